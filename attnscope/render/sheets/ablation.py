@@ -37,23 +37,23 @@ class Row(NamedTuple):
     estimate: float | None = None
 
 
-def sheet(found: Ablation, focus: Focus = WHOLE) -> Sheet:
-    ranking, edge = _ranking(found), found.edge or (None, None)
-    best = words.most(found) if found.heads else None
+def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
+    ranking, edge = _ranking(result), result.edge or (None, None)
+    best = words.most(result) if result.heads else None
     return Sheet(
-        title=f"{words.done_words(found)} · answer {words.answer_words(found)}",
-        setting=setting(found),
-        origins=(found.provenance,),
-        answer=words.answer(found),
-        blocks=(ranking, *_grids(found)),
-        table=lambda: _table(found, list(_every(found))),
-        texts=tuple(words.texts(found)),
-        notes=tuple(each for each in (found.how, *words.notes(found), *found.notes) if each),
-        proof=((found.verdict, words.proof_words(found)),),
+        title=f"{words.done_words(result)} · answer {words.answer_words(result)}",
+        setting=setting(result),
+        origins=(result.provenance,),
+        answer=words.answer(result),
+        blocks=(ranking, *_grids(result)),
+        table=lambda: _table(result, list(_every(result))),
+        texts=tuple(words.texts(result)),
+        notes=tuple(each for each in (result.how, *words.notes(result), *result.notes) if each),
+        proof=((result.verdict, words.proof_words(result)),),
         main=ranking,
         summary=(f"most {name(*best)}",) if best else (),
-        record=(("kind", found.kind.value), ("tower", found.tower), ("method", found.method.value)),
-        next=f"Open it: {opening_head(found, *best, *edge)}" if best else "",
+        record=(("kind", result.kind.value), ("tower", result.tower), ("method", result.method.value)),
+        next=f"Open it: {opening_head(result, *best, *edge)}" if best else "",
         opens={"layer": best[0], "head": best[1]} if best else {},
     )
 
@@ -63,30 +63,30 @@ def _head(one: HeadEffect, kind: Literal["", "random"] = "") -> Row:
     return Row(named, kind, (one.layer, one.head), one, one, one.estimate)
 
 
-def _group_row(found: Ablation) -> list[Row]:
+def _group_row(result: Ablation) -> list[Row]:
     """All heads at once, where they were."""
-    group = found.group
+    group = result.group
     return [] if group is None else [Row(words.at_once(group), "group", effect=group.effect, beside=group)]
 
 
-def _every(found: Ablation) -> Iterator[Row]:
+def _every(result: Ablation) -> Iterator[Row]:
     """Each head by its rank, those drawn at random, all at once, those that were only foretold."""
-    yield from map(_head, found.heads)
-    yield from (_head(one, "random") for one in found.floor.random)
-    yield from _group_row(found)
-    ran = {(one.layer, one.head) for one in found.heads}
-    for each in found.estimates:
+    yield from map(_head, result.heads)
+    yield from (_head(one, "random") for one in result.floor.random)
+    yield from _group_row(result)
+    ran = {(one.layer, one.head) for one in result.heads}
+    for each in result.estimates:
         if (head := (each.layer, each.head)) not in ran:
             yield Row(name(*head), "foretold", head, estimate=each.difference)
 
 
-def _ranking(found: Ablation) -> Ranking:
+def _ranking(result: Ablation) -> Ranking:
     """A bar for each head, to the left where the answer loses; behind it what other heads of its layer do."""
-    drawn = sorted(found.floor.random, key=lambda one: -abs(one.difference))[:_DRAWN]
-    rows = [*_group_row(found), *map(_head, found.heads[:_SHOWN]), *(_head(one, "random") for one in drawn)]
-    table = _table(found, rows)
+    drawn = sorted(result.floor.random, key=lambda one: -abs(one.difference))[:_DRAWN]
+    rows = [*_group_row(result), *map(_head, result.heads[:_SHOWN]), *(_head(one, "random") for one in drawn)]
+    table = _table(result, rows)
     values, others = table["difference"].values, table["others_median"].values
-    asked, rounding = [row.kind != "random" for row in rows], found.floor.rounding
+    asked, rounding = [row.kind != "random" for row in rows], result.floor.rounding
     marks = (
         Mark("band", "floor", "others of its layer: median", others, [each and -each for each in others]),
         *both_ways(only(values, asked), "the answer loses", "the answer gains"),
@@ -103,17 +103,17 @@ def _ranking(found: Ablation) -> Ranking:
         marks=tuple(each for each in marks if not all(map(missing, each.at))),
         written="difference",
         faint=frozenset(i for i, own in enumerate(asked) if not own),
-        hidden=len(found.heads) - min(len(found.heads), _SHOWN),
+        hidden=len(result.heads) - min(len(result.heads), _SHOWN),
     )
 
 
-def _table(found: Ablation, rows: Sequence[Row]) -> Table:
-    places = words.decimals(found)
+def _table(result: Ablation, rows: Sequence[Row]) -> Table:
+    places = words.decimals(result)
     digits, change = partial(number, decimals=places), partial(signed, decimals=places)
     differences = [None if row.effect is None else row.effect.difference for row in rows]
-    shares = [None if row.effect is None else words.share(found, row.effect) for row in rows]
+    shares = [None if row.effect is None else words.share(result, row.effect) for row in rows]
     beside = [row.beside if row.beside and row.beside.others else None for row in rows]
-    asked = found.answer.asks is Asks.WRITTEN
+    asked = result.answer.asks is Asks.WRITTEN
     whole = "probability of the whole text" if asked else "probability of the answer"
     others = [None if each is None else each.chance for each in beside]
     sizes = ["-" if each is None else give_or_take(each, places) for each in others]
@@ -137,48 +137,48 @@ def _table(found: Ablation, rows: Sequence[Row]) -> Table:
         Column("beaten", [each and each.beaten for each in beside], "do less", told=less,
                says="how many of them do less"),
         Column("others", [each and each.others for each in beside]),
-        Column("estimate", [row.estimate for row in rows], "estimate", change, _by(found)),
+        Column("estimate", [row.estimate for row in rows], "estimate", change, _by(result)),
         Column("drawn", ["" if row.kind == "foretold" else row.kind for row in rows]),
         Column("share", shares, "of the way", percent, "part of what the whole other text makes"),
 )
     # fmt: on
 
 
-def _by(found: Ablation) -> str:
+def _by(result: Ablation) -> str:
     """What an estimate is."""
-    told = f"what one backward pass foretells ({_FORETOLD.get(found.foretold_by, found.foretold_by)})"
-    if found.method is Method.ZERO and found.foretold_by == "patching":
+    told = f"what one backward pass foretells ({_FORETOLD.get(result.foretold_by, result.foretold_by)})"
+    if result.method is Method.ZERO and result.foretold_by == "patching":
         told += ", of zeros the head's importance (Michel et al. 2019) with its sign"
     return told
 
 
-def _grids(found: Ablation) -> Iterator[HeadGrid]:
+def _grids(result: Ablation) -> Iterator[HeadGrid]:
     """Layers by heads, where heads of several layers were taken away in turn, or foretold of all."""
-    if found.estimates:
-        foretold = {(each.layer, each.head): each.difference for each in found.estimates}
+    if result.estimates:
+        foretold = {(each.layer, each.head): each.difference for each in result.estimates}
         layers = tuple(sorted({layer for layer, _ in foretold}))
         heads = tuple(range(1 + max(head for _, head in foretold)))
         values = by_head(layers, heads, foretold)
-        form = partial(signed, decimals=words.decimals(found) - 1)
+        form = partial(signed, decimals=words.decimals(result) - 1)
         title = "difference foretold by the gradient"
         yield HeadGrid(title, layers, heads, values, Scale.around(values), form, "nats")
-    elif len(found.layers) > 1 and len(found.heads) > 1:
-        yield _grid(found)
+    elif len(result.layers) > 1 and len(result.heads) > 1:
+        yield _grid(result)
 
 
-def _grid(found: Ablation) -> HeadGrid:
+def _grid(result: Ablation) -> HeadGrid:
     """What became of the answer without each head, beside what other heads of its layer do."""
-    small = 0 < largest_magnitude(found.grid) < 0.1
+    small = 0 < largest_magnitude(result.grid) < 0.1
     form, size = (_thousandths(signed), _thousandths(give_or_take)) if small else (signed, give_or_take)
-    heads = tuple(range(found.grid.shape[1]))
-    others = {(each.layer, each.head): each.chance for each in found.heads if each.chance is not None}
-    medians = by_head(found.layers, heads, others)
+    heads = tuple(range(result.grid.shape[1]))
+    others = {(each.layer, each.head): each.chance for each in result.heads if each.chance is not None}
+    medians = by_head(result.layers, heads, others)
     return HeadGrid(
         title="difference by layer and head",
-        layers=found.layers,
+        layers=result.layers,
         heads=heads,
-        values=found.grid,
-        scale=Scale.around(found.grid),
+        values=result.grid,
+        scale=Scale.around(result.grid),
         form=form,
         unit="in thousandths" if small else "",
         companion=Companion.numbers("median size of other heads of the layer", medians, size),

@@ -27,54 +27,54 @@ _WITHOUT = {
 }
 
 
-def done_words(found: Ablation) -> str:
+def done_words(result: Ablation) -> str:
     """`48 heads taken away in turn`."""
-    count = counted(len(found.heads), "head")
-    if found.estimates:
-        count = f"the first {len(found.heads)} of {counted(len(found.estimates), 'head')}"
-    return f"{count} {_DONE[found.method]}{' in turn' if len(found.heads) > 1 else ''}"
+    count = counted(len(result.heads), "head")
+    if result.estimates:
+        count = f"the first {len(result.heads)} of {counted(len(result.estimates), 'head')}"
+    return f"{count} {_DONE[result.method]}{' in turn' if len(result.heads) > 1 else ''}"
 
 
-def answer_words(found: Ablation) -> str:
+def answer_words(result: Ablation) -> str:
     """`“door” at 5 [MASK]`: what the answer is and where it stands."""
-    answer = found.answer
+    answer = result.answer
     told = f"“{settled(fit(printable(answer.text), _LONGEST))}”"
     if answer.position is None:
         named = {Asks.WRITTEN: f"the text {told}", Asks.CLASS: f"the class {told}"}
         return named.get(answer.asks, f"the second text {answer.text}")
-    where = settled(found.tokens.named(answer.position))
+    where = settled(result.tokens.named(answer.position))
     return f"{told} {'after' if answer.asks is Asks.NEXT else 'at'} {where}"
 
 
-def texts(found: Ablation) -> Iterator[str]:
+def texts(result: Ablation) -> Iterator[str]:
     """What was read, by the decoder too, and the text that outputs were taken from."""
-    both = found.kind is not Kind.ENCODER and found.target is not None
-    first = "reads   " if both else "A " if found.other is not None else ""
-    sides = (first, found.tokens), ("decoder ", found.target if both else None), ("B ", found.other)
+    both = result.kind is not Kind.ENCODER and result.target is not None
+    first = "reads   " if both else "A " if result.other is not None else ""
+    sides = (first, result.tokens), ("decoder ", result.target if both else None), ("B ", result.other)
     yield from (
         f"{side}{quoted(tokens).plain}" for side, tokens in sides if tokens is not None and tokens.texts
     )
 
 
-def answer(found: Ablation) -> str:
+def answer(result: Ablation) -> str:
     """What was done, what became of the answer, and beside what."""
     told = []
-    if found.heads:
-        best = found.heads[0]
-        change = signed(best.difference, max(decimals(found) - 1, 2))
+    if result.heads:
+        best = result.heads[0]
+        change = signed(best.difference, max(decimals(result) - 1, 2))
         told.append(
-            f"{_WITHOUT[found.method].format(name(best.layer, best.head))} the probability of "
-            f"{answer_words(found)} goes from {chance(best.before)} to {chance(best.after)} ({change} nats)"
+            f"{_WITHOUT[result.method].format(name(best.layer, best.head))} the probability of "
+            f"{answer_words(result)} goes from {chance(best.before)} to {chance(best.after)} ({change} nats)"
         )
         if best.others and best.chance is not None:
-            others = give_or_take(best.chance, decimals(found))
+            others = give_or_take(best.chance, decimals(result))
             told.append(
                 f"other heads of its layer make {others}, {best.beaten} of {best.others} less than it"
             )
-    if found.group is not None:
-        told.append(_group(found.group))
-    if found.total is not None and found.other is not None:
-        told.append(_total(found, found.total))
+    if result.group is not None:
+        told.append(_group(result.group))
+    if result.total is not None and result.other is not None:
+        told.append(_total(result, result.total))
     return f"{'; '.join(told)}." if told else ""
 
 
@@ -93,40 +93,40 @@ def _group(group: Group) -> str:
     return f"{told}, where {of} make {give_or_take(group.chance, 3)}, {group.beaten} of them less"
 
 
-def _total(found: Ablation, total: Effect) -> str:
+def _total(result: Ablation, total: Effect) -> str:
     """How probable the answer is in the other text."""
     told = f"in the other text it is {chance(total.after)} ({signed(total.difference)} nats)"
-    part = share(found, found.heads[0]) if found.heads else None
+    part = share(result, result.heads[0]) if result.heads else None
     if part is None:
-        return f"{told}, too little to speak of shares" if found.heads else told
-    return f"{told}, and {name(*most(found))} alone makes {percent(part)} of it"
+        return f"{told}, too little to speak of shares" if result.heads else told
+    return f"{told}, and {name(*most(result))} alone makes {percent(part)} of it"
 
 
-def notes(found: Ablation) -> Iterator[str]:
+def notes(result: Ablation) -> Iterator[str]:
     """What the heads are held against, what rounding does, how far what was foretold is right."""
-    floor = found.floor
+    floor = result.floor
     if floor.random:
         count = counted(len(floor.random), "head")
         drawn = f"{count} of the same layers that are not in the list, drawn with seed {floor.seed}"
         yield f"others: {drawn}, each alone"
-    elif any(each.others for each in found.heads):
+    elif any(each.others for each in result.heads):
         yield "others: all other heads of the same layer, each alone"
     else:
         yield "others: the layer has no other head that this one could be held against"
     alike = f"in {counted(floor.runs, 'batch')} of other size, or " if floor.runs else ""
     moves = f"at most {short(floor.rounding)}" if floor.rounding else "nothing at all"
     yield f"rounding: {alike}with every output of a layer moved by its precision, the answer moves by {moves}"
-    if found.estimates and found.rank_correlation is None:
+    if result.estimates and result.rank_correlation is None:
         yield "estimates: too few heads to compare their order with what happened"
-    elif found.estimates and found.rank_correlation is not None:
-        rho = number(found.rank_correlation)
-        of = f"over these {len(found.heads)} heads"
+    elif result.estimates and result.rank_correlation is not None:
+        rho = number(result.rank_correlation)
+        of = f"over these {len(result.heads)} heads"
         yield f"estimates: rank correlation with what happened, {of}: {rho}"
 
 
-def proof_words(found: Ablation) -> str:
+def proof_words(result: Ablation) -> str:
     """What was read back of what was done."""
-    done, told = found.intervention, f"{GLYPHS[found.verdict]} {found.verdict.value}: "
+    done, told = result.intervention, f"{GLYPHS[result.verdict]} {result.verdict.value}: "
     count = done.read_back + done.lost + done.unseen
     if done.lost:
         lost = f"{done.lost} of {count} changed attentions"
@@ -138,7 +138,7 @@ def proof_words(found: Ablation) -> str:
         )
     if not done.faithful:
         return f"{told}watching alone changed the answer's scores"
-    how = "within rounding" if found.method is Method.EDGE else "bit for bit"
+    how = "within rounding" if result.method is Method.EDGE else "bit for bit"
     return f"{told}{count} of {count} changed attentions read back at the next operation, {how}"
 
 
@@ -146,19 +146,19 @@ def at_once(group: Group) -> str:
     return "both at once" if len(group.heads) == 2 else f"all {len(group.heads)} at once"
 
 
-def most(found: Ablation) -> Place:
+def most(result: Ablation) -> Place:
     """Layer and head of the one that mattered most."""
-    return found.heads[0].layer, found.heads[0].head
+    return result.heads[0].layer, result.heads[0].head
 
 
-def share(found: Ablation, one: Effect) -> float | None:
+def share(result: Ablation, one: Effect) -> float | None:
     """Which part of the way to the other text one effect goes; None where there is no way to speak of."""
-    if found.total is None or abs(found.total.difference) < 10 * max(found.floor.rounding, 1e-6):
+    if result.total is None or abs(result.total.difference) < 10 * max(result.floor.rounding, 1e-6):
         return None
-    return one.difference / found.total.difference
+    return one.difference / result.total.difference
 
 
-def decimals(found: Ablation) -> int:
+def decimals(result: Ablation) -> int:
     """So many that the largest difference has two digits that say something."""
-    extent = max((abs(each.difference) for each in found.heads), default=0.0)
+    extent = max((abs(each.difference) for each in result.heads), default=0.0)
     return 3 if extent >= _SMALL else 4 if extent >= _SMALL / 10 else 5

@@ -17,42 +17,42 @@ _AROUND = 160  # characters of a long text on each side of the word
 cosine = partial(number, decimals=3)
 
 
-def subject(found: Comparison) -> str:
+def subject(result: Comparison) -> str:
     """The word and what differs: `“bank” in two texts`."""
-    a, b = (printable(side.word) for side in found.sides)
+    a, b = (printable(side.word) for side in result.sides)
     word = f"“{a}”" if a == b else f"“{a}” and “{b}”"
-    if found.between is Between.LAYERS:
-        return f"{word} in layers {found.a.head.layer} and {found.b.head.layer}"
-    return f"{word} {'in two texts' if found.between is Between.TEXTS else 'under two models'}"
+    if result.between is Between.LAYERS:
+        return f"{word} in layers {result.a.head.layer} and {result.b.head.layer}"
+    return f"{word} {'in two texts' if result.between is Between.TEXTS else 'under two models'}"
 
 
-def looks(found: Comparison) -> list[str]:
+def looks(result: Comparison) -> list[str]:
     """How both sides are looked at: `by words`, `special tokens hidden`."""
-    told = ["by words"] if found.words else []
-    told += ["special tokens hidden"] if found.special is Special.HIDE else []
-    return told + (["without special tokens"] if found.special is Special.RENORMALISE else [])
+    told = ["by words"] if result.words else []
+    told += ["special tokens hidden"] if result.special is Special.HIDE else []
+    return told + (["without special tokens"] if result.special is Special.RENORMALISE else [])
 
 
-def two_origins(found: Comparison) -> bool:
+def two_origins(result: Comparison) -> bool:
     """Whether the sides come from two models, or from two ways of running one; not for their texts."""
-    a, b = (side.head.provenance.of_no_text for side in found.sides)
+    a, b = (side.head.provenance.of_no_text for side in result.sides)
     return a != b
 
 
-def texts(found: Comparison) -> Iterator[str]:
+def texts(result: Comparison) -> Iterator[str]:
     """What a side is, its text with the word marked, and of cross-attention the text it attends to."""
-    for letter, side in zip("AB", found.sides, strict=True):
-        yield f"{letter} " + " · ".join(filter(None, (side_words(found, side), sentence(side))))
-        if two_origins(found):
+    for letter, side in zip("AB", result.sides, strict=True):
+        yield f"{letter} " + " · ".join(filter(None, (side_words(result, side), sentence(side))))
+        if two_origins(result):
             yield f"  {reading(side.head.provenance).plain}"
         if side.head.kind is Kind.CROSS:
             yield f"  attends to “{printable(side.head.key_tokens.sentence)}”"
 
 
-def answer(found: Comparison) -> str:
+def answer(result: Comparison) -> str:
     """Which heads are shown in full and why, and how far apart both sides are there."""
-    i, j = found.shown
-    output, rows = found.similarity("output"), found.divergence
+    i, j = result.shown
+    output, rows = result.similarity("output"), result.divergence
     told = []
     if output is not None:
         told.append(f"cosine of the outputs {cosine(float(output.heads[i, j]))}")
@@ -61,11 +61,11 @@ def answer(found: Comparison) -> str:
         told.append(f"rows apart by {cosine(nats)} nats (Jensen-Shannon, 0 to 0.693)")
         told.append(f"{cosine(moved)} of the weight moved (total variation)")
     why = ""
-    if found.chosen:
-        over = f" ({counted(found.passed_over, 'head')} passed over, for special tokens)"
+    if result.chosen:
+        over = f" ({counted(result.passed_over, 'head')} passed over, for special tokens)"
         what = "outputs" if output else "rows"
-        why = f", whose {what} differ most of those asked for{over if found.passed_over else ''}"
-    return f"Shown is {heads(found)}{why}: {', '.join(told)}." if told else f"Shown is {heads(found)}{why}."
+        why = f", whose {what} differ most of those asked for{over if result.passed_over else ''}"
+    return f"Shown is {heads(result)}{why}: {', '.join(told)}." if told else f"Shown is {heads(result)}{why}."
 
 
 def remarks(side: Side) -> Iterator[str]:
@@ -82,21 +82,21 @@ def remarks(side: Side) -> Iterator[str]:
         yield f"the sink takes {weight_text(float(1 - row.sum()))}"
 
 
-def heads(found: Comparison) -> str:
+def heads(result: Comparison) -> str:
     """The heads that are shown in full: `L3 H11`, or `L1 H11 and L3 H11`."""
-    return " and ".join(dict.fromkeys(side.head.name for side in found.sides))
+    return " and ".join(dict.fromkeys(side.head.name for side in result.sides))
 
 
-def models(found: Comparison) -> str:
+def models(result: Comparison) -> str:
     """The name of the model, or of both."""
-    return " and ".join(dict.fromkeys(model_words(side.head.provenance) for side in found.sides))
+    return " and ".join(dict.fromkeys(model_words(side.head.provenance) for side in result.sides))
 
 
-def side_words(found: Comparison, side: Side) -> str:
+def side_words(result: Comparison, side: Side) -> str:
     """What makes this side differ from the other, where the text does not say it: layer or model."""
-    if found.between is Between.LAYERS:
+    if result.between is Between.LAYERS:
         return side.head.name
-    return model_words(side.head.provenance) if found.between is Between.MODELS else ""
+    return model_words(side.head.provenance) if result.between is Between.MODELS else ""
 
 
 def sentence(side: Side) -> str:
@@ -118,38 +118,38 @@ def sentence(side: Side) -> str:
     return " | ".join(f"“{part}”" for part in parts)
 
 
-def view_notes(found: Comparison) -> Iterator[str]:
+def view_notes(result: Comparison) -> Iterator[str]:
     """How the weights and vectors are looked at, where that is not as they are."""
-    if found.a.view is None:
+    if result.a.view is None:
         return
-    if found.words:
+    if result.words:
         yield JOINED
-        if found.similarities:
+        if result.similarities:
             yield "vectors of a word: the means over its pieces"
-    if found.special is Special.RENORMALISE:
-        yield WITHOUT_SPECIAL + (", vectors are as they are" if found.similarities else "")
-    elif found.special is Special.HIDE:
-        held = ", but count where rows are held against each other" if found.divergence is not None else ""
+    if result.special is Special.RENORMALISE:
+        yield WITHOUT_SPECIAL + (", vectors are as they are" if result.similarities else "")
+    elif result.special is Special.HIDE:
+        held = ", but count where rows are held against each other" if result.divergence is not None else ""
         yield f"special tokens are left out of the keys that are shown{held}"
     yield "certificates are those of the weights by tokens"
 
 
-def notes(found: Comparison) -> Iterator[str]:
+def notes(result: Comparison) -> Iterator[str]:
     """What must be known to read the numbers, one sentence each."""
-    yield from view_notes(found)
-    yield from _of_vectors(found)
-    yield from _of_positions(found)
-    yield from _of_rows(found)
+    yield from view_notes(result)
+    yield from _of_vectors(result)
+    yield from _of_positions(result)
+    yield from _of_rows(result)
 
 
-def _of_vectors(found: Comparison) -> Iterator[str]:
-    if found.similarities:
+def _of_vectors(result: Comparison) -> Iterator[str]:
+    if result.similarities:
         yield "output: of the head, before the output projection"
-        if found.similarity("value") is None:
+        if result.similarity("value") is None:
             yield "key and value: none, in cross-attention the word is a query only"
-        if found.between is Between.MODELS:
+        if result.between is Between.MODELS:
             yield "cosines mean something only where one model was trained from the other"
-    elif found.between is Between.LAYERS:
+    elif result.between is Between.LAYERS:
         yield (
             "no cosines: the vectors of two layers do not live in one space, and heads of one number have "
             "only that in common"
@@ -158,30 +158,30 @@ def _of_vectors(found: Comparison) -> Iterator[str]:
         yield "no cosines: the vectors of these two models do not live in one space"
 
 
-def _of_positions(found: Comparison) -> Iterator[str]:
+def _of_positions(result: Comparison) -> Iterator[str]:
     """What the place of the word has to do with its vectors."""
-    a, b = found.a.position, found.b.position
-    if found.similarity("unrotated key") is not None:
+    a, b = result.a.position, result.b.position
+    if result.similarity("unrotated key") is not None:
         apart, alike = f"here {a} and {b}: that alone changes these two", f"here {a} in both"
         effect = apart if a != b else f"{alike}, which changes nothing"
         yield f"query and key carry their rotary position, {effect}; the unrotated key does not"
-    elif found.similarities and a != b:
+    elif result.similarities and a != b:
         yield (
             f"the word stands at {a} and at {b}: where a model adds positions, they are in its vectors too"
         )
-    from_embedding = found.between is Between.TEXTS and found.a.head.kind is not Kind.CROSS
-    if from_embedding and (0, 0) in found.layers:
+    from_embedding = result.between is Between.TEXTS and result.a.head.kind is not Kind.CROSS
+    if from_embedding and (0, 0) in result.layers:
         yield "query, key and value of L0 come from the word and its position alone, no context yet"
 
 
-def _of_rows(found: Comparison) -> Iterator[str]:
-    if any(side.head.kind is Kind.CROSS for side in found.sides):
+def _of_rows(result: Comparison) -> Iterator[str]:
+    if any(side.head.kind is Kind.CROSS for side in result.sides):
         yield CROSS_ROWS
-    if found.between is Between.MODELS and found.divergence is None:
-        units = "words" if found.words else "tokens"
+    if result.between is Between.MODELS and result.divergence is None:
+        units = "words" if result.words else "tokens"
         yield f"the models read the text as different {units}: their rows are not held against each other"
-    sinking = any(side.head.sink is not None for side in found.sides)
-    if found.divergence is not None and sinking and found.special is not Special.RENORMALISE:
+    sinking = any(side.head.sink is not None for side in result.sides)
+    if result.divergence is not None and sinking and result.special is not Special.RENORMALISE:
         yield "the share of the sink counts as one more key"
 
 

@@ -22,27 +22,27 @@ _INPUTS = {Through.QUERY: "queries (Q)", Through.KEY: "keys (K)", Through.VALUE:
 Ranked = dict[Through, list[Pair]]
 
 
-def sheet(found: Composition, focus: Focus = WHOLE) -> Sheet:
-    ranked = {each: pairs for each in found.through if (pairs := found.ranked(each, most=_SHOWN))}
-    rankings = [_ranking(found, each, ranked) for each in ranked]
-    grids = [_grid(found, each, ranked) for each in ranked] if found.shown else []
+def sheet(result: Composition, focus: Focus = WHOLE) -> Sheet:
+    ranked = {each: pairs for each in result.through if (pairs := result.ranked(each, most=_SHOWN))}
+    rankings = [_ranking(result, each, ranked) for each in ranked]
+    grids = [_grid(result, each, ranked) for each in ranked] if result.shown else []
     best = max(ranked, key=lambda each: ranked[each][0].difference, default=None)
     rows: list[Beside] = [Beside(tuple(each)) for each in (grids, rankings) if each]
-    title = f"composition of {counted(found.heads, 'head')}"
-    if found.shown:
-        title = f"composition of {name(*found.shown)} with the heads before and after it"
+    title = f"composition of {counted(result.heads, 'head')}"
+    if result.shown:
+        title = f"composition of {name(*result.shown)} with the heads before and after it"
     return Sheet(
         title=title,
-        setting=setting(found),
-        origins=(found.provenance,),
-        answer=_answer(found, ranked),
+        setting=setting(result),
+        origins=(result.provenance,),
+        answer=_answer(result, ranked),
         blocks=tuple(rows),
-        table=lambda: _every(found),
-        notes=tuple(_notes(found, ranked)),
-        proof=proof(found.certified, "head", " in the run that their matrices were read back in"),
-        main=None if found.shown or best is None else rankings[list(ranked).index(best)],
+        table=lambda: _every(result),
+        notes=tuple(_notes(result, ranked)),
+        proof=proof(result.certified, "head", " in the run that their matrices were read back in"),
+        main=None if result.shown or best is None else rankings[list(ranked).index(best)],
         whole="one head has a grid for each input",
-        summary=(counted(len(found.pairs), "pair"),),
+        summary=(counted(len(result.pairs), "pair"),),
     )
 
 
@@ -50,28 +50,29 @@ def _named(pair: Pair) -> str:
     return f"{name(*pair.early)} → {name(*pair.late)}"
 
 
-def _every(found: Composition) -> Table:
+def _every(result: Composition) -> Table:
     """Every pair by every input, in the order of the model."""
-    inputs, pairs = len(found.through), found.pairs.tolist()
+    inputs, pairs = len(result.through), result.pairs.tolist()
     columns = [list(each) for each in zip(*pairs, strict=True)]
     places = "early_layer", "early_head", "late_layer", "late_head"
     numbers = {
-        "score": found.scores,
-        "chance": found.chance,
-        "spread": found.spread,
-        "percentile": found.percentile,
-        "difference": found.scores - found.chance,
+        "score": result.scores,
+        "chance": result.chance,
+        "spread": result.spread,
+        "percentile": result.percentile,
+        "difference": result.scores - result.chance,
     }
     return Table(
-        Column("through", [each.value for each in found.through for _ in pairs]),
+        Column("through", [each.value for each in result.through for _ in pairs]),
         *(Column(each, inputs * column) for each, column in zip(places, columns, strict=True)),
         *(Column(each, values.ravel().tolist()) for each, values in numbers.items()),
     )
 
 
-def _table(found: Composition, pairs: Sequence[Pair]) -> Table:
+def _table(result: Composition, pairs: Sequence[Pair]) -> Table:
     """What people see of some pairs; the shades are those of all."""
-    score, difference = Scale(0.0, float(np.nanmax(found.scores))), Scale.around(found.scores - found.chance)
+    score = Scale(0.0, float(np.nanmax(result.scores)))
+    difference = Scale.around(result.scores - result.chance)
     share, change = partial(weight, decimals=3), partial(signed, decimals=3)
     # fmt: off
     return Table(
@@ -91,23 +92,23 @@ def _table(found: Composition, pairs: Sequence[Pair]) -> Table:
     # fmt: on
 
 
-def _title(found: Composition, through: Through) -> str:
-    return f"through {_INPUTS[through]}: {counted(found.looked_at(through), 'pair')} looked at"
+def _title(result: Composition, through: Through) -> str:
+    return f"through {_INPUTS[through]}: {counted(result.looked_at(through), 'pair')} looked at"
 
 
-def _ranking(found: Composition, through: Through, ranked: Ranked) -> Ranking:
+def _ranking(result: Composition, through: Through, ranked: Ranked) -> Ranking:
     """The strongest pairs by one input beside chance; of one head what it reads, then what reads it."""
-    at, pairs = found.through.index(through), ranked[through]
-    beat = int((found.percentile[at] == 100).sum())
-    says = f"{beat} of {counted(found.looked_at(through), 'pair')} above every draw of their own"
-    if found.shown is not None:
-        before, after = (found.ranked(through, before=side, most=_SIDE) for side in (True, False))
+    at, pairs = result.through.index(through), ranked[through]
+    beat = int((result.percentile[at] == 100).sum())
+    says = f"{beat} of {counted(result.looked_at(through), 'pair')} above every draw of their own"
+    if result.shown is not None:
+        before, after = (result.ranked(through, before=side, most=_SIDE) for side in (True, False))
         pairs = [*before, *after]
-    table = _table(found, pairs)
+    table = _table(result, pairs)
     reach = [(each.chance - 2 * each.spread, each.chance + 2 * each.spread) for each in pairs]
-    top = max(float(np.nanmax(found.scores)), found.largest[at])
+    top = max(float(np.nanmax(result.scores)), result.largest[at])
     return Ranking(
-        title=_title(found, through),
+        title=_title(result, through),
         of="pair",
         names=tuple(map(_named, pairs)),
         table=table,
@@ -117,38 +118,38 @@ def _ranking(found: Composition, through: Through, ranked: Ranked) -> Ranking:
             Mark("tick", "peers", "others of both layers: median", table["beside"].values),
             Mark("ring", "control", "chance: mean, 2 sd", table["chance"].values),
             Mark("dot", "own", "score", table["score"].values),
-            Mark("line", "limit", "largest by chance", [found.largest[at]]),
+            Mark("line", "limit", "largest by chance", [result.largest[at]]),
         ),
         axis=(0.0, 1.06 * top),
         says=says,
-        hidden=found.looked_at(through) - len(pairs),
+        hidden=result.looked_at(through) - len(pairs),
     )
 
 
-def _grid(found: Composition, through: Through, ranked: Ranked) -> HeadGrid:
+def _grid(result: Composition, through: Through, ranked: Ranked) -> HeadGrid:
     """The partners of one head, on one scale for all inputs."""
-    assert found.shown is not None, "grids are of one head"
-    values = found.grid(through)
-    own = name(*found.shown)
+    assert result.shown is not None, "grids are of one head"
+    values = result.grid(through)
+    own = name(*result.shown)
     return HeadGrid(
         title=f"score less chance, through {_INPUTS[through]}",
-        layers=found.layers,
+        layers=result.layers,
         heads=tuple(range(values.shape[1])),
         values=values,
-        scale=Scale.around(np.array([found.grid(each) for each in ranked])),
+        scale=Scale.around(np.array([result.grid(each) for each in ranked])),
         form=number,
-        itself=(found.layers.index(found.shown[0]), found.shown[1]),
+        itself=(result.layers.index(result.shown[0]), result.shown[1]),
         says=f"above the row of {own} what it reads, below it what reads it",
     )
 
 
-def _answer(found: Composition, ranked: Ranked) -> str:
+def _answer(result: Composition, ranked: Ranked) -> str:
     """The pair that lies farthest above chance."""
     best = [pairs[0] for pairs in ranked.values()]
     if not best:
         return "No pair of heads has a score."
     pair = max(best, key=lambda each: each.difference)
-    largest = found.largest[found.through.index(pair.through)]
+    largest = result.largest[result.through.index(pair.through)]
     return (
         f"Farthest above chance lies {_named(pair)} through {_INPUTS[pair.through]}: it scores "
         f"{weight(pair.score, 3)} where chance gives {weight(pair.chance, 3)}, and no random draw of any "
@@ -156,14 +157,15 @@ def _answer(found: Composition, ranked: Ranked) -> str:
     )
 
 
-def _notes(found: Composition, ranked: Ranked) -> Iterator[str]:
-    if found.shown is not None:
-        yield f"pairs: first what {name(*found.shown)} reads, then what reads it"
-    yield f"from weights alone, no text; with {', '.join(found.inside)}; left out: {'; '.join(found.outside)}"
+def _notes(result: Composition, ranked: Ranked) -> Iterator[str]:
+    if result.shown is not None:
+        yield f"pairs: first what {name(*result.shown)} reads, then what reads it"
+    inside, outside = ", ".join(result.inside), "; ".join(result.outside)
+    yield f"from weights alone, no text; with {inside}; left out: {outside}"
     yield (
-        f"chance: {found.draws} draws, seed {found.seed}, in {found.hidden} dimensions; a score above it "
+        f"chance: {result.draws} draws, seed {result.seed}, in {result.hidden} dimensions; a score above it "
         "says that two heads are wired for each other, not that the model makes use of it"
     )
-    lacking = (each for each in found.through if each not in ranked)
+    lacking = (each for each in result.through if each not in ranked)
     yield from (f"no pair composes through its {_INPUTS[each]}" for each in lacking)
-    yield from (f"no score, {printable(each)}" for each in found.reasons)
+    yield from (f"no score, {printable(each)}" for each in result.reasons)

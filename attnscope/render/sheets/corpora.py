@@ -25,23 +25,23 @@ _FACTS = "measure layer head first second difference error errors"
 _tenth, _thousandth = partial(signed, decimals=1), partial(number, decimals=3)
 
 
-def sheet(found: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
-    models = dict.fromkeys(map(model_words, found.provenances))
-    a, b = (printable(each.name) for each in found.reads)
-    others = [each for each in found.measures.values() if each is not found.main]
-    main, both = _grid(found, found.main), zip("AB", found.verdict_of_each, strict=True)
+def sheet(result: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
+    models = dict.fromkeys(map(model_words, result.provenances))
+    a, b = (printable(each.name) for each in result.reads)
+    others = [each for each in result.measures.values() if each is not result.main]
+    main, both = _grid(result, result.main), zip("AB", result.verdict_of_each, strict=True)
     return Sheet(
         title=f"corpora: B less A, A {a}, B {b}",
-        setting=f"{attention(found.kind, found.tower)} · {' and '.join(models)}",
-        origins=found.provenances,
-        answer=_answer(found, found.main),
-        blocks=(_ranking(found, found.main), main, _measures(found)),
-        more=tuple(_grid(found, each) for each in others),
-        table=lambda: Table.of(_FACTS, _facts(found)),
-        notes=(_read(found), *found.notes),
+        setting=f"{attention(result.kind, result.tower)} · {' and '.join(models)}",
+        origins=result.provenances,
+        answer=_answer(result, result.main),
+        blocks=(_ranking(result, result.main), main, _measures(result)),
+        more=tuple(_grid(result, each) for each in others),
+        table=lambda: Table.of(_FACTS, _facts(result)),
+        notes=(_read(result), *result.notes),
         proof=tuple((each, f"{side} {verdict_words(each)}") for side, each in both),
         main=main,
-        record=(*record(found.reads[0], "A "), *record(found.reads[1], "B ")),
+        record=(*record(result.reads[0], "A "), *record(result.reads[1], "B ")),
     )
 
 
@@ -59,11 +59,11 @@ def _title(scores: ScoresApart) -> str:
     return f"{scores.scores.description.title}: mean over texts, B less A"
 
 
-def _grid(found: CorpusDifference, scores: ScoresApart) -> HeadGrid:
+def _grid(result: CorpusDifference, scores: ScoresApart) -> HeadGrid:
     return HeadGrid(
         title=_title(scores),
-        layers=found.layers,
-        heads=found.heads,
+        layers=result.layers,
+        heads=result.heads,
         values=scores.difference,
         scale=Scale.around(scores.difference, ("more in A", "more in B")),
         form=signed,
@@ -77,7 +77,7 @@ def _errors(reached: float) -> str:
     return f"{_tenth(reached)} se"
 
 
-def _ranking(found: CorpusDifference, scores: ScoresApart) -> Ranking:
+def _ranking(result: CorpusDifference, scores: ScoresApart) -> Ranking:
     """The heads that differ by most errors, with what chance alone would make of one of them."""
     listed, around = ranked(scores), Scale.around(scores.difference)
     places = listed[:_LISTED]
@@ -85,7 +85,7 @@ def _ranking(found: CorpusDifference, scores: ScoresApart) -> Ranking:
     return Ranking(
         title=f"heads that differ most: {_title(scores)}",
         of="head",
-        names=tuple(named(found, place) for place in places),
+        names=tuple(named(result, place) for place in places),
         table=Table(
             Column("first", each_of(scores.first, places), "A", _thousandth),
             Column("second", each_of(scores.second, places), "B", _thousandth),
@@ -104,9 +104,9 @@ def _ranking(found: CorpusDifference, scores: ScoresApart) -> Ranking:
     )
 
 
-def _measures(found: CorpusDifference) -> Ranking:
+def _measures(result: CorpusDifference) -> Ranking:
     """By each measure the head that differs by most errors."""
-    listed = {measure: (each, ranked(each)) for measure, each in found.measures.items()}
+    listed = {measure: (each, ranked(each)) for measure, each in result.measures.items()}
     best = {measure: (each, places[0]) for measure, (each, places) in listed.items() if places}
     differences = [float(each.difference[place]) for each, place in best.values()]
     reached = [float(each.reached[place]) for each, place in best.values()]
@@ -115,14 +115,14 @@ def _measures(found: CorpusDifference) -> Ranking:
         of="measure",
         names=tuple(best),
         table=Table(
-            Column("head", [named(found, place) for _, place in best.values()], "head"),
+            Column("head", [named(result, place) for _, place in best.values()], "head"),
             Column("difference", differences, "B less A", signed_telling),
             Column("errors", reached, "errors", _tenth),
         ),
     )
 
 
-def _answer(found: CorpusDifference, scores: ScoresApart) -> str:
+def _answer(result: CorpusDifference, scores: ScoresApart) -> str:
     """The head that differs by most errors, and how many do by more than chance makes one of them differ."""
     if not (listed := ranked(scores)):
         return "No head has a difference."
@@ -130,23 +130,23 @@ def _answer(found: CorpusDifference, scores: ScoresApart) -> str:
     first, second = (_thousandth(float(each[best])) for each in (scores.first, scores.second))
     change = f"{signed_telling(float(scores.difference[best]))} {error(float(scores.error[best]))}"
     return (
-        f"{named(found, best)} differs most: {scores.scores.description.title} {first} over A and {second} "
+        f"{named(result, best)} differs most: {scores.scores.description.title} {first} over A and {second} "
         f"over B ({change}, {_tenth(float(scores.reached[best]))} errors); {len(_beyond(scores))} of "
         f"{len(listed)} heads differ by more than {number(scores.chance, 1)} errors, as one would by chance."
     )
 
 
-def _read(found: CorpusDifference) -> str:
+def _read(result: CorpusDifference) -> str:
     """How much each of them is."""
-    lengths = [read.tokens / max(read.texts, 1) for read in found.reads]
-    texts = [counted(read.texts, "text") for read in found.reads]
+    lengths = [read.tokens / max(read.texts, 1) for read in result.reads]
+    texts = [counted(read.texts, "text") for read in result.reads]
     both = zip("AB", texts, lengths, strict=True)
     return " · ".join(f"{side} {count} of {mean:.1f} tokens in the mean" for side, count, mean in both)
 
 
-def _facts(found: CorpusDifference) -> Iterator[tuple[object, ...]]:
+def _facts(result: CorpusDifference) -> Iterator[tuple[object, ...]]:
     """A row for each measure and head."""
-    for measure, each in found.measures.items():
+    for measure, each in result.measures.items():
         for i, j in np.ndindex(each.difference.shape):
             values = (each.first, each.second, each.difference, each.error, each.reached)
-            yield measure, found.layers[i], found.heads[j], *(float(value[i, j]) for value in values)
+            yield measure, result.layers[i], result.heads[j], *(float(value[i, j]) for value in values)

@@ -40,23 +40,23 @@ _FACTS = (
 )
 
 
-def sheet(found: Corpus, focus: Focus = WHOLE) -> Sheet:
-    there = [each for each in found.measures.values() if not each.absent and each is not found.main]
-    main = _grid(found, found.main)
-    sample = f"{found.sampled} of {counted(found.read.texts, 'text')}"
+def sheet(result: Corpus, focus: Focus = WHOLE) -> Sheet:
+    there = [each for each in result.measures.values() if not each.absent and each is not result.main]
+    main = _grid(result, result.main)
+    sample = f"{result.sampled} of {counted(result.read.texts, 'text')}"
     return Sheet(
-        title=_subject(found),
-        setting=setting(found, grid_size(found.layers, found.heads)),
-        origins=(found.provenance,),
-        answer=_linked_answer(found) if found.linked else _answer(found, found.main),
-        blocks=(*_links(found), main, _measures(found)),
-        more=tuple(_grid(found, each) for each in there),
-        table=lambda: Table.of(_FACTS, _facts(found)),
-        notes=tuple(_notes(found)),
-        proof=proof(found.certified, "head", f" in {sample}; {in_sample(found.unlike)}"),
+        title=_subject(result),
+        setting=setting(result, grid_size(result.layers, result.heads)),
+        origins=(result.provenance,),
+        answer=_linked_answer(result) if result.linked else _answer(result, result.main),
+        blocks=(*_links(result), main, _measures(result)),
+        more=tuple(_grid(result, each) for each in there),
+        table=lambda: Table.of(_FACTS, _facts(result)),
+        notes=tuple(_notes(result)),
+        proof=proof(result.certified, "head", f" in {sample}; {in_sample(result.unlike)}"),
         main=main,
-        summary=(counted(found.read.texts, "text"), grid_size(found.layers, found.heads)),
-        record=record(found.read),
+        summary=(counted(result.read.texts, "text"), grid_size(result.layers, result.heads)),
+        record=record(result.read),
     )
 
 
@@ -66,17 +66,17 @@ def record(read: CorpusRead, side: str = "") -> tuple[tuple[str, object], ...]:
     return tuple(("file", f"{side}{each} {digest}") for each, digest in files)
 
 
-def _subject(found: Corpus) -> str:
+def _subject(result: Corpus) -> str:
     """`corpus dev.conllu`, or `VERB→NOUN in dev.conllu`."""
-    named = printable(found.read.name)
-    return f"{_link(found)} in {named}" if found.linked else f"corpus {named}"
+    named = printable(result.read.name)
+    return f"{_link(result)} in {named}" if result.linked else f"corpus {named}"
 
 
-def _link(found: Corpus) -> str:
-    return "→".join(map(printable, found.linked or ()))
+def _link(result: Corpus) -> str:
+    return "→".join(map(printable, result.linked or ()))
 
 
-def _grid(found: Corpus, scores: CorpusScores) -> HeadGrid:
+def _grid(result: Corpus, scores: CorpusScores) -> HeadGrid:
     """The mean of every head with its error, or the commonest class with its share of the texts."""
     described, limits = scores.scores.description, None
     what = "commonest class" if described.classes else "mean"
@@ -87,10 +87,10 @@ def _grid(found: Corpus, scores: CorpusScores) -> HeadGrid:
         limits = scores.scores.limits[0], _MOST * largest
     return HeadGrid(
         title=f"{described.title}: {what} over texts",
-        layers=found.layers,
-        heads=found.heads,
+        layers=result.layers,
+        heads=result.heads,
         values=scores.values,
-        scale=measured.scale(scores.scores, found.read.longest, limits),
+        scale=measured.scale(scores.scores, result.read.longest, limits),
         form=measured.form(scores.scores),
         says=measured.classes(scores.scores),
         companion=_spread(scores),
@@ -104,15 +104,15 @@ def _spread(scores: CorpusScores) -> Companion:
     return Companion.numbers("standard error over texts", scores.error, error)
 
 
-def _measures(found: Corpus) -> Ranking:
+def _measures(result: Corpus) -> Ranking:
     """The strongest head by every measure: its mean, its error, how texts scatter."""
-    every = [each for each in found.measures.values() if not each.absent and measured.ranked(each.scores)]
+    every = [each for each in result.measures.values() if not each.absent and measured.ranked(each.scores)]
     strongest = [measured.ranked(each.scores)[0] for each in every]
     both = list(zip(every, strongest, strict=True))
     means = [measured.written(each.scores, float(each.values[place])) for each, place in both]
     spreads = [_spread(each).short(*place) for each, place in both]
     columns = [
-        Column("head", [named(found, place) for place in strongest], "head"),
+        Column("head", [named(result, place) for place in strongest], "head"),
         Column("mean", means, "mean", as_written),
         Column("error", spreads, "error", as_written, _ERROR),
     ]
@@ -135,20 +135,20 @@ def _quantile(scores: CorpusScores, level: int, place: Place) -> str:
     return measured.written(scores.scores, float(scores.quantiles[level][place]))
 
 
-def _links(found: Corpus) -> Iterator[Ranking]:
+def _links(result: Corpus) -> Iterator[Ranking]:
     """The heads that gain most over what distance explains."""
-    if found.linked is None or not (listed := measured.ranked(found.measure(GAIN).scores)):
+    if result.linked is None or not (listed := measured.ranked(result.measure(GAIN).scores)):
         return
-    link, beside, gain = (found.measure(each) for each in (LINK, PLACE, GAIN))
+    link, beside, gain = (result.measure(each) for each in (LINK, PLACE, GAIN))
     places = listed[:_LISTED]
-    source, target = map(printable, found.linked)
+    source, target = map(printable, result.linked)
     texts = counted(int(gain.count[listed[0]]), "text")
 
     own, alone = each_of(link.values, places), each_of(beside.values, places)
     yield Ranking(
-        title=f"heads that link {_link(found)} most, in {texts} that have it",
+        title=f"heads that link {_link(result)} most, in {texts} that have it",
         of="head",
-        names=tuple(named(found, place) for place in places),
+        names=tuple(named(result, place) for place in places),
         table=Table(
             Column("link", own, "link", weight,
                    f"mean weight of a {source} word on all {target} words of its text, by words"),
@@ -168,7 +168,7 @@ def _links(found: Corpus) -> Iterator[Ranking]:
     )  # fmt: skip
 
 
-def _answer(found: Corpus, scores: CorpusScores) -> str:
+def _answer(result: Corpus, scores: CorpusScores) -> str:
     """The strongest head by the measure that is looked at, beside the head in the middle."""
     if not (order := measured.ranked(scores.scores)):
         return f"No head has a number: {scores.absent}." if scores.absent else ""
@@ -178,51 +178,51 @@ def _answer(found: Corpus, scores: CorpusScores) -> str:
         best = max(order, key=lambda place: float(scores.agreement[place]))  # type: ignore[index]
         commonest = scores.scores.class_of(*best)
         share = percent(float(scores.agreement[best]))
-        own = f"{named(found, best)} of its {described.name}"
+        own = f"{named(result, best)} of its {described.name}"
         return f"Surest {of} is {own}: {commonest} in {share} of {count}."
     written = partial(measured.written, scores.scores)
     low, high = (written(float(scores.quantiles[i][best])) for i in (0, len(LEVELS) - 1))
     end = "least" if described.strong == "low" else "most"
     return (
-        f"{named(found, best)} has the {end} {described.scale} {of}, {written(float(scores.values[best]))} "
+        f"{named(result, best)} has the {end} {described.scale} {of}, {written(float(scores.values[best]))} "
         f"{error(float(scores.error[best]))} over {count}, nine tenths of which lie from {low} to {high}; "
         f"the head in the middle has {written(float(np.nanmedian(scores.values)))}."
     )
 
 
-def _linked_answer(found: Corpus) -> str:
+def _linked_answer(result: Corpus) -> str:
     """The head that links most beyond what distance explains, and one that was chosen on other texts."""
-    link, beside, gain = (found.measure(each) for each in (LINK, PLACE, GAIN))
+    link, beside, gain = (result.measure(each) for each in (LINK, PLACE, GAIN))
     if not (order := measured.ranked(gain.scores)):
-        return f"No text has {_link(found)}."
-    best, (source, target) = order[0], map(printable, found.linked or ("", ""))
+        return f"No text has {_link(result)}."
+    best, (source, target) = order[0], map(printable, result.linked or ("", ""))
     own, others = (weight(float(each.values[best])) for each in (link, beside))
     more = f"{signed_telling(float(gain.values[best]))} {error(float(gain.error[best]))}"
     told = (
-        f"Most beyond distance gives {named(found, best)}: a {source} word {own} to {target} words, any "
+        f"Most beyond distance gives {named(result, best)}: a {source} word {own} to {target} words, any "
         f"word at their distances {others} ({more})"
     )
-    return f"{told}{held_out(found)}."
+    return f"{told}{held_out(result)}."
 
 
-def held_out(found: Corpus) -> str:
+def held_out(result: Corpus) -> str:
     """How the best head of every other text does on those between, both ways."""
-    gains = found.measure(GAIN).halves
+    gains = result.measure(GAIN).halves
     if np.isnan(gains).all(axis=(1, 2)).any():
         return ""
     best = [np.unravel_index(int(np.nanargmax(half)), half.shape) for half in gains]
     value = float(np.mean([gains[1][best[0]], gains[0][best[1]]]))
-    names = [named(found, (int(i), int(j))) for i, j in best]
+    names = [named(result, (int(i), int(j))) for i, j in best]
     chosen = names[0] if names[0] == names[1] else f"{names[0]} and {names[1]}"
     return f"; chosen on every other text ({chosen}) and judged on those between: {signed_telling(value)}"
 
 
-def _notes(found: Corpus) -> Iterator[str]:
-    yield read_words(found.read)
-    if told := _left_out(found.read):
+def _notes(result: Corpus) -> Iterator[str]:
+    yield read_words(result.read)
+    if told := _left_out(result.read):
         yield told
-    yield from measured.absent({key: each.scores for key, each in found.measures.items()})
-    yield from found.notes
+    yield from measured.absent({key: each.scores for key, each in result.measures.items()})
+    yield from result.notes
 
 
 def read_words(read: CorpusRead) -> str:
@@ -252,13 +252,13 @@ def _reason(read: CorpusRead, why: str) -> str:
     return told.replace("the tokens that are read", f"{read.limit:,} tokens") if read.limit else told
 
 
-def _facts(found: Corpus) -> Iterator[tuple[object, ...]]:
+def _facts(result: Corpus) -> Iterator[tuple[object, ...]]:
     """A row for each measure and head, with its error, its quantiles and its two halves."""
-    for measure, each in found.measures.items():
+    for measure, each in result.measures.items():
         for i, j in np.ndindex(each.values.shape):
             numbers = each.values, each.error, each.least, *each.quantiles, each.largest, *each.halves
             mean, spread, least, *rest = (float(values[i, j]) for values in numbers)
             agreement = None if each.agreement is None else float(each.agreement[i, j])
-            head = measure, found.layers[i], found.heads[j]
+            head = measure, result.layers[i], result.heads[j]
             named, texts = each.scores.class_of(i, j), int(each.count[i, j])
             yield *head, mean, named, spread, texts, least, *rest, agreement

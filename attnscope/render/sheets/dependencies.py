@@ -37,31 +37,31 @@ _FACTS = "fact relation count layer head direction offset accuracy low high"
 _ARROWS_MEAN = "→ the dependent attends most to its head; ← its head attends most to it"
 
 
-def sheet(found: Dependencies, focus: Focus = WHOLE) -> Sheet:
-    relation, bank = found.looked_at, printable(found.treebank.name)
-    main = _relations(found) if relation is None else None
-    one = () if relation is None else (_heads(found, relation), Beside(tuple(_grids(found, relation))))
-    sample = f"{found.sampled} of {counted(found.treebank.scored, 'sentence')}"
+def sheet(result: Dependencies, focus: Focus = WHOLE) -> Sheet:
+    relation, bank = result.looked_at, printable(result.treebank.name)
+    main = _relations(result) if relation is None else None
+    one = () if relation is None else (_heads(result, relation), Beside(tuple(_grids(result, relation))))
+    sample = f"{result.sampled} of {counted(result.treebank.scored, 'sentence')}"
     return Sheet(
-        title=f"{printable(found.shown)} in {bank}" if found.shown else f"relations of {bank}",
-        setting=setting(found, grid_size(found.layers, found.heads)),
-        origins=(found.provenance,),
-        answer=_answer(found) if relation is None else _answer_of(found, relation),
+        title=f"{printable(result.shown)} in {bank}" if result.shown else f"relations of {bank}",
+        setting=setting(result, grid_size(result.layers, result.heads)),
+        origins=(result.provenance,),
+        answer=_answer(result) if relation is None else _answer_of(result, relation),
         blocks=one if main is None else (main,),
-        table=lambda: Table.of(_FACTS, _facts(found)),
-        notes=tuple(_notes(found)),
-        proof=proof(found.certified, "head", f" in {sample}; {in_sample(found.unlike)}"),
+        table=lambda: Table.of(_FACTS, _facts(result)),
+        notes=tuple(_notes(result)),
+        proof=proof(result.certified, "head", f" in {sample}; {in_sample(result.unlike)}"),
         main=main,
         whole="one relation has a panel for each direction",
-        summary=(counted(len(found.relations), "relation"),),
+        summary=(counted(len(result.relations), "relation"),),
     )
 
 
-def shown_relations(found: Dependencies) -> list[Relation]:
+def shown_relations(result: Dependencies) -> list[Relation]:
     """All but punctuation, then those with enough edges, or all where none has, the largest gain first."""
-    enough = [each for each in found.relations if each.count >= LEAST] or found.relations
+    enough = [each for each in result.relations if each.count >= LEAST] or result.relations
     gain = sorted(enough, key=lambda each: each.baseline.accuracy - each.best.accuracy)
-    return [found.overall, *gain]
+    return [result.overall, *gain]
 
 
 def finder(relation: Relation) -> str:
@@ -73,12 +73,12 @@ def _offset(offset: int) -> str:
     return f"{offset:+d}".replace("-", "−")
 
 
-def _relations(found: Dependencies) -> Ranking:
+def _relations(result: Dependencies) -> Ranking:
     """Best head and best offset of each relation with their intervals, and the head on sentences held out."""
-    rows = shown_relations(found)
+    rows = shown_relations(result)
     best, fixed = [each.best for each in rows], [each.baseline for each in rows]
     held = [each.held_out for each in rows]
-    rare = len(found.relations) - len(rows) + 1
+    rare = len(result.relations) - len(rows) + 1
     finders = [f"{finder(each)} | {_offset(each.baseline.offset)}" for each in rows]
     judged = [None if each is None else each.accuracy for each in held]
     gains = [None if each is None else each.difference for each in held]
@@ -129,17 +129,17 @@ def _reach(held: HeldOut | None) -> str:
     return "" if held is None or held.unknown else f"{signed(held.low)} to {signed(held.high)}"
 
 
-def ranked_heads(found: Dependencies, relation: Relation) -> list[tuple[int, int, Direction, float]]:
+def ranked_heads(result: Dependencies, relation: Relation) -> list[tuple[int, int, Direction, float]]:
     """Layer, head, direction and accuracy of every head, best first, those that are alike in their order."""
-    values, ways = found.by_head(relation.name), tuple(Direction)
+    values, ways = result.by_head(relation.name), tuple(Direction)
     order = np.argsort(-values, axis=None, kind="stable")
     places = np.array(np.unravel_index(order, values.shape)).T.tolist()
-    return [(found.layers[i], found.heads[j], ways[k], float(values[i, j, k])) for i, j, k in places]
+    return [(result.layers[i], result.heads[j], ways[k], float(values[i, j, k])) for i, j, k in places]
 
 
-def _heads(found: Dependencies, relation: Relation) -> Ranking:
+def _heads(result: Dependencies, relation: Relation) -> Ranking:
     """The heads that find one relation best, beside the best offset."""
-    every, fixed = ranked_heads(found, relation), relation.baseline
+    every, fixed = ranked_heads(result, relation), relation.baseline
     listed = every[:_LISTED]
     shares = [share for *_, share in listed]
     gains = [share - fixed.accuracy for share in shares]
@@ -162,19 +162,19 @@ def _heads(found: Dependencies, relation: Relation) -> Ranking:
     )
 
 
-def _grids(found: Dependencies, relation: Relation) -> Iterator[HeadGrid]:
+def _grids(result: Dependencies, relation: Relation) -> Iterator[HeadGrid]:
     """Every head in both directions; those that are better than the best offset stand out."""
-    values = found.by_head(relation.name)
+    values = result.by_head(relation.name)
     for k, told in enumerate(_DIRECTIONS.values()):
         own = values[:, :, k]
         better = frozenset((i, j) for i, j in np.argwhere(own > relation.baseline.accuracy).tolist())
         label = "better than the best fixed offset"
-        yield HeadGrid(told, found.layers, found.heads, own, _SHARES, weight, beyond=(label, better))
+        yield HeadGrid(told, result.layers, result.heads, own, _SHARES, weight, beyond=(label, better))
 
 
-def _answer(found: Dependencies) -> str:
+def _answer(result: Dependencies) -> str:
     """For how many relations a head is really better, by the sentences that are left out."""
-    rows = shown_relations(found)[1:]
+    rows = shown_relations(result)[1:]
     better = sum(each.told_apart > 0 for each in rows)
     worse = [printable(each.name) for each in rows if each.told_apart < 0]
     beaten = [printable(each.name) for each in rows if each.beaten]
@@ -186,14 +186,14 @@ def _answer(found: Dependencies) -> str:
     return f"{told}. An offset is as good as every head, or better: {', '.join(beaten)}."
 
 
-def _answer_of(found: Dependencies, relation: Relation) -> str:
+def _answer_of(result: Dependencies, relation: Relation) -> str:
     """The best head of one relation, beside the offset and on sentences that it was not chosen on."""
-    better = int((found.by_head(relation.name) > relation.baseline.accuracy).sum())
+    better = int((result.by_head(relation.name) > relation.baseline.accuracy).sum())
     offset = f"the best fixed offset ({_offset(relation.baseline.offset)})"
     told = (
         f"{finder(relation)} finds {weight(relation.best.accuracy)} of {relation.count:,} "
         f"{printable(relation.name)} edges in {relation.sentences:,} sentences, {offset} "
-        f"{weight(relation.baseline.accuracy)}; {better} of {found.tried} are better than that"
+        f"{weight(relation.baseline.accuracy)}; {better} of {result.tried} are better than that"
     )
     if (held := relation.held_out) is None:
         return f"{told}."
@@ -202,11 +202,11 @@ def _answer_of(found: Dependencies, relation: Relation) -> str:
     return f"{told}; {judged}: {weight(held.accuracy)}, {signed(held.difference)}{reach} beside the offset."
 
 
-def _notes(found: Dependencies) -> Iterator[str]:
-    bank = found.treebank
-    edges, heads = sum(each.count for each in found.relations), len(found.layers) * len(found.heads)
+def _notes(result: Dependencies) -> Iterator[str]:
+    bank = result.treebank
+    edges, heads = sum(each.count for each in result.relations), len(result.layers) * len(result.heads)
     yield (
-        f"{bank.scored:,} of {bank.sentences:,} sentences, {edges:,} edges · the best of {found.tried} "
+        f"{bank.scored:,} of {bank.sentences:,} sentences, {edges:,} edges · the best of {result.tried} "
         f"({counted(heads, 'head')}, two directions)"
     )
     why = {
@@ -219,25 +219,25 @@ def _notes(found: Dependencies) -> Iterator[str]:
         parts.append(f"{counted(bank.edges_without_piece, 'edge')} of words without a piece")
     if parts:
         yield f"left out: {', '.join(parts)}"
-    if not found.ahead:
+    if not result.ahead:
         yield (
-            f"no head looks ahead: → can find heads that stand before ({percent(found.overall.before)} of "
+            f"no head looks ahead: → can find heads that stand before ({percent(result.overall.before)} of "
             "all), ← those behind; all edges count, and offsets look both ways"
         )
-    yield from found.notes
+    yield from result.notes
 
 
-def _facts(found: Dependencies) -> Iterator[tuple[object, ...]]:
+def _facts(result: Dependencies) -> Iterator[tuple[object, ...]]:
     """A summary of each relation, then every offset and every head in both directions."""
-    for relation in (*found.relations, found.overall):
+    for relation in (*result.relations, result.overall):
         yield from _summary(relation)
-    for r, relation in enumerate(found.relations):
+    for r, relation in enumerate(result.relations):
         own = relation.name, relation.count
-        for o, offset in enumerate(found.tried_offsets):
-            yield "offset", *own, "", "", "", offset, float(found.offsets[o, r]), "", ""
-        for i, j, k in np.ndindex(found.accuracies.shape[:3]):
-            head = found.layers[i], found.heads[j], tuple(Direction)[k].value
-            yield "head", *own, *head, "", float(found.accuracies[i, j, k, r]), "", ""
+        for o, offset in enumerate(result.tried_offsets):
+            yield "offset", *own, "", "", "", offset, float(result.offsets[o, r]), "", ""
+        for i, j, k in np.ndindex(result.accuracies.shape[:3]):
+            head = result.layers[i], result.heads[j], tuple(Direction)[k].value
+            yield "head", *own, *head, "", float(result.accuracies[i, j, k, r]), "", ""
 
 
 def _summary(relation: Relation) -> Iterator[tuple[object, ...]]:

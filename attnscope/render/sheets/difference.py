@@ -25,22 +25,22 @@ _NUMBERS = {"divergence": "divergences", "largest difference": "largest", "round
 _FACTS = "fact layer head layer_b head_b query query_token key key_token a b value"
 
 
-def sheet(found: Difference, focus: Focus = WHOLE) -> Sheet:
-    a, b = printable(found.a.name), printable(found.b.name)
-    matrix, alike = _matrix(found), found.largest[found.shown] == 0
-    layer, head = found.pairs[found.shown][:2]
+def sheet(result: Difference, focus: Focus = WHOLE) -> Sheet:
+    a, b = printable(result.a.name), printable(result.b.name)
+    matrix, alike = _matrix(result), result.largest[result.shown] == 0
+    layer, head = result.pairs[result.shown][:2]
     return Sheet(
-        title=f"{found.name(found.shown)}: {b} less {a}",
+        title=f"{result.name(result.shown)}: {b} less {a}",
         setting="",
-        origins=(found.a.provenance, found.b.provenance),
-        answer=_answer(found),
-        blocks=(_heads(found), *([] if alike else [matrix]), *_rows(found), *_grids(found)),
-        table=lambda: Table.of(_FACTS, _facts(found)),
-        texts=(f"A {a}: {_run(found.a, found.b)}", f"B {b}: {_run(found.b, found.a)}"),
-        notes=tuple(each for each in (_other_tokens(found), _rounding(found)) if each),
-        proof=tuple(_proof(found)),
+        origins=(result.a.provenance, result.b.provenance),
+        answer=_answer(result),
+        blocks=(_heads(result), *([] if alike else [matrix]), *_rows(result), *_grids(result)),
+        table=lambda: Table.of(_FACTS, _facts(result)),
+        texts=(f"A {a}: {_run(result.a, result.b)}", f"B {b}: {_run(result.b, result.a)}"),
+        notes=tuple(each for each in (_other_tokens(result), _rounding(result)) if each),
+        proof=tuple(_proof(result)),
         main=matrix,
-        summary=(counted(len(found.pairs), "head"),),
+        summary=(counted(len(result.pairs), "head"),),
         opens={"layer": layer, "head": head},
     )
 
@@ -67,37 +67,37 @@ def _own(own: Provenance, other: Provenance) -> list[str]:
     return [printable(each) for each in told]
 
 
-def _other_tokens(found: Difference) -> str:
+def _other_tokens(result: Difference) -> str:
     """Whether the runs read other tokens, and where."""
-    if not found.other_tokens:
+    if not result.other_tokens:
         return ""
-    pairs = zip(found.a.query_tokens.names, found.b.query_tokens.names, strict=True)
+    pairs = zip(result.a.query_tokens.names, result.b.query_tokens.names, strict=True)
     named = [f"{i} {a} / {b}" for i, (a, b) in enumerate(pairs) if a != b]
     more = f", and {len(named) - 4} more" if len(named) > 4 else ""
     listed = f": {', '.join(named[:4])}{more}" if named else ""
-    return f"other tokens at {counted(found.other_tokens, 'position')}{listed}"
+    return f"other tokens at {counted(result.other_tokens, 'position')}{listed}"
 
 
-def _rounding(found: Difference) -> str:
-    if np.isfinite(found.rounding).any():
-        heads = counted(len(found.pairs), "head")
-        return f"of {heads} {found.within_rounding} differ by no more than rounding may make them"
+def _rounding(result: Difference) -> str:
+    if np.isfinite(result.rounding).any():
+        heads = counted(len(result.pairs), "head")
+        return f"of {heads} {result.within_rounding} differ by no more than rounding may make them"
     return "no head has a tolerance: it cannot be told what rounding does"
 
 
-def _answer(found: Difference) -> str:
+def _answer(result: Difference) -> str:
     """How far the head that is shown lies apart, beside two neighbouring heads of one run."""
-    i, named = found.shown, found.name(found.shown)
-    if math.isnan(found.divergences[i]):
+    i, named = result.shown, result.name(result.shown)
+    if math.isnan(result.divergences[i]):
         return f"{named} has no query with a key."
-    if found.largest[i] == 0:
+    if result.largest[i] == 0:
         return f"{named} is the same in both runs to the bit."
-    row = int(np.nan_to_num(found.rows[i], nan=-1.0).argmax())
-    told = f"{named} differs by {nats(found.divergences[i])} nats on average"
-    if math.isfinite(found.unlike):
-        told += f", where two neighbouring heads of a layer of one run differ by {nats(found.unlike)}"
-    query = printable(found.a.query_tokens.named(row))
-    return f"{told}; most for query {query}, by {nats(found.rows[i, row])}."
+    row = int(np.nan_to_num(result.rows[i], nan=-1.0).argmax())
+    told = f"{named} differs by {nats(result.divergences[i])} nats on average"
+    if math.isfinite(result.unlike):
+        told += f", where two neighbouring heads of a layer of one run differ by {nats(result.unlike)}"
+    query = printable(result.a.query_tokens.named(row))
+    return f"{told}; most for query {query}, by {nats(result.rows[i, row])}."
 
 
 def nats(value: float) -> str:
@@ -106,32 +106,32 @@ def nats(value: float) -> str:
     return short(value) if value < 5e-4 else number(value, 3)
 
 
-def _heads(found: Difference) -> Ranking:
+def _heads(result: Difference) -> Ranking:
     """The heads that differ most, beside two neighbouring heads and beside rounding."""
-    order = found.ranking[:_SHOWN]
-    apart, shades = [float(found.divergences[i]) for i in order], Scale(0.0, math.log(2))
-    unlike = [found.unlike] if math.isfinite(found.unlike) else []
+    order = result.ranking[:_SHOWN]
+    apart, shades = [float(result.divergences[i]) for i in order], Scale(0.0, math.log(2))
+    unlike = [result.unlike] if math.isfinite(result.unlike) else []
     return Ranking(
         title="heads that differ most",
         of="head",
-        names=tuple(map(found.name, order)),
+        names=tuple(map(result.name, order)),
         table=Table(
             Column("divergence", apart, "divergence", nats, "Jensen-Shannon, in nats", shades),
-            Column("largest", [float(found.largest[i]) for i in order], "largest", short, "of a weight"),
-            Column("rounding", [_against(found, i) for i in order], "against rounding", spared=1),
+            Column("largest", [float(result.largest[i]) for i in order], "largest", short, "of a weight"),
+            Column("rounding", [_against(result, i) for i in order], "against rounding", spared=1),
         ),
         measured="divergence in nats",
         marks=(
             Mark("bar", "own", "divergence of both runs", apart),
             Mark("line", "limit", "two neighbouring heads of a layer" if unlike else "", unlike),
         ),
-        hidden=len(found.ranking) - len(order),
+        hidden=len(result.ranking) - len(order),
     )
 
 
-def _against(found: Difference, i: int) -> str:
+def _against(result: Difference, i: int) -> str:
     """`within rounding`, or how many times rounding."""
-    largest, rounding = float(found.largest[i]), float(found.rounding[i])
+    largest, rounding = float(result.largest[i]), float(result.rounding[i])
     if largest == 0:
         return "the same to the bit"
     if math.isnan(rounding):
@@ -142,14 +142,14 @@ def _against(found: Difference, i: int) -> str:
     return f"{times:,.0f} x rounding" if times < 1e6 else "over 1,000,000 x rounding"
 
 
-def _matrix(found: Difference) -> Matrix:
+def _matrix(result: Difference) -> Matrix:
     """What the second run gives more, blank where neither gives anything."""
-    values = np.where((found.before > 0) | (found.after > 0), found.signed, np.nan)
+    values = np.where((result.before > 0) | (result.after > 0), result.signed, np.nan)
     return Matrix(
-        title=f"{found.name(found.shown)}: B less A",
+        title=f"{result.name(result.shown)}: B less A",
         words=("query", "key"),
-        rows=_both(found.a.query_tokens, found.b.query_tokens),
-        columns=_both(found.a.key_tokens, found.b.key_tokens),
+        rows=_both(result.a.query_tokens, result.b.query_tokens),
+        columns=_both(result.a.key_tokens, result.b.key_tokens),
         values=values,
         scale=Scale.around(values),
         form=signed,
@@ -166,23 +166,23 @@ def _both(a: Tokens, b: Tokens) -> Tokens:
     return replace(a, items=items)
 
 
-def _rows(found: Difference) -> Iterator[Block]:
+def _rows(result: Difference) -> Iterator[Block]:
     """The queries of the head that is shown, those that differ most first, with what gains and loses most."""
-    own = found.rows[found.shown]
+    own = result.rows[result.shown]
     order = [i for i in np.argsort(-np.nan_to_num(own, nan=-1.0), kind="stable").tolist() if own[i] > 0]
     if not order:
         return
-    shown, change = order[:_SHOWN], np.nan_to_num(found.signed)
+    shown, change = order[:_SHOWN], np.nan_to_num(result.signed)
     ends = [(int(change[i].argmax()), int(change[i].argmin())) for i in shown]
     apart = [float(own[i]) for i in shown]
     yield Ranking(
         title="its queries that differ most",
         of="query",
-        names=tuple(printable(found.a.query_tokens.named(i)) for i in shown),
+        names=tuple(printable(result.a.query_tokens.named(i)) for i in shown),
         table=Table(
             Column("divergence", apart, "divergence", nats),
-            Column("gains", _told(found, change, shown, [most for most, _ in ends]), "gains most"),
-            Column("loses", _told(found, change, shown, [least for _, least in ends]), "loses most"),
+            Column("gains", _told(result, change, shown, [most for most, _ in ends]), "gains most"),
+            Column("loses", _told(result, change, shown, [least for _, least in ends]), "loses most"),
         ),
         measured="divergence in nats",
         marks=(Mark("bar", "own", "", apart),),
@@ -190,24 +190,24 @@ def _rows(found: Difference) -> Iterator[Block]:
     )
 
 
-def _told(found: Difference, change: np.ndarray, rows: Sequence[int], keys: Sequence[int]) -> list[str]:
+def _told(result: Difference, change: np.ndarray, rows: Sequence[int], keys: Sequence[int]) -> list[str]:
     """`1 the +.20`: a key of each row and what becomes of its weight."""
-    names = (printable(found.a.key_tokens.named(key)) for key in keys)
+    names = (printable(result.a.key_tokens.named(key)) for key in keys)
     values = (signed(float(change[row, key])) for row, key in zip(rows, keys, strict=True))
     return [f"{name} {value}" for name, value in zip(names, values, strict=True)]
 
 
-def _grids(found: Difference) -> Iterator[HeadGrid]:
+def _grids(result: Difference) -> Iterator[HeadGrid]:
     """Every head beside its control, where there are several and each is held against itself."""
-    if len(found.pairs) < 2 or any(pair[:2] != pair[2:] for pair in found.pairs):
+    if len(result.pairs) < 2 or any(pair[:2] != pair[2:] for pair in result.pairs):
         return
-    layers, heads = (tuple(sorted({pair[axis] for pair in found.pairs})) for axis in (0, 1))
-    places = [pair[:2] for pair in found.pairs]
+    layers, heads = (tuple(sorted({pair[axis] for pair in result.pairs})) for axis in (0, 1))
+    places = [pair[:2] for pair in result.pairs]
     apart, largest, rounding = (
         by_head(layers, heads, dict(zip(places, numbers, strict=True)))
-        for numbers in (found.divergences, found.largest, found.rounding)
+        for numbers in (result.divergences, result.largest, result.rounding)
     )
-    unlike = Companion.numbers("two neighbouring heads of a layer", np.full(apart.shape, found.unlike), nats)
+    unlike = Companion.numbers("two neighbouring heads of a layer", np.full(apart.shape, result.unlike), nats)
     may = Companion.numbers("rounding may make", rounding, short)
     for title, values, unit, beside in (
         ("divergence of every head", apart, "nats", unlike),
@@ -221,25 +221,25 @@ def _cell(value: float) -> str:
     return "0" if value < 5e-4 else number(value, 3 if value < 0.1 else 2)
 
 
-def _facts(found: Difference) -> Iterator[tuple[object, ...]]:
+def _facts(result: Difference) -> Iterator[tuple[object, ...]]:
     """A fact a row: of heads, of the queries of each, of the weights of the one that is shown."""
-    a, none = found.a, ("",) * 6
-    for i in found.ranking:
+    a, none = result.a, ("",) * 6
+    for i in result.ranking:
         for fact, field in _NUMBERS.items():
-            yield fact, *found.pairs[i], *none, float(getattr(found, field)[i])
-    for pair, own in zip(found.pairs, found.rows.tolist(), strict=True):
+            yield fact, *result.pairs[i], *none, float(getattr(result, field)[i])
+    for pair, own in zip(result.pairs, result.rows.tolist(), strict=True):
         for query, value in enumerate(own):
             yield "divergence of a row", *pair, query, a.query_tokens.labels[query], *none[:4], value
-    for (query, key), value in np.ndenumerate(found.signed):
+    for (query, key), value in np.ndenumerate(result.signed):
         at = query, a.query_tokens.labels[query], key, a.key_tokens.labels[key]
-        both = float(found.before[query, key]), float(found.after[query, key])
-        yield "weight", *found.pairs[found.shown], *at, *both, float(value)
+        both = float(result.before[query, key]), float(result.after[query, key])
+        yield "weight", *result.pairs[result.shown], *at, *both, float(value)
 
 
-def _proof(found: Difference) -> Iterator[tuple[Verdict, str]]:
+def _proof(result: Difference) -> Iterator[tuple[Verdict, str]]:
     """The verdicts of both runs."""
-    if found.a.verdict is found.b.verdict:
-        yield found.a.verdict, f"{GLYPHS[found.a.verdict]} {found.a.verdict.value}: both runs"
+    if result.a.verdict is result.b.verdict:
+        yield result.a.verdict, f"{GLYPHS[result.a.verdict]} {result.a.verdict.value}: both runs"
         return
-    for run in (found.a, found.b):
+    for run in (result.a, result.b):
         yield run.verdict, f"{GLYPHS[run.verdict]} {run.verdict.value}: {printable(run.name)}"

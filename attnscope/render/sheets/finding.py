@@ -53,103 +53,103 @@ _BARS: dict[Account | None, tuple[Tint, str]] = {
 }
 
 
-def sheet(found: Finding, focus: Focus = WHOLE) -> Sheet:
-    best = found.ranking[0] if found.ranking else None
-    ranking = _ranking(found)
-    measured, change = "divergence" if found.smaller_is_better else "weight", Scale.around(found.difference)
-    control = Companion.numbers("mean of its controls", found.controls.mean, weight)
-    pieces = " by tokens" if found.words or found.special is not Special.SHOW else ""
+def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
+    best = result.ranking[0] if result.ranking else None
+    ranking = _ranking(result)
+    measured, change = "divergence" if result.smaller_is_better else "weight", Scale.around(result.difference)
+    control = Companion.numbers("mean of its controls", result.controls.mean, weight)
+    pieces = " by tokens" if result.words or result.special is not Special.SHOW else ""
     return Sheet(
-        title=_subject(found),
-        setting=setting(found, grid_size(found.layers, found.heads)),
-        origins=(found.provenance,),
-        answer=_answer(found),
+        title=_subject(result),
+        setting=setting(result, grid_size(result.layers, result.heads)),
+        origins=(result.provenance,),
+        answer=_answer(result),
         blocks=(
             ranking,
-            _grid(found, "difference to the mean of its controls", found.difference, change),
-            _grid(found, measured, found.weights, _scale(found), control),
+            _grid(result, "difference to the mean of its controls", result.difference, change),
+            _grid(result, measured, result.weights, _scale(result), control),
         ),
-        table=lambda: _table(found, found.ranking),
-        texts=read(found.kind, found.query_tokens, found.key_tokens),
-        notes=(*_notes(found), *reading_notes(found.kind, found.query_tokens), *found.notes),
-        proof=proof((each for row in found.verdicts for each in row), "head", pieces),
+        table=lambda: _table(result, result.ranking),
+        texts=read(result.kind, result.query_tokens, result.key_tokens),
+        notes=(*_notes(result), *reading_notes(result.kind, result.query_tokens), *result.notes),
+        proof=proof((each for row in result.verdicts for each in row), "head", pieces),
         main=ranking,
-        summary=(counted(found.weights.size, "head"), f"best {named(found, best)}" if best else ""),
-        record=(("kind", found.kind.value), ("tower", found.tower)),
-        next=_next(found),
-        opens=_opens(found, best or (0, 0)),
+        summary=(counted(result.weights.size, "head"), f"best {named(result, best)}" if best else ""),
+        record=(("kind", result.kind.value), ("tower", result.tower)),
+        next=_next(result),
+        opens=_opens(result, best or (0, 0)),
     )
 
 
-def _subject(found: Finding) -> str:
+def _subject(result: Finding) -> str:
     """What heads are ranked by: `weight of 7 [MASK] → 5 door`."""
-    sought = found.sought
+    sought = result.sought
     if sought.like is not None:
         return f"Jensen-Shannon divergence from {name(*sought.like)} in nats"
     if sought.pattern is not None:
-        return f"weight on {_pattern(found, sought.pattern)}, mean of {counted(found.rows, 'query')}"
+        return f"weight on {_pattern(result, sought.pattern)}, mean of {counted(result.rows, 'query')}"
     assert sought.query is not None, "a pair, where nothing else is sought"
     assert sought.key is not None, "a pair has both"
-    return f"weight of {at(found.query_tokens, sought.query)} → {at(found.key_tokens, sought.key)}"
+    return f"weight of {at(result.query_tokens, sought.query)} → {at(result.key_tokens, sought.key)}"
 
 
-def _pattern(found: Finding, pattern: Pattern) -> str:
+def _pattern(result: Finding, pattern: Pattern) -> str:
     """The keys that are meant, as they are called of words, patches or frames."""
-    tokens, words = found.key_tokens, _PATTERNS[pattern]
+    tokens, words = result.key_tokens, _PATTERNS[pattern]
     if not tokens.texts and any(isinstance(each, Patches) for each in tokens.stretches):
         words = _BESIDE.get(pattern, words)
     if tokens.texts or not tokens.stretches:
-        return words.replace("token", "word") if found.words and pattern is not Pattern.SPECIAL else words
+        return words.replace("token", "word") if result.words and pattern is not Pattern.SPECIAL else words
     named = {Pattern.FIRST: "the first key", Pattern.SPECIAL: "the model's own tokens"}
-    return named.get(pattern, words.replace("token", found.controls.of.part))
+    return named.get(pattern, words.replace("token", result.controls.of.part))
 
 
-def _scale(found: Finding) -> Scale:
+def _scale(result: Finding) -> Scale:
     """From 0 to 1 where that shows the numbers, else to the largest; what is best is dark."""
-    largest = float(np.nanmax(found.weights, initial=0.0))
-    if found.smaller_is_better:
+    largest = float(np.nanmax(result.weights, initial=0.0))
+    if result.smaller_is_better:
         return Scale(0.0, largest or 1.0, "falling", ("nearest", ""))
     return Scale(0.0, 1.0 if largest > 0.4 else largest or 1.0)
 
 
 def _grid(
-    found: Finding,
+    result: Finding,
     title: str,
     values: np.ndarray,
     scale: Scale,
     control: Companion | None = None,
 ) -> HeadGrid:
     form = signed if scale.kind == "signed" else weight
-    unit = "nats" if found.smaller_is_better else ""
-    return HeadGrid(title, found.layers, found.heads, values, scale, form, unit, companion=control)
+    unit = "nats" if result.smaller_is_better else ""
+    return HeadGrid(title, result.layers, result.heads, values, scale, form, unit, companion=control)
 
 
-def _answer(found: Finding) -> str:
+def _answer(result: Finding) -> str:
     """The best of so many heads, beside the best head of the control texts: a maximum beside a maximum."""
-    controls, count = found.controls, counted(found.weights.size, "head")
-    if not found.ranking:
+    controls, count = result.controls, counted(result.weights.size, "head")
+    if not result.ranking:
         return f"None of {count} has a number."
-    best, of = found.ranking[0], controls.of.value
-    own, mean = (weight(float(each[best])) for each in (found.weights, controls.mean))
+    best, of = result.ranking[0], controls.of.value
+    own, mean = (weight(float(each[best])) for each in (result.weights, controls.mean))
     low, high = (weight(float(each)) for each in np.quantile(controls.best, (0.05, 0.95)))
-    beaten = round(found.best_percentile * controls.count / 100)
-    told = f"{named(found, best)} gives the most weight of {count}, {own}, where its controls give {mean}"
-    if found.smaller_is_better:
-        told = f"{named(found, best)} is the nearest of {count}, {own} nats apart, its controls {mean}"
+    beaten = round(result.best_percentile * controls.count / 100)
+    told = f"{named(result, best)} gives the most weight of {count}, {own}, where its controls give {mean}"
+    if result.smaller_is_better:
+        told = f"{named(result, best)} is the nearest of {count}, {own} nats apart, its controls {mean}"
     told += (
         f"; the best head of a control {of} has {weight(float(controls.best.mean()))} ({low} to {high}), "
-        f"{'farther' if found.smaller_is_better else 'less'} than that in {beaten} of {controls.count}"
+        f"{'farther' if result.smaller_is_better else 'less'} than that in {beaten} of {controls.count}"
     )
-    if (most := found.most_above) not in (None, best):
-        side = "below" if found.smaller_is_better else "above"
-        own, mean = (weight(float(each[most])) for each in (found.weights, controls.mean))
-        told += f"; farthest {side} its own controls is {named(found, most)}, {own} against {mean}"
+    if (most := result.most_above) not in (None, best):
+        side = "below" if result.smaller_is_better else "above"
+        own, mean = (weight(float(each[most])) for each in (result.weights, controls.mean))
+        told += f"; farthest {side} its own controls is {named(result, most)}, {own} against {mean}"
     return f"{told}."
 
 
-def _table(found: Finding, places: Sequence[Place]) -> Table:
+def _table(result: Finding, places: Sequence[Place]) -> Table:
     """A row for each of these heads; people see the columns that have a meaning here."""
-    controls, of = found.controls, found.controls.of
+    controls, of = result.controls, result.controls.of
     own = of.value
 
     def of_each(values: np.ndarray | None) -> Values:
@@ -157,79 +157,80 @@ def _table(found: Finding, places: Sequence[Place]) -> Table:
 
     low, high = of_each(controls.low), of_each(controls.high)
     between = [f"{weight(a)}-{weight(b)}" for a, b in zip(low, high, strict=True)]
-    accounts = [found.account(place) for place in places]
+    accounts = [result.account(place) for place in places]
     called = {Account.PLACE: "place", Account.WORD: of.part, Account.TEXT: own, None: ""}
-    single = found.sought.pattern is None
-    moved = "what all pieces move together" if found.words else "what is moved"
-    measured = "divergence" if found.smaller_is_better else "weight"
+    single = result.sought.pattern is None
+    moved = "what all pieces move together" if result.words else "what is moved"
+    measured = "divergence" if result.smaller_is_better else "weight"
     # fmt: off
     return Table(
-        Column("layer", [found.layers[i] for i, _ in places]),
-        Column("head", [found.heads[j] for _, j in places]),
-        Column("weight", of_each(found.weights), measured, partial(weight, decimals=3), scale=_scale(found)),
-        Column("rank", of_each(found.ranks), "rank", f"{{:.{0 if single else 1}f}}".format,
+        Column("layer", [result.layers[i] for i, _ in places]),
+        Column("head", [result.heads[j] for _, j in places]),
+        Column("weight", of_each(result.weights), measured, partial(weight, decimals=3),
+               scale=_scale(result)),
+        Column("rank", of_each(result.ranks), "rank", f"{{:.{0 if single else 1}f}}".format,
                f"{'of that key' if single else 'of the strongest such key, mean,'} in its row", spared=2),
-        Column("norm", of_each(found.norms)),
-        Column("norm_share", of_each(found.shares), "norm", weight,
+        Column("norm", of_each(result.norms)),
+        Column("norm_share", of_each(result.shares), "norm", weight,
                f"share of its row by weight x ||f(x)||, {moved} (Kobayashi et al. 2020)", spared=3),
-        Column("even", of_each(found.even)),
+        Column("even", of_each(result.even)),
         Column("control_mean", of_each(controls.mean), "control", weight, "mean of the controls"),
         Column("control_low", low, "90 %", says="the middle nine tenths of them", told=between, spared=1),
         Column("control_high", high),
         Column("control_percentile", of_each(controls.percentile), "beats", "{:.0f} %".format,
                f"how many of the controls the {own} goes beyond"),
-        Column("difference", of_each(found.difference), "diff", signed, "to the mean of the controls",
-               Scale.around(found.difference)),
-        Column("followed", of_each(found.followed), "follows", weight, _follows(found), spared=4),
-        Column("account", [called[each] for each in accounts], "by", says=_by(found)),
-        Column("verdict", [found.verdicts[i][j].value for i, j in places]),
+        Column("difference", of_each(result.difference), "diff", signed, "to the mean of the controls",
+               Scale.around(result.difference)),
+        Column("followed", of_each(result.followed), "follows", weight, _follows(result), spared=4),
+        Column("account", [called[each] for each in accounts], "by", says=_by(result)),
+        Column("verdict", [result.verdicts[i][j].value for i, j in places]),
 )
     # fmt: on
 
 
-def _follows(found: Finding) -> str:
-    if found.sought.key is None:
+def _follows(result: Finding) -> str:
+    if result.sought.key is None:
         return ""
-    key = settled(found.key_tokens.names[found.sought.key])
+    key = settled(result.key_tokens.names[result.sought.key])
     return f"what the query gives to {key} in the controls, wherever it went"
 
 
-def _by(found: Finding) -> str:
+def _by(result: Finding) -> str:
     """What a head is said to look at, by what of its weight is left in the controls."""
-    of = found.controls.of
+    of = result.controls.of
     told = [f"place, where half of the weight or more stays whatever the {_PLURAL[of]}"]
-    if found.followed is not None:
+    if result.followed is not None:
         own = "token" if of is Contents.TEXT else of.part
         told.append(f"{of.part}, where as much goes with the key's {own}")
     return ", ".join([*told, f"{of.value}, where it does not"])
 
 
-def _ranking(found: Finding) -> Ranking:
+def _ranking(result: Finding) -> Ranking:
     """The best heads as bars in the colour of what they look by, their controls across them."""
-    places, controls = found.ranking[:_SHOWN], found.controls
-    table, best = _table(found, places), [float(controls.best.mean())] if places else []
+    places, controls = result.ranking[:_SHOWN], result.controls
+    table, best = _table(result, places), [float(controls.best.mean())] if places else []
     ends = table["control_low"].values, table["control_high"].values
     return Ranking(
         title="best heads first",
         of="head",
-        names=tuple(named(found, place) for place in places),
+        names=tuple(named(result, place) for place in places),
         table=table,
-        measured="divergence in nats" if found.smaller_is_better else "weight",
+        measured="divergence in nats" if result.smaller_is_better else "weight",
         marks=(
-            *_bars(found, places, table["weight"].values),
+            *_bars(result, places, table["weight"].values),
             Mark("span", "control", "", *ends),
             Mark("ring", "control", "its controls: mean, 90 %", table["control_mean"].values),
             Mark("line", "limit", "best head of a control, mean" if best else "", best),
         ),
-        axis=(0.0, 1.02) if _scale(found).high == 1.0 and not found.smaller_is_better else None,
-        hidden=len(found.ranking) - len(places),
+        axis=(0.0, 1.02) if _scale(result).high == 1.0 and not result.smaller_is_better else None,
+        hidden=len(result.ranking) - len(places),
     )
 
 
-def _bars(found: Finding, places: Sequence[Place], values: Sequence[float]) -> list[Mark]:
+def _bars(result: Finding, places: Sequence[Place], values: Sequence[float]) -> list[Mark]:
     """The number of each head, in the tint of what it looks by."""
-    of, accounts = found.controls.of, [found.account(place) for place in places]
-    if found.smaller_is_better:
+    of, accounts = result.controls.of, [result.account(place) for place in places]
+    if result.smaller_is_better:
         return [Mark("bar", "own", f"this {of.value}", values)]
     words = {"of": of.value, "part": of.part, "own": "token" if of is Contents.TEXT else of.part}
     return [
@@ -239,10 +240,10 @@ def _bars(found: Finding, places: Sequence[Place], values: Sequence[float]) -> l
     ]
 
 
-def _notes(found: Finding) -> list[str]:
+def _notes(result: Finding) -> list[str]:
     """What has to be known to read the numbers."""
-    controls, plural = found.controls, _PLURAL[found.controls.of]
-    pattern, key = found.sought.pattern, found.sought.key
+    controls, plural = result.controls, _PLURAL[result.controls.of]
+    pattern, key = result.sought.pattern, result.sought.key
     short = "" if controls.count == controls.asked else f" (of {controls.asked} asked for: there are no more)"
     texts = counted(controls.count, controls.of.value)
     told = [f"control: the same in {texts} of the same shape{short}, seed {controls.seed}: {controls.how}"]
@@ -251,32 +252,32 @@ def _notes(found: Finding) -> list[str]:
             "this pattern is about places, which stay: a control near the weight says that a head looks "
             f"there whatever the {plural}"
         )
-    if key is not None and found.key_tokens.items[key].special:
+    if key is not None and result.key_tokens.items[key].special:
         told.append(f"the key is a special token, which stays: the controls have other {plural} around it")
-    told += view_notes(found.words, found.special)
-    if found.even is not None and not np.isnan(found.even).all():
-        least, most = (weight(float(each(found.even))) for each in (np.nanmin, np.nanmax))
+    told += view_notes(result.words, result.special)
+    if result.even is not None and not np.isnan(result.even).all():
+        least, most = (weight(float(each(result.even))) for each in (np.nanmin, np.nanmax))
         told.append(f"all keys alike: {least if least == most else f'{least}-{most}'}")
     return told
 
 
-def _next(found: Finding) -> str:
+def _next(result: Finding) -> str:
     """How to open the best head, where its query looks at its key."""
-    if not found.ranking:
+    if not result.ranking:
         return ""
-    i, j = found.ranking[0]
-    over = not found.query_tokens.texts and found.key_tokens.stretches  # where every key is shown
-    key = None if over else found.sought.key
-    opened = opening_head(found, found.layers[i], found.heads[j], found.sought.query, key)
-    return f"Open it: {opened}{looked_at(found.words, found.special)}"
+    i, j = result.ranking[0]
+    over = not result.query_tokens.texts and result.key_tokens.stretches  # where every key is shown
+    key = None if over else result.sought.key
+    opened = opening_head(result, result.layers[i], result.heads[j], result.sought.query, key)
+    return f"Open it: {opened}{looked_at(result.words, result.special)}"
 
 
-def _opens(found: Finding, best: Place) -> dict[str, object]:
+def _opens(result: Finding, best: Place) -> dict[str, object]:
     return {
-        "layer": found.layers[best[0]],
-        "head": found.heads[best[1]],
-        "query": found.sought.query,
-        "key": found.sought.key,
-        "words": found.words,
-        "special": found.special,
+        "layer": result.layers[best[0]],
+        "head": result.heads[best[1]],
+        "query": result.sought.query,
+        "key": result.sought.key,
+        "words": result.words,
+        "special": result.special,
     }

@@ -27,99 +27,99 @@ _MOST, _LISTED, _PATCHES = 64, 40, 12  # tokens that all have a row; of more, an
 _FACTS = "fact layer position token value"
 
 
-def sheet(found: Flow, focus: Focus = WHOLE) -> Sheet:
-    patches, tokens = patches_of(found), _tokens(found)
-    maps = () if patches is None else (Beside(tuple(_maps(found, patches))),)
-    agreement = () if found.ablated is None else (_agreement(found.ablated.trust),)
-    asked = at(found.tokens, found.query)
+def sheet(result: Flow, focus: Focus = WHOLE) -> Sheet:
+    patches, tokens = patches_of(result), _tokens(result)
+    maps = () if patches is None else (Beside(tuple(_maps(result, patches))),)
+    agreement = () if result.ablated is None else (_agreement(result.ablated.trust),)
+    asked = at(result.tokens, result.query)
     return Sheet(
-        title=f"what reaches {asked} from the input through {counted(len(found.layers), 'layer')}",
-        setting=f"{attention(found.kind, found.tower)}, mean of {counted(len(found.heads), 'head')} · "
-        f"{model_words(found.provenance)}",
-        origins=(found.provenance,),
-        answer=words.answer(found),
+        title=f"what reaches {asked} from the input through {counted(len(result.layers), 'layer')}",
+        setting=f"{attention(result.kind, result.tower)}, mean of {counted(len(result.heads), 'head')} · "
+        f"{model_words(result.provenance)}",
+        origins=(result.provenance,),
+        answer=words.answer(result),
         blocks=(Beside((tokens, *agreement)), *maps),
-        table=lambda: Table.of(_FACTS, _facts(found)),
-        texts=text(found.tokens),
-        notes=tuple(words.notes(found)),
-        proof=tuple(words.proofs(found)),
+        table=lambda: Table.of(_FACTS, _facts(result)),
+        texts=text(result.tokens),
+        notes=tuple(words.notes(result)),
+        proof=tuple(words.proofs(result)),
         main=tokens,
     )
 
 
-def _shown(found: Flow) -> list[int]:
+def _shown(result: Flow) -> list[int]:
     """All tokens, or of many those that most reaches the query from, in their order."""
-    count = len(found.tokens)
-    listed = _LISTED if patches_of(found) is None else _PATCHES
-    if count <= (_MOST if patches_of(found) is None else _PATCHES):
+    count = len(result.tokens)
+    listed = _LISTED if patches_of(result) is None else _PATCHES
+    if count <= (_MOST if patches_of(result) is None else _PATCHES):
         return list(range(count))
-    order = np.argsort(-found.rollout[-1], kind="stable")[:listed]
-    return sorted({*map(int, order), found.query})
+    order = np.argsort(-result.rollout[-1], kind="stable")[:listed]
+    return sorted({*map(int, order), result.query})
 
 
-def _tokens(found: Flow) -> Ranking:
+def _tokens(result: Flow) -> Ranking:
     """A row a token: its share by each method, and as a bar what replacing it does."""
-    shown = _shown(found)
-    shares = {name: _seen(found, values, shown) for name, values in found.methods.items()}
-    largest = max(float(np.nanmax(values)) for values in found.methods.values())
-    says, shades = words.method_words(found), Scale(0.0, largest or 1.0)
+    shown = _shown(result)
+    shares = {name: _seen(result, values, shown) for name, values in result.methods.items()}
+    largest = max(float(np.nanmax(values)) for values in result.methods.values())
+    says, shades = words.method_words(result), Scale(0.0, largest or 1.0)
     columns = [
         Column(name.replace(" ", "_"), values, name, weight, says[name], shades)
         for name, values in shares.items()
     ]
     marks: tuple[Mark, ...] = ()
-    if found.ablated is not None:
-        effects = [float(found.ablated.effects[key]) for key in shown]
-        form, around = partial(words.effect_text, found.ablated), Scale.around(found.ablated.effects)
+    if result.ablated is not None:
+        effects = [float(result.ablated.effects[key]) for key in shown]
+        form, around = partial(words.effect_text, result.ablated), Scale.around(result.ablated.effects)
         columns.append(
-            Column("effect", effects, "effect", form, words.effect_words(found, found.ablated), around)
+            Column("effect", effects, "effect", form, words.effect_words(result, result.ablated), around)
         )
         loses = Mark("bar", "own", "", only(effects, [each >= 0 for each in effects]))
         gains = Mark("bar", "loses", "", only(effects, [each < 0 for each in effects]))
         marks = (loses, gains) if any(each < 0 for each in effects) else (loses,)
     return Ranking(
-        title=f"what reaches it from each {words.unit(found)}"
+        title=f"what reaches it from each {words.unit(result)}"
         + (", and what replacing that does" if marks else ""),
-        of=words.unit(found),
-        names=numbered(found.tokens, shown),
+        of=words.unit(result),
+        names=numbered(result.tokens, shown),
         table=Table(*columns),
-        measured="effect of replacing it, " + ("nats" if _answers(found) else "1 less cosine"),
+        measured="effect of replacing it, " + ("nats" if _answers(result) else "1 less cosine"),
         marks=marks,
         written="effect" if marks else "",
         cells=tuple(name.replace(" ", "_") for name in shares),
-        chosen=frozenset({shown.index(found.query)}),
-        hidden=len(found.tokens) - len(shown),
+        chosen=frozenset({shown.index(result.query)}),
+        hidden=len(result.tokens) - len(shown),
     )
 
 
-def _seen(found: Flow, values: Float[np.ndarray, " key"], shown: Sequence[int]) -> list[float]:
+def _seen(result: Flow, values: Float[np.ndarray, " key"], shown: Sequence[int]) -> list[float]:
     """The shares of some tokens; none where the query cannot see them."""
-    return [float(values[key]) if found.reached[key] else math.nan for key in shown]
+    return [float(values[key]) if result.reached[key] else math.nan for key in shown]
 
 
-def _answers(found: Flow) -> bool:
-    return found.ablated is not None and bool(found.ablated.answer)
+def _answers(result: Flow) -> bool:
+    return result.ablated is not None and bool(result.ablated.answer)
 
 
-def _maps(found: Flow, patches: Patches) -> Iterator[Matrix]:
+def _maps(result: Flow, patches: Patches) -> Iterator[Matrix]:
     """Each method as a map of the picture, and the effects; on the scale of all patches but the query's."""
-    for name, values in found.methods.items():
-        values = np.where(found.reached, values, np.nan)
+    for name, values in result.methods.items():
+        values = np.where(result.reached, values, np.nan)
         others = values.copy()
-        others[found.query] = np.nan
-        yield _map(found, patches, name, values, largest_magnitude(_laid_out(patches, others)))
-    if found.ablated is not None:
-        measured = "nats" if found.ablated.answer else "1 less cosine"
-        effects = found.ablated.effects
-        yield _map(found, patches, f"effect, {measured}", effects, largest_magnitude(effects))
+        others[result.query] = np.nan
+        yield _map(result, patches, name, values, largest_magnitude(_laid_out(patches, others)))
+    if result.ablated is not None:
+        measured = "nats" if result.ablated.answer else "1 less cosine"
+        effects = result.ablated.effects
+        yield _map(result, patches, f"effect, {measured}", effects, largest_magnitude(effects))
 
 
 def _map(
-    found: Flow, patches: Patches, title: str, values: Float[np.ndarray, " key"], largest: float
+    result: Flow, patches: Patches, title: str, values: Float[np.ndarray, " key"], largest: float
 ) -> Matrix:
     shown, largest = _laid_out(patches, values), largest or 1.0
     falls = bool(np.nanmin(shown, initial=0.0) < 0)
-    own = [divmod(i, patches.columns) for i, place in enumerate(patches.positions) if place == found.query]
+    own = [divmod(i, patches.columns) for i, place in enumerate(patches.positions) if place == result.query]
     return Matrix(
         title=title,
         words=("row", "column"),
@@ -169,21 +169,21 @@ def _agreement(trust: tuple[Trust, ...]) -> Ranking:
     )
 
 
-def _facts(found: Flow) -> Iterator[tuple[object, ...]]:
+def _facts(result: Flow) -> Iterator[tuple[object, ...]]:
     """A fact a row, layers by number where they have one."""
-    by_layer = ("attention", found.raw), ("rollout", found.rollout), ("by norm", found.by_norm)
-    labels = found.tokens.labels
-    for name, values in (*by_layer, ("zeroing", found.zeroed)):
-        for layer, row in zip(found.layers, () if values is None else values, strict=values is not None):
+    by_layer = ("attention", result.raw), ("rollout", result.rollout), ("by norm", result.by_norm)
+    labels = result.tokens.labels
+    for name, values in (*by_layer, ("zeroing", result.zeroed)):
+        for layer, row in zip(result.layers, () if values is None else values, strict=values is not None):
             for key, value in enumerate(row):
                 yield name, layer, key, labels[key], float(value)
-    for key, value in enumerate(() if found.flow is None else found.flow):
-        yield "flow", found.layers[-1], key, labels[key], float(value)
-    if found.ablated is None:
+    for key, value in enumerate(() if result.flow is None else result.flow):
+        yield "flow", result.layers[-1], key, labels[key], float(value)
+    if result.ablated is None:
         return
-    for key, value in enumerate(found.ablated.effects):
+    for key, value in enumerate(result.ablated.effects):
         if not np.isnan(value):
             yield "effect", "", key, labels[key], float(value)
-    for each in found.ablated.trust:
+    for each in result.ablated.trust:
         for name in ("correlation", "low", "high", "beats"):
             yield f"{name} of {each.method}", "", "", "", float(getattr(each, name))

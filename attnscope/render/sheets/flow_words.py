@@ -15,11 +15,11 @@ _FLAT = 0.005  # effects below it would all be the same two digits
 _FEW = 10  # tokens, of which a rank correlation says little
 
 
-def answer(found: Flow) -> str:
+def answer(result: Flow) -> str:
     """Whether any method says more of the effects than nearness does, which knows no attention."""
-    ablated = found.ablated
+    ablated = result.ablated
     if ablated is None:
-        return f"Nothing was replaced: {found.reason}. So nothing says how far these shares can be trusted."
+        return f"Nothing was replaced: {result.reason}. So nothing says how far these shares can be trusted."
     known = [each for each in ablated.trust if not math.isnan(each.correlation)]
     near = next((each for each in known if each.method == NEARNESS), None)
     others = [each for each in known if each.method != NEARNESS]
@@ -37,43 +37,43 @@ def answer(found: Flow) -> str:
     elif near is not None and best.correlation <= near.correlation:
         told += ": these say no more of what matters than nearness does"
     elif ablated.count < _FEW:
-        told += f", over {_replaced(found, ablated)}, which is few"
+        told += f", over {_replaced(result, ablated)}, which is few"
     return f"{told}."
 
 
-def notes(found: Flow) -> Iterator[str]:
-    yield from found.notes
-    yield _beside_the_map(found)
-    if found.ablated is not None:
+def notes(result: Flow) -> Iterator[str]:
+    yield from result.notes
+    yield _beside_the_map(result)
+    if result.ablated is not None:
         yield (
-            f"rank correlation with the size of the effect, over {_replaced(found, found.ablated)}; "
-            f"shuffled: the middle nine tenths of {found.ablated.shuffles} shuffles (seed "
-            f"{found.ablated.seed}), and how many of them it beats"
+            f"rank correlation with the size of the effect, over {_replaced(result, result.ablated)}; "
+            f"shuffled: the middle nine tenths of {result.ablated.shuffles} shuffles (seed "
+            f"{result.ablated.seed}), and how many of them it beats"
         )
-    if found.flow is None:
-        yield f"no flow: there are more than {counted(found.most, unit(found))}"
-    if found.zeroed is None and found.no_zeroing:
-        yield f"no value zeroing: {found.no_zeroing}"
+    if result.flow is None:
+        yield f"no flow: there are more than {counted(result.most, unit(result))}"
+    if result.zeroed is None and result.no_zeroing:
+        yield f"no value zeroing: {result.no_zeroing}"
 
 
-def _beside_the_map(found: Flow) -> str:
+def _beside_the_map(result: Flow) -> str:
     """What a map of patches leaves out: the shares of the query itself and of positions that are no patch."""
-    if patches_of(found) is None:
+    if patches_of(result) is None:
         return ""
-    patched = {place for stretch in found.tokens.stretches for place in stretch.positions}
-    beside = [place for place in range(len(found.tokens)) if place not in patched or place == found.query]
+    patched = {place for stretch in result.tokens.stretches for place in stretch.positions}
+    beside = [place for place in range(len(result.tokens)) if place not in patched or place == result.query]
     told = [
-        f"{at(found.tokens, place)} "
-        + ", ".join(f"{name} {weight(float(each[place]))}" for name, each in found.methods.items())
+        f"{at(result.tokens, place)} "
+        + ", ".join(f"{name} {weight(float(each[place]))}" for name, each in result.methods.items())
         for place in beside[:4]
     ]
     return f"each map on its own scale, the query framed and not in it; shares of {'; '.join(told)}"
 
 
-def proofs(found: Flow) -> Iterator[tuple[Verdict, str]]:
+def proofs(result: Flow) -> Iterator[tuple[Verdict, str]]:
     """How many heads have each verdict, and whether zeroed values were seen to be zero."""
-    yield from proof(found.certified, "head")
-    if (done := found.zeroing) is None:
+    yield from proof(result.certified, "head")
+    if (done := result.zeroing) is None:
         return
     count = done.read_back + done.lost + done.unseen
     told = f"in {count} of {count} runs read back as the output less weight times value"
@@ -86,10 +86,10 @@ def proofs(found: Flow) -> Iterator[tuple[Verdict, str]]:
     yield done.verdict, f"{GLYPHS[done.verdict]} zeroed values: {told}"
 
 
-def method_words(found: Flow) -> dict[str, str]:
+def method_words(result: Flow) -> dict[str, str]:
     """What each method is."""
     return {
-        "attention": f"of L{found.layers[-1]} alone",
+        "attention": f"of L{result.layers[-1]} alone",
         "rollout": "weights multiplied through the layers, each half its input (Abnar and Zuidema 2020)",
         "by norm": "the same of ||sum of a f(x)|| (Kobayashi et al. 2020)",
         "flow": "share of the largest flow to each token, the same weights as capacities",
@@ -98,14 +98,14 @@ def method_words(found: Flow) -> dict[str, str]:
     }
 
 
-def effect_words(found: Flow, ablated: Ablated) -> str:
+def effect_words(result: Flow, ablated: Ablated) -> str:
     """What the effects are."""
     by = f"replaced by {printable(ablated.replacement)}"
     if ablated.replacement == "nothing":
         by = "embedded as zeros"
-    what = f"a {unit(found)} is"
+    what = f"a {unit(result)} is"
     if ablated.together > 1:
-        what = f"up to {counted(ablated.together, unit(found))} side by side are at once"
+        what = f"up to {counted(ablated.together, unit(result))} side by side are at once"
     if ablated.answer:
         chance = weight_text(ablated.probability, 3)
         return (
@@ -126,23 +126,23 @@ def effect_text(ablated: Ablated, value: float) -> str:
     return signed(value) if ablated.answer else weight_text(value)
 
 
-def patches_of(found: Flow) -> Patches | None:
+def patches_of(result: Flow) -> Patches | None:
     """The picture whose patches the tokens are; None where they are none, or only some of a text."""
-    stretch = next(iter(found.tokens.stretches), None)
-    if not isinstance(stretch, Patches) or len(found.tokens.stretches) > 1:
+    stretch = next(iter(result.tokens.stretches), None)
+    if not isinstance(stretch, Patches) or len(result.tokens.stretches) > 1:
         return None
-    return None if found.tokens.texts else stretch
+    return None if result.tokens.texts else stretch
 
 
-def unit(found: Flow) -> str:
+def unit(result: Flow) -> str:
     """What a position stands for."""
-    stretch = next(iter(found.tokens.stretches), None)
+    stretch = next(iter(result.tokens.stretches), None)
     return "token" if stretch is None else "patch" if isinstance(stretch, Patches) else "frame"
 
 
-def _replaced(found: Flow, ablated: Ablated) -> str:
+def _replaced(result: Flow, ablated: Ablated) -> str:
     """`8 tokens`, `49 groups of patches`."""
-    of = unit(found)
+    of = unit(result)
     if ablated.together > 1:
         return f"{counted(ablated.count, 'group')} of {of}{'es' if of == 'patch' else 's'}"
     return counted(ablated.count, of)

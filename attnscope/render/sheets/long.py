@@ -24,52 +24,54 @@ _RANKS = ("strongest", "second", "third", "fourth", "fifth")
 _MOST_KEYS, _LABEL = 25, 16  # keys of one query; cells of a token beside others
 
 
-def sheet(found: LongHead, focus: Focus = WHOLE) -> Sheet:
-    matrix = _matrix(found, focus.scale)
-    below = _listed(found, focus.rows) if found.query is None else _of_query(found, found.query)
+def sheet(result: LongHead, focus: Focus = WHOLE) -> Sheet:
+    matrix = _matrix(result, focus.scale)
+    below = _listed(result, focus.rows) if result.query is None else _of_query(result, result.query)
     return Sheet(
-        title=found.name,
-        setting=f"{where_words(found)} · {_window(found)} · {model_words(found.provenance)}",
-        origins=(found.provenance,),
-        answer=_answer(found),
+        title=result.name,
+        setting=f"{where_words(result)} · {_window(result)} · {model_words(result.provenance)}",
+        origins=(result.provenance,),
+        answer=_answer(result),
         blocks=(matrix, below),
-        table=lambda: Table.of("query query_token rank key key_token weight", _facts(found)),
-        texts=tuple(_texts(found)),
-        notes=tuple(_notes(found)),
-        proof=certified(found.certificate, focus.verbose),
+        table=lambda: Table.of("query query_token rank key key_token weight", _facts(result)),
+        texts=tuple(_texts(result)),
+        notes=tuple(_notes(result)),
+        proof=certified(result.certificate, focus.verbose),
         main=matrix,
-        summary=(where_words(found), _window(found)),
+        summary=(where_words(result), _window(result)),
     )
 
 
-def _texts(found: LongHead) -> Iterator[str]:
+def _texts(result: LongHead) -> Iterator[str]:
     """The beginning of what was read."""
-    sides = {"": found.query_tokens}
-    if found.key_tokens != found.query_tokens:
-        sides = {"query ": found.query_tokens, "key   ": found.key_tokens}
+    sides = {"": result.query_tokens}
+    if result.key_tokens != result.query_tokens:
+        sides = {"query ": result.query_tokens, "key   ": result.key_tokens}
     for name, tokens in sides.items():
         if text := tokens.sentence:
             cut = printable(text[:_EXCERPT].strip())
             yield f"{name}“{cut}”" if len(text) <= _EXCERPT else f"{name}“{cut}…”"
 
 
-def _window(found: LongHead) -> str:
+def _window(result: LongHead) -> str:
     """Which queries and keys are shown: `queries 1000-1063 of 32,768, keys 900-1100 of 32,768`."""
-    sides = ("queries", len(found.query_tokens)), ("keys", len(found.key_tokens))
-    if found.whole:
+    sides = ("queries", len(result.query_tokens)), ("keys", len(result.key_tokens))
+    if result.whole:
         return " x ".join(f"{count:,} {noun}" for noun, count in sides)
     return ", ".join(
         f"{noun} {first}-{first + size - 1} of {count:,}"
-        for (noun, count), first, size in zip(sides, found.first, found.size, strict=True)
+        for (noun, count), first, size in zip(sides, result.first, result.size, strict=True)
     )
 
 
-def _matrix(found: LongHead, asked: Scaling) -> Matrix:
+def _matrix(result: LongHead, asked: Scaling) -> Matrix:
     """The blocks as rows and columns; those of one pair by their tokens, others by where they begin."""
-    cells = found.cells
+    cells = result.cells
     visible = ~np.isnan(cells)
     scale = scale_of(cells, visible, asked)
-    sides = zip((found.query_tokens, found.key_tokens), found.first, found.size, found.steps, strict=True)
+    sides = zip(
+        (result.query_tokens, result.key_tokens), result.first, result.size, result.steps, strict=True
+    )
     rows, columns = (_side(*side) for side in sides)
     return Matrix(
         title="attention weight",
@@ -79,15 +81,15 @@ def _matrix(found: LongHead, asked: Scaling) -> Matrix:
         values=cells,
         scale=scale,
         form=weight_text,
-        says=_cell(found),
+        says=_cell(result),
         unanswered="",
         measured=scale.label,
-        coarser=partial(_coarser, found, asked),
+        coarser=partial(_coarser, result, asked),
     )
 
 
-def _coarser(found: LongHead, asked: Scaling, rows: int, columns: int) -> Matrix:
-    return _matrix(found.coarser(rows, columns), asked)
+def _coarser(result: LongHead, asked: Scaling, rows: int, columns: int) -> Matrix:
+    return _matrix(result.coarser(rows, columns), asked)
 
 
 def _side(tokens: Tokens, first: int, size: int, step: int) -> Named:
@@ -96,56 +98,58 @@ def _side(tokens: Tokens, first: int, size: int, step: int) -> Named:
     return Names(names, starts)
 
 
-def _cell(found: LongHead) -> str:
+def _cell(result: LongHead) -> str:
     """What a cell is: one weight, or the mean or the largest of many."""
-    if found.exact:
+    if result.exact:
         return "every cell is one weight"
-    what = "the largest weight" if found.pool is Pool.MAX else "the mean weight"
-    sizes = [counted(step, noun) for step, noun in zip(found.steps, ("query", "key"), strict=True)]
+    what = "the largest weight" if result.pool is Pool.MAX else "the mean weight"
+    sizes = [counted(step, noun) for step, noun in zip(result.steps, ("query", "key"), strict=True)]
     return f"every cell is {what} of {' x '.join(sizes)}"
 
 
-def _listed(found: LongHead, asked: int | None) -> Ranking:
+def _listed(result: LongHead, asked: int | None) -> Ranking:
     """Queries of the window, evenly spaced, each with its strongest keys of all."""
-    first, size = found.first[0], found.size[0]
+    first, size = result.first[0], result.size[0]
     count = size if asked is None else min(asked, size)
     rows = [first + round(i * (size - 1) / max(count - 1, 1)) for i in range(count)]
     columns = [
-        Column(f"rank_{rank}", [_key(found, row, rank) for row in rows], heading, spared=rank)
-        for rank, heading in zip(range(found.top_keys.shape[1]), _RANKS, strict=False)
+        Column(f"rank_{rank}", [_key(result, row, rank) for row in rows], heading, spared=rank)
+        for rank, heading in zip(range(result.top_keys.shape[1]), _RANKS, strict=False)
     ]
     which = "every query" if count == size else f"{counted(count, 'query')}, evenly spaced"
     return Ranking(
         title=f"{which}, with the strongest keys",
         of="query",
-        names=numbered(found.query_tokens, rows),
+        names=numbered(result.query_tokens, rows),
         table=Table(*columns),
         says="--query N ranks the keys of one",
         hidden=size - count,
     )
 
 
-def _key(found: LongHead, query: int, rank: int) -> str:
+def _key(result: LongHead, query: int, rank: int) -> str:
     """`5 the .587`, or that there is none."""
-    key = int(found.top_keys[query, rank])
+    key = int(result.top_keys[query, rank])
     if key < 0:
         return "no valid key" if rank == 0 else ""
-    told = f"{fit(at(found.key_tokens, key), _LABEL)} {weight_text(float(found.top_weights[query, rank]), 3)}"
+    told = (
+        f"{fit(at(result.key_tokens, key), _LABEL)} {weight_text(float(result.top_weights[query, rank]), 3)}"
+    )
     return told.replace(" ", "\u00a0")  # in one line
 
 
-def _of_query(found: LongHead, query: int) -> Ranking:
+def _of_query(result: LongHead, query: int) -> Ranking:
     """The strongest keys of one query, each with its weight and a bar."""
-    assert found.row is not None, "a query comes with its row"
-    there = np.nan_to_num(found.row)
+    assert result.row is not None, "a query comes with its row"
+    there = np.nan_to_num(result.row)
     ranked = [int(key) for key in np.argsort(-there, kind="stable")[:_MOST_KEYS] if there[key] > 0]
     weights = [float(there[key]) for key in ranked]
     rest = max(1 - sum(weights), 0.0)
     told = f"{weight_text(rest, 3)} of the weight lies on other keys" if rest >= 0.0005 else ""
     return Ranking(
-        title=f"query {at(found.query_tokens, query)}",
+        title=f"query {at(result.query_tokens, query)}",
         of="key",
-        names=numbered(found.key_tokens, ranked),
+        names=numbered(result.key_tokens, ranked),
         table=Table(Column("weight", weights, "weight", partial(weight, decimals=3))),
         measured="attention weight",
         marks=(Mark("bar", "own", "", weights),),
@@ -154,39 +158,39 @@ def _of_query(found: LongHead, query: int) -> Ranking:
     )
 
 
-def _answer(found: LongHead) -> str:
+def _answer(result: LongHead) -> str:
     """The mean entropy of all queries that have a key, and what special tokens hold."""
-    there = found.entropy[~np.isnan(found.entropy)]
+    there = result.entropy[~np.isnan(result.entropy)]
     if not there.size:
         return "No query has a key."
     told = f"Of all queries the entropy is {there.mean():.2f} nats on average"
-    special = special_words(found.special_mass)
+    special = special_words(result.special_mass)
     return f"{told}; {special}." if special else f"{told}."
 
 
-def _notes(found: LongHead) -> Iterator[str]:
+def _notes(result: LongHead) -> Iterator[str]:
     """What is odd about the input or the head, one phrase each."""
-    yield from reading_notes(found.kind, found.query_tokens)
-    if found.blocks > 1:
-        yield f"block {found.block} of {found.blocks} (--block)"
-    yield from found.notes
+    yield from reading_notes(result.kind, result.query_tokens)
+    if result.blocks > 1:
+        yield f"block {result.block} of {result.blocks} (--block)"
+    yield from result.notes
 
 
-def _facts(found: LongHead) -> Iterator[tuple[object, ...]]:
+def _facts(result: LongHead) -> Iterator[tuple[object, ...]]:
     """The strongest keys of every query, or every key of the one that was asked for; of a window pairs.
 
     Masked pairs have no row.
     """
-    queries, keys = found.query_tokens.labels, found.key_tokens.labels
-    if found.query is not None and found.row is not None:
-        for rank, key in enumerate(np.argsort(-found.row, kind="stable").tolist()):
-            yield found.query, queries[found.query], rank, key, keys[key], float(found.row[key])
-    elif found.exact and not found.whole:
-        for row, column in np.argwhere(~np.isnan(found.mean)).tolist():
-            query, key = found.first[0] + row, found.first[1] + column
-            yield query, queries[query], "", key, keys[key], float(found.mean[row, column])
+    queries, keys = result.query_tokens.labels, result.key_tokens.labels
+    if result.query is not None and result.row is not None:
+        for rank, key in enumerate(np.argsort(-result.row, kind="stable").tolist()):
+            yield result.query, queries[result.query], rank, key, keys[key], float(result.row[key])
+    elif result.exact and not result.whole:
+        for row, column in np.argwhere(~np.isnan(result.mean)).tolist():
+            query, key = result.first[0] + row, result.first[1] + column
+            yield query, queries[query], "", key, keys[key], float(result.mean[row, column])
     else:
-        for query, rank in np.argwhere(found.top_keys >= 0).tolist():
-            key = int(found.top_keys[query, rank])
-            weight = float(found.top_weights[query, rank])
+        for query, rank in np.argwhere(result.top_keys >= 0).tolist():
+            key = int(result.top_keys[query, rank])
+            weight = float(result.top_weights[query, rank])
             yield query, queries[query], rank, key, keys[key], weight

@@ -12,10 +12,9 @@ from attnscope.render.focus import Focus
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.command import opening
-from attnscope.render.kit.words.header import feature_words, model_words
+from attnscope.render.kit.words.header import feature_words
 from attnscope.render.sheet.blocks import Beside, Block, Drawing, Ranking
 from attnscope.render.sheet.said import (
-    attention,
     certified,
     grid_size,
     name,
@@ -23,6 +22,7 @@ from attnscope.render.sheet.said import (
     percent,
     proof,
     read,
+    setting,
     telling,
     weight,
 )
@@ -41,13 +41,13 @@ def of_one(result: OneHead, focus: Focus, blocks: tuple[Block | Beside, ...], ma
     head = result.head
     return Sheet(
         title=f"{head.name} over a {medium(result)}",
-        setting=f"{attention(head.kind, head.tower)} · {model_words(head.provenance)}",
+        setting=setting(head),
         origins=(head.provenance,),
         answer=_answer(result),
         blocks=(*blocks, *_strongest(result)),
         table=lambda: _every_place(result),
         texts=(medium_words(result), *read(head.kind, head.query_tokens, head.key_tokens)),
-        notes=tuple(each for each in (" · ".join(feature_words(head)),) if each),
+        notes=(" · ".join(features),) if (features := feature_words(head)) else (),
         proof=certified(head.certificate, focus.verbose),
         main=main,
         summary=(fit(medium_words(result), _LONGEST),),
@@ -153,7 +153,7 @@ def of_heads(result: Heads, block: Drawing, main: Drawing) -> Sheet:
     best = order[0]
     return Sheet(
         title=f"{grid_size(found.layers, found.heads)} over a {medium(result)}",
-        setting=f"{attention(found.kind, found.tower)} · {model_words(found.provenance)}",
+        setting=setting(found),
         origins=(found.provenance,),
         answer=_answer_of_heads(result, order),
         blocks=(block, _listed(result, order)),
