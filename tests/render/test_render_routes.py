@@ -8,13 +8,13 @@ from dataclasses import replace
 import made_results as made
 import numpy as np
 import pytest
-from golden_text import body, drawn, printed
+from golden_text import body, drawn, header, printed
 
 from attnscope.analysis.heads.view import viewed
 from attnscope.render import files
 from attnscope.render.figure import figure_bytes, figure_of
 from attnscope.render.focus import Focus
-from attnscope.render.kit.words.header import feature_words, header
+from attnscope.render.kit.words.header import feature_words
 from attnscope.results import HeadWeights, Verdict
 from attnscope.tokens import Token, Tokens
 
@@ -56,7 +56,7 @@ def test_the_header_says_what_is_special_and_nothing_else(changed, told) -> None
 
 def test_the_tower_stands_in_the_first_line() -> None:
     assert printed(header(made.head(tower="text_model"))).startswith(
-        "L3 H11 encoder self-attention of text_model · "
+        "L3 H11 · encoder self-attention of text_model · "
     )
     several = replace(made.overview(2, 3), tower="text_model")
     assert "encoder self-attention of text_model" in printed(header(several))

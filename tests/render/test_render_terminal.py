@@ -7,7 +7,7 @@ from dataclasses import replace
 import made_results as made
 import numpy as np
 import pytest
-from golden_text import assert_golden, body, drawn, printed
+from golden_text import assert_golden, body, drawn, header, printed
 from rich.cells import cell_len
 
 from attnscope.analysis.heads.view import viewed
@@ -15,15 +15,15 @@ from attnscope.render.focus import Focus
 from attnscope.render.kit.cells import bar
 from attnscope.render.kit.stage import SHOWS
 from attnscope.render.kit.words.certificate import certificate_line, power_words
-from attnscope.render.kit.words.header import header
 from attnscope.results import Special, Verdict
 from attnscope.vocabulary import Standing
 
 LONG = [f"w{i}" for i in range(70)]
 GOLDEN = {
     "header": lambda width: header(made.head()),
-    "header_of_a_shared_key_head": lambda width: header(
-        made.head(causal=True, demo=True, key_heads=3, key_head=2, window=128, softcap=50.0, sink=-1.25)
+    "shared_key_head": lambda width: body(
+        made.head(causal=True, demo=True, key_heads=3, key_head=2, window=128, softcap=50.0, sink=-1.25),
+        width,
     ),
     "weights": lambda width: body(made.head(), width),
     "weights_masked": lambda width: body(made.head(causal=True, empty=[0]), width),

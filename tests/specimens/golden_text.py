@@ -13,6 +13,7 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.ramps import Background, theme
 from attnscope.render.terminal.sheet import body as of_sheet
+from attnscope.render.terminal.sheet import header as of_subject
 from attnscope.render.terminal.sheet import laid
 from attnscope.results import Result
 
@@ -35,6 +36,11 @@ def printed(
         console.push_theme(theme(background, colour))
     console.print(renderable)
     return buffer.getvalue()
+
+
+def header(result: Result) -> RenderableType:
+    """What a terminal shows above: what it is and of which model, how it was read, the text."""
+    return Group(*of_subject(sheet_of(result)))
 
 
 def body(result: Result, width: int, focus: Focus = WHOLE) -> RenderableType:

@@ -4,7 +4,6 @@ import math
 import re
 
 import numpy as np
-from rich.console import Group, RenderableType
 from rich.text import Text
 
 from attnscope.render.kit.numbers import counted
@@ -14,7 +13,6 @@ from attnscope.results import (
     Kind,
     LongHead,
     Overview,
-    Projection,
     Provenance,
 )
 from attnscope.tokens import Tokens, printable
@@ -27,20 +25,6 @@ _ATTENTION = {
 _HUB_ID = re.compile(r"[^./\\~][^/\\]*(/[^/\\]+)?")
 _CACHED = re.compile(r"models--([^/\\]+)[/\\]snapshots[/\\][^/\\]+[/\\]?$")
 CROSS_ROWS = "a row is the token that the decoder reads, and decides on the next one"
-
-
-def header(result: HeadWeights | Overview | Projection) -> RenderableType:
-    """Two to six lines: what is shown and of which model, how it was read, what is special, the text.
-
-    A map is introduced by its head.
-    """
-    result = result.head if isinstance(result, Projection) else result
-    lines = [_subject(result), reading(result.provenance)]
-    if features := feature_words(result):
-        lines.append(Text(" · ".join(features)))
-    if result.query_tokens.texts:  # a picture or a sound has none
-        lines += _sentences(result)
-    return Group(*lines)
 
 
 def model_words(provenance: Provenance) -> str:
@@ -69,14 +53,6 @@ def own_name(model: str) -> str:
 
 def attention_words(kind: Kind) -> str:
     return _ATTENTION[kind]
-
-
-def _subject(result: HeadWeights | Overview) -> Text:
-    model = model_words(result.provenance)
-    if isinstance(result, HeadWeights):
-        return Text.assemble((result.name, "bold"), f" {where_words(result)} · {model}")
-    heads = f"{counted(len(result.layers), 'layer')} x {counted(len(result.heads), 'head')}"
-    return Text.assemble((heads, "bold"), f" {where_words(result)} · {model}")
 
 
 def where_words(result: HeadWeights | LongHead | Overview) -> str:
@@ -155,14 +131,6 @@ def _sharing(result: Overview) -> list[str]:
         f"every {each} heads share a key head: 0-{each - 1}, {each}-{2 * each - 1}, ..." for each in sizes
     )
     return list(groups) if set(result.sharing) == sizes else [f"{each} in some layers" for each in groups]
-
-
-def _sentences(result: HeadWeights | Overview) -> list[Text]:
-    """The text in quotation marks, cut at the width of the console; a line for each of two sides."""
-    if result.kind is not Kind.CROSS or not result.key_tokens.texts:
-        return [quoted(result.query_tokens)]
-    sides = ("query ", result.query_tokens), ("key   ", result.key_tokens)
-    return [Text.assemble(side, quoted(tokens), no_wrap=True, overflow="ellipsis") for side, tokens in sides]
 
 
 def quoted(tokens: Tokens) -> Text:
