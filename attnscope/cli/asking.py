@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from attnscope.cli.lines import Line, NumberedText, called
+from attnscope import incoming
+from attnscope.cli.lines import Line, NumberedText
 from attnscope.cli.naming import is_of_each_head, numbered, of_head
 from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking
 from attnscope.tokens import printable
@@ -141,7 +142,7 @@ class Question:
     def _of_line(self, opened: "Opened", inputs: "Inputs", line: Line) -> int:
         """Show the answer for one line; the exit code that it deserves. What is wrong with it is said."""
         assert self.read.texts is not None, "lines are those of a file"
-        name, last = f"{called(self.read.texts)}:{line.number}", self.read.lines[-1].number
+        name, last = f"{incoming.called(self.read.texts)}:{line.number}", self.read.lines[-1].number
         targets = [numbered(target, line.number, last) for target in self.delivery.targets]
         try:
             answer = self._answer(opened, replace(inputs, text=line.text))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnscope.cli.streams import read_input
+from attnscope import incoming
 from attnscope.errors import InputError
 from attnscope.tokens import printable
 
@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from attnscope.results import Result
-
-STANDARD_INPUT = Path("-")
 
 
 @dataclass(frozen=True)
@@ -34,20 +32,10 @@ class Line:
 
 def read_lines(file: Path) -> tuple[Line, ...]:
     """The lines of `file`, `-` for standard input, that hold a text; `InputError` where there is none."""
-    try:
-        content = read_input() if file == STANDARD_INPUT else file.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read '{file}': {error.strerror}") from error
-    rows = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    lines = tuple(Line(i, row.rstrip(b"\r")) for i, row in enumerate(rows, start=1) if row.strip())
+    lines = tuple(Line(number, raw) for number, raw in incoming.whole_lines(file) if raw.strip())
     if not lines:
-        raise InputError(f"no text in {called(file)}: it takes one a line")
+        raise InputError(f"no text in {incoming.named(file)}: it takes one a line")
     return lines
-
-
-def called(file: Path) -> str:
-    """What stands before the number of a line: `texts.txt`, or `standard input`."""
-    return "standard input" if file == STANDARD_INPUT else str(file)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attnscope import incoming
+
 if TYPE_CHECKING:
     from attnscope.results import HeadWeights
 
@@ -54,7 +56,7 @@ def own_place(command: str, head: "HeadWeights", asked: Sequence[object], media:
     )
     digest = hashlib.sha256(identity.encode())
     for file in media:
-        digest.update(file.read_bytes())
+        digest.update(incoming.content(file))
     return OWN_FOLDER / f"{'-'.join(part for part in parts if part)}-{digest.hexdigest()[:_DIGEST]}.png"
 
 

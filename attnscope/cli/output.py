@@ -10,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnscope.cli.options.shown import Quiet, Theme, Timings, Verbose
+from attnscope import incoming
+from attnscope.cli.options.shown import InputLimit, Quiet, Theme, Timings, Verbose
 from attnscope.cli.run import typed_command, want_timings
 from attnscope.cli.streams import ours_alone
 from attnscope.errors import CertificateError, InputError, one_line
@@ -37,8 +38,14 @@ class Output:
     PANEL = "Besides"
 
     def __init__(
-        self, quiet: Quiet = False, verbose: Verbose = False, theme: Theme = None, timings: Timings = False
+        self,
+        quiet: Quiet = False,
+        verbose: Verbose = False,
+        theme: Theme = None,
+        timings: Timings = False,
+        input_limit: InputLimit = None,
     ) -> None:
+        incoming.limit_to(input_limit)
         if timings:
             want_timings()
         from rich.console import Console

@@ -1,4 +1,4 @@
-"""The standard streams, which may be closed, full, read by nobody or not to be read.
+"""The streams that are written to, which may be closed, full or read by nobody.
 
 What cannot be written to standard output is an error. A notice that nobody can read ends nothing: what cannot
 be written to standard error is lost.
@@ -61,14 +61,6 @@ class Results(Narration):
         if isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL):
             raise NobodyReadsError from error
         raise InputError(f"cannot write the output: {error.strerror}") from error
-
-
-def read_input(most: int = -1) -> bytes:
-    """What stands on standard input, so many bytes of it at most; nothing where that is closed."""
-    try:
-        return bytes(sys.stdin.buffer.read(most)) if sys.stdin else b""
-    except OSError as error:
-        raise InputError(f"cannot read standard input: {error.strerror}") from error
 
 
 def guard() -> None:

@@ -1,12 +1,15 @@
-"""How much memory this process may still take, as the system says."""
+"""How much memory this process may still take, as the system says; and sizes as people write them."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
 _MEMINFO = Path("/proc/meminfo")
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 _STATM = Path("/proc/self/statm")
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([kmgt]?)b?", re.IGNORECASE)
 
 
 def left() -> int | None:
@@ -17,6 +20,12 @@ def left() -> int | None:
 
 def gigabytes(size: int) -> str:
     return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"
+
+
+def bytes_of(written: str) -> int | None:
+    """The size that is called `500MB` or `2GB`; None for what is no size."""
+    size = _SIZE.fullmatch(written)
+    return None if size is None else int(float(size[1]) * _UNITS[size[2].casefold()])
 
 
 def _available() -> int | None:

@@ -7,17 +7,17 @@ parts and such devices is seen when the model is loaded (`attnscope.model.loadin
 """
 
 import json
-import re
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from attnscope import incoming
 from attnscope.errors import InputError
+from attnscope.process.memory import bytes_of
 from attnscope.tokens import printable
 
 AUTO = "auto"
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([kmgt]?)b?", re.IGNORECASE)
 DeviceMap = str | Path | Mapping[str, str | int] | None
 Budgets = str | Mapping[str | int, str | int] | None
 _FORM = 'auto, or a map such as {"": "cpu", "encoder.layer.0": "disk"}, there or in a file'
@@ -57,31 +57,23 @@ def max_memory(written: Budgets) -> str | None:
     return json.dumps(budgets)
 
 
-def bytes_of(written: str) -> int | None:
-    """The size that is called `500MB` or `2GB`; None for what is no size."""
-    size = _SIZE.fullmatch(written)
-    return None if size is None else int(float(size[1]) * _UNITS[size[2].casefold()])
-
-
 def _read(written: str) -> dict[str, Any]:
     """The map that stands in `told`, or in the file of that name."""
     if written.lstrip().startswith("{"):
         return _object(written, "--device-map")
     try:
-        content = Path(written).expanduser().read_text("utf-8")
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "no text"
-        raise InputError(f"--device-map '{printable(written)}': {why}; it takes {_FORM}") from error
+        content = incoming.content(os.path.expanduser(written), "--device-map")
+    except InputError as error:
+        raise InputError(f"{error}; it takes {_FORM}") from error
     return _object(content, f"--device-map '{printable(written)}'")
 
 
-def _object(content: str, where: str) -> dict[str, Any]:
-    try:
-        parts = json.loads(content, object_pairs_hook=_once)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is no JSON: {printable(str(error))}") from error
+def _object(content: str | bytes, where: str) -> dict[str, Any]:
+    parts = incoming.parsed(content, where, object_pairs_hook=_once)
     if not isinstance(parts, dict):
         raise InputError(f"{where} is no map of parts to devices: it takes {_FORM}")
+    for part in parts:
+        incoming.check_name(part, where)
     return parts
 
 

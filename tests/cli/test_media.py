@@ -217,7 +217,7 @@ def test_a_find_over_a_picture_is_shown_and_stored(
 @pytest.mark.parametrize(
     ("model", "given", "said"),
     [
-        ("vit", ("--image", "nowhere.png"), "cannot read picture 'nowhere.png': No such file or directory"),
+        ("vit", ("--image", "nowhere.png"), "cannot read picture 'nowhere.png': no such file"),
         ("vit", ("--audio", "{tone}"), "reads no sounds: leave --audio out"),
         ("vit", ("what", "--image", "{square}"), "reads pictures and no text: leave the text out"),
         ("vit", ("what",), "reads no text: give it a file with --image"),

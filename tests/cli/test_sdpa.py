@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from attnscope import incoming
+
 TENSORS = ("sdpa", "--q", "1,0,1", "--k", "1,0,1; 0,1,0; 1,1,0", "--v", "1,2; 3,4; 5,6")
 WEIGHTS = [[0.53289684, 0.16794345, 0.29915971]]
 OUTPUT = [[2.53252575, 3.53252575]]
@@ -232,8 +234,8 @@ BAD = [
     (("--q", "nan", "--k", "1", "--v", "1"), "'nan' is no finite number"),
     (("--q", "1e999", "--k", "1", "--v", "1"), "'1e999' is no finite number"),
     (("--q", "1_0", "--k", "1", "--v", "1"), "'1_0' is no finite number"),
-    (("--q", "nowhere.csv", "--k", "1", "--v", "1"), "cannot read 'nowhere.csv': No such file"),
-    (("nowhere.json",), "cannot read 'nowhere.json': No such file"),
+    (("--q", "nowhere.csv", "--k", "1", "--v", "1"), "cannot read 'nowhere.csv': no such file"),
+    (("nowhere.json",), "cannot read 'nowhere.json': no such file"),
     (("arrays.txt",), "name a .json or .npz file"),
     (("--example", "pear"), "no example 'pear': dictionary, fruit"),
     (("--example", "fruit", "--q", "1"), "give one of these: arrays, --table or --example"),
@@ -311,10 +313,8 @@ def test_bad_archives_are_one_line(attnscope, tmp_path: Path, monkeypatch) -> No
     ):
         np.savez(f"{name}.npz", q=array)
         assert message in attnscope("sdpa", f"{name}.npz").stderr
-    np.savez_compressed("bomb.npz", q=np.zeros((3000, 3000)))
-    assert "too large unpacked" in attnscope("sdpa", "bomb.npz").stderr
     Path("text.npz").write_text("hello")
-    assert "holds no arrays of NumPy" in attnscope("sdpa", "text.npz").stderr
+    assert "it is no archive of arrays of NumPy" in attnscope("sdpa", "text.npz").stderr
 
 
 def lying(described: str, shape: str, end: str = " }") -> bytes:
@@ -350,14 +350,31 @@ def test_numpys_files_that_are_damaged_are_one_line(attnscope, tmp_path: Path, c
         assert len(result.stderr.splitlines()) == 1
 
 
-def test_files_too_large_unreadable_or_not_text_are_refused(attnscope, tmp_path: Path, monkeypatch) -> None:
+def test_arrays_without_room_in_memory_are_refused_by_their_size(attnscope, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(incoming, "left", lambda: 10**6)
+    np.savez_compressed("bomb.npz", q=np.zeros((3000, 3000)), k=np.zeros((2, 3)))
+    np.save("wide.npy", np.ones((100, 101), np.int8))
+    Path("wide.csv").write_text("1," * 20_000)
+    Path("wide.json").write_text("[" + "[]," * 9000 + "[]]")
     with open("large.json", "wb") as file:
         file.truncate(65 * 2**20)
+    for arguments, message in (
+        (["bomb.npz"], "'bomb.npz' unpacked takes 72.0 MB ('q' alone 72.0 MB), and memory has 1.0 MB free"),
+        (["--q", "wide.npy"], "--q in wide.npy as numbers takes 1.0 MB, and memory has 1.0 MB free"),
+        (["--q", "wide.csv"], "--q in wide.csv as numbers takes 2.0 MB, and memory has 1.0 MB free"),
+        (["--q", "wide.json"], "wide.json as JSON takes 1.5 MB, and memory has 1.0 MB free"),
+        (["large.json"], "reading 'large.json' takes 0.1 GB, and memory has 1.0 MB free"),
+    ):
+        result = attnscope("sdpa", *arguments, *(["--k", "1", "--v", "1"] if "--q" in arguments else []))
+        assert (result.exit_code, result.stderr) == (4, f"attnscope: {message}\n")
+
+
+def test_files_that_are_unreadable_or_no_text_are_refused(attnscope, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
     Path("folder.json").mkdir()
     Path("latin.csv").write_bytes(b"\xff\xfe1,2")
-    assert "too large: at most 64 MiB" in attnscope("sdpa", "large.json").stderr
-    assert "cannot read 'folder.json'" in attnscope("sdpa", "folder.json").stderr
+    assert "cannot read 'folder.json': it is a folder" in attnscope("sdpa", "folder.json").stderr
     assert "not valid UTF-8" in attnscope("sdpa", "--q", "latin.csv").stderr
 
 

@@ -132,7 +132,7 @@ def test_a_vocabulary_may_be_json(attnscope, bare, pieces, tmp_path: Path) -> No
     ("name", "content", "part"),
     [
         ("vocab.txt", b"", "is empty"),
-        ("vocab.txt", b"\xff\xfe\n", "not UTF-8"),
+        ("vocab.txt", b"\xff\xfe\n", "line 1, is not valid UTF-8"),
         ("vocab.json", b"{", "no JSON"),
         ("vocab.json", b"[1]", "numbers by token"),
         ("vocab.json", b'{"a": "b"}', "numbers by token"),

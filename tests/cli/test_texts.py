@@ -32,9 +32,9 @@ def test_lines_keep_their_numbers_and_blank_ones_are_no_texts(lines: Path) -> No
         _ = read[1].text
     empty = lines.with_name("empty")
     empty.write_text("\n \n")
-    with pytest.raises(InputError, match=r"no text in .*empty: it takes one a line"):
+    with pytest.raises(InputError, match=r"no text in .*empty': it takes one a line"):
         read_lines(empty)
-    with pytest.raises(InputError, match=r"cannot read '.*none': No such file"):
+    with pytest.raises(InputError, match=r"cannot read '.*none': no such file"):
         read_lines(lines.with_name("none"))
 
 

@@ -1,32 +1,30 @@
 """Arrays from files, as a user writes them: every mistake is one line that says where."""
 
 import csv
-import io
-import json
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from attnscope import incoming
 from attnscope.cli.arrays.typed import given
-from attnscope.cli.streams import read_input
 from attnscope.errors import InputError, one_line
 
 if TYPE_CHECKING:
+    from attnscope.results.base.parts import Arrays
     from attnscope.results.worked import Given
 
-LARGEST = 64 * 2**20  # bytes of a file, or of all arrays in an archive
+_LISTED = 100  # bytes of a cell among Python's objects
 SINGLE = (".csv", ".json", ".npy")
 
 
 def read_array(path: Path, what: str, *, masks: bool = False) -> "Given":
     """One array from a .csv, .json (nested lists) or .npy file."""
-    content, name = _content(path), f"{what} in {path}"
+    content, name = incoming.content(path), f"{what} in {path}"
     if path.suffix.lower() == ".csv":
         return _from_csv(content, name, masks)
     if path.suffix.lower() == ".npy":
-        return _from_numpy(_numpy(content, path), name, masks)
-    return _from_lists(_json(content, str(path)), name, masks)
+        return _from_numpy(_array(content, path), name, masks)
+    return _from_lists(incoming.parsed(content, str(path)), name, masks)
 
 
 def read_arrays(
@@ -36,13 +34,12 @@ def read_arrays(
 
     In an array of `masking` minus infinity is a masked key.
     """
-    packed, name = path.suffix.lower() == ".npz", "standard input" if str(path) == "-" else str(path)
+    packed, piped = path.suffix.lower() == ".npz", path == incoming.STANDARD_INPUT
+    name = incoming.called(path)
     if packed:
         arrays_in_file: Any = _archive(path)
-    elif name == "standard input":
-        arrays_in_file = _json(read_input(LARGEST + 1), name)
-    elif path.suffix.lower() == ".json":
-        arrays_in_file = _json(_content(path), name)
+    elif piped or path.suffix.lower() == ".json":
+        arrays_in_file = incoming.parsed(incoming.content(path), name)
     else:
         raise InputError(
             f"cannot read '{path}': name a .json or .npz file, or - for JSON from standard input"
@@ -62,31 +59,6 @@ def read_arrays(
     )
 
 
-def _content(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
-    except OSError as error:
-        raise InputError(f"cannot read '{path}': {error.strerror}") from error
-    if len(content) > LARGEST:
-        raise InputError(f"'{path}' is too large: at most {LARGEST // 2**20} MiB")
-    return content
-
-
-def _text(content: bytes, name: str) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeError as error:
-        raise InputError(f"{name} is not valid UTF-8") from error
-
-
-def _json(content: bytes, name: str) -> Any:
-    try:
-        return json.loads(_text(content, name))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{name} is no JSON: {one_line(error)}") from error
-
-
 def _from_lists(value: Any, what: str, masks: bool) -> "Given":
     """Nested lists of numbers; a flat one is a single row."""
     rows = value if isinstance(value, list) else None
@@ -103,6 +75,8 @@ def _names(value: Any, what: str) -> tuple[str, ...]:
     listed = value.tolist() if hasattr(value, "tolist") else value
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
         raise InputError(f"{what} is no list of names")
+    for name in listed:
+        incoming.check_name(name, what)
     return tuple(listed)
 
 
@@ -112,7 +86,10 @@ def _from_csv(content: bytes, what: str, masks: bool) -> "Given":
     Lines that begin with `#` are left out; cells are between commas, or semicolons or tabs where the
     first line has no comma.
     """
-    lines = [line for line in _text(content, what).splitlines() if line.strip() and not line.startswith("#")]
+    cells = sum(content.count(sign) for sign in (b",", b";", b"\t", b"\n"))
+    incoming.check_room(_LISTED * cells, f"{what} as numbers")
+    text = incoming.text(content.removeprefix(incoming.BOM), what)
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     delimiter = next((sign for sign in ",;\t" if lines and sign in lines[0]), ",")
     try:
         rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=delimiter)]
@@ -138,32 +115,21 @@ def _is_word(cell: str) -> bool:
     return False
 
 
-def _numpy(content: bytes, path: Path) -> Any:
-    import numpy as np
+def _archive(path: Path) -> "Arrays":
+    from attnscope.results.stored.archive import ARCHIVE, arrays_in
 
-    if not content.startswith((b"PK", b"\x93NUMPY")):
-        raise InputError(f"cannot read '{path}': it holds no arrays of NumPy")
-    with _whole(path):
-        return np.load(io.BytesIO(content), allow_pickle=False)
-
-
-def _archive(path: Path) -> dict[str, Any]:
-    archive = _numpy(_content(path), path)
-    if not hasattr(archive, "files"):
-        raise InputError(f"cannot read '{path}': it is no archive of arrays")
-    if sum(member.file_size for member in archive.zip.infolist()) > LARGEST:
-        raise InputError(f"'{path}' is too large unpacked: at most {LARGEST // 2**20} MiB")
-    with _whole(path):
-        return {key: archive[key] for key in archive.files}
+    content = incoming.content(path)
+    if not content.startswith(ARCHIVE):
+        raise InputError(f"cannot read '{path}': it is no archive of arrays of NumPy")
+    return arrays_in(content, str(path))
 
 
-@contextmanager
-def _whole(path: Path) -> Iterator[None]:
-    """Around NumPy alone, which reads bytes that are not what they say."""
-    try:
-        yield
-    except Exception as error:  # whatever zipfile, zlib, tokenize and NumPy make of them
-        raise InputError(f"cannot read '{path}': it is damaged, or holds more than plain arrays") from error
+def _array(content: bytes, path: Path) -> Any:
+    from attnscope.results.stored.archive import ARRAY, array_in
+
+    if not content.startswith(ARRAY):
+        raise InputError(f"cannot read '{path}': it holds no array of NumPy")
+    return array_in(content, str(path))
 
 
 def _from_numpy(array: Any, what: str, masks: bool) -> "Given":
@@ -173,4 +139,5 @@ def _from_numpy(array: Any, what: str, masks: bool) -> "Given":
     if array.ndim not in (1, 2):
         shape = " x ".join(map(str, array.shape)) or "a single number"
         raise InputError(f"{what} is {shape}: two axes are needed, rows and columns")
+    incoming.check_room(_LISTED * array.size, f"{what} as numbers")
     return given((array if array.ndim == 2 else array[None]).tolist(), what, masks=masks)

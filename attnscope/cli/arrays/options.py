@@ -1,5 +1,6 @@
 """The options that give `attnscope sdpa` its arrays and the names of their axes."""
 
+import io
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attnscope import incoming
 from attnscope.cli.arrays.files import SINGLE, read_array, read_arrays
 from attnscope.cli.arrays.typed import typed
 from attnscope.errors import InputError
@@ -166,13 +168,13 @@ def _split(text: str, flag: str) -> tuple[str, ...]:
 def is_result(path: Path) -> bool:
     """Whether attnscope wrote the file; False also for one that cannot be read."""
     try:
-        with path.open("rb") as file:
-            start = file.read(_SEEN)
-        if start.startswith(b"PK"):
-            with zipfile.ZipFile(path) as archive:
+        content = incoming.content(path)
+        if content.startswith(b"PK"):
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 return "meta.npy" in archive.namelist()
-    except (OSError, ValueError, zipfile.BadZipFile):
+    except (InputError, ValueError, zipfile.BadZipFile):
         return False
+    start = content[:_SEEN]
     return b'"attnscope.' in start and b'"schema"' in start
 
 

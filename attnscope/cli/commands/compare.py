@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnscope.cli.lines import called, read_lines
+from attnscope import incoming
+from attnscope.cli.lines import read_lines
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import (
     Audio,
@@ -287,7 +288,7 @@ def _in_many(
     texts = []
     for line in read_lines(sides.texts):
         label, tab, text = line.text.partition("\t")
-        named = f"{called(sides.texts)}:{line.number}"
+        named = f"{incoming.called(sides.texts)}:{line.number}"
         texts.append(
             LabelledText(text.strip(), label.strip(), named) if tab else LabelledText(label, "", named)
         )

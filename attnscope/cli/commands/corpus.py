@@ -1,7 +1,7 @@
 """`attnscope corpus`: all measures of all heads over a corpus, which can be cut off and goes on."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +13,8 @@ from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.run import typed_command
-from attnscope.cli.streams import read_input
 from attnscope.errors import InputError
-from attnscope.process.ending import temporary_folder, undone_by_a_signal
+from attnscope.process.ending import undone_by_a_signal
 
 Files = Annotated[
     list[str],
@@ -146,40 +145,27 @@ def corpus(
         raise InputError(f"--rows is '{running.rows}': its name ends in .parquet")
     from attnscope.session.corpus.question import CorpusQuestion, corpus_of
 
-    with _standard_input_as_file(read.files) as files:
-        asked = CorpusQuestion(
-            files=files,
-            form=read.form,
-            field=read.field,
-            measures=measures,
-            source=from_pos,
-            target=to_pos,
-            limit=read.limit,
-            longest=read.longest,
-            batch=running.batch,
-            truncate=read.truncate,
-            workers=running.workers,
-            engine=running.engine,
-            ray_address=running.ray_address,
-            run=running.run,
-            rows=running.rows,
-            command=typed_command("FILE"),
-        )
-        with _counting(output.quiet) as done:
-            result = corpus_of(request, asked, wanted, output, done)
+    asked = CorpusQuestion(
+        files=tuple(map(Path, read.files)),
+        form=read.form,
+        field=read.field,
+        measures=measures,
+        source=from_pos,
+        target=to_pos,
+        limit=read.limit,
+        longest=read.longest,
+        batch=running.batch,
+        truncate=read.truncate,
+        workers=running.workers,
+        engine=running.engine,
+        ray_address=running.ray_address,
+        run=running.run,
+        rows=running.rows,
+        command=typed_command("FILE"),
+    )
+    with _counting(output.quiet) as done:
+        result = corpus_of(request, asked, wanted, output, done)
     output.deliver(result, delivery)
-
-
-@contextmanager
-def _standard_input_as_file(files: Sequence[str]) -> Iterator[tuple[Path, ...]]:
-    """The files, with one in the place of `-`: a corpus is walked through more than once."""
-    if "-" not in files:
-        yield tuple(map(Path, files))
-        return
-    with temporary_folder() as folder:
-        place = Path(folder) / "standard-input"
-        place.write_bytes(read_input())
-        yield tuple(place if name == "-" else Path(name) for name in files)
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from attnscope import incoming
 from attnscope.cli.lines import Line, read_lines
-from attnscope.cli.streams import read_input
 from attnscope.errors import InputError
 from attnscope.session import request
 from attnscope.vocabulary import MASKED_SENTENCE
@@ -202,11 +202,9 @@ def given(text: str | None) -> str | None:
     """A text argument as it was meant, `-` standing for standard input."""
     if text is None:
         return None
-    return decoded(_standard_input() if text == "-" else text)
-
-
-def _standard_input() -> str:
-    return read_input().decode("utf-8", "surrogateescape").rstrip("\r\n")
+    if text != "-":
+        return decoded(text)
+    return incoming.text(incoming.content(text).removeprefix(incoming.BOM), "the text").rstrip("\r\n")
 
 
 def decoded(text: str) -> str:

@@ -76,6 +76,15 @@ NoCache = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what was loaded and how long it took.")]
+InputLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--input-limit",
+        metavar="SIZE",
+        help="How much is read at most from a pipe, a device or standard input, such as 2GB. Files have no "
+        "limit but memory. Default: ATTNSCOPE_INPUT_LIMIT, else 256MB.",
+    ),
+]
 Timings = Annotated[bool, typer.Option("--timings", help="Say at the end where the time went.")]
 Theme = Annotated[
     str | None,

@@ -3,13 +3,12 @@
 Nothing is read here as text: pieces are shown as a vocabulary spells them, numbers where it has none.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attnscope.errors import InputError, one_line
-from attnscope.tokens import printable
+from attnscope import incoming
+from attnscope.errors import InputError
 
 _ROLES = {
     "cls": ("[CLS]",),
@@ -89,20 +88,19 @@ def read_vocabulary(file: Path) -> dict[int, str]:
 
     Raises `InputError` for a file that is neither.
     """
-    shown = printable(str(file))
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise InputError(f"cannot read the vocabulary {shown}: {why}") from error
-    if not text.strip():
-        raise InputError(f"the vocabulary {shown} is empty")
-    if file.suffix.lower() != ".json":
-        return dict(enumerate(text.removesuffix("\n").split("\n")))
-    try:
-        told = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"the vocabulary {shown} is no JSON: {one_line(error)}") from error
-    if not isinstance(told, dict) or not all(type(id) is int and id >= 0 for id in told.values()):
-        raise InputError(f"the vocabulary {shown} is no JSON object of numbers by token")
-    return {id: piece for piece, id in told.items()}
+    name = incoming.named(file, "the vocabulary")
+    if file.suffix.lower() == ".json":
+        ids = incoming.parsed(incoming.content(file, "the vocabulary"), name)
+        if not isinstance(ids, dict) or not all(type(id) is int and id >= 0 for id in ids.values()):
+            raise InputError(f"{name} is no JSON object of numbers by token")
+        pieces = {id: piece for piece, id in ids.items()}
+    else:
+        pieces = {
+            number - 1: incoming.text(line, f"{name}, line {number},")
+            for number, line in incoming.whole_lines(file, "the vocabulary")
+        }
+    if not any(piece.strip() for piece in pieces.values()):
+        raise InputError(f"{name} is empty")
+    for id, piece in pieces.items():
+        incoming.check_name(piece, f"{name}, token {id}")
+    return pieces

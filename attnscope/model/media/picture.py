@@ -5,6 +5,7 @@ numbers that the model is given, brought back to colours, so that nothing can be
 """
 
 import hashlib
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 from transformers import AutoImageProcessor
 
+from attnscope import incoming
 from attnscope.errors import InputError, ModelUnavailableError, is_out_of_memory, one_line
 
 
@@ -25,12 +27,9 @@ def open_picture(path: Path) -> tuple[Image.Image, str, list[str]]:
 
     Raises `InputError` in one line for what is no picture.
     """
+    content = incoming.content(path, "picture")
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read picture '{path}': {error.strerror}") from error
-    try:
-        with Image.open(path) as opened:
+        with Image.open(io.BytesIO(content)) as opened:
             frames = getattr(opened, "n_frames", 1)
             upright = ImageOps.exif_transpose(opened)
             upright.load()

@@ -1,6 +1,7 @@
 """A sound file in, one channel at the rate that the model wants out, and how long one position lasts."""
 
 import hashlib
+import io
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import AutoFeatureExtractor
 
+from attnscope import incoming
 from attnscope.errors import InputError, ModelUnavailableError, one_line
 from attnscope.model.media.patches import Reader, position_token
-from attnscope.tokens import Frames, Tokens
+from attnscope.tokens import Frames, Tokens, printable
 
 _WINDOW = 0.03  # seconds at the end that no whole window fits into
 _LOWEST, _HIGHEST = 1000, 768000  # samples a second between which a rate can be meant
@@ -24,12 +26,12 @@ def open_sound(path: Path, rate: int) -> tuple[Float[np.ndarray, " sample"], str
 
     Raises `InputError` in one line for what is no sound, is empty or holds numbers that are none.
     """
+    content = incoming.content(path, "sound")
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read sound '{path}': {error.strerror}") from error
-    try:
-        samples, own_rate = soundfile.read(path, dtype="float64", always_2d=True)
+        with soundfile.SoundFile(io.BytesIO(content)) as file:
+            size = 8 * file.frames * file.channels
+            incoming.check_room(2 * size, f"sound '{printable(str(path))}' unpacked")
+            samples, own_rate = file.read(dtype="float64", always_2d=True), file.samplerate
     except (soundfile.LibsndfileError, TypeError, ValueError) as error:
         why = getattr(error, "error_string", one_line(error)).rstrip(".")
         raise InputError(f"cannot read sound '{path}': {why}") from error

@@ -17,8 +17,8 @@ from pathlib import Path
 from attnscope.errors import InputError
 from attnscope.process.cachedir import kept_in
 from attnscope.process.ending import undone_by_a_signal
+from attnscope.process.memory import bytes_of
 from attnscope.session.cache.entry import Entry, Part, open_entry, written
-from attnscope.session.placing import bytes_of
 
 ROOM = "ATTNSCOPE_CACHE_SIZE"
 USUAL_ROOM = 2 * 10**9  # bytes

@@ -4,14 +4,17 @@ The texts are counted, the run finds its folder, the engine measures what is not
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from attnscope import incoming
 from attnscope.errors import InputError
 from attnscope.measures import parse_measures
+from attnscope.process.ending import temporary_folder
 from attnscope.results.claims.corpus import Corpus
 from attnscope.session.corpus.chunks import census, tagged
 from attnscope.session.corpus.engine.interface import Chunk, Engine, Finished, Recipe
@@ -25,9 +28,6 @@ from attnscope.session.opening import find_checkpoint
 from attnscope.session.placing import AUTO
 from attnscope.session.request import ModelRequest, Wanted
 from attnscope.tokens import printable
-
-if TYPE_CHECKING:
-    pass
 
 HOME = Path("outputs")
 LOCAL, RAY = "local", "ray"
@@ -85,7 +85,8 @@ class CorpusQuestion:
         names = [str(path) for path in self.files]
         if twice := [name for i, name in enumerate(names) if name in names[:i]]:
             raise InputError(f"'{twice[0]}' is given twice: its texts would count twice")
-        short = [path.name or str(path) for path in self.files]  # `.` has no name
+        dash = incoming.STANDARD_INPUT
+        short = [incoming.called(path) if path == dash else path.name or str(path) for path in self.files]
         own = short if len(set(short)) == len(short) else names
         return tuple(
             Source(path, name, form_of(path, self.form), self.field)
@@ -121,29 +122,37 @@ def corpus_of(
         from attnscope.session.corpus.source import arrow
 
         arrow()
-    with listener.working("counting the texts"):
-        counted = census(sources, asked.limit)
-    for option, tag in (("--from-pos", asked.source), ("--to-pos", asked.target)):
-        if tag is not None and tag not in counted.tags:
-            raise InputError(f"{option}: no word is {printable(tag)}: {', '.join(sorted(counted.tags))}")
-    request = _resolved(request, asked)
-    from attnscope.session.corpus.measurer import CorpusRecipe
-    from attnscope.session.corpus.run import Run
+    with _with_sizes(sources) as sources:
+        with listener.working("counting the texts"):
+            counted = census(sources, asked.limit)
+        for option, tag in (("--from-pos", asked.source), ("--to-pos", asked.target)):
+            if tag is not None and tag not in counted.tags:
+                raise InputError(f"{option}: no word is {printable(tag)}: {', '.join(sorted(counted.tags))}")
+        request = _resolved(request, asked)
+        from attnscope.session.corpus.measurer import CorpusRecipe
+        from attnscope.session.corpus.run import Run
 
-    recipe = CorpusRecipe(
-        request, wanted, names, asked.longest, asked.batch, asked.truncate, asked.rows is not None, linked
-    )
-    identity = identity_of(recipe, sources, counted, find_checkpoint(request, listener), asked.limit)
-    folder = Folder(asked.run or HOME / f"corpus-{key_of(identity)}")
-    with folder.locked():
-        begun = folder.claim(identity, _provenance(asked, request))
-        folder.clear_leftovers()
-        run = Run(recipe, sources, asked.limit, counted, folder, listener)
-        if begun:
-            run.tell_resumed()
-        here = partial(_on_this_machine, request, asked.workers, counted.chunks)
-        run.measure(engine or here, done)
-        return run.result(asked.rows)
+        recipe = CorpusRecipe(
+            request, wanted, names, asked.longest, asked.batch, asked.truncate, asked.rows is not None, linked
+        )
+        identity = identity_of(recipe, sources, counted, find_checkpoint(request, listener), asked.limit)
+        folder = Folder(asked.run or HOME / f"corpus-{key_of(identity)}")
+        with folder.locked():
+            begun = folder.claim(identity, _provenance(asked, request))
+            folder.clear_leftovers()
+            run = Run(recipe, sources, asked.limit, counted, folder, listener)
+            if begun:
+                run.tell_resumed()
+            here = partial(_on_this_machine, request, asked.workers, counted.chunks)
+            run.measure(engine or here, done)
+            return run.result(asked.rows)
+
+
+@contextmanager
+def _with_sizes(sources: Sequence[Source]) -> Iterator[tuple[Source, ...]]:
+    """The same, with a file in the place of each pipe: a corpus is walked through more than once."""
+    with temporary_folder() as folder:
+        yield tuple(replace(source, path=incoming.as_file(source.path, Path(folder))) for source in sources)
 
 
 def device_for(name: str, device: str) -> str:

@@ -4,14 +4,15 @@ What cannot be read is handed on as `SetAside`, with its place and what stood th
 are none of either, and are counted.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from attnscope import incoming
 from attnscope.analysis.claims.relations.treebank import read_block
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.interface import SetAside, Text
@@ -47,8 +48,7 @@ class Source:
     @property
     def digest(self) -> str:
         """SHA-256 of its bytes."""
-        with _opened(self) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return incoming.sha256(self.path)
 
     def items(self) -> Iterator[Item]:
         """Everything in it, in its order; texts have no number yet."""
@@ -64,26 +64,23 @@ def form_of(path: Path, wanted: str | None) -> Form:
     return _BY_SUFFIX.get(path.suffix.lower(), Form.LINES)
 
 
-def _opened(source: Source) -> Any:
-    try:
-        return source.path.open("rb")
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot read '{printable(source.name)}': {why}") from error
+def _lines(source: Source) -> Iterator[tuple[int, bytes | SetAside]]:
+    for number, line in enumerate(incoming.lines(source.path, held=False), start=1):
+        too_long = len(line) > incoming.LONGEST_LINE
+        yield number, _too_long(f"{source.name}:{number}", line) if too_long else line
 
 
-def _lines(source: Source) -> Iterator[tuple[int, bytes]]:
-    with _opened(source) as file:
-        try:
-            for number, line in enumerate(file, start=1):
-                yield number, (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).rstrip(b"\r\n")
-        except OSError as error:
-            raise InputError(f"cannot read '{printable(source.name)}': {error.strerror}") from error
+def _too_long(place: str, start: bytes) -> SetAside:
+    shown = start[:_SHOWN].decode("utf-8", "backslashreplace")
+    return SetAside(place, f"it is longer than {incoming.LONGEST_LINE:,} bytes", shown)
 
 
 def _of_lines(source: Source) -> Iterator[Item]:
     for number, raw in _lines(source):
         place = f"{source.name}:{number}"
+        if isinstance(raw, SetAside):
+            yield raw
+            continue
         try:
             text = raw.decode("utf-8")
         except UnicodeError:
@@ -93,8 +90,10 @@ def _of_lines(source: Source) -> Iterator[Item]:
 
 
 def _of_file(source: Source) -> Iterator[Item]:
-    with _opened(source) as file:
-        raw = file.read().removeprefix(b"\xef\xbb\xbf")
+    raw = incoming.content(source.path, most=incoming.LONGEST_LINE + 1).removeprefix(incoming.BOM)
+    if len(raw) > incoming.LONGEST_LINE:
+        yield _too_long(source.name, raw)
+        return
     try:
         text = raw.decode("utf-8")
     except UnicodeError:
@@ -106,6 +105,9 @@ def _of_file(source: Source) -> Iterator[Item]:
 def _of_json_lines(source: Source) -> Iterator[Item]:
     for number, raw in _lines(source):
         place = f"{source.name}:{number}"
+        if isinstance(raw, SetAside):
+            yield raw
+            continue
         if not raw.strip():
             yield None
             continue
@@ -139,17 +141,19 @@ def _of_record(record: Any, place: str, field: str) -> Item:
 
 def _of_treebank(source: Source) -> Iterator[Item]:
     block: list[bytes] = []
-    first = 1
-    for number, raw in _lines(source):
-        if raw.strip():
-            first = first if block else number
-            block.append(raw)
+    first, size = 1, 0
+    for number, raw in chain(_lines(source), [(0, b"")]):
+        if isinstance(raw, SetAside):
+            yield raw
+        elif raw.strip():
+            first, size = first if block else number, size + len(raw)
+            block += [raw] if size <= incoming.LONGEST_LINE else []
             continue
-        if block:
+        if size > incoming.LONGEST_LINE:
+            yield _too_long(f"{source.name}:{first}", block[0])
+        elif block:
             yield from _sentence(block, first, source)
-            block = []
-    if block:
-        yield from _sentence(block, first, source)
+        block, size = [], 0
 
 
 def _sentence(block: list[bytes], first: int, source: Source) -> Iterator[Item]:

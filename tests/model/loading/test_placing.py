@@ -315,7 +315,7 @@ def test_an_accelerator_that_is_not_there_is_named_by_number(two: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ("nosuch.json", "No such file or directory"),
+        ("nosuch.json", "no such file; it takes auto, or a map"),
         ('{"a": "cpu", "a": "disk"}', "'a' stands there twice"),
         ("{", "is no JSON"),
         ({}, "names no part of the model"),

@@ -269,7 +269,7 @@ def test_a_picture_that_was_moved_is_given_again_and_another_one_refused(
         ((), "square.png is neither beside vit.npz nor here: give the file that was read with --image"),
         (("--image", str(other)), "is not the file that was read: its sha256 is"),
         (("--audio", str(sound)), "vit.npz is of a picture: give it with --image"),
-        (("--image", str(tmp_path / "none.png")), "is not there: give the file that was read with --image"),
+        (("--image", str(tmp_path / "none.png")), "none.png': no such file"),
     ):
         result = check(str(run), *arguments)
         assert (result.exit_code, result.stderr.count("\n")) == (2, 1), result.stderr

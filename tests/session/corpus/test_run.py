@@ -192,7 +192,7 @@ def test_what_is_wrong_with_a_corpus_is_one_line(
 
 
 def test_a_folder_in_the_place_of_a_file_is_called_by_its_name(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"cannot read '\.': Is a directory"):
+    with pytest.raises(InputError, match=r"cannot read '\.': it is a folder"):
         demo.measure(Path(), tmp_path / "run", measures="entropy")
 
 

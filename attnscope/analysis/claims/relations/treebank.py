@@ -5,10 +5,12 @@ and line. Syntactic words count: of a multiword token (`1-2`) its parts, and emp
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
+from attnscope import incoming
 from attnscope.errors import InputError
 from attnscope.tokens import printable
 
@@ -60,27 +62,20 @@ def read_treebank(path: Path, limit: int | None = None) -> tuple[Sentence, ...]:
     Raises `InputError` that names file and line where it is not as the format says, and where there is none.
     """
     sentences = []
-    for sentence in _sentences(_lines(path), printable(str(path))):
+    name = incoming.called(path)
+    lines = (line for _, line in incoming.whole_lines(path))
+    for sentence in _sentences(lines, name):
         sentences.append(sentence)
         if len(sentences) == limit:
             break
     if not sentences:
-        raise InputError(f"no sentence in '{printable(str(path))}': it takes CoNLL-U, one word a line")
+        raise InputError(f"no sentence in {incoming.named(path)}: it takes CoNLL-U, one word a line")
     return tuple(sentences)
 
 
-def _lines(path: Path) -> list[bytes]:
-    name = printable(str(path))
-    try:
-        content = path.read_bytes()
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read '{name}': {getattr(error, 'strerror', None) or error}") from error
-    return content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-
-
-def _sentences(lines: Sequence[bytes], name: str, first: int = 1) -> Iterator[Sentence]:
+def _sentences(lines: Iterable[bytes], name: str, first: int = 1) -> Iterator[Sentence]:
     words: list[_Word] = []
-    for number, raw in enumerate([*lines, b""], start=first):
+    for number, raw in enumerate(chain(lines, [b""]), start=first):
         try:
             text = raw.removesuffix(b"\r").decode("utf-8")
             if text.strip():

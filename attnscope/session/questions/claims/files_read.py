@@ -1,9 +1,9 @@
 """The picture or the sound that a stored run was made of, found again by the hash of its file."""
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from attnscope import incoming
 from attnscope.errors import InputError
 from attnscope.results import (
     HeadWeights,
@@ -86,16 +86,12 @@ def inputs_of(
 def _found(medium: Medium, given: Path | None, run: Path, option: str) -> Path:
     """The very file that was read."""
     own = Path(medium.name).name
-    places = [given] if given is not None else [run.parent / own, Path(own)]
-    there = next((place for place in places if place.is_file()), None)
+    places = [run.parent / own, Path(own)]
+    there = given or next((place for place in places if place.is_file()), None)
     if there is None:
-        where = "is not there" if given is not None else f"is neither beside {printable(run.name)} nor here"
-        file = printable(str(given)) if given is not None else printable(own)
-        raise InputError(f"{file} {where}: give the file that was read with {option}")
-    try:
-        digest = hashlib.sha256(there.read_bytes()).hexdigest()
-    except OSError as error:
-        raise InputError(f"cannot read '{printable(str(there))}': {error.strerror}") from error
+        where = f"is neither beside {printable(run.name)} nor here"
+        raise InputError(f"{printable(own)} {where}: give the file that was read with {option}")
+    digest = incoming.sha256(there)
     if digest != medium.digest:
         raise InputError(
             f"{printable(str(there))} is not the file that was read: its sha256 is {digest[:12]}, stored is "

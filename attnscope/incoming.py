@@ -1,0 +1,258 @@
+"""All that comes in from outside: files, pipes and devices that a user names, and standard input.
+
+They are read here and nowhere else. A file is read by its size, and refused where that has no room in memory.
+What has no size is read up to a limit, and once: it is kept, and is the same for whoever reads it again.
+Every refusal is one line that says what cannot be read and why.
+"""
+
+import errno
+import hashlib
+import io
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import IO, Any
+from weakref import WeakKeyDictionary
+
+from attnscope.errors import DoesNotFitError, InputError, one_line
+from attnscope.process.memory import bytes_of, gigabytes, left
+from attnscope.tokens import printable
+
+STANDARD_INPUT = Path("-")
+LIMIT, USUAL_LIMIT = "ATTNSCOPE_INPUT_LIMIT", 256 * 10**6  # bytes of what has no size
+LONGEST_LINE, LONGEST_NAME = 16 * 10**6, 1000  # bytes, characters
+BOM = b"\xef\xbb\xbf"  # in front of a text in UTF-8, and no part of it
+_COPIES = 2  # of a file in memory: its bytes, and what is made of them
+_PARSED = {",": 80, "[": 88, "{": 232, ":": 120}  # bytes of the objects that stand behind a sign of JSON
+_OFTEN, _SPARE = 2**16, 256 * 10**6  # lines after which so many bytes of memory must still be left
+_CHUNK = 2**20
+_OPEN_ALREADY = ("/dev/", "/proc/")  # where the name of a pipe is that of an open one
+
+_limit: ContextVar[str | None] = ContextVar("limit", default=None)
+_kept: dict[tuple[object, ...], bytes] = {}
+_typed: WeakKeyDictionary[IO[str], bytes] = WeakKeyDictionary()
+
+
+def limit_to(size: str | None) -> None:
+    """Read what has no size up to this one, such as `2GB`; None for what the environment says."""
+    _limit.set(size)
+    limit()
+
+
+def limit() -> int:
+    """Bytes that are read at most of what has no size; `InputError` where what was said is none."""
+    size, name = _limit.get(), "--input-limit"
+    if size is None:
+        size, name = os.environ.get(LIMIT, "").strip() or None, LIMIT
+    most = USUAL_LIMIT if size is None else bytes_of(size.strip())
+    if most is None:
+        raise InputError(f"{name} is no size: '{printable(str(size))[:30]}': such as 500MB or 2GB")
+    return most
+
+
+def called(path: str | Path) -> str:
+    """Its name, as places in it begin: `texts.txt`, or `standard input`."""
+    return "standard input" if Path(path) == STANDARD_INPUT else printable(str(path))
+
+
+def named(path: str | Path, what: str = "") -> str:
+    """The same for a sentence: `picture 'door.png'`, or `standard input`."""
+    return called(path) if Path(path) == STANDARD_INPUT else f"{what} '{called(path)}'".lstrip()
+
+
+def content(path: str | Path, what: str = "", most: int = -1) -> bytes:
+    """All its bytes, or so many. `InputError` for what cannot be read, `DoesNotFitError` for want of room."""
+    with _opened(path, what, held=most < 0) as file:
+        return file.read(most)
+
+
+def lines(path: str | Path, what: str = "", *, held: bool = True) -> Iterator[bytes]:
+    """Its lines one by one, without their ends. Of one that is too long, `LONGEST_LINE` and a byte are given.
+
+    `held` says that whoever reads them keeps them, so that the whole file must have room.
+    """
+    with _opened(path, what, held) as file:
+        line = file.readline(LONGEST_LINE + 2).removeprefix(BOM)
+        while line:
+            rest = line
+            while len(rest) > LONGEST_LINE and not rest.endswith(b"\n"):
+                rest = file.readline(LONGEST_LINE + 2)
+            yield line.removesuffix(b"\n").removesuffix(b"\r")[: LONGEST_LINE + 1]
+            line = file.readline(LONGEST_LINE + 2)
+
+
+def whole_lines(path: str | Path, what: str = "") -> Iterator[tuple[int, bytes]]:
+    """Its lines with their numbers from 1; `InputError` at one that is too long."""
+    name = named(path, what)
+    for number, line in enumerate(lines(path, what), start=1):
+        if len(line) > LONGEST_LINE:
+            where = f"cannot read {name}: line {number}"
+            raise InputError(f"{where} is longer than {LONGEST_LINE:,} bytes: it takes lines of text")
+        if number % _OFTEN == 0:
+            check_room(_SPARE, f"the rest of {name}")
+        yield number, line
+
+
+def sha256(path: str | Path) -> str:
+    """The SHA-256 of its bytes, which are not held."""
+    with _opened(path, held=False) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def as_file(path: Path, folder: Path) -> Path:
+    """The path, or that of a file in `folder` with all that it gives, where it is none with a size."""
+    name = named(path)
+    with _refusing(name):
+        if path != STANDARD_INPUT and _size(_status(path, name)):
+            return path
+        copy = folder / f"{len(os.listdir(folder))}"
+        with copy.open("xb") as file, _stream(path) as stream:
+            _pour(stream, file, name)
+    return copy
+
+
+def text(raw: bytes, name: str) -> str:
+    """The characters of `raw`; `InputError` where it is no UTF-8."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeError as error:
+        raise InputError(f"{name} is not valid UTF-8") from error
+
+
+def parsed(raw: str | bytes, name: str, **hooks: Any) -> Any:
+    """What JSON says; `InputError` where it is none. `hooks` are those of `json.loads`."""
+    check_json_room(raw, name)
+    try:
+        return json.loads(text(raw.removeprefix(BOM), name) if isinstance(raw, bytes) else raw, **hooks)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name} is no JSON: {one_line(error)}") from error
+
+
+def check_json_room(raw: str | bytes, name: str) -> None:
+    """Raises `DoesNotFitError` where the objects that JSON describes have no room."""
+    counted: Any = raw.count
+    signs = {sign: counted(sign.encode() if isinstance(raw, bytes) else sign) for sign in _PARSED}
+    check_room(sum(_PARSED[sign] * signs[sign] for sign in signs), f"{name} as JSON")
+
+
+def check_name(name: str, where: str) -> None:
+    """Raises `InputError` for a name that is too long to be one."""
+    if len(name) > LONGEST_NAME:
+        raise InputError(
+            f"{where}: '{printable(name[:30])}…' has {len(name):,} characters, a name has {LONGEST_NAME}"
+        )
+
+
+def check_room(size: int, what: str, note: str = "") -> None:
+    """Raises `DoesNotFitError` where memory has no room for the bytes that `what` takes."""
+    room = left()
+    if room is not None and size > room:
+        raise DoesNotFitError(f"{what} takes {gigabytes(size)}{note}, and memory has {gigabytes(room)} free")
+
+
+@contextmanager
+def _opened(path: str | Path, what: str = "", held: bool = True) -> Iterator[io.BufferedReader | io.BytesIO]:
+    """A file that ends: the one of that name, or all that something without a size gives."""
+    path, name = Path(path), named(path, what)
+    with _refusing(name):
+        if path == STANDARD_INPUT:
+            yield io.BytesIO(_standard_input())
+            return
+        status = _status(path, name)
+        if size := _size(status):
+            if held:
+                check_room(_COPIES * size, f"reading {name}")
+            with path.open("rb") as file:
+                yield file
+            return
+        yield io.BytesIO(_once(path, status, name))
+
+
+@contextmanager
+def _refusing(name: str) -> Iterator[None]:
+    """Around what the system may refuse."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise InputError(f"cannot read {name}: no such file") from error
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {error.strerror or one_line(error)}") from error
+    except ValueError as error:
+        raise InputError(f"cannot read {name}: no file can be called that") from error
+
+
+def _status(path: Path, name: str) -> os.stat_result:
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise InputError(f"cannot read {name}: it is a folder, name a file")
+    if stat.S_ISSOCK(status.st_mode):
+        raise InputError(f"cannot read {name}: it is a socket, name a file or a pipe")
+    return status
+
+
+def _size(status: os.stat_result) -> int:
+    """Bytes of a file; 0 for what has no size, and for one that does not tell (in /proc)."""
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
+
+
+def _once(path: Path, status: os.stat_result, name: str) -> bytes:
+    """What something without a size gives, or gave before where nobody has written to it since."""
+    key = _identity(path, status)
+    if key not in _kept:
+        with path.open("rb") as stream:
+            given = _held(stream, name)
+        if stat.S_ISREG(status.st_mode):
+            return given
+        key = _identity(path, path.stat())
+        _kept[key] = given
+    return _kept[key]
+
+
+def _identity(path: Path, status: os.stat_result) -> tuple[object, ...]:
+    written = 0 if str(path).startswith(_OPEN_ALREADY) else status.st_mtime_ns
+    return str(path), status.st_dev, status.st_ino, written
+
+
+def _standard_input() -> bytes:
+    if (typed := sys.stdin) is None:
+        return b""
+    if typed not in _typed:
+        with _stream(STANDARD_INPUT) as stream:
+            _typed[typed] = _held(stream, named(STANDARD_INPUT))
+    return _typed[typed]
+
+
+@contextmanager
+def _stream(path: Path) -> Iterator[IO[bytes]]:
+    if path != STANDARD_INPUT:
+        with path.open("rb") as file:
+            yield file
+    else:
+        yield sys.stdin.buffer if sys.stdin else io.BytesIO()
+
+
+def _held(stream: IO[bytes], name: str) -> bytes:
+    """All that a stream gives, in memory."""
+    held = io.BytesIO()
+    _pour(stream, held, name, left())
+    return held.getvalue()
+
+
+def _pour(stream: IO[bytes], into: IO[bytes], name: str, room: int | None = None) -> None:
+    """Write all that a stream gives; refused where that is more than the limit, or has no room in memory."""
+    most = limit()
+    while chunk := stream.read(_CHUNK):
+        into.write(chunk)
+        if into.tell() > most:
+            raise InputError(
+                f"{name} gives more than {most:,} bytes: --input-limit, or {LIMIT}, sets how much is read"
+            )
+        if room is not None and _COPIES * into.tell() > room:
+            raise DoesNotFitError(f"{name} gives more than fits: memory has {gigabytes(room)} free")
+    if chunk is None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
