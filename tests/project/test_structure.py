@@ -39,6 +39,16 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert loaded_by(code.replace("ARGUMENTS", repr(arguments))) == set()
 
 
+@pytest.mark.parametrize("command", ["check", "show"])
+def test_a_file_that_is_not_there_is_told_before_anything_heavy_is_imported(command: str) -> None:
+    code = (
+        f"import sys; sys.argv = ['attnscope', '{command}', 'nowhere.npz']\n"
+        "from attnscope.cli.app import main\n"
+        "try: main()\nexcept SystemExit as end: assert end.code == 2, end.code"
+    )
+    assert loaded_by(code) <= {"numpy"}
+
+
 def test_the_package_itself_imports_nothing_heavy() -> None:
     assert loaded_by("import attnscope, attnscope.demo, attnscope.errors, attnscope.tokens") == set()
 

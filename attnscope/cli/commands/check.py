@@ -54,11 +54,14 @@ def check(
     versions and machine that changed are told.
     """
     check_delivery(delivery, "Check")
-    from attnscope.session.questions.claims.checking import Leave, check_file
+    from attnscope.results import load
+
+    stored = load(file)  # before anything heavy is imported: what cannot be read is told at once
+    from attnscope.session.questions.claims.checking import Leave, check_stored
     from attnscope.session.questions.claims.files_read import Given
 
     leave = Leave(model, device, trust_remote_code, allow_pickle, Given(image, audio))
-    result = check_file(file, leave, output)
+    result = check_stored(stored, file, leave, output)
     try:
         output.deliver(result, delivery)
     except CertificateError as error:

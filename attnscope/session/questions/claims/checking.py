@@ -10,7 +10,7 @@ from attnscope.analysis.claims.comparison.difference import head_in
 from attnscope.capture.arithmetic import move_weights
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
-from attnscope.results import Check, HeadWeights, Kind, LongHead, Overview, Provenance, Result, load
+from attnscope.results import Check, HeadWeights, Kind, LongHead, Overview, Provenance, Result
 from attnscope.session.choosing import Chosen
 from attnscope.session.entering import read_inputs
 from attnscope.session.listener import Listener
@@ -42,9 +42,9 @@ class Leave:
     given: Given = field(default_factory=Given)
 
 
-def check_file(path: Path, leave: Leave, listener: Listener) -> Check:
-    """Run what `path` holds once more and compare; `InputError` for what cannot be run again."""
-    stored, name = load(path), printable(path.name)
+def check_stored(stored: Result, path: Path, leave: Leave, listener: Listener) -> Check:
+    """Run what was read from `path` once more and compare; `InputError` for what cannot be run again."""
+    name = printable(path.name)
     shown = _shown(stored, name)
     sensed = inputs_of(shown, medium_in(stored), leave.given, path)
     reading, chosen, changes = _read_anew(shown, sensed, name, leave, listener)
