@@ -41,7 +41,8 @@ _typed: WeakKeyDictionary[IO[str], bytes] = WeakKeyDictionary()
 def limit_to(size: str | None) -> None:
     """Read what has no size up to this one, such as `2GB`; None for what the environment says."""
     _limit.set(size)
-    limit()
+    if size is not None:
+        limit()
 
 
 def limit() -> int:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from attnscope import incoming
 from attnscope.cli import run, streams
 from attnscope.cli.examples import EXAMPLES
 from attnscope.cli.panels import Panelled, grouped
@@ -32,6 +33,7 @@ class ErrorLines(TyperGroup):
             print(ctx.get_help(), file=sys.stderr)
             raise typer.Exit(InputError.exit_code)
         run.remember(args)
+        incoming.limit_to(None)
         return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

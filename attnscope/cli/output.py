@@ -45,7 +45,8 @@ class Output:
         timings: Timings = False,
         input_limit: InputLimit = None,
     ) -> None:
-        incoming.limit_to(input_limit)
+        if input_limit is not None:
+            incoming.limit_to(input_limit)
         if timings:
             want_timings()
         from rich.console import Console

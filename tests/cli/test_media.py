@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import shutil
 from functools import cache
 from pathlib import Path
@@ -10,7 +11,10 @@ from typing import Any
 import media_models as media
 import numpy as np
 import pytest
+import soundfile
 from PIL import Image
+
+from attnscope import incoming
 
 
 @pytest.fixture(scope="module")
@@ -330,3 +334,26 @@ def test_a_model_that_hears_and_writes_needs_its_tokenizer(
         assert (result.exit_code, result.stdout) == (3, ""), arguments
         assert "cannot read the tokenizer" in result.stderr
         assert len([line for line in result.stderr.splitlines() if line.startswith("attnscope: ")]) == 1
+
+
+def test_a_picture_from_a_pipe_is_that_of_the_file(attnscope: Any, saved: Any, square: str) -> None:
+    asked = ("heads", "-m", saved("vit"), "-l", "1", "--head", "2", "--json", "--image")
+    out, into = os.pipe()
+    os.write(into, Path(square).read_bytes())
+    os.close(into)
+    piped, plain = document(attnscope(*asked, f"/dev/fd/{out}")), document(attnscope(*asked, square))
+    os.close(out)
+    assert piped["picture"]["digest"] == plain["picture"]["digest"]
+    assert piped["weights"] == plain["weights"]
+
+
+def test_a_sound_that_unpacks_to_more_than_fits_is_refused(
+    attnscope: Any, saved: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silence = tmp_path / "silence.flac"
+    soundfile.write(silence, np.zeros(2_000_000, np.int16), 16000)
+    assert silence.stat().st_size < 10**5
+    monkeypatch.setattr(incoming, "left", lambda: 20 * 10**6)
+    result = attnscope("heads", "-m", saved("wav2vec2"), "--audio", str(silence))
+    assert result.exit_code == 4
+    assert "silence.flac' unpacked takes 32.0 MB, and memory has 20.0 MB free\n" in result.stderr

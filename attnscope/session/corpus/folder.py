@@ -49,7 +49,9 @@ class Folder:
         content = {"schema": SCHEMA, "identity": identity, **provenance}
         with _writing(place):
             (self.path / CHUNKS).mkdir(parents=True, exist_ok=True)
-            write_whole(place, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+            plain = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+            # half a character, in the name of a folder, becomes what JSON writes for it
+            write_whole(place, plain.encode("utf-8", "backslashreplace"))
         return False
 
     def _manifest(self) -> dict[str, Any] | None:

@@ -64,5 +64,5 @@ def settings_digest(folder: Path) -> str:
     whole = hashlib.sha256()
     for place in sorted(folder.iterdir()):
         if place.suffix in _SETTINGS and place.is_file():
-            whole.update(f"{place.name}\n".encode() + hashlib.sha256(place.read_bytes()).digest())
+            whole.update(os.fsencode(f"{place.name}\n") + hashlib.sha256(place.read_bytes()).digest())
     return whole.hexdigest()
