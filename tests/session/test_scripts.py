@@ -14,7 +14,7 @@ from run_again import Ended, run_again
 import attnscope as at
 from attnscope import demo
 from attnscope.errors import InputError
-from attnscope.results import Result
+from attnscope.results import Finding, Result
 
 TEXT, PAIR = "The small door opened when the cat came in.", "It was cold."
 
@@ -54,13 +54,29 @@ def claims(models: dict[str, Path]) -> Iterator[tuple[str, Result]]:
     yield "encoder head of bart", bart.read(TEXT).head(1, 2, kind="encoder")
     for kind in ("decoder", "cross"):
         yield f"{kind} head of bart", bart.read(TEXT, target=PAIR).head(2, 5, kind=kind)
+    said = bert.read(TEXT)
+    yield "pair found in bert", said.find("opened", "door", controls=7, seed=5)
+    yield "likeness in bert", said.find(like="L3H1", controls=5)
+    yield (
+        "words found in bert",
+        bert.read("The doorways opened in it.").find(pattern="previous", controls=4, words=True),
+    )
+    yield "pattern without special tokens", said.find(pattern="next", special="renormalise", controls=4)
+    for family in ("gpt2", "llama"):
+        again = at.load(str(models[family])).read("The door and the door opened, the door fell.")
+        yield f"pattern found in {family}", again.find(pattern="induction", controls=6, layers="1-2")
+    crossing = bart.read(TEXT, target=PAIR)
+    yield "found across bart", crossing.find(2, "door", kind="cross", controls=6)
     yield "head of the demo", at.load("demo").read(TEXT).head(1, 2)
 
 
 def forged(result: Result, folder: Path) -> Result:
     """The same with one figure of its file changed."""
     told = json.loads(result.save(folder / "own.json").read_text("utf-8"))
-    told["weights"][1][2] += 0.01
+    if isinstance(result, Finding):
+        told["controls"]["mean"][1][2] += 0.01
+    else:
+        told["weights"][1][2] += 0.01
     (folder / "forged.json").write_text(json.dumps(told), "utf-8")
     return at.open(folder / "forged.json")
 
@@ -81,7 +97,7 @@ def ended(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
 
 def test_every_claim_is_computed_again_without_attnscope(ended: dict[str, Ended]) -> None:
     own = {name: told for name, told in ended.items() if not name.startswith(("forged", "demo"))}
-    assert len(own) == 8
+    assert len(own) == 15
     for name, told in own.items():
         assert told.code == 0, f"{name}: {told.said}"
         assert told.verdict.startswith("as shown: "), name
@@ -89,7 +105,7 @@ def test_every_claim_is_computed_again_without_attnscope(ended: dict[str, Ended]
 
 def test_a_figure_that_was_changed_in_the_file_is_shown_as_off(ended: dict[str, Ended]) -> None:
     changed = {name: told for name, told in ended.items() if name.startswith("forged")}
-    assert len(changed) == 8
+    assert len(changed) == 15
     for name, told in changed.items():
         assert told.code == 1, f"{name}: {told.said}"
         assert told.verdict.startswith("OFF: 1 of "), name

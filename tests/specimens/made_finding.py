@@ -3,10 +3,19 @@
 import made_results as made
 import numpy as np
 
+from attnscope.analysis.claims.controls import ControlTexts
 from attnscope.analysis.claims.finding.rank import summary
 from attnscope.results import Finding, Kind, Pattern, Sought, Verdict
+from attnscope.tokens import Tokens
 
 LAYERS, HEADS, CONTROLS = (0, 2, 3), (0, 1, 4, 5), 30
+
+
+def control_texts(tokens: Tokens) -> ControlTexts:
+    """Orders of all tokens but the first and the last."""
+    random, last = np.random.default_rng(4), len(tokens) - 1
+    sources = np.array([[0, *(1 + random.permutation(last - 1)), last] for _ in range(CONTROLS)])
+    return ControlTexts(np.array(tokens.ids)[sources], sources, "words change places", 5, 40)
 
 
 def finding(
@@ -36,8 +45,9 @@ def finding(
         shares=own / 2 if by_norm and like is None else None,
         even=np.full(shape, 1 / 13) if like is None else None,
         followed=0.6 * own if pair else None,
-        controls=summary(own, controls, like is not None).described("words change places", 5, 40),
+        controls=summary(own, controls, like is not None).described(control_texts(tokens), "input_ids"),
         verdicts=((Verdict.CERTIFIED,) * 4, (second,) * 4, (Verdict.CERTIFIED,) * 4),
         provenance=made.provenance(),
         notes=("odd",),
+        links=np.array([[8, 2]]) if pair else np.zeros((0, 2), dtype=int),
     )

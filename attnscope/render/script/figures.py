@@ -1,12 +1,13 @@
 """What of a result a program of `again` is told: where the figures come from, and the figures themselves."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from attnscope.errors import InputError
-from attnscope.results import HeadAttention, HeadWeights, Kind, Provenance, Result
+from attnscope.results import Finding, HeadAttention, HeadWeights, Kind, Provenance, Result, Special
 from attnscope.tokens import Tokens
 
 _MOST = 2048  # weights of a head: all of short texts, of longer ones the largest of every query
@@ -70,6 +71,44 @@ def _head(result: HeadWeights) -> Told:
     }
 
 
+def _finding(result: Finding) -> Told:
+    controls = result.controls
+    if result.words and result.special is not Special.SHOW:
+        raise InputError("no script: its tokens are joined to words, and special ones left out")
+    told = _run(result.provenance, result.kind, result.tower)
+    sides = (result.query_tokens, result.key_tokens)
+    queries, keys = (_pieces(tokens, result, told["inputs"]) for tokens in sides)
+    places = [(result.layers[i], result.heads[j], i, j) for i, j in result.ranking]
+    return told | {
+        "queries": queries,
+        "keys": keys,
+        "renormalised": result.special is Special.RENORMALISE,
+        "links": result.links.tolist(),
+        "like": result.sought.like,
+        "smaller is better": result.smaller_is_better,
+        "controls": controls.ids.tolist(),
+        "exchanged": controls.input,
+        "heads": [
+            (
+                layer,
+                head,
+                *(float(each[i, j]) for each in (result.weights, controls.mean, controls.percentile)),
+            )
+            for layer, head, i, j in places
+        ],
+    }
+
+
+def _pieces(tokens: Tokens, result: Finding, inputs: dict[str, tuple[int, ...]]) -> list[list[int]]:
+    """The positions of the tokens that each row or column is made of; of words one after the other."""
+    starts = list(tokens.positions)
+    if not result.words:
+        return [[start] for start in starts]
+    own = tokens is result.query_tokens and result.kind is not Kind.ENCODER
+    read = inputs.get("decoder_input_ids" if own else "input_ids", inputs["input_ids"])
+    return [list(range(*ends)) for ends in pairwise([*starts, len(read)])]
+
+
 def _names(tokens: Tokens) -> list[str]:
     """What stands at every position of the model's input; nothing where that was left out."""
     names = dict(zip(tokens.positions, tokens.names, strict=True))
@@ -79,4 +118,5 @@ def _names(tokens: Tokens) -> list[str]:
 SCRIPTS: dict[type[Result], Script] = {
     HeadWeights: Script("head", _head),
     HeadAttention: Script("head", _head),
+    Finding: Script("find", _finding),
 }

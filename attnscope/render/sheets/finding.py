@@ -44,6 +44,7 @@ _PATTERNS = {
     Pattern.SPECIAL: "special tokens",
 }
 _BESIDE = {Pattern.PREVIOUS: "the patch to the left", Pattern.NEXT: "the patch to the right"}
+_CONTROLS_TOLD = 3  # under -v; JSON has all of them
 _PLURAL = {Contents.TEXT: "words", Contents.PICTURE: "patches", Contents.SOUND: "frames"}
 _BARS: dict[Account | None, tuple[Tint, str]] = {
     Account.TEXT: ("own", "by the {of}: neither place nor {part} keeps half"),
@@ -71,7 +72,7 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
         ),
         table=lambda: _table(result, result.ranking),
         texts=read(result.kind, result.query_tokens, result.key_tokens),
-        notes=(*_notes(result), *reading_notes(result.kind, result.query_tokens), *result.notes),
+        notes=(*_notes(result, focus), *reading_notes(result.kind, result.query_tokens), *result.notes),
         proof=proof((each for row in result.verdicts for each in row), "head", pieces),
         main=ranking,
         summary=(counted(result.weights.size, "head"), f"best {named(result, best)}" if best else ""),
@@ -240,13 +241,15 @@ def _bars(result: Finding, places: Sequence[Place], values: Sequence[float]) -> 
     ]
 
 
-def _notes(result: Finding) -> list[str]:
-    """What has to be known to read the numbers."""
+def _notes(result: Finding, focus: Focus) -> list[str]:
+    """What has to be known to read the numbers; with -v the first controls themselves."""
     controls, plural = result.controls, _PLURAL[result.controls.of]
     pattern, key = result.sought.pattern, result.sought.key
     short = "" if controls.count == controls.asked else f" (of {controls.asked} asked for: there are no more)"
     texts = counted(controls.count, controls.of.value)
     told = [f"control: the same in {texts} of the same shape{short}, seed {controls.seed}: {controls.how}"]
+    if focus.verbose:
+        told += [f"control {i}: {text}" for i, text in enumerate(result.control_texts[:_CONTROLS_TOLD])]
     if pattern is not None and pattern.of_places:
         told.append(
             "this pattern is about places, which stay: a control near the weight says that a head looks "

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Value, fits, in_tokens, one_for_each
@@ -87,7 +87,8 @@ class Controls:
     `low` and `high` hold the middle nine tenths of the controls. `percentile` is how many in a hundred of
     them the text itself goes beyond. `best` is, text by text, the number of the head that is best in it.
     `asked` is how many controls there should have been; `how` says what they keep, `of` what they are made
-    of, and `seed` repeats them.
+    of, and `seed` repeats them. `ids` are the controls themselves, what the model read as its `input` of that
+    name: tokens by their ids; of a picture or a sound which of its pieces stands at each place.
     """
 
     mean: Float[np.ndarray, "layer head"]
@@ -99,6 +100,8 @@ class Controls:
     seed: int
     asked: int
     of: Contents = Contents.TEXT
+    ids: Int[np.ndarray, "control place"] = field(default_factory=lambda: np.zeros((0, 0), dtype=int))
+    input: str = "input_ids"
 
     @property
     def count(self) -> int:
@@ -126,6 +129,9 @@ class Finding(Presented):
     With `words` the tokens are words: weights are summed over the pieces of a key and averaged over those of
     a query (Clark et al. 2019), and a norm is that of what all pieces move together. `special` tokens may be
     left out, and each row divided by what is left.
+
+    `links` are the places of `query_tokens` and `key_tokens` that are meant: of a pair that one, of a pattern
+    all of its keys that their query may look at, none of likeness.
     """
 
     sought: Sought
@@ -148,6 +154,7 @@ class Finding(Presented):
     notes: tuple[str, ...] = ()
     words: bool = False
     special: Special = Special.SHOW
+    links: Int[np.ndarray, "link 2"] = field(default_factory=lambda: np.zeros((0, 2), dtype=int))
 
     @property
     def verdict(self) -> Verdict:
@@ -199,8 +206,19 @@ class Finding(Presented):
         place = np.unravel_index(int(np.nanargmax(signed)), signed.shape)
         return int(place[0]), int(place[1])
 
+    @property
+    def control_texts(self) -> tuple[str, ...]:
+        """The controls of a text, token by token with a blank between; none of a picture or a sound."""
+        if self.controls.of is not Contents.TEXT:
+            return ()
+        items = (*self.query_tokens.items, *self.key_tokens.items)
+        names = {token.id: token.name for token in items}
+        return tuple(" ".join(names.get(id, f"#{id}") for id in ids) for ids in self.controls.ids.tolist())
+
     def check_parts(self) -> None:
         sought = self.sought
+        in_tokens(self.links[:, 0].tolist(), len(self.query_tokens), "links")
+        in_tokens(self.links[:, 1].tolist(), len(self.key_tokens), "links")
         in_tokens([sought.query], len(self.query_tokens), "sought")
         in_tokens([sought.key], len(self.key_tokens), "sought")
         one = sum(each is not None for each in (sought.key, sought.pattern, sought.like)) == 1
@@ -214,6 +232,7 @@ class Finding(Presented):
             "verdict": self.verdict,
             "looked_at": self.weights.size,
             "best_percentile": self.best_percentile,
+            "control_texts": self.control_texts,
             "heads": [self._row(i, j) for i, j in (*self.ranking, *unranked)],
         }
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from attnscope.analysis.claims.controls import ControlTexts
 from attnscope.analysis.claims.finding.rows import Layer, Lens
 from attnscope.analysis.claims.finding.sought import Likeness, Numbers, Target, divergence
 from attnscope.results import Contents, Controls
@@ -94,8 +95,11 @@ class Summary:
     percentile: ByHead
     best: Float[np.ndarray, " control"]
 
-    def described(self, how: str, seed: int, asked: int, of: Contents = Contents.TEXT) -> Controls:
-        return Controls(self.mean, self.low, self.high, self.percentile, self.best, how, seed, asked, of)
+    def described(self, texts: ControlTexts, name: str) -> Controls:
+        """The same with the controls themselves, which the model read as its input `name`."""
+        ids = texts.ids if texts.of is Contents.TEXT else texts.sources
+        numbers = (self.mean, self.low, self.high, self.percentile, self.best)
+        return Controls(*numbers, texts.how, texts.seed, texts.asked, texts.of, ids, name)
 
 
 def summary(own: ByHead, controls: Float[np.ndarray, "control layer head"], smaller: bool) -> Summary:

@@ -18,6 +18,7 @@ import transformers
 from torch import Tensor
 
 Figures = Iterable[tuple[str, float | None, float]]  # name, as it was shown, as it is now
+Given = dict[str, Tensor]  # what a model is called with
 SHOWN: dict[str, Any] = {}
 MOST = 40  # figures that are printed one by one
 DEMO = (
@@ -53,13 +54,13 @@ def load() -> Any:
     return model.eval()
 
 
-def inputs() -> dict[str, Tensor]:
+def inputs() -> Given:
     """All that the model was called with, a batch of one."""
     return {name: torch.tensor([numbers]) for name, numbers in SHOWN["inputs"].items()}
 
 
 @torch.no_grad()
-def attention(model: Any, given: dict[str, Tensor]) -> list[Tensor]:
+def attention(model: Any, given: Given) -> list[Tensor]:
     """The weights that the model itself returns, by layer: head, query, key."""
     output = model(**given, output_attentions=True)
     two = model.config.is_encoder_decoder

@@ -115,13 +115,14 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
         shares=compared.shares,
         even=compared.even,
         followed=followed,
-        controls=summary.described(controls.how, controls.seed, controls.asked, controls.of),
+        controls=summary.described(controls, exchange.name),
         verdicts=tuple(_verdicts(layer, chosen.heads) for layer in whole),
         provenance=attention.provenance,
         tower=attention.tower,
         notes=notes,
         words=looking.words,
         special=looking.treatment,
+        links=np.argwhere(target.keys) if isinstance(target, Target) else np.zeros((0, 2), dtype=int),
     )
 
 

@@ -1,0 +1,63 @@
+"""Every head by one number, and by the same number in control texts: the words of the text in other orders.
+
+The number is the weight on the links that are meant, the mean over the queries that have some; or else how
+far its rows lie from those of another head (Jensen-Shannon divergence in nats, the mean over the queries).
+"""
+
+import torch
+from torch import Tensor
+
+from attnscope.render.script.again.common import SHOWN, Figures, Given, attention, inputs, load, report
+
+ROUNDING = 64 * torch.finfo(torch.float32).eps  # of a number, before it is said to be beyond another
+
+
+def looked_at(weights: Tensor) -> Tensor:
+    """Rows and columns as they were shown: a word's weight is the sum over its pieces, its row their mean."""
+    columns = torch.stack([weights[..., pieces].sum(-1) for pieces in SHOWN["keys"]], -1)
+    rows = torch.stack([columns[:, pieces].mean(1) for pieces in SHOWN["queries"]], 1)
+    return rows / rows.sum(-1, keepdim=True) if SHOWN["renormalised"] else rows
+
+
+def apart(rows: Tensor, given: Tensor) -> Tensor:
+    """Jensen-Shannon divergence; what is missing of a row to 1 counts as one more key."""
+    p, q = (torch.cat([each, (1 - each.sum(-1, keepdim=True)).clamp(min=0)], -1) for each in (rows, given))
+    mean = (p + q) / 2
+    return (p.xlogy(p) + q.xlogy(q) - 2 * mean.xlogy(mean)).sum(-1).mean(-1) / 2
+
+
+def numbers(layers: list[Tensor]) -> Tensor:
+    """The number of every head that was shown."""
+    if SHOWN["like"]:
+        layer, head = SHOWN["like"]
+        given = looked_at(layers[layer])[head]
+        by_layer = {layer: apart(looked_at(layers[layer]), given) for layer, *_ in SHOWN["heads"]}
+    else:
+        queries, keys = torch.tensor(SHOWN["links"]).T
+        rows = len(set(queries.tolist()))
+        by_layer = {
+            layer: looked_at(layers[layer])[:, queries, keys].sum(-1) / rows for layer, *_ in SHOWN["heads"]
+        }
+    return torch.stack([by_layer[layer][head] for layer, head, *_ in SHOWN["heads"]])
+
+
+def figures() -> Figures:
+    model = load()
+
+    def of(given: Given) -> Tensor:
+        return numbers(attention(model, given))
+
+    own = of(inputs())
+    controls = torch.stack(
+        [of({**inputs(), SHOWN["exchanged"]: torch.tensor([ids])}) for ids in SHOWN["controls"]]
+    )
+    beyond = own - controls if not SHOWN["smaller is better"] else controls - own
+    beaten = 100 * (beyond > ROUNDING * own.abs() + 1e-9).double().mean(0)
+    now = torch.stack([own, controls.mean(0), beaten], 1).tolist()
+    for (layer, head, *shown), again in zip(SHOWN["heads"], now, strict=True):
+        for name, one, other in zip(("", " in its controls", " beats % of them"), shown, again, strict=True):
+            yield f"L{layer} H{head}{name}", one, other
+
+
+if __name__ == "__main__":
+    report(figures())
