@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import transformers as hf
@@ -14,7 +15,7 @@ from run_again import Ended, run_again
 import attnscope as at
 from attnscope import demo
 from attnscope.errors import InputError
-from attnscope.results import Finding, Result
+from attnscope.results import Ablation, Finding, Flow, Result
 
 TEXT, PAIR = "The small door opened when the cat came in.", "It was cold."
 
@@ -37,6 +38,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("models")
     return {
         "bert": tiny_bert(folder / "bert", hf.BertForMaskedLM),
+        "headless": tiny_bert(folder / "headless"),
         "gpt2": tiny_causal(folder / "gpt2", "gpt2"),
         "llama": tiny_causal(folder / "llama", "llama"),
         "bart": tiny_translator(folder / "bart"),
@@ -67,6 +69,17 @@ def claims(models: dict[str, Path]) -> Iterator[tuple[str, Result]]:
         yield f"pattern found in {family}", again.find(pattern="induction", controls=6, layers="1-2")
     crossing = bart.read(TEXT, target=PAIR)
     yield "found across bart", crossing.find(2, "door", kind="cross", controls=6)
+    yield "heads of bert taken away", bert.read("The [MASK] opened.").ablate("1,3", "0,2")
+    filled = bert.read("The small [MASK] opened the door.")
+    yield "means in bert", filled.ablate(2, 1, replacement="mean", controls=4, seed=3)
+    yield "another text in bert", filled.ablate(2, 1, replacement="The old [MASK] closed the box.")
+    for family in ("gpt2", "llama"):
+        said = at.load(str(models[family])).read("The small door")
+        yield f"heads of {family} taken away", said.ablate("1-2", "0,3")
+    yield "heads of bart taken away", crossing.ablate(2, "1,4", kind="cross")
+    yield "flow in bert", filled.flow("[MASK]")
+    yield "flow in gpt2", at.load(str(models["gpt2"])).read(TEXT).flow("cat", layers="0-1")
+    yield "flow without an answer", at.load(str(models["headless"])).read(TEXT).flow("door")
     yield "head of the demo", at.load("demo").read(TEXT).head(1, 2)
 
 
@@ -75,6 +88,10 @@ def forged(result: Result, folder: Path) -> Result:
     told = json.loads(result.save(folder / "own.json").read_text("utf-8"))
     if isinstance(result, Finding):
         told["controls"]["mean"][1][2] += 0.01
+    elif isinstance(result, Ablation):
+        told["heads"][1 % len(told["heads"])]["difference"] += 0.01
+    elif isinstance(result, Flow):
+        told["ablated"]["effects"][int(np.nanargmax(result.ablated.effects))] += 0.01
     else:
         told["weights"][1][2] += 0.01
     (folder / "forged.json").write_text(json.dumps(told), "utf-8")
@@ -97,7 +114,7 @@ def ended(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
 
 def test_every_claim_is_computed_again_without_attnscope(ended: dict[str, Ended]) -> None:
     own = {name: told for name, told in ended.items() if not name.startswith(("forged", "demo"))}
-    assert len(own) == 15
+    assert len(own) == 24
     for name, told in own.items():
         assert told.code == 0, f"{name}: {told.said}"
         assert told.verdict.startswith("as shown: "), name
@@ -105,7 +122,7 @@ def test_every_claim_is_computed_again_without_attnscope(ended: dict[str, Ended]
 
 def test_a_figure_that_was_changed_in_the_file_is_shown_as_off(ended: dict[str, Ended]) -> None:
     changed = {name: told for name, told in ended.items() if name.startswith("forged")}
-    assert len(changed) == 15
+    assert len(changed) == 24
     for name, told in changed.items():
         assert told.code == 1, f"{name}: {told.said}"
         assert told.verdict.startswith("OFF: 1 of "), name

@@ -7,13 +7,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnscope.errors import InputError
-from attnscope.results import Finding, HeadAttention, HeadWeights, Kind, Provenance, Result, Special
+from attnscope.results import (
+    Ablation,
+    Finding,
+    Flow,
+    HeadAttention,
+    HeadWeights,
+    Kind,
+    Provenance,
+    Result,
+    Special,
+)
+from attnscope.results.claims.ablation import Asks, Method
 from attnscope.tokens import Tokens
 
 _MOST = 2048  # weights of a head: all of short texts, of longer ones the largest of every query
 _DEMO = {"demo": "encoder", "demo-causal": "causal", "demo-translate": "translate"}
 _EXACT = ("float32", "float64")
-_WEIGHTS, _COARSE = 1e-5, 2e-2  # how far a weight may lie off: in these types, and in others
+_WEIGHTS, _NATS = 1e-5, 1e-4  # how far a weight may lie off in these types, and a log probability
+_COARSE = 2e-2  # and either in others
 Told = dict[str, Any]
 
 
@@ -99,6 +111,58 @@ def _finding(result: Finding) -> Told:
     }
 
 
+def _ablation(result: Ablation) -> Told:
+    if result.method is Method.EDGE:
+        raise InputError("no script: an edge is cut within the softmax, where no module can be told to")
+    told = _run(result.provenance, result.kind, result.tower)
+    answer, group = result.answer, result.group
+    rows = list(range(len(answer.ids))) if answer.asks is Asks.WRITTEN else []
+    texts: list[dict[str, Any]] = [
+        {side.input: side.ids[i % len(side.ids)].tolist() for side in result.controls}
+        for i in range(max((len(side.ids) for side in result.controls), default=0))
+    ]
+    if result.other is not None:
+        texts = [{"input_ids": result.other.ids}]
+    return told | {
+        "allowed": max(_NATS if result.provenance.dtype in _EXACT else _COARSE, 4 * result.floor.rounding),
+        "modules": result.modules,
+        "texts": texts,
+        "rows": rows if answer.position is None else [answer.position],
+        "answer": answer.ids,
+        "said": answer.text,
+        "probability": answer.probability,
+        "heads": [(each.layer, each.head, each.difference, each.kl) for each in result.heads],
+        "random heads": [(each.layer, each.head, each.difference) for each in result.floor.random],
+        "group": [] if group is None else group.heads,
+        "group difference": None if group is None else group.effect.difference,
+        "drawn": [] if group is None else group.drawn,
+        "drawn median": None if group is None else group.chance,
+    }
+
+
+def _flow(result: Flow) -> Told:
+    ablated = result.ablated
+    if ablated is None:
+        raise InputError(f"no script: nothing was replaced: {result.reason}")
+    told = _run(result.provenance, result.kind, result.tower)
+    places = np.flatnonzero(~np.isnan(ablated.effects)).tolist()
+    return told | {
+        "allowed": _NATS if result.provenance.dtype in _EXACT else _COARSE,
+        "layers": len(result.layers),
+        "heads": result.heads,
+        "query": result.query,
+        "tokens": _names(result.tokens),
+        "rollout": result.rollout[-1].tolist(),
+        "replaced in": ablated.input,
+        "replacement": ablated.replacement,
+        "replacement id": ablated.replacement_id,
+        "said": ablated.answer,
+        "answer": ablated.answer_id,
+        "probability": ablated.probability,
+        "effects": [(place, float(ablated.effects[place])) for place in places],
+    }
+
+
 def _pieces(tokens: Tokens, result: Finding, inputs: dict[str, tuple[int, ...]]) -> list[list[int]]:
     """The positions of the tokens that each row or column is made of; of words one after the other."""
     starts = list(tokens.positions)
@@ -119,4 +183,6 @@ SCRIPTS: dict[type[Result], Script] = {
     HeadWeights: Script("head", _head),
     HeadAttention: Script("head", _head),
     Finding: Script("find", _finding),
+    Ablation: Script("ablate", _ablation),
+    Flow: Script("flow", _flow),
 }

@@ -2,7 +2,8 @@
 
 import ast
 import math
-from collections.abc import Iterator
+import sys
+from collections import defaultdict
 from pathlib import Path
 from pprint import pformat
 from textwrap import indent
@@ -17,23 +18,41 @@ _EMPTY = "SHOWN: dict[str, Any] = {}"
 
 def as_script(result: Result) -> str:
     """A program that computes the figures of `result` again; `InputError` where that cannot be plain."""
-    program = SCRIPTS[type(result)].program
+    common, own = (_source(name) for name in ("common", SCRIPTS[type(result)].program))
     entries = (f"    {key!r}: {_laid_out(value)},\n" for key, value in shown(result).items())
-    common = _source("common").replace(_EMPTY, f"{_EMPTY[:-1]}\n{''.join(entries)}}}")
-    return "\n".join([common, "", *_own(_source(program)), ""])
+    given = _body(common).replace(_EMPTY, f"{_EMPTY[:-1]}\n{''.join(entries)}}}")
+    said = "".join(f"# {line}".rstrip() + "\n" for line in _said(own).splitlines())
+    return f'"""{_said(common)}\n"""\n\n{_imports(common, own)}\n{given}\n\n{said}{_body(own)}'
 
 
 def _source(program: str) -> str:
     return (_PROGRAMS / f"{program}.py").read_text("utf-8")
 
 
-def _own(source: str) -> Iterator[str]:
-    """The lines of a program but its imports, which `common` has; its docstring as a comment."""
-    program = ast.parse(source)
-    said = ast.get_docstring(program) or ""
-    yield from (f"# {line}" for line in said.splitlines())
-    imports = (each for each in program.body if isinstance(each, ast.Import | ast.ImportFrom))
-    yield from source.splitlines()[max(each.end_lineno or 0 for each in imports) :]
+def _said(source: str) -> str:
+    return ast.get_docstring(ast.parse(source)) or ""
+
+
+def _body(source: str) -> str:
+    """A program behind its imports."""
+    imports = (each for each in ast.parse(source).body if isinstance(each, ast.Import | ast.ImportFrom))
+    last = max(each.end_lineno or 0 for each in imports)
+    return "".join(source.splitlines(keepends=True)[last:])
+
+
+def _imports(*sources: str) -> str:
+    """What all of them import together, the standard library first; nothing of attnscope."""
+    modules, named = set[str](), defaultdict[str, set[str]](set)
+    for each in (each for source in sources for each in ast.parse(source).body):
+        if isinstance(each, ast.Import):
+            modules.update(alias.name for alias in each.names)
+        elif isinstance(each, ast.ImportFrom) and each.module and not each.module.startswith("attnscope."):
+            named[each.module].update(alias.name for alias in each.names)
+    lines = [("import", module, f"import {module}\n") for module in modules]
+    lines += [("later", name, f"from {name} import {', '.join(sorted(of))}\n") for name, of in named.items()]
+    ours = [line for _, name, line in sorted(lines) if name.partition(".")[0] in sys.stdlib_module_names]
+    others = [line for _, _, line in sorted(lines) if line not in ours]
+    return "".join([*ours, "\n", *others])
 
 
 def _laid_out(value: Any) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict
 from attnscope.results.base.parts import Arrays, Value, columns_of, fits, in_tokens
@@ -83,6 +83,7 @@ class Group:
 
     `others` are groups of as many other heads of the same layers, or, `of_layers`, of as many whole layers:
     `chance` is the median size of the difference that these make, and `beaten` of them make a smaller one.
+    `drawn` are these other groups themselves.
     """
 
     heads: tuple[tuple[int, int], ...]
@@ -91,6 +92,15 @@ class Group:
     beaten: int = 0
     others: int = 0
     of_layers: bool = False
+    drawn: tuple[tuple[tuple[int, int], ...], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class ControlIds:
+    """Control texts by the ids of their tokens, as the model reads them in its `input` of that name."""
+
+    input: str
+    ids: Int[np.ndarray, "control token"]
 
 
 @dataclass(frozen=True)
@@ -154,7 +164,8 @@ class Ablation(Presented):
     text that outputs were taken from, and `total` what the answer's probability is there. `estimates` are
     there where heads were ranked by the gradient first: of all heads, the largest first, of which those in
     `heads` were then taken away; `rank_correlation` is Spearman's, between both of these. `foretold_by` is
-    what foretold them: patching, importance, attention-gradient or logit.
+    what foretold them: patching, importance, attention-gradient or logit. `controls` are the texts that a
+    mean is over, `modules` the paths of the attentions by layer.
     """
 
     tokens: Tokens
@@ -176,6 +187,8 @@ class Ablation(Presented):
     rank_correlation: float | None = None
     notes: tuple[str, ...] = ()
     foretold_by: str = "patching"
+    controls: tuple[ControlIds, ...] = ()
+    modules: dict[str, str] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict:

@@ -36,6 +36,8 @@ class Ablated:
     before and after. NaN for tokens that were not replaced: the query, special ones, what it cannot see.
     `trust` has every method, and `nearness`, the closer the more, as the control that knows no attention.
     `groups` are the positions that were replaced at once, where these are several: each has their effect.
+    `input` is what the model calls what was changed; of a text that is ids, of which `replacement_id` was put
+    in, None for no embedding at all, and `answer_id` is the answer's, None where there is none.
     """
 
     effects: Float[np.ndarray, " key"]
@@ -46,6 +48,9 @@ class Ablated:
     shuffles: int
     seed: int
     groups: tuple[tuple[int, ...], ...] = ()
+    input: str = "input_ids"
+    replacement_id: int | None = None
+    answer_id: int | None = None
 
     @property
     def count(self) -> int:

@@ -1,11 +1,14 @@
 """`reading.ablate` as a notebook uses it: the same as the command, and results that show themselves."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from families import sharp
 
 import attnscope as at
 from attnscope.errors import InputError
+from attnscope.results import Ablation
 
 
 def test_the_library_asks_what_the_command_asks(reading: at.Reading) -> None:
@@ -49,3 +52,19 @@ def test_a_model_without_a_head_that_answers_is_refused() -> None:
     wrapped = at.wrap(sharp("bert"))
     with pytest.raises(InputError, match="has no head that predicts words, and none that tells classes"):
         wrapped.read(ids=[3, 4, 5]).ablate()
+
+
+def test_what_was_put_in_the_place_of_heads_stands_in_the_file(reading: at.Reading, tmp_path: Path) -> None:
+    result = reading.ablate(2, "3,5", replacement="mean", controls=5, seed=4)
+    again = at.open(result.save(tmp_path / "ablation.npz"))
+    assert isinstance(again, Ablation)
+    (controls,) = again.controls
+    assert controls.input == "input_ids"
+    assert controls.ids.shape == (5, len(result.tokens))
+    assert all(sorted(ids) == sorted(result.tokens.ids) for ids in controls.ids.tolist())
+    assert again.modules["2"] == "bert.encoder.layer.2.attention.self"
+    assert again.group is not None
+    assert len(again.group.drawn) == again.group.others
+    assert all(len(set(heads)) == 2 and {layer for layer, _ in heads} == {2} for heads in again.group.drawn)
+    assert again.provenance.inputs["input_ids"] == result.tokens.ids
+    assert reading.ablate(2, 3).controls == ()

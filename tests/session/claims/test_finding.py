@@ -181,3 +181,22 @@ def test_any_family_is_ranked_in_batches_as_one_by_one(family: str, monkeypatch:
     assert np.ptp(together.controls.mean) > 0.05
     assert together.norms is not None
     assert together.verdict == "certified"
+
+
+def test_every_control_text_can_be_looked_at_afterwards(masked: at.Reading, tmp_path: Path) -> None:
+    found = masked.find("[MASK]", "opened", controls=6, seed=2)
+    again = at.open(found.save(tmp_path / "found.npz"))
+    assert isinstance(again, Finding)
+    own = list(found.key_tokens.ids)
+    assert again.controls.input == "input_ids"
+    assert again.controls.ids.shape == (6, len(own))
+    for ids, text in zip(again.controls.ids.tolist(), again.control_texts, strict=True):
+        assert sorted(ids) == sorted(own)
+        assert ids != own
+        names = [found.key_tokens.names[own.index(id)] for id in ids]
+        assert text == " ".join(names)
+    told = json.loads(found.save(tmp_path / "found.json").read_text("utf-8"))
+    assert told["control_texts"] == list(again.control_texts)
+    assert again.links.tolist() == [[found.sought.query, found.sought.key]]
+    pattern = masked.find(pattern="previous", controls=2)
+    assert pattern.links.tolist() == [[i, i - 1] for i in range(1, len(own))]

@@ -117,7 +117,7 @@ def taken_away(
     mine, random = singles[: len(heads)], singles[len(heads) :]
     found = ranked(tuple(_beside(each, random, mine) for each in mine))
     others = effects[len(singles) : len(singles) + len(groups)]
-    whole = _group(group, effects[-1], others, bool(whole_layers)) if group else None
+    whole = _group(group, effects[-1], others, groups, bool(whole_layers)) if group else None
     return Outcomes(found, whole, _floor(before, ids, outcomes, rounded, random, seed))
 
 
@@ -162,9 +162,15 @@ def _against(one: Effect, others: Sequence[Effect]) -> tuple[float | None, int]:
     return (float(np.median(sizes)) if sizes else None), sum(size < abs(one.difference) for size in sizes)
 
 
-def _group(heads: tuple[Head, ...], one: Effect, others: Sequence[Effect], of_layers: bool) -> Group:
+def _group(
+    heads: tuple[Head, ...],
+    one: Effect,
+    others: Sequence[Effect],
+    drawn: Sequence[tuple[Head, ...]],
+    of_layers: bool,
+) -> Group:
     chance, beaten = _against(one, others)
-    return Group(heads, one, chance, beaten, len(others), of_layers)
+    return Group(heads, one, chance, beaten, len(others), of_layers, tuple(drawn))
 
 
 def _floor(

@@ -13,7 +13,7 @@ from attnscope.capture.intervening.observed import answers_to
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site
 from attnscope.reference import exact
-from attnscope.results.claims.ablation import Method
+from attnscope.results.claims.ablation import ControlIds, Method
 from attnscope.tokens import Tokens
 
 
@@ -21,13 +21,15 @@ from attnscope.tokens import Tokens
 class Replacement:
     """What stands in the place of every head's output, and in words what that is.
 
-    `output` is what the model returned for another text, where outputs are those of one.
+    `output` is what the model returned for another text, where outputs are those of one; `controls` are the
+    texts that a mean is over.
     """
 
     method: Method
     what: What
     how: str
     output: Any = None
+    controls: tuple[ControlIds, ...] = ()
 
 
 def zeros() -> Replacement:
@@ -84,7 +86,8 @@ def means(
             sums[place] = sums[place] + parts if place in sums else parts
     answers: Answers = {place: each / entries for place, each in sums.items()}
     told = f"each output replaced by its mean over {entries} control texts, position by position ({how})"
-    return Replacement(Method.MEAN, Put(answers), told)
+    texts = tuple(ControlIds(name, ids) for name, ids in drawn.items())
+    return Replacement(Method.MEAN, Put(answers), told, controls=texts)
 
 
 def _batch(inputs: Mapping[str, Any], drawn: Mapping[str, Any], entries: range) -> dict[str, Any]:

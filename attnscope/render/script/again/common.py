@@ -54,9 +54,9 @@ def load() -> Any:
     return model.eval()
 
 
-def inputs() -> Given:
-    """All that the model was called with, a batch of one."""
-    return {name: torch.tensor([numbers]) for name, numbers in SHOWN["inputs"].items()}
+def inputs(**changed: list[int]) -> Given:
+    """All that the model was called with, a batch of one; `changed` stands in the place of what it names."""
+    return {name: torch.tensor([ids]) for name, ids in (SHOWN["inputs"] | changed).items()}
 
 
 @torch.no_grad()

@@ -48,9 +48,7 @@ def figures() -> Figures:
         return numbers(attention(model, given))
 
     own = of(inputs())
-    controls = torch.stack(
-        [of({**inputs(), SHOWN["exchanged"]: torch.tensor([ids])}) for ids in SHOWN["controls"]]
-    )
+    controls = torch.stack([of(inputs(**{SHOWN["exchanged"]: ids})) for ids in SHOWN["controls"]])
     beyond = own - controls if not SHOWN["smaller is better"] else controls - own
     beaten = 100 * (beyond > ROUNDING * own.abs() + 1e-9).double().mean(0)
     now = torch.stack([own, controls.mean(0), beaten], 1).tolist()

@@ -101,6 +101,8 @@ def _ablated(
         estimates=estimates,
         rank_correlation=correlation,
         foretold_by=asked.by or PATCHING,
+        controls=replacement.controls,
+        modules={str(layer): site.path for site in experiments.sites for layer in site.layers},
         notes=reading.notes,
     )
 

@@ -1,7 +1,7 @@
 """What replacing each token, patch or frame does to the model's answer, beside what a flow gives to it."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -23,7 +23,15 @@ from attnscope.vocabulary import Kind
 
 NOTHING = "nothing"  # what a token is replaced by where a vocabulary has neither mask nor unknown token
 MEAN_PATCH, SILENCE = "the mean patch", "silence"
-Effect = tuple[Float[np.ndarray, " place"], str, float]  # of each place; the answer and its chance
+
+
+class Effect(NamedTuple):
+    """What replacing each place did; the answer, its chance and its id, None where there is none."""
+
+    lost: Float[np.ndarray, " place"]
+    answer: str = ""
+    chance: float = float("nan")
+    id: int | None = None
 
 
 def beside_replacing(reading: Reading, chosen: Chosen, result: Flow, seed: int) -> Flow:
@@ -54,14 +62,23 @@ def _beside_blanking(reading: Reading, chosen: Chosen, result: Flow, seed: int) 
     if effect_of_each is None:
         return replace(result, reason=_silent(reading))
     effects = np.full(len(result.tokens), np.nan)
-    for group, effect in zip(parts.groups, effect_of_each[0], strict=True):
+    for group, effect in zip(parts.groups, effect_of_each.lost, strict=True):
         effects[list(group)] = effect
     trust = trusted(result.methods, effects, _nearness(result), seed, parts.groups)
     name = MEAN_PATCH if pieces.of is Contents.PICTURE else SILENCE
     return replace(
         result,
         ablated=Ablated(
-            effects, name, effect_of_each[1], effect_of_each[2], trust, SHUFFLES, seed, parts.groups
+            effects,
+            name,
+            effect_of_each.answer,
+            effect_of_each.chance,
+            trust,
+            SHUFFLES,
+            seed,
+            parts.groups,
+            pieces.name,
+            answer_id=effect_of_each.id,
         ),
     )
 
@@ -72,10 +89,10 @@ def _effect_of_parts(
     module, inputs = reading.model.module, reading.inputs
     if question is not None:
         lost, answer, chance = lost_without(module, inputs, parts, question)
-        return lost, reading.model.spell(answer), chance
+        return Effect(lost, reading.model.spell(answer), chance, answer)
     last = _last_layer(module, chosen, result.layers[-1])
     turned = None if last is None else turned_without(module, inputs, parts, result.query, last)
-    return None if turned is None else (turned, "", float("nan"))
+    return None if turned is None else Effect(turned)
 
 
 def _last_layer(module: nn.Module, chosen: Chosen, layer: int) -> nn.Module | None:
@@ -136,11 +153,21 @@ def _beside_other_tokens(reading: Reading, chosen: Chosen, result: Flow, seed: i
         effect = _effects(reading, chosen, result, asked)
     if effect is None:
         return replace(result, reason=_silent(reading))
-    lost, answer, chance = effect
     effects = np.full(len(result.tokens), np.nan)
-    effects[list(places)] = lost
+    effects[list(places)] = effect.lost
     trust = trusted(result.methods, effects, _nearness(result), seed)
-    ablated = Ablated(effects, instead.name, answer, chance, trust, SHUFFLES, seed)
+    ablated = Ablated(
+        effects,
+        instead.name,
+        effect.answer,
+        effect.chance,
+        trust,
+        SHUFFLES,
+        seed,
+        input=name,
+        replacement_id=instead.id,
+        answer_id=effect.id,
+    )
     return replace(result, ablated=ablated)
 
 
@@ -176,12 +203,10 @@ def _effects(reading: Reading, chosen: Chosen, result: Flow, asked: Input) -> Ef
     inside = chosen.kind is Kind.ENCODER and model.writes
     with if_it_runs(model.module, inputs, model.name):
         if question is not None:
-            chance_lost = lost_chance(model.module, inputs, asked, question)
-            return (
-                None if chance_lost is None else (chance_lost[0], model.spell(chance_lost[1]), chance_lost[2])
-            )
+            made = lost_chance(model.module, inputs, asked, question)
+            return None if made is None else Effect(made[0], model.spell(made[1]), made[2], made[1])
         turned = turned_vector(model.module, inputs, asked, result.query, _last(model.module, inside))
-        return None if turned is None else (turned, "", float("nan"))
+        return None if turned is None else Effect(turned)
 
 
 def _last(module: Any, encoder: bool) -> Any:
