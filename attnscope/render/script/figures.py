@@ -41,7 +41,7 @@ def shown(result: Result) -> Told:
     return SCRIPTS[type(result)].told(result)
 
 
-def _run(origin: Provenance, kind: Kind, tower: str) -> Told:
+def _run(origin: Provenance, tokens: Tokens, kind: Kind, tower: str) -> Told:
     """What was run, and on what."""
     if not origin.inputs:
         raise InputError("no script: what the model read is no text alone, or was read piece by piece")
@@ -57,6 +57,7 @@ def _run(origin: Provenance, kind: Kind, tower: str) -> Told:
         "architecture": origin.architecture,
         "dtype": origin.dtype,
         "versions": origin.versions,
+        "text": tokens.sentence,
         "inputs": origin.inputs,
         "kind": kind.value,
         "allowed": _WEIGHTS if origin.dtype in _EXACT else _COARSE,
@@ -74,7 +75,7 @@ def _head(result: HeadWeights) -> Told:
         for j in np.argsort(-result.weights[i], kind="stable")[:most]
     ]
     links.sort(key=lambda link: (-link[0], link[1:]))
-    return _run(result.provenance, result.kind, result.tower) | {
+    return _run(result.provenance, queries, result.kind, result.tower) | {
         "layer": result.layer,
         "head": result.head,
         "queries": _names(queries),
@@ -87,7 +88,7 @@ def _finding(result: Finding) -> Told:
     controls = result.controls
     if result.words and result.special is not Special.SHOW:
         raise InputError("no script: its tokens are joined to words, and special ones left out")
-    told = _run(result.provenance, result.kind, result.tower)
+    told = _run(result.provenance, result.query_tokens, result.kind, result.tower)
     sides = (result.query_tokens, result.key_tokens)
     queries, keys = (_pieces(tokens, result, told["inputs"]) for tokens in sides)
     places = [(result.layers[i], result.heads[j], i, j) for i, j in result.ranking]
@@ -114,7 +115,7 @@ def _finding(result: Finding) -> Told:
 def _ablation(result: Ablation) -> Told:
     if result.method is Method.EDGE:
         raise InputError("no script: an edge is cut within the softmax, where no module can be told to")
-    told = _run(result.provenance, result.kind, result.tower)
+    told = _run(result.provenance, result.tokens, result.kind, result.tower)
     answer, group = result.answer, result.group
     rows = list(range(len(answer.ids))) if answer.asks is Asks.WRITTEN else []
     texts: list[dict[str, Any]] = [
@@ -144,7 +145,7 @@ def _flow(result: Flow) -> Told:
     ablated = result.ablated
     if ablated is None:
         raise InputError(f"no script: nothing was replaced: {result.reason}")
-    told = _run(result.provenance, result.kind, result.tower)
+    told = _run(result.provenance, result.tokens, result.kind, result.tower)
     places = np.flatnonzero(~np.isnan(ablated.effects)).tolist()
     return told | {
         "allowed": _NATS if result.provenance.dtype in _EXACT else _COARSE,

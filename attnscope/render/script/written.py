@@ -22,7 +22,7 @@ def as_script(result: Result) -> str:
     entries = (f"    {key!r}: {_laid_out(value)},\n" for key, value in shown(result).items())
     given = _body(common).replace(_EMPTY, f"{_EMPTY[:-1]}\n{''.join(entries)}}}")
     said = "".join(f"# {line}".rstrip() + "\n" for line in _said(own).splitlines())
-    return f'"""{_said(common)}\n"""\n\n{_imports(common, own)}\n{given}\n\n{said}{_body(own)}'
+    return f'"""{_said(common)}\n"""\n\n{_imports(common, own)}{given}\n\n{said}{_body(own)}'
 
 
 def _source(program: str) -> str:
