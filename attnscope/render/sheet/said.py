@@ -78,7 +78,9 @@ def signed_telling(value: float) -> str:
 
 
 def chance(probability: float) -> str:
-    """A probability; a small one with its exponent."""
+    """A probability, a small one with its exponent; `-` for none."""
+    if math.isnan(probability):
+        return "-"
     return weight_text(probability, 3) if probability >= 0.0005 or probability == 0 else short(probability)
 
 

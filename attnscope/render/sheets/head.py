@@ -111,12 +111,18 @@ def _vector(shown: Panel) -> Matrix:
 
 
 def _mixed(result: HeadWeights, shown: Panel, query: int) -> str:
-    """`output = .980 v(8 opened) + .007 v(9 .) + 9 more`: weights V (Vaswani et al. 2017, equation 1)."""
+    """`output = .980 v(8 opened) + .007 v(9 .) + 9 more`: weights V (Vaswani et al. 2017, equation 1).
+
+    A weight and its vector stand in one line.
+    """
     if shown.show != "output" or not shown.answered[query]:
         return ""
     weights, keys = result.weights[query], result.key_tokens
     ranked = [key for key in descending(weights) if result.allowed[query, key]]
-    named = [f"{weight_text(float(weights[key]), 3)} v({settled(keys.named(key))})" for key in ranked]
+    named = [
+        f"{weight_text(float(weights[key]), 3)} v({settled(keys.named(key))})".replace(" ", "\u00a0")
+        for key in ranked
+    ]
     more = [f"{len(named) - _MOST_TERMS} more"] if len(named) > _MOST_TERMS else []
     return f"output = {' + '.join([*named[:_MOST_TERMS], *more])}"
 

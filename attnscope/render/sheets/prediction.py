@@ -1,5 +1,6 @@
 """What a model answers, run untouched: words for each blank, a written text, the verdict on a pair."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 from attnscope.render.focus import WHOLE, Focus
@@ -63,6 +64,8 @@ def _answer(result: Prediction) -> str:
 
 def pair_words(judged: NextSentence) -> str:
     """`the second text follows from the first with probability .125`."""
+    if math.isnan(judged.probability):
+        return f"the model gives no probability that the second text {_does(judged)}"
     return f"the second text {_does(judged)} with probability {chance(judged.probability)}"
 
 
@@ -104,7 +107,7 @@ def _written_words(generated: Generated) -> str:
 
 def _rows(result: Prediction) -> Iterator[Beside]:
     """The verdict on a pair alone, then the blanks or the parts of a written text side by side."""
-    if result.next_sentence is not None:
+    if result.next_sentence is not None and not math.isnan(result.next_sentence.probability):
         judged = Guess(-1, _does(result.next_sentence), result.next_sentence.probability)
         yield Beside((_bars("the second text", "", [judged]),))
     if result.generated is None:

@@ -23,7 +23,7 @@ Columns = list[tuple[Column, int]]  # with the cells that each has
 
 
 def lines_of_ranking(block: Rows, width: int, longest: int = _LONGEST_BAR) -> list[Text]:
-    """Title, headings, rows with bars of at most so many cells, and how many more there are."""
+    """Title, headings, rows with bars of at most so many cells, and which rows and columns are left out."""
     columns = _laid_out(block, width)
     lines = [Text(each, style="bold") for each in (block.title,) if each]
     lines += [Text(each, style=DIM) for each in (block.says,) if each]
@@ -34,6 +34,9 @@ def lines_of_ranking(block: Rows, width: int, longest: int = _LONGEST_BAR) -> li
         lines += _row(block, row, columns, _bar(block, bars, row, room))
     if block.hidden:
         lines.append(Text(f"and {counted(block.hidden, block.of)} more (-o FILE.csv has all)", style=DIM))
+    if names := _left_out(block, columns):
+        told = f"left out here: {', '.join(names)} (a terminal {_needed(block)} characters wide shows all)"
+        lines.append(Text(told, style=DIM))
     return [each for long in lines for each in folded(long, width)]
 
 
@@ -63,9 +66,11 @@ def folded(text: Text, width: int) -> list[Text]:
 
 
 def _words(text: str, cells: int) -> list[str]:
-    lines = [""]
-    for word in text.split(" "):
-        joined = f"{lines[-1]} {word}".strip()
+    """Lines of so many cells, broken at spaces but not at those that are to hold words together."""
+    first, *others = text.split(" ")
+    lines = [first]
+    for word in others:
+        joined = f"{lines[-1]} {word}"
         lines = [*lines[:-1], joined] if cell_len(joined) <= cells else [*lines, word]
     return [each for each in lines if each] or [""]
 
@@ -82,6 +87,19 @@ def _laid_out(block: Rows, width: int) -> Columns:
     while sum(cells) > room and (wider := [i for i in range(len(kept)) if cells[i] > least[i]]):
         cells[max(wider, key=cells.__getitem__)] -= 1
     return list(zip(kept, cells, strict=True))
+
+
+def _left_out(block: Rows, columns: Columns) -> list[str]:
+    """The headings of the columns that have no room."""
+    kept = {column.name for column, _ in columns}
+    return [column.heading for column in block.table.headed if column.name not in kept]
+
+
+def _needed(block: Rows) -> int:
+    """The least width in which every column has room: columns that give way do so before words are folded."""
+    every = block.table.headed
+    cells = _headed if any(column.spared for column in every) else _least
+    return _name(block) + sum(map(cells, every))
 
 
 def _name(block: Rows) -> int:

@@ -16,7 +16,7 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import legend
 from attnscope.render.terminal.blocks import lines_of, picture_of
 from attnscope.render.terminal.matrix import Picture
-from attnscope.render.terminal.ranking import kept_columns, lines_of_ranking, room_of_bars
+from attnscope.render.terminal.ranking import folded, kept_columns, lines_of_ranking, room_of_bars
 from attnscope.render.terminal.thumbnails import Mosaic
 
 _GAP = 3  # cells between blocks that stand side by side
@@ -44,7 +44,7 @@ def body(sheet: Sheet, width: int) -> Group:
     every = [one for each in shown for one in flat(each)]
     columns = [each for one in every if isinstance(one, Rows) for each in kept_columns(one, width)]
     told = dict.fromkeys(each.says for each in every if isinstance(each, HeadGrid))
-    answer = [Text(sheet.answer)] if sheet.answer else []
+    answer = folded(Text(sheet.answer), width) if sheet.answer else []
     said = [Text(each, style=DIM) for each in (legend(columns), *told, *sheet.notes) if each]
     said += [Text(words, style=STYLES[verdict]) for verdict, words in sheet.proof]
     parts = [part for part in (answer, laid(shown, width), said) if part]

@@ -1,5 +1,6 @@
 """A sheet in a terminal: every width, with and without colour."""
 
+import re
 from dataclasses import replace
 
 import made_results
@@ -54,7 +55,7 @@ def test_columns_that_give_way_are_not_explained() -> None:
     wide, narrow = shown(sheet(), 80), shown(sheet(), 40)
     assert "beats: how many others" in " ".join(wide.split())
     assert [each.heading for each in kept_columns(ranking(), 40)] == ["score", "control", "by"]
-    assert "beats" not in narrow
+    assert "how many others" not in narrow
     assert "control: what others do" in " ".join(narrow.split())
     assert "nobody may read this" not in wide
 
@@ -179,6 +180,25 @@ def test_words_are_folded_before_a_column_gives_way() -> None:
     assert [line.split()[-1] for line in narrow[2:5]] == ["one", "two", "three"]
     assert all("1" not in line for line in narrow[3:5]), "a number stands in the first line alone"
     assert [each.name for each in kept_columns(made, 20)] == ["n"]
+
+
+def test_columns_that_have_no_room_are_named_with_the_width_that_shows_all() -> None:
+    words = Column("said", ["one two three", "", "four"], "said")
+    folding = ranking(table=Table(Column("n", [1, 2, 3], "n", "{}".format), words), marks=(), hidden=0)
+    for block, narrow, missing in ((ranking(), 40, "beats"), (folding, 20, "said")):
+        every = [each.heading for each in block.table.headed]
+        said = " ".join(" ".join(line.plain for line in lines_of(block, narrow)).split())
+        names, wide = re.search(r"left out here: (.+) \(a terminal (\d+) characters wide", said).groups()
+        assert names == missing
+        assert [each.heading for each in kept_columns(block, int(wide))] == every
+        assert [each.heading for each in kept_columns(block, int(wide) - 1)] != every
+        assert all("left out" not in line.plain for line in lines_of(block, int(wide)))
+
+
+def test_the_answer_is_not_broken_where_its_words_are_held_together() -> None:
+    told = replace(sheet(), answer="output = .980\u00a0v(8\u00a0opened) + .007\u00a0v(9\u00a0.)")
+    assert "output = .980\u00a0v(8\u00a0opened) +\n.007\u00a0v(9\u00a0.)\n" in shown(told, 33)
+    assert "output =\n.980\u00a0v(8\u00a0opened) +\n" in shown(told, 24)
 
 
 def test_headings_are_folded_before_a_column_gives_way() -> None:

@@ -115,3 +115,16 @@ def test_the_axis_of_probabilities_ends_at_1() -> None:
     axes = figure_of(masked()).axes
     assert len(axes) == 4
     assert {each.spines["bottom"].get_bounds() for each in axes} == {(0.0, 1.0)}
+
+
+@pytest.mark.parametrize("order", [True, False])
+def test_a_verdict_without_a_number_is_said_to_be_none(order: bool) -> None:
+    told = replace(masked(), blanks=(), next_sentence=NextSentence(float("nan"), order))
+    assert prediction(told).answer == (
+        "The model gives no probability that the second text "
+        f"{'comes after' if order else 'follows from'} the first."
+    )
+    assert not rankings(told), "no bar without a number"
+    assert "nan" not in shown(told)
+    guessed = replace(masked().blanks[0], guesses=(Guess(3, "queen", float("nan")),))
+    assert prediction(replace(masked(), blanks=(guessed,))).answer.endswith("is “queen” (-).")
