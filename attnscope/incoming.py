@@ -30,6 +30,7 @@ BOM = b"\xef\xbb\xbf"  # in front of a text in UTF-8, and no part of it
 _COPIES = 2  # of a file in memory: its bytes, and what is made of them
 _PARSED = {",": 80, "[": 88, "{": 232, ":": 120}  # bytes of the objects that stand behind a sign of JSON
 _OFTEN, _SPARE = 2**16, 256 * 10**6  # lines after which so many bytes of memory must still be left
+_SETTINGS, _SMALL = 10, 10**7  # bytes of memory for a byte of a model's settings; files that always fit
 _CHUNK = 2**20
 _OPEN_ALREADY = ("/dev/", "/proc/")  # where the name of a pipe is that of an open one
 
@@ -115,6 +116,20 @@ def as_file(path: Path, folder: Path) -> Path:
         with copy.open("xb") as file, _stream(path) as stream:
             _pour(stream, file, name)
     return copy
+
+
+def settings(file: Path) -> Any:
+    """What a JSON file in a model's folder says; what is wrong with it is an `OSError` or a `ValueError`."""
+    check_settings(file)
+    with file.open("rb") as opened:
+        return json.loads(opened.read().decode("utf-8"))
+
+
+def check_settings(*files: Path) -> None:
+    """Raises `DoesNotFitError` where one has no room: no library that reads it would survive it either."""
+    for file in files:
+        if (size := file.stat().st_size) > _SMALL:
+            check_room(_SETTINGS * size, f"reading '{printable(file.name)}'")
 
 
 def text(raw: bytes, name: str) -> str:

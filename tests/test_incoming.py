@@ -291,3 +291,21 @@ def test_sizes_are_read_as_people_write_them() -> None:
         "": None,
     }.items():
         assert memory.bytes_of(spelled) == size
+
+
+def test_settings_of_a_model_are_read_where_they_have_room(tmp_path: Path, monkeypatch) -> None:
+    config = tmp_path / "config.json"
+    with pytest.raises(FileNotFoundError):
+        incoming.settings(config)
+    config.write_text("{")
+    with pytest.raises(ValueError, match="Expecting property name"):
+        incoming.settings(config)
+    config.write_text('{"layers": 3}')
+    assert incoming.settings(config) == {"layers": 3}
+    with config.open("ab") as made:
+        made.truncate(20 * 10**9)
+    room(monkeypatch, 30 * 10**9)
+    with pytest.raises(
+        DoesNotFitError, match=r"^reading 'config\.json' takes 200\.0 GB, and memory has 30\.0"
+    ):
+        incoming.settings(config)

@@ -11,11 +11,9 @@ HOUSE = Path(attnscope.__file__).parent
 MAY_READ = {  # and what, which is bounded by whoever wrote it
     "incoming.py": "what a user names or pipes in",
     "process/memory.py": "what the system says, in /proc and /sys",
-    "model/source/": "a model's folder: its settings and weights, which are files of a size",
-    "model/loading/": "the same",
-    "model/media/picture.py": "the settings of a model's processor",
+    "model/source/": "weight files, by their heads and hashes; the hub's note of a revision",
     "session/corpus/folder.py": "the folder of a corpus run: its own files",
-    "session/corpus/identity.py": "code that takes part, and a model's settings",
+    "session/corpus/identity.py": "code that takes part",
     "session/corpus/engine/": "a model's settings, and what passes between processes",
     "session/cache/": "the cache's own files, code that takes part, the processor in /proc",
     "render/web/assets.py": "the package's own scripts and styles",

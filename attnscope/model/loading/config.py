@@ -7,7 +7,6 @@ quickly written as twelve. So the parts are counted while a model is built and h
 weights that are stored: an absurd one is refused in seconds and not built for hours.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from transformers.dynamic_module_utils import get_class_from_dynamic_module
 from transformers.initialization import no_init_weights
 
 from attnscope.errors import ModelUnavailableError
+from attnscope.incoming import settings
 from attnscope.model.source import weight_files
 from attnscope.model.source.checkpoint import Checkpoint
 from attnscope.model.source.foreign import calling
@@ -102,7 +102,7 @@ def class_for(auto: Any, config: Any, checkpoint: Checkpoint, remote_code: bool)
 def check_counts(folder: Path, name: str) -> None:
     """Raises `ModelUnavailableError` for a config.json of `name` with absurdly many layers or labels."""
     try:
-        config = json.loads((folder / "config.json").read_text("utf-8"))
+        config = settings(folder / "config.json")
     except (ValueError, RecursionError, OSError):
         return  # answered in one line by the library
     for setting, number in _numbers(config):

@@ -8,7 +8,6 @@ these are looked for here; whether a tokenizer does what it should its use shows
 import base64
 import binascii
 import inspect
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from torch import nn
 from transformers import AutoTokenizer
 
 from attnscope.errors import ModelUnavailableError
+from attnscope.incoming import settings
 from attnscope.model.inputs.numbered import Unreadable
 from attnscope.model.inputs.tokenizer import REMEDY, Tokenizer
 from attnscope.model.loading.config import needs_code
@@ -32,7 +32,7 @@ def check_tokenizer_file(folder: Path, name: str) -> None:
     if not file.is_file():
         return
     try:
-        tables = json.loads(file.read_text("utf-8"))
+        tables = settings(file)
     except (ValueError, RecursionError, OSError):
         return  # answered in one line by the library
     for fault in _faults(tables):

@@ -6,7 +6,6 @@ numbers that the model is given, brought back to colours, so that nothing can be
 
 import hashlib
 import io
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -56,7 +55,7 @@ def image_processor(folder: Path, name: str) -> tuple[Any, list[str]]:
     try:
         return AutoImageProcessor.from_pretrained(folder), []
     except ImportError as error:
-        settings = json.loads((folder / "preprocessor_config.json").read_text("utf-8"))
+        settings = incoming.settings(folder / "preprocessor_config.json")
         own = settings.pop("image_processor_type", "its image processor")
         if not {"size", "image_mean", "image_std"} <= settings.keys():
             raise ModelUnavailableError(f"{name}: {own} needs torchvision, which is not installed") from error

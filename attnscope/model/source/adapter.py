@@ -4,12 +4,12 @@ The library would put one in without a word where the package peft is installed,
 a word where it is not. Here it is chosen, named and hashed, or refused.
 """
 
-import json
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from attnscope.errors import ModelUnavailableError, one_line
+from attnscope.incoming import settings
 from attnscope.model.source.weight_files import check_head
 
 CONFIG, WEIGHTS, PICKLE = "adapter_config.json", "adapter_model.safetensors", "adapter_model.bin"
@@ -46,7 +46,7 @@ def is_adapter_alone(folder: Path) -> bool:
 def base_of(folder: Path, name: str) -> tuple[str, str | None]:
     """The name of the model that an adapter was made for, and its revision, as its config tells them."""
     try:
-        told = json.loads((folder / CONFIG).read_text("utf-8"))
+        told = settings(folder / CONFIG)
         base, revision = told["base_model_name_or_path"], told.get("revision")
         if not isinstance(base, str) or not base.strip() or not isinstance(revision, str | None):
             raise ValueError(f"base_model_name_or_path is {base!r}")

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from attnscope.errors import ModelUnavailableError, one_line
+from attnscope.incoming import check_settings, settings
 from attnscope.model.source import digests, hub
 from attnscope.model.source import weight_files as stored
 from attnscope.model.source.adapter import NONE, Adapter, has_adapter, open_adapter
@@ -138,6 +139,7 @@ def open_checkpoint(source: Source, *, allow_pickle: bool = False, adapter: str 
         raise ModelUnavailableError(
             f"{name} has no config.json: a model folder holds config.json and weights"
         )
+    check_settings(*(file for file in folder.glob("*.json") if file.is_file()))
     opened = weight_files(source, hub.SAFETENSORS)
     pickles = None if opened else weight_files(source, hub.PICKLES)
     if pickles and not allow_pickle:
@@ -175,7 +177,7 @@ def weight_files(source: Source, single: str) -> Checkpoint | None:
     if not index.is_file():
         return None
     try:
-        shards = dict(json.loads(index.read_text("utf-8"))["weight_map"])
+        shards = dict(settings(index)["weight_map"])
         if outside := [shard for shard in shards.values() if Path(shard).name != shard]:
             raise ValueError(f"'{outside[0]}' is not a file beside it")
         if not shards:

@@ -4,7 +4,6 @@ On this machine that is told by the files themselves, of a hub model by the hub'
 index of its shards and by the head of its first weight file, which is asked for alone.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from huggingface_hub.errors import (
 )
 
 from attnscope.errors import ModelUnavailableError
+from attnscope.incoming import settings
 from attnscope.model.source import hub
 from attnscope.model.source.checkpoint import Checkpoint, weight_files
 from attnscope.model.source.find import Source
@@ -99,7 +99,7 @@ def _index(repo: str, commit: str, name: str) -> dict[str, str]:
     """The index of the shards; not left in the cache, where it would say that all else is there too."""
     with temporary_folder() as made:
         file = hf_hub_download(repo, name, revision=commit, local_dir=made)
-        return dict(json.loads(Path(file).read_text("utf-8"))["weight_map"])
+        return dict(settings(Path(file))["weight_map"])
 
 
 def _precision(repo: str, commit: str, file: str) -> str | None:

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from attnscope.incoming import settings
 from attnscope.session.cache.witnesses import NO_NUMBERS_FROM
 from attnscope.session.corpus.chunks import CHUNK, Census
 from attnscope.session.corpus.engine.machine import described, settings_digest, versions
@@ -124,7 +125,7 @@ def _shared() -> Iterator[Path]:
 def _of_models(model: Path) -> Iterator[Path]:
     rooms, types = _folder(_LIBRARY) / "models", set[str]()
     with suppress(OSError, ValueError, RecursionError):  # whoever loads it says what is wrong with it
-        config = json.loads((model / "config.json").read_text("utf-8"))
+        config = settings(model / "config.json")
         types = {name.replace("-", "_") for name in _types(config)}
     folders = [rooms / name for name in sorted(types)]
     for folder in folders if folders and all(room.is_dir() for room in folders) else [rooms]:
