@@ -15,7 +15,7 @@ from run_again import Ended, run_again
 import attnscope as at
 from attnscope import demo
 from attnscope.errors import InputError
-from attnscope.results import Ablation, Finding, Flow, Result
+from attnscope.results import Ablation, Composition, Finding, Flow, Result
 
 TEXT, PAIR = "The small door opened when the cat came in.", "It was cold."
 
@@ -80,6 +80,9 @@ def claims(models: dict[str, Path]) -> Iterator[tuple[str, Result]]:
     yield "flow in bert", filled.flow("[MASK]")
     yield "flow in gpt2", at.load(str(models["gpt2"])).read(TEXT).flow("cat", layers="0-1")
     yield "flow without an answer", at.load(str(models["headless"])).read(TEXT).flow("door")
+    for family in ("bert", "gpt2", "llama"):
+        yield f"heads of {family} composed", at.load(str(models[family])).composition(draws=5, seed=3)
+    yield "two heads of gpt2 composed", at.load(str(models["gpt2"])).composition(1, 2, through="key", draws=4)
     yield "head of the demo", at.load("demo").read(TEXT).head(1, 2)
 
 
@@ -90,6 +93,8 @@ def forged(result: Result, folder: Path) -> Result:
         told["controls"]["mean"][1][2] += 0.01
     elif isinstance(result, Ablation):
         told["heads"][1 % len(told["heads"])]["difference"] += 0.01
+    elif isinstance(result, Composition):
+        told["scores"][0][int(np.nanargmax(result.scores[0] - result.chance[0]))] += 0.01
     elif isinstance(result, Flow):
         told["ablated"]["effects"][int(np.nanargmax(result.ablated.effects))] += 0.01
     else:
@@ -114,7 +119,7 @@ def ended(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
 
 def test_every_claim_is_computed_again_without_attnscope(ended: dict[str, Ended]) -> None:
     own = {name: told for name, told in ended.items() if not name.startswith(("forged", "demo"))}
-    assert len(own) == 24
+    assert len(own) == 28
     for name, told in own.items():
         assert told.code == 0, f"{name}: {told.said}"
         assert told.verdict.startswith("as shown: "), name
@@ -122,7 +127,7 @@ def test_every_claim_is_computed_again_without_attnscope(ended: dict[str, Ended]
 
 def test_a_figure_that_was_changed_in_the_file_is_shown_as_off(ended: dict[str, Ended]) -> None:
     changed = {name: told for name, told in ended.items() if name.startswith("forged")}
-    assert len(changed) == 24
+    assert len(changed) == 28
     for name, told in changed.items():
         assert told.code == 1, f"{name}: {told.said}"
         assert told.verdict.startswith("OFF: 1 of "), name

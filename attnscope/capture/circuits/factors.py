@@ -28,6 +28,7 @@ _WORDS = {"query": "queries", "key": "keys", "value": "values"}
 class Factor:
     """A module and the columns (of an output projection: rows) of its matrix that belong to each head.
 
+    Those of a head follow one another from its place in `firsts`.
     `turn` is how often it had run before in the pass. `turned` says that rotary positions come after it,
     `offset` that it adds one.
     """
@@ -35,6 +36,7 @@ class Factor:
     part: nn.Module
     turn: int
     matrix: Float[Tensor, "head read dim"]
+    firsts: tuple[int, ...]
     turned: bool = False
     offset: bool = False
 
@@ -70,7 +72,7 @@ class _Match:
     @property
     def factor(self) -> Factor:
         offset = getattr(self.run.part, "bias", None) is not None
-        return Factor(self.run.part, self.run.turn, self.matrix, not self.plain, offset)
+        return Factor(self.run.part, self.run.turn, self.matrix, self.columns, not self.plain, offset)
 
 
 class FactorSeeker(OutputProjections):
@@ -103,7 +105,11 @@ class FactorSeeker(OutputProjections):
         output = None
         if call.projection is not None:
             part, turn = answer.by[0]
-            output = Factor(part, turn, call.projection, offset=getattr(part, "bias", None) is not None)
+            heads, size, _ = call.projection.shape
+            firsts = tuple(range(0, heads * size, size))
+            output = Factor(
+                part, turn, call.projection, firsts, offset=getattr(part, "bias", None) is not None
+            )
         found = {name: each.factor for name, each in made.items() if isinstance(each, _Match)}
         reasons = {name: each for name, each in made.items() if isinstance(each, str)}
         if output is None:

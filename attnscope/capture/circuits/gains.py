@@ -22,13 +22,14 @@ _ROWS, _ROUNDINGS = 16, 32
 class Gain:
     """`scale * (x - mean) * weight + offset`, without the mean where it is not `centred`.
 
-    `scales` says that the scale differs from token to token, as in every norm.
+    `scales` says that the scale differs from token to token, as in every norm; `part` is the module.
     """
 
     centred: bool
     weight: Float[Tensor, " hidden"]
     scales: bool
     offset: bool
+    part: nn.Module
 
     def forward(self, x: Float[Tensor, "*token hidden"]) -> Float[Tensor, "*token hidden"]:
         """What becomes of directions: no scale, no offset."""
@@ -60,7 +61,7 @@ def gain_of(part: nn.Module, given: Tensor, made: Tensor) -> Gain | None:
             if even or exchanged is None:
                 steady = bool(((scales - scales[0]).abs() <= _ROUNDINGS * epsilon * scales[0].abs()).all())
                 plain = even and steady and not centred  # a number times what it read
-                return None if plain else Gain(centred, weight, not steady, bool((offset != 0).any()))
+                return None if plain else Gain(centred, weight, not steady, bool((offset != 0).any()), part)
     return None
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from attnscope.errors import InputError
 from attnscope.results import (
     Ablation,
+    Composition,
     Finding,
     Flow,
     HeadAttention,
@@ -19,6 +20,7 @@ from attnscope.results import (
     Special,
 )
 from attnscope.results.claims.ablation import Asks, Method
+from attnscope.results.claims.composition import STRONGEST
 from attnscope.tokens import Tokens
 
 _MOST = 2048  # weights of a head: all of short texts, of longer ones the largest of every query
@@ -41,10 +43,8 @@ def shown(result: Result) -> Told:
     return SCRIPTS[type(result)].told(result)
 
 
-def _run(origin: Provenance, tokens: Tokens, kind: Kind, tower: str) -> Told:
-    """What was run, and on what."""
-    if not origin.inputs:
-        raise InputError("no script: what the model read is no text alone, or was read piece by piece")
+def _loaded(origin: Provenance, tower: str) -> Told:
+    """What was run."""
     if origin.adapter not in (None, "none"):
         raise InputError("no script: an adapter was put into the model")
     if tower:
@@ -57,11 +57,16 @@ def _run(origin: Provenance, tokens: Tokens, kind: Kind, tower: str) -> Told:
         "architecture": origin.architecture,
         "dtype": origin.dtype,
         "versions": origin.versions,
-        "text": tokens.sentence,
-        "inputs": origin.inputs,
-        "kind": kind.value,
         "allowed": _WEIGHTS if origin.dtype in _EXACT else _COARSE,
     }
+
+
+def _run(origin: Provenance, tokens: Tokens, kind: Kind, tower: str) -> Told:
+    """What was run, and on what."""
+    if not origin.inputs:
+        raise InputError("no script: what the model read is no text alone, or was read piece by piece")
+    read = {"text": tokens.sentence, "inputs": origin.inputs, "kind": kind.value}
+    return _loaded(origin, tower) | read
 
 
 def _head(result: HeadWeights) -> Told:
@@ -164,6 +169,32 @@ def _flow(result: Flow) -> Told:
     }
 
 
+def _composition(result: Composition) -> Told:
+    pairs = [pair for through in result.through for pair in result.ranked(through, most=STRONGEST)]
+    layers = {layer for pair in pairs for layer in (pair.early[0], pair.late[0])}
+    between = {(pair.early[0], pair.late[0], pair.through) for pair in pairs}
+    return _loaded(result.provenance, result.tower) | {
+        "norms": [(each.module, each.weight, each.one, each.centred) for each in result.norms],
+        "matrices": {
+            f"{each.side} of L{each.layer}": (each.module, each.firsts, each.size, each.reader)
+            for each in result.matrices
+            if each.layer in layers
+        },
+        "ways": {
+            f"L{each.early} to {each.through.value} of L{each.late}": each.norms
+            for each in result.ways
+            if (each.early, each.late, each.through) in between
+        },
+        "hidden": result.hidden,
+        "draws": result.draws,
+        "seed": result.seed,
+        "pairs": [
+            (*pair.early, *pair.late, pair.through.value, pair.score, pair.chance, pair.percentile)
+            for pair in pairs
+        ],
+    }
+
+
 def _pieces(tokens: Tokens, result: Finding, inputs: dict[str, tuple[int, ...]]) -> list[list[int]]:
     """The positions of the tokens that each row or column is made of; of words one after the other."""
     starts = list(tokens.positions)
@@ -186,4 +217,5 @@ SCRIPTS: dict[type[Result], Script] = {
     Finding: Script("find", _finding),
     Ablation: Script("ablate", _ablation),
     Flow: Script("flow", _flow),
+    Composition: Script("compose", _composition),
 }

@@ -48,6 +48,46 @@ class Pair:
         return {"difference": self.difference}
 
 
+@dataclass(frozen=True)
+class Norm:
+    """A norm of the model by the path of its module: what it does to directions is said by its weight.
+
+    `weight` is the parameter's name, empty where it has none; with `one` that is what is added to one.
+    `centred` says that the mean is taken away first.
+    """
+
+    module: str
+    weight: str
+    one: bool
+    centred: bool
+
+
+@dataclass(frozen=True)
+class HeadMatrix:
+    """Where what a layer's `query`, `key` or `value` is made of, or its `output` is read by, stands.
+
+    It is the matrix of `module`. Each head's columns there (of an output: rows) are `size` from its place in
+    `firsts`. `reader` is the norm before it, by its place among the norms.
+    """
+
+    layer: int
+    side: str
+    module: str
+    firsts: tuple[int, ...]
+    size: int
+    reader: int | None
+
+
+@dataclass(frozen=True)
+class Way:
+    """The norms, by their places, between what layer `early` writes and what `late` reads."""
+
+    early: int
+    late: int
+    through: Through
+    norms: tuple[int, ...]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Composition(Presented):
     """Composition scores of pairs of heads, 0 to 1; a pair is layer and head of the earlier and of the later.
@@ -57,7 +97,9 @@ class Composition(Presented):
     come of `draws` pairs of circuits with the same singular values in random directions, drawn with `seed`;
     `largest` is the largest of these of any pair. `counts` is how many heads each layer has, `hidden` the
     size of what they read and write. `inside` and `outside` say what of the model is in the scores and what
-    is not. `certified` counts heads by verdict in the run that the matrices were read back in.
+    is not. `certified` counts heads by verdict in the run that the matrices were read back in. `matrices` and
+    `norms` say what in the model all this was computed from, and `ways` which norms are passed; there is none
+    of two layers between which nothing is.
     """
 
     kind: Kind
@@ -81,6 +123,9 @@ class Composition(Presented):
     shown: tuple[int, int] | None = None
     tower: str = ""
     notes: tuple[str, ...] = ()
+    matrices: tuple[HeadMatrix, ...] = ()
+    norms: tuple[Norm, ...] = ()
+    ways: tuple[Way, ...] = ()
 
     @property
     def verdict(self) -> Verdict:

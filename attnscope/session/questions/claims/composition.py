@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from attnscope.analysis.claims.composition.compose import Composing, Head, facts
+from attnscope.analysis.claims.composition.parts import Parts
 from attnscope.attention import Capture
 from attnscope.capture import Selection
 from attnscope.capture.circuits.paths import Circuits, read_circuits
@@ -90,6 +91,8 @@ def compose_in(
     if not (pairs.scores == pairs.scores).any():
         raise InputError(f"no composition in {name}: {'; '.join(pairs.reasons) or 'no pair of heads'}")
     inside, outside = facts(circuits)
+    parts = Parts(opened.model.module)
+    matrices, ways = parts.matrices(circuits), parts.ways(circuits, through)
     return Composition(
         kind=chosen.kind,
         layers=tuple(circuit.layer for circuit in circuits.layers),
@@ -111,6 +114,9 @@ def compose_in(
         provenance=circuits.captured.provenance.of_no_text,
         shown=head,
         tower=circuits.captured.tower,
+        matrices=matrices,
+        norms=tuple(parts.norms.values()),
+        ways=ways,
     )
 
 
