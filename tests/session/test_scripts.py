@@ -159,7 +159,24 @@ def test_a_script_is_plain_python_that_holds_what_was_run(models: dict[str, Path
     assert str(models["bert"]) in source
 
 
+def test_what_a_text_holds_stays_within_its_literal(models: dict[str, Path], tmp_path: Path) -> None:
+    text = 'The \'door\' """ \x1b[31m opened\u202e \\ {}.\nexit()'
+    result = at.load(str(models["bert"])).read(text).head(1, 2)
+    source = result.save(tmp_path / "again.py").read_text("utf-8")
+    assert all(line.isprintable() for line in source.splitlines())
+    told = next(each for each in ast.parse(source).body if isinstance(each, ast.AnnAssign))
+    shown = ast.literal_eval(told.value)
+    assert shown["text"] == text
+    assert shown["inputs"]["input_ids"] == list(result.query_tokens.ids)
+
+
 def test_what_cannot_be_computed_plainly_has_no_script(models: dict[str, Path], tmp_path: Path) -> None:
-    reading = at.load("demo").read(TEXT)
+    reading = at.load("demo").read("The [MASK] opened.")
     with pytest.raises(InputError, match=r"the name must end in \.png, .*\.json, \.html"):
         reading.overview().save(tmp_path / "again.py")
+    with pytest.raises(InputError, match="no script: an edge is cut within the softmax"):
+        reading.ablate(1, 2, edge="[MASK]->opened").save(tmp_path / "again.py")
+    joined = reading.find(pattern="next", words=True, special="hide", controls=2)
+    with pytest.raises(InputError, match="no script: its tokens are joined to words, and special ones left"):
+        joined.save(tmp_path / "again.py")
+    assert list(tmp_path.iterdir()) == []
