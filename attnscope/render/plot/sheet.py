@@ -35,7 +35,7 @@ from attnscope.results.base.origin import worst
 
 _GUTTER, _BELOW, _GAP = 0.4, 0.25, 0.14  # inches: between panels across and down, between words and panels
 _HEADING, _ANSWER, _TEXT = 11.0, 9.0, 8.0  # points
-_LEAST, _SHAPE, _WIDEST = 5.4, 1.6, 13.5  # of a page: inches, width over height at best, inches at most
+_LEAST, _SHAPE, _WIDEST = 5.4, 1.6, 15.0  # of a page: inches, width over height at best, inches if not higher
 _FEW = 8  # panels of which every arrangement is tried
 _STEP = 0.98  # from one size of the letters to the next smaller one
 
@@ -146,20 +146,30 @@ def _bands(sheet: Sheet) -> list[Columns]:
 
     Of blocks that belong beside one another and would make the page too wide, as many as stand in a square.
     """
-    bands, loose = list[Columns](), list[Panel]()
+    bands, loose = list[Columns](), list[Block]()
     alone = sum(isinstance(each, HeadGrid) for each in sheet.every) == 1
     for each in sheet.blocks:
         if isinstance(each, Beside):
-            bands += [_arranged(loose)] if loose else []
-            band = [[panel(one)] for one in each.blocks if _drawn(one)]
+            bands += [_arranged(_panels(loose, alone))] if loose else []
+            band = [[one] for one in _panels([one for one in each.blocks if _drawn(one)])]
             if len(band) > 2 and _across(band) > _WIDEST:
                 abreast = math.ceil(math.sqrt(len(band)))
                 band = [[one for (one,) in band[k::abreast]] for k in range(abreast)]
             bands += [_aligned(band)] if band else []
             loose = []
         elif _drawn(each):
-            loose.append(panel(each, alone))
-    return [*bands, *([_arranged(loose)] if loose else [])]
+            loose.append(each)
+    return [*bands, *([_arranged(_panels(loose, alone))] if loose else [])]
+
+
+def _panels(blocks: Sequence[Block], alone: bool = False) -> list[Panel]:
+    """Their panels; grids of the same layers are equally high, so that each layer stands at one height."""
+    panels = [panel(each, alone) for each in blocks]
+    layers = [each.layers if isinstance(each, HeadGrid) else () for each in blocks]
+    highest = {
+        each: max(one.height for one, of in zip(panels, layers, strict=True) if of == each) for each in layers
+    }
+    return [replace(one, height=highest[of]) if of else one for one, of in zip(panels, layers, strict=True)]
 
 
 def _drawn(block: Block) -> bool:
@@ -193,9 +203,10 @@ def _aligned(columns: Columns) -> Columns:
 
 
 def _cost(columns: Columns) -> float:
+    """How large the page is and how far from the best shape; one that is too wide has to be higher still."""
     wide, high = _across(columns), max(map(_tall, columns))
     shape = abs(math.log(wide / (high + 1.2) / _SHAPE))
-    return wide * high * (1 + shape) * (10.0 if len(columns) > 1 and wide > _WIDEST else 1.0)
+    return wide * high * (1 + shape) * (10.0 if len(columns) > 1 and wide > max(_WIDEST, high) else 1.0)
 
 
 def _across(columns: Columns) -> float:

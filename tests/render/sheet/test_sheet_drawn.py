@@ -225,6 +225,24 @@ def test_the_strong_end_of_a_falling_scale_is_dark() -> None:
     assert to_hex(mesh.cmap(mesh.norm(0.0))) == "#08306b"
 
 
+def test_many_panels_make_a_page_that_is_no_tower_and_three_stand_abreast() -> None:
+    for heads in (12, 32):
+        wide, high = figure(sheet(blocks=tuple(grid(heads, heads) for _ in range(31)))).get_size_inches()
+        assert 0.6 < wide / high < 2
+    pairs = ranking(names=("L11 H10 → L11 H10", "b", "c"))
+    compared = figure(sheet(blocks=(Beside((pairs, pairs, pairs)),)))
+    assert len({round(each.get_position().y0, 4) for each in compared.axes}) == 1
+
+
+def test_grids_of_the_same_layers_have_each_layer_at_one_height() -> None:
+    errors = Companion.numbers("its error", np.full((4, 9), 0.5), weight)
+    drawn = figure(sheet(blocks=(ranking(), grid(4, 9), grid(4, 9, companion=errors), grid(2, 9))))
+    heads = [each for each in drawn.axes if "H0" in [one.get_text() for one in each.get_xticklabels()]]
+    few, *high = sorted(each.get_position().height for each in heads)
+    assert high == pytest.approx([high[0], high[0]])
+    assert few < high[0]
+
+
 def test_side_by_side_a_key_is_told_once() -> None:
     drawn = figure(CASES["beside"])
     assert sum(axes.get_legend() is not None for axes in drawn.axes) == 1
