@@ -26,6 +26,8 @@ WEIGHTS = (
     """() => [...document.querySelectorAll('#view text[data-key].number')].map(each => each.textContent)"""
 )
 
+ENDS_WITH = """text => document.querySelector('output').innerText.endsWith(text)"""
+
 
 def told(weight: float) -> str:
     """As a page prints it."""
@@ -81,7 +83,7 @@ def test_pointing_at_a_cell_tells_its_weight_and_a_click_keeps_it(opened, head) 
         box = view.locator("#view rect.frame").bounding_box()
         x, y = box["x"] + box["width"] * (4 + 0.5) / columns, box["y"] + box["height"] * (7 + 0.5) / rows
         view.mouse.move(x, y)
-        assert view.inner_text("output").endswith(told(head.weights[7, 4]))
+        view.wait_for_function(ENDS_WITH, arg=told(head.weights[7, 4]))
         assert head.query_tokens.names[7] in view.inner_text("output")
         view.mouse.click(x, y)
         view.wait_for_function("() => location.hash.includes('query=7') && location.hash.includes('key=4')")
