@@ -20,6 +20,10 @@ class Letters:
     log: Path
     seconds: float = 0.0
 
+    def on(self, device: str) -> "Letters":
+        """Letters are counted anywhere."""
+        return self
+
     def open(self) -> "Counting":
         return Counting(self)
 

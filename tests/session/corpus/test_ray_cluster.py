@@ -182,7 +182,7 @@ def test_an_interrupt_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
             time.sleep(0.2)
         processes = clusters.descendants(running.pid)
         assert len([each for each in processes if "ray::MapWorker" in command(each)]) == 2
-        assert len(list(scratch.iterdir())) == 1
+        assert len(list(scratch.glob("attnscope-*"))) == 1, "a folder of the cluster"
         running.send_signal(signal.SIGINT)
         said, narrated = running.communicate(timeout=30)
         assert (running.returncode, said, narrated) == (130, b"", b"attnscope: interrupted\n")
