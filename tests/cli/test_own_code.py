@@ -49,7 +49,7 @@ def _ids() -> torch.Tensor:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("heads", TEXT, "--layer", "1", "--head", "2"), "L1 H2 decoder self-attention"),
+        (("heads", TEXT, "--layer", "1", "--head", "2"), "L1 H2 · decoder self-attention"),
         (("predict", TEXT), "next token"),
         (("heads", TEXT, "--generate", "3", "--layer", "1", "--head", "2"), "goes on, greedily"),
         (("verify", TEXT), "L2 decoder"),
