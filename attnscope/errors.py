@@ -1,18 +1,24 @@
 """The errors a user can cause, each with its exit code.
 
-An `AttnscopeError` holds one line that says what, where and what is possible. It is raised close to the
-fact and caught once, in `attnscope.cli.app`. What the machine runs out of, memory or open files, is no bug
-wherever it shows. Anything else that escapes is one, and keeps its traceback.
+An `AttnscopeError` holds one line that says what, where and what is possible: its `str` steers no terminal,
+whatever names stand in it. It is raised close to the fact and caught once, in `attnscope.cli.app`. What the
+machine runs out of, memory or open files, is no bug wherever it shows. Anything else that escapes is one, and
+keeps its traceback.
 """
 
 import errno
 from collections.abc import Sequence
+
+from attnscope.printable import printable
 
 
 class AttnscopeError(Exception):
     """One line for the user; `exit_code` is what the process returns."""
 
     exit_code: int = 1
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class InputError(AttnscopeError):

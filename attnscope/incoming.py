@@ -20,8 +20,8 @@ from typing import IO, Any
 from weakref import WeakKeyDictionary
 
 from attnscope.errors import DoesNotFitError, InputError, one_line
+from attnscope.printable import printable
 from attnscope.process.memory import bytes_of, gigabytes, left
-from attnscope.tokens import printable
 
 STANDARD_INPUT = Path("-")
 LIMIT, USUAL_LIMIT = "ATTNSCOPE_INPUT_LIMIT", 256 * 10**6  # bytes of what has no size
@@ -53,7 +53,7 @@ def limit() -> int:
         size, name = os.environ.get(LIMIT, "").strip() or None, LIMIT
     most = USUAL_LIMIT if size is None else bytes_of(size.strip())
     if most is None:
-        raise InputError(f"{name} is no size: '{printable(str(size))[:30]}': such as 500MB or 2GB")
+        raise InputError(f"{name} is no size: '{str(size)[:30]}': such as 500MB or 2GB")
     return most
 
 
@@ -159,9 +159,7 @@ def check_json_room(raw: str | bytes, name: str) -> None:
 def check_name(name: str, where: str) -> None:
     """Raises `InputError` for a name that is too long to be one."""
     if len(name) > LONGEST_NAME:
-        raise InputError(
-            f"{where}: '{printable(name[:30])}…' has {len(name):,} characters, a name has {LONGEST_NAME}"
-        )
+        raise InputError(f"{where}: '{name[:30]}…' has {len(name):,} characters, a name has {LONGEST_NAME}")
 
 
 def check_room(size: int, what: str, note: str = "") -> None:

@@ -6,41 +6,18 @@ fills it.
 """
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from attnscope.errors import Damaged, InputError, listed
+from attnscope.printable import VISIBLE, printable
 
 _LISTED = 40  # tokens that a message names at most, about
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
-_STEERING = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}  # the categories of Unicode
-_VISIBLE = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "\u3000": "␣"}
+_VISIBLE = VISIBLE | {" ": "␣", "\u3000": "␣"}
 _SPELLED = str.maketrans({"▁": "␣", "Ġ": "␣", "Ċ": "↵", "č": "␍", "ĉ": "⇥"})  # blanks in vocabularies
-
-
-def printable(text: str) -> str:
-    """`text` without anything that could steer a terminal: control and format characters become escapes.
-
-    Zero-width joiners and variation selectors stay, since emoji and several scripts are spelled with them.
-    """
-    return "".join(_visible_character(character) for character in text)
-
-
-def _visible_character(character: str) -> str:
-    if character in "\n\r\t":
-        return _VISIBLE[character]
-    if steers(character):
-        return character.encode("unicode_escape", "backslashreplace").decode("ascii")
-    return character
-
-
-def steers(character: str) -> bool:
-    """Whether a terminal could do anything else with it than show it: the one measure for screen and JSON."""
-    harmless_format = character in "\u200c\u200d"
-    return unicodedata.category(character) in _STEERING and not harmless_format
 
 
 @dataclass(frozen=True)
@@ -227,14 +204,13 @@ class Tokens:
             raise InputError(f"'{wanted}' is a position and the text of a token: choose one of {choices}")
         if len(matches) == 1:
             return matches[0]
-        shown = printable(wanted)
         if matches:
             choices = ", ".join(self.labels[i] for i in matches)
-            raise InputError(f"token '{shown}' stands {len(matches)} times: choose one of {choices}")
+            raise InputError(f"token '{wanted}' stands {len(matches)} times: choose one of {choices}")
         if pieces := self._pieces_of_word(wanted):
             choices = ", ".join(f"{self.names[i]} ({self.positions[i]})" for i in pieces)
-            raise InputError(f"'{shown}' is cut into the tokens {choices}: choose one of these")
-        raise InputError(f"no token '{shown}' in the input: tokens are {self._listed()}")
+            raise InputError(f"'{wanted}' is cut into the tokens {choices}: choose one of these")
+        raise InputError(f"no token '{wanted}' in the input: tokens are {self._listed()}")
 
     def _listed(self) -> str:
         """Every token with its position, the middle of a long input left out."""

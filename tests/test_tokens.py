@@ -3,7 +3,8 @@
 import pytest
 
 from attnscope.errors import InputError
-from attnscope.tokens import Token, Tokens, printable
+from attnscope.printable import printable
+from attnscope.tokens import Token, Tokens
 
 
 def tokens_of(text: str, *pieces: tuple[str, str], unknown: tuple[int, ...] = ()) -> Tokens:

@@ -12,9 +12,9 @@ from attnscope.capture import Selection, record
 from attnscope.capture.following.takeover import weights_by_identity
 from attnscope.measures import Tile
 from attnscope.model.anatomy.sites import layers_of
+from attnscope.printable import printable
 from attnscope.results import HeadScores, MeasureDescription
 from attnscope.sdpa import for_each_query_head
-from attnscope.tokens import printable
 from attnscope.verify import certify
 
 

@@ -15,7 +15,6 @@ from attnscope.cli.examples import EXAMPLES
 from attnscope.cli.panels import Panelled, grouped
 from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking
 from attnscope.process.ending import INTERRUPTED
-from attnscope.tokens import printable
 from attnscope.version import __version__
 
 UsageError: Any = typer.BadParameter.__base__  # what the option parser raises, wherever Typer has its Click
@@ -30,7 +29,8 @@ class ErrorLines(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args:
-            print(ctx.get_help(), file=sys.stderr)
+            for line in ctx.get_help().splitlines():
+                streams.say(line)
             raise typer.Exit(InputError.exit_code)
         run.remember(args)
         incoming.limit_to(None)
@@ -85,7 +85,7 @@ def _misused(error: Any) -> str:
 
 
 def _end(message: str, exit_code: int) -> NoReturn:
-    print(f"attnscope: {printable(message)}", file=sys.stderr)
+    streams.say(f"attnscope: {message}")
     raise typer.Exit(exit_code)
 
 
@@ -103,7 +103,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"attnscope {__version__}")
+        streams.say(f"attnscope {__version__}", sys.stdout)
         raise typer.Exit
 
 

@@ -3,7 +3,6 @@
 The one place where commands meet a model: each says only what it asks of a reading.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,10 +12,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from attnscope import incoming
+from attnscope.cli import streams
 from attnscope.cli.lines import Line, NumberedText
 from attnscope.cli.naming import is_of_each_head, numbered, of_head
 from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking
-from attnscope.tokens import printable
 
 if TYPE_CHECKING:
     from attnscope.cli.options.delivery import Delivery
@@ -226,5 +225,5 @@ def check_room(reading: "Reading", chosen: "Chosen") -> None:
 
 
 def _refused(name: str, why: str, code: int) -> int:
-    print(f"attnscope: {printable(f'{name}: {why}')}", file=sys.stderr)
+    streams.say(f"attnscope: {name}: {why}")
     return code

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from attnscope.errors import InputError
 from attnscope.render.terminal.ramps import Background
-from attnscope.tokens import printable
 
 THEMES = ("auto", "light", "dark")
 VARIABLE = "ATTNSCOPE_THEME"
@@ -36,7 +35,7 @@ def _checked(wanted: str, where: str) -> Background | None:
             return "light"
         case "dark":
             return "dark"
-    raise InputError(f"{where}: no theme '{printable(wanted)}': {', '.join(THEMES)}")
+    raise InputError(f"{where}: no theme '{wanted}': {', '.join(THEMES)}")
 
 
 def _from_colours(described: str) -> Background | None:

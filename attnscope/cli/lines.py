@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from attnscope import incoming
 from attnscope.errors import InputError
-from attnscope.tokens import printable
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -51,7 +50,7 @@ class NumberedText:
         from rich.text import Text
 
         rule = "─" * max(2, min(width, 80) - len(self.name) - 4)
-        return [Text(), Text.assemble("── ", (printable(self.name), "bold"), f" {rule}", no_wrap=True)]
+        return [Text(), Text.assemble("── ", (self.name, "bold"), f" {rule}", no_wrap=True)]
 
     def document(self, result: "Result") -> str:
         """The answer as one line of JSON, which begins with the number and the text."""

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from attnscope import incoming
 from attnscope.cli.options.shown import InputLimit, Quiet, Theme, Timings, Verbose
 from attnscope.cli.run import typed_command, want_timings
-from attnscope.cli.streams import ours_alone
+from attnscope.cli.streams import document, ours_alone
 from attnscope.errors import CertificateError, InputError, one_line
+from attnscope.printable import printable
 from attnscope.process.ending import undone_by_a_signal
 from attnscope.process.stopwatch import timed
-from attnscope.tokens import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -49,15 +49,15 @@ class Output:
             incoming.limit_to(input_limit)
         if timings:
             want_timings()
-        from rich.console import Console
+        from attnscope.render.terminal.console import Paper
 
         _check_folder()
         self.quiet, self.verbose = quiet, verbose
         self._written: list[Path] = []
-        self.screen = Console(emoji=False, markup=False, highlight=False)
+        self.screen = Paper()
         if self.screen.width < NARROWEST:
             self.screen.width = NARROWEST if self.screen.width > 1 else 80  # COLUMNS=0 says nothing
-        self._narration = Console(stderr=True, emoji=False, markup=False, highlight=False, soft_wrap=True)
+        self._narration = Paper(stderr=True, soft_wrap=True)
         warnings.showwarning = self._warned
         self._colour(theme)
 
@@ -137,7 +137,7 @@ class Output:
         sys.stdout.flush()
         for place in self._written:
             if not self.quiet:
-                self._narration.print(f"wrote {printable(str(place))}")
+                self._narration.print(printable(f"wrote {place}"))
         self._written.clear()
 
     def show(self, *parts: "RenderableType") -> None:
@@ -147,13 +147,12 @@ class Output:
             self.screen.print(part, soft_wrap=isinstance(part, Command))
 
     def document(self, json: str) -> None:
-        """One JSON document in UTF-8, whatever the terminal speaks."""
-        sys.stdout.flush()
-        sys.stdout.buffer.write((json.rstrip("\n") + "\n").encode())
+        """One JSON document, alone on standard output."""
+        document(json)
 
     def notice(self, text: str) -> None:
         if not self.quiet:
-            self._narration.print(f"note: {printable(text)}", style="dim")
+            self._narration.print(printable(f"note: {text}"), style="dim")
 
     def detail(self, text: str) -> None:
         if self.verbose:

@@ -1,13 +1,12 @@
 """What is remembered of this run: the command as it was typed, and whether its times are to be told."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from attnscope.cli import streams
 from attnscope.process import stopwatch
 from attnscope.render.kit.words.shell import word as quoted
-from attnscope.tokens import printable
 
 _TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 _OUT, _ASIDE = ("-o", "--out"), ("-q", "--quiet", "-v", "--verbose", "--json")
@@ -16,15 +15,13 @@ _timings_wanted = False
 
 def remember(arguments: Sequence[str]) -> None:
     """Note what stands behind `attnscope` in this run."""
-    # an argument that Python could not decode holds its bytes as surrogates
-    words = (word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in arguments)
-    _TYPED.set(tuple(words))
+    _TYPED.set(tuple(arguments))
 
 
 def typed_command(out: str) -> str:
     """The command with `out` in the place of the files that were named; empty where nobody typed one."""
     typed = list(_kept(_TYPED.get()))
-    return printable(" ".join(map(quoted, ["attnscope", *typed, "-o", out]))) if typed else ""
+    return " ".join(map(quoted, ["attnscope", *typed, "-o", out])) if typed else ""
 
 
 def _kept(arguments: Sequence[str]) -> Iterator[str]:
@@ -52,6 +49,6 @@ def timings_at_the_end() -> Iterator[None]:
     finally:
         if _timings_wanted:
             for line in stopwatch.told():
-                print(line, file=sys.stderr)
+                streams.say(line)
         _timings_wanted = False
         stopwatch.running.restart()

@@ -1,4 +1,4 @@
-"""The streams that are written to, which may be closed, full or read by nobody.
+"""The streams that are written to, which may be closed, full or read by nobody; lines as they are.
 
 What cannot be written to standard output is an error. A notice that nobody can read ends nothing: what cannot
 be written to standard error is lost.
@@ -10,9 +10,10 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TextIO
 
 from attnscope.errors import InputError, NobodyReadsError
+from attnscope.printable import printable
 
 
 class Narration(io.RawIOBase):
@@ -61,6 +62,17 @@ class Results(Narration):
         if isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL):
             raise NobodyReadsError from error
         raise InputError(f"cannot write the output: {error.strerror}") from error
+
+
+def say(line: str, stream: TextIO | None = None) -> None:
+    """One line on standard error, or on `stream`, with nothing in it that could steer a terminal."""
+    print(printable(line), file=stream or sys.stderr)
+
+
+def document(json: str) -> None:
+    """One JSON document on standard output, in UTF-8 whatever the terminal speaks."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write((json.rstrip("\n") + "\n").encode())
 
 
 def guard() -> None:

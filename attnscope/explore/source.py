@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from attnscope.errors import InputError
 from attnscope.explore import questions as ask
 from attnscope.explore.state import Scene, Tower
+from attnscope.printable import printable
 from attnscope.session.listener import Listener
 from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted, Writing
-from attnscope.tokens import Tokens, printable
+from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 
 if TYPE_CHECKING:

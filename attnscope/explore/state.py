@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from attnscope.errors import InputError
-from attnscope.tokens import Tokens, printable
+from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Special
 
 _JUMP = re.compile(r"\s*[Ll]?\s*([0-9]{1,5})\s*[.,:\s]?\s*[Hh]?\s*([0-9]{1,5})\s*")
@@ -146,7 +146,7 @@ class State:
         tower = self.scene.tower
         there = f"layers {tower.layers[0]}-{tower.layers[-1]}, heads 0-{tower.heads - 1}"
         if match is None:
-            raise InputError(f"'{printable(where)}' names no head: write 3.11 ({there})")
+            raise InputError(f"'{where}' names no head: write 3.11 ({there})")
         layer, head = int(match[1]), int(match[2])
         if layer not in tower.layers or head >= tower.heads:
             raise InputError(f"no head L{layer} H{head}: {there}")

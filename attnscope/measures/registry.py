@@ -7,7 +7,6 @@ from attnscope.measures import apart, attributed, near, pattern, rows, strongest
 from attnscope.measures.measure import Measure, by_norm, larger, mass_on, signed_unit
 from attnscope.measures.tile import Need
 from attnscope.results import MeasureDescription
-from attnscope.tokens import printable
 
 _CLARK = "Clark et al. 2019, What Does BERT Look At?"
 _XIAO = "Xiao et al. 2023, Efficient Streaming Language Models with Attention Sinks"
@@ -293,5 +292,5 @@ def parse_measures(text: str) -> tuple[str, ...]:
         return tuple(name for name, each in MEASURES.items() if not each.description.apart)
     for name in names:
         if name not in MEASURES:
-            raise InputError(f"no measure '{printable(name)}': all, or some of {', '.join(MEASURES)}")
+            raise InputError(f"no measure '{name}': all, or some of {', '.join(MEASURES)}")
     return tuple(dict.fromkeys(names))

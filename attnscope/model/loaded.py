@@ -21,7 +21,8 @@ from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded, encode, limit_of
 from attnscope.model.inputs.tokenizer import Settled
 from attnscope.model.source.checkpoint import Checkpoint
-from attnscope.tokens import Tokens, printable
+from attnscope.printable import printable
+from attnscope.tokens import Tokens
 
 _MEDIA = {"pixel_values": "image", "input_features": "audio", "input_values": "audio"}
 

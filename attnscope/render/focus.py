@@ -19,7 +19,7 @@ from attnscope.results import (
     Result,
     Thumbnails,
 )
-from attnscope.tokens import Tokens, printable
+from attnscope.tokens import Tokens
 from attnscope.vocabulary import Scaling
 
 
@@ -85,7 +85,7 @@ def listed(wanted: str | None) -> int | None:
     if wanted.casefold() == "all":
         return None
     if not (wanted.isascii() and wanted.isdecimal()):
-        raise InputError(f"no number of rows '{printable(wanted)}': 0, 1, 2, ... or all")
+        raise InputError(f"no number of rows '{wanted}': 0, 1, 2, ... or all")
     return int(wanted)
 
 
@@ -104,7 +104,7 @@ def _stage(result: Result, wanted: str | None) -> Show:
     """The stage that is called so; a result that is not a head in full has its weights and no other."""
     stage = next((each for each in SHOWS if each == (wanted or "weights")), None)
     if stage is None:
-        raise InputError(f"nothing of a head is called '{printable(str(wanted))}': {', '.join(SHOWS)}")
+        raise InputError(f"nothing of a head is called '{wanted}': {', '.join(SHOWS)}")
     if stage == "weights" or isinstance(result, HeadAttention):
         return stage
     if isinstance(result, HeadView):

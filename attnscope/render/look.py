@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from attnscope.errors import InputError
-from attnscope.tokens import printable
+from attnscope.printable import printable
 
 CAPTIONS = ("short", "full", "none")
 NO_TITLE = "none"
@@ -41,7 +41,7 @@ class Look:
 
     def __post_init__(self) -> None:
         if self.caption not in CAPTIONS:
-            raise InputError(f"no caption '{printable(self.caption)}': {', '.join(CAPTIONS)}")
+            raise InputError(f"no caption '{self.caption}': {', '.join(CAPTIONS)}")
         if not _LEAST_DPI <= self.dpi <= _MOST_DPI:
             raise InputError(f"{self.dpi} dots per inch: a picture has {_LEAST_DPI} to {_MOST_DPI}")
         if self.bare and (self.title not in (None, NO_TITLE) or self.caption == "full"):
@@ -102,7 +102,7 @@ def _sides(size: Size | str) -> Size:
     except ValueError:
         width = height = 0.0
     if not all(_LEAST_SIDE <= side <= _MOST_SIDE for side in (width, height)):
-        asked = f"no size '{printable(told)}'"
+        asked = f"no size '{told}'"
         raise InputError(
             f"{asked}: width x height in inches, such as 6x4, each {_LEAST_SIDE:g} to {_MOST_SIDE:g}"
         )

@@ -8,21 +8,21 @@ import io
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from attnscope.render.kit.csv import Row, exact
+from attnscope.render.kit.csv import Row, cell, exact
 from attnscope.render.sheet.scale import missing
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
 from attnscope.results import Provenance, Result
 from attnscope.results.stored.document import schema
-from attnscope.tokens import printable
 
 
 def as_csv(result: Result) -> str:
     """Comment lines with what this is and where it comes from, one heading line, then a row per fact."""
     sheet = sheet_of(result)
     buffer = io.StringIO()
-    buffer.writelines(f"# {key}: {printable(str(value))}\n" for key, value in _comments(result, sheet))
-    csv.writer(buffer, lineterminator="\n").writerows(_rows(sheet))
+    buffer.writelines(f"# {key}: {cell(str(value))}\n" for key, value in _comments(result, sheet))
+    lines = ([cell(each) if isinstance(each, str) else each for each in row] for row in _rows(sheet))
+    csv.writer(buffer, lineterminator="\n").writerows(lines)
     return buffer.getvalue()
 
 

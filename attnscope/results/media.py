@@ -6,12 +6,13 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attnscope.errors import InputError
+from attnscope.printable import printable
 from attnscope.results.base.origin import Verdict
 from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.results.heads import HeadAttention
 from attnscope.results.overview import Overview
-from attnscope.tokens import Tokens, printable
+from attnscope.tokens import Tokens
 
 
 @dataclass(frozen=True, eq=False)

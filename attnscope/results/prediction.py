@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attnscope.printable import printable
 from attnscope.results.base.origin import Provenance
 from attnscope.results.base.parts import Arrays, columns_of, in_tokens
 from attnscope.results.base.presented import Presented
-from attnscope.tokens import Tokens, printable
+from attnscope.tokens import Tokens
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from attnscope.errors import InputError
 from attnscope.session.selection import check_seed
-from attnscope.tokens import printable
 
 ARROWS = ("->", "→")
 _HEAD = re.compile(r"[Ll]([0-9]{1,4}) ?[Hh]([0-9]{1,4})")
@@ -66,7 +65,7 @@ class Ablating:
         if not self.rank:
             raise InputError("--by is what --rank foretells effects by: give --rank")
         if by not in ESTIMATES:
-            raise InputError(f"no estimate '{printable(by)}': {', '.join(ESTIMATES)}")
+            raise InputError(f"no estimate '{by}': {', '.join(ESTIMATES)}")
         if by != PATCHING and self.text is not None:
             raise InputError(f"--by {by} knows of no other text: it foretells what zeros do, or means")
 

@@ -15,7 +15,6 @@ from typing import Any
 from attnscope import incoming
 from attnscope.errors import InputError
 from attnscope.process.memory import bytes_of
-from attnscope.tokens import printable
 
 AUTO = "auto"
 DeviceMap = str | Path | Mapping[str, str | int] | None
@@ -32,8 +31,8 @@ def device_map(written: DeviceMap) -> str | None:
         raise InputError(f"--device-map names no part of the model: it takes {_FORM}")
     for part, place in parts.items():
         if not isinstance(part, str) or isinstance(place, bool) or not isinstance(place, str | int):
-            shown = printable(json.dumps(place, default=str))
-            raise InputError(f"--device-map: '{printable(str(part))}' goes to {shown}, which is no device")
+            shown = json.dumps(place, default=str)
+            raise InputError(f"--device-map: '{part}' goes to {shown}, which is no device")
     return json.dumps(parts)
 
 
@@ -52,7 +51,7 @@ def max_memory(written: Budgets) -> str | None:
     for place, size in pairs:
         taken = size if isinstance(size, int) else bytes_of(str(size).strip())
         if not str(place).strip() or taken is None or taken < 0:
-            raise InputError(f"--max-memory is '{printable(str(written))}': it takes cuda:0=10GB,cpu=30GB")
+            raise InputError(f"--max-memory is '{written}': it takes cuda:0=10GB,cpu=30GB")
         budgets[str(place).strip()] = taken
     return json.dumps(budgets)
 
@@ -65,7 +64,7 @@ def _read(written: str) -> dict[str, Any]:
         content = incoming.content(os.path.expanduser(written), "--device-map")
     except InputError as error:
         raise InputError(f"{error}; it takes {_FORM}") from error
-    return _object(content, f"--device-map '{printable(written)}'")
+    return _object(content, f"--device-map '{written}'")
 
 
 def _object(content: str | bytes, where: str) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Collection, Sequence
 
 from attnscope.errors import InputError
-from attnscope.tokens import printable
 
 _TOKEN = re.compile(r"[0-9]{1,9}")
 _PART = re.compile(r"(-?[0-9]{1,9})(?:-(-?[0-9]{1,9}))?")
@@ -48,7 +47,7 @@ def parse_tokens(wanted: str | Sequence[int], option: str) -> tuple[int, ...]:
         return tuple(int(id) for id in wanted)
     parts = wanted.replace(",", " ").split()
     if not parts or not all(_TOKEN.fullmatch(part) for part in parts):
-        shown = printable(wanted if len(wanted) <= 40 else f"{wanted[:40]}...")
+        shown = wanted if len(wanted) <= 40 else f"{wanted[:40]}..."
         raise InputError(f"{option} '{shown}' is no list of token numbers: use 101,2023,102")
     return tuple(map(int, parts))
 
@@ -72,12 +71,10 @@ def _stretch(text: str, length: int, wanted: str, what: str) -> range:
         return range(length)
     part = _PART.fullmatch(text)
     if part is None:
-        raise InputError(
-            f"--zoom '{printable(wanted)}' is no window: use QUERIES:KEYS, as in 1000-1063:900-1100"
-        )
+        raise InputError(f"--zoom '{wanted}' is no window: use QUERIES:KEYS, as in 1000-1063:900-1100")
     ends = [int(end) + length * (int(end) < 0) for end in (part[1], part[2] or part[1])]
     if not 0 <= ends[0] <= ends[1] < length:
-        raise InputError(f"--zoom {printable(wanted)}: no {what} {text}, there are 0-{length - 1}")
+        raise InputError(f"--zoom {wanted}: no {what} {text}, there are 0-{length - 1}")
     return range(ends[0], ends[1] + 1)
 
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as any_
 
 from attnscope.cli.arrays.typed import typed
 from attnscope.errors import InputError, one_line
+from attnscope.printable import printable
 from attnscope.results import load
 from attnscope.session.selection import choose, parse
-from attnscope.tokens import Token, Tokens, printable
+from attnscope.tokens import Token, Tokens
 
 from .oracle import RAW
 

@@ -12,20 +12,21 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-EVERYWHERE = "errors tokens vocabulary incoming results version process"  # for whoever stands above it
+EVERYWHERE = "printable errors tokens vocabulary incoming results version process"  # to all above
 MAY_IMPORT = {  # by package, lowest first; a package may only name those above it in this table
     "process": "",
     "version": "",
     "presenter": "",
-    "errors": "",
-    "tokens": "errors",
+    "printable": "",
+    "errors": "printable",
+    "tokens": "printable errors",
     "vocabulary": "errors",
-    "incoming": "errors tokens process",
-    "results": "errors tokens vocabulary incoming process presenter",
+    "incoming": "printable errors tokens process",
+    "results": "printable errors tokens vocabulary incoming process presenter",
     "reference": "",
     "demo": "errors",
     "sdpa": "reference results",
-    "measures": "reference results tokens errors",
+    "measures": "reference results tokens printable errors",
     "attention": f"sdpa reference {EVERYWHERE}",
     "verify": f"attention sdpa reference {EVERYWHERE}",
     "tiles": f"verify attention sdpa measures reference {EVERYWHERE}",

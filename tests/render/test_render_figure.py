@@ -143,7 +143,7 @@ def test_colours_of_weights_are_those_of_their_scale_and_the_bar_says_which(kind
     scale = scale_of(result.weights, result.allowed, kind)
     shades = drawn.norm(np.asarray(drawn.get_array()))
     np.testing.assert_allclose(shades, scale.shades(result.weights), atol=1e-12)
-    assert figure.axes[0].child_axes[0].get_ylabel() == scale.label
+    assert figure.axes[0].child_axes[0].get_ylabel() == scale.label.replace(": ", "\n")
     assert f"colours: {scale.legend}" in texts(figure)
 
 

@@ -8,17 +8,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attnscope.printable import printable
 from attnscope.render.kit.words import shell
 
-ANY = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
+SHOWN = st.text(st.characters(codec="utf-8")).map(printable)
 
 
-@given(ANY)
+@given(SHOWN)
 def test_a_shell_of_unix_reads_the_word_back(text: str) -> None:
     assert shlex.split(shell.word(text)) == [text]
 
 
-@given(ANY)
+@pytest.mark.skipif(sys.platform == "win32", reason="no bash")
+def test_what_steers_is_escaped_and_a_shell_reads_it_back() -> None:
+    texts = ["a\x1b[31m\x07'\\c7", "x\ny\r", "\x9b2J", "caf\udce9 9", "\u202e9\u2066 $HOME `id`", "\x7f!"]
+    words = [shell.word(text) for text in texts]
+    assert all(map(str.isprintable, words))
+    read = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {' '.join(words)}"], capture_output=True, check=True
+    )
+    assert read.stdout.split(b"\0")[:-1] == [text.encode("utf-8", "surrogateescape") for text in texts]
+
+
+def test_half_a_character_that_is_no_byte_of_a_name_is_escaped_too() -> None:
+    assert shell.word("a\ud83d") == r"$'a\355\240\275'"
+
+
+@given(SHOWN)
 def test_windows_own_parser_reads_the_word_back(text: str) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sys, "platform", "win32")

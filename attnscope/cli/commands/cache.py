@@ -8,7 +8,7 @@ import typer
 
 from attnscope.cli.options.delivery import Json
 from attnscope.cli.output import Output
-from attnscope.tokens import printable
+from attnscope.printable import printable
 
 if TYPE_CHECKING:
     from attnscope.session.cache.store import Holdings

@@ -174,17 +174,17 @@ def _counting(quiet: bool) -> Iterator[Callable[[int, int], None]]:
     if quiet or not sys.stderr.isatty():
         yield lambda done, whole: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True, emoji=False, markup=False, highlight=False)
+    from attnscope.render.terminal.console import Paper
+
     columns = (
         BarColumn(None),
         MofNCompleteColumn(),
         TextColumn("texts · {task.fields[rate]} · left"),
         TimeRemainingColumn(),
     )
-    bar = Progress(*columns, console=console, transient=True, speed_estimate_period=120)
+    bar = Progress(*columns, console=Paper(stderr=True), transient=True, speed_estimate_period=120)
     task = bar.add_task("", total=None, rate="starting")
 
     def count(done: int, whole: int) -> None:

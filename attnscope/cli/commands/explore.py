@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from attnscope.cli.options.inputs import ArticleRead, Texts, Writing
 from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output
+from attnscope.cli.streams import say
 from attnscope.errors import InputError
 
 
@@ -31,7 +32,7 @@ def explore(read: OneRead, wanted: Wanted, *, writing: Writing, request: Request
     if piped:
         keys_from_the_terminal()
     for line in run(request, inputs, wanted, output.screen, output.background):
-        print(line)
+        say(line, sys.stdout)
 
 
 def _check_terminal(piped: bool) -> None:

@@ -11,7 +11,9 @@ from rich.segment import Segment
 from rich.style import Style, StyleType
 from rich.theme import Theme
 
+from attnscope.printable import LEFT_TO_RIGHT, printable
 from attnscope.render.terminal import ramps
+from attnscope.render.terminal.console import Paper
 from attnscope.render.terminal.ramps import Background
 
 Part = tuple[str, StyleType]
@@ -41,7 +43,9 @@ class Line:
     def segments(self, style: Callable[[StyleType], Style]) -> list[Segment]:
         """The parts as they are printed; made once for a line that is drawn again as it is."""
         if self._segments is None:
-            self._segments = [Segment(text, style(name)) for text, name in self.parts]
+            self._segments = [
+                Segment(printable(text, LEFT_TO_RIGHT), style(name)) for text, name in self.parts
+            ]
         return self._segments
 
 
@@ -89,15 +93,12 @@ class Surface:
     def __init__(
         self, depth: str | None, background: Background, no_color: bool = False, pixels: bool = False
     ) -> None:
-        self.console = Console(
+        self.console = Paper(
             file=io.StringIO(),
             force_terminal=True,
             color_system=DEPTHS.get(depth or ""),  # type: ignore[arg-type]
             no_color=no_color or depth is None,
             legacy_windows=False,
-            emoji=False,
-            markup=False,
-            highlight=False,
         )
         self.console.push_theme(ramps.theme(background, depth) if depth else Theme({}))
         self.colours = self.console.color_system is not None and not self.console.no_color

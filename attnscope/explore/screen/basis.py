@@ -21,7 +21,7 @@ from attnscope.explore.screen.messages import Answered, Model, Notices, Read, To
 from attnscope.explore.screen.pane import Pane
 from attnscope.explore.showing import BAD, head
 from attnscope.explore.state import State, start
-from attnscope.tokens import printable
+from attnscope.printable import printable
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TURN = 0.1  # seconds

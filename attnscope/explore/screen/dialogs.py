@@ -14,6 +14,7 @@ from textual.widgets.option_list import Option
 
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.screen.pane import Pane
+from attnscope.printable import printable
 
 
 class Card(ModalScreen[None]):
@@ -101,7 +102,7 @@ class Choice(ModalScreen[str | None]):
 
 def _entry(line: str) -> Text:
     """One line, cut at its end."""
-    return Text(line, no_wrap=True, overflow="ellipsis")
+    return Text(printable(line), no_wrap=True, overflow="ellipsis")
 
 
 class Line(ModalScreen[str | None]):

@@ -14,6 +14,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from attnscope.explore.drawing.surface import Lines, Surface
+from attnscope.printable import LEFT_TO_RIGHT, printable
 
 Subtitle = str | Callable[[int, int], str]
 Drawing = Callable[[int, int], RenderableType]
@@ -57,7 +58,7 @@ class Pane(Widget):
         size = self.content_size
         self._subtitle = subtitle
         if title != self._title:
-            self._title, self.border_title = title, Text(title)  # never markup
+            self._title, self.border_title = title, Text(printable(title, LEFT_TO_RIGHT))  # never markup
         if self._room == size and self._key == key:
             self._under()
             return
@@ -77,7 +78,7 @@ class Pane(Widget):
         if self.id in ("main", "card") and self.more:
             subtitle = f"{subtitle} · PgDn: more" if subtitle else "PgDn: more"
         if subtitle != self._told:
-            self._told, self.border_subtitle = subtitle, Text(subtitle)
+            self._told, self.border_subtitle = subtitle, Text(printable(subtitle, LEFT_TO_RIGHT))
 
     def _draw(self) -> None:
         width, height = self.content_size

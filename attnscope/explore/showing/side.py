@@ -19,8 +19,7 @@ from attnscope.render.kit.stage import NO_KEY
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.weights import WITHOUT_SPECIAL, head_of
 from attnscope.render.sheet.said import chance, signed
-from attnscope.render.sheets.head import sheet as head_sheet
-from attnscope.render.sheets.prediction import sheet as predicted_sheet
+from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.terms import keys_of, recipe, shown_key, worked_sum
 from attnscope.render.terminal.ranking import folded, lines_of_ranking
 from attnscope.render.terminal.sheet import laid
@@ -66,7 +65,7 @@ def of_bars(state: State, find: Find) -> Part:
         reason = Text(f"{settled(head_of(shown).query_tokens.named(state.query))}: {WITHOUT_SPECIAL}", DIM)
         return Part((shown, None), lambda w, h: reason, "strongest keys")
     key = None if state.key is None else column_of(shown, state.key)
-    sheet = head_sheet(shown, Focus(queries=(row,), key=key))
+    sheet = sheet_of(shown, Focus(queries=(row,), key=key))
     notes = [Text(each, DIM) for each in sheet.notes]
     return Part((shown, row, key), lambda w, h: Group(*laid(sheet.blocks, w), *notes), "strongest keys")
 
@@ -115,7 +114,7 @@ def of_prediction(state: State, find: Find) -> Part:
         first = _absence(state, gone) if state.removed else []
         if not isinstance(predicted, Prediction):
             return Group(*first, Text(predicted.why, DIM))
-        return Group(*first, *laid(predicted_sheet(predicted).every, width))
+        return Group(*first, *laid(sheet_of(predicted).every, width))
 
     return Part((predicted, gone, state.removed), drawn, title)
 

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 from attnscope.errors import InputError
-from attnscope.tokens import printable
+from attnscope.printable import printable
 
 _ANY = re.compile(r"\[mask\]|<mask>", re.IGNORECASE)
 _GAP = re.compile(r"<extra_id_([0-9]{1,6})>")

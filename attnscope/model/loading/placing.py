@@ -22,7 +22,6 @@ from attnscope.model.loading import memory
 from attnscope.model.loading.memory import devices, torch_device
 from attnscope.model.loading.partial import cut_away
 from attnscope.process.memory import gigabytes
-from attnscope.tokens import printable
 
 AUTO, DISK, CPU = "auto", "disk", torch.device("cpu")
 _SHARE = 0.9  # of what is free: the rest is for what passes through
@@ -187,7 +186,7 @@ def _mapped(told: Mapping[str, Any], whole: nn.Module, layers: int | None, saved
             continue
         if own is None:
             kind, such = type(whole).__name__, ", ".join([each for each in known if each][:4])
-            raise InputError(f"--device-map: no part '{printable(part)}' in {kind}: it has {such} and so on")
+            raise InputError(f"--device-map: no part '{part}' in {kind}: it has {such} and so on")
         if not (gone and f"{own}.".startswith(gone)):
             found[own] = _device(place)
     return found

@@ -15,7 +15,7 @@ from transformers import AutoFeatureExtractor
 from attnscope import incoming
 from attnscope.errors import InputError, ModelUnavailableError, one_line
 from attnscope.model.media.patches import Reader, position_token
-from attnscope.tokens import Frames, Tokens, printable
+from attnscope.tokens import Frames, Tokens
 
 _WINDOW = 0.03  # seconds at the end that no whole window fits into
 _LOWEST, _HIGHEST = 1000, 768000  # samples a second between which a rate can be meant
@@ -30,7 +30,7 @@ def open_sound(path: Path, rate: int) -> tuple[Float[np.ndarray, " sample"], str
     try:
         with soundfile.SoundFile(io.BytesIO(content)) as file:
             size = 8 * file.frames * file.channels
-            incoming.check_room(2 * size, f"sound '{printable(str(path))}' unpacked")
+            incoming.check_room(2 * size, f"sound '{path}' unpacked")
             samples, own_rate = file.read(dtype="float64", always_2d=True), file.samplerate
     except (soundfile.LibsndfileError, TypeError, ValueError) as error:
         why = getattr(error, "error_string", one_line(error)).rstrip(".")

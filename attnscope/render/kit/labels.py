@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-LEFT_TO_RIGHT = "\u200e"
+from attnscope.printable import LEFT_TO_RIGHT
 
 
 def settled(name: str) -> str:

@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.errors import InputError
-from attnscope.tokens import printable
 from attnscope.vocabulary import Scaling
 
 SEEN = 0.2  # a shade that is told from white at a glance
@@ -63,15 +62,15 @@ class Scale:
 
     @property
     def label(self) -> str:
-        """What a colour bar measures, and below it on what scale."""
+        """What a colour bar measures, and on what scale."""
         match self.kind:
             case Scaling.ONE:
-                return "attention weight\n0 to 1"
+                return "attention weight: 0 to 1"
             case Scaling.MAX:
-                return f"attention weight\n0 to {_number(self.top)}, the largest"
+                return f"attention weight: 0 to {_number(self.top)}, the largest"
             case Scaling.ROW:
-                return "attention weight\nshare of the row's largest"
-        return "attention weight\nlogarithmic"
+                return "attention weight: share of the row's largest"
+        return "attention weight: logarithmic"
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
@@ -110,7 +109,7 @@ def scaling(name: str) -> Scaling:
     """The scale called `name`; `InputError` where none is."""
     found = next((each for each in Scaling if each == name.casefold()), None)
     if found is None:
-        raise InputError(f"no scale is called '{printable(name)}': {', '.join(Scaling)}")
+        raise InputError(f"no scale is called '{name}': {', '.join(Scaling)}")
     return found
 
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from attnscope.printable import printable
 from attnscope.render.kit.labels import clusters
 from attnscope.render.kit.typesetting import line_height, text_width
-from attnscope.tokens import Tokens, printable
+from attnscope.tokens import Tokens
 
 _PAD = 0.18  # left and right of the marked token, in parts of the font size
 _LEADING = 1.12  # of a line, in line heights

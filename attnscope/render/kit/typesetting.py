@@ -1,6 +1,7 @@
 """Text in pictures: the fonts that are installed, how wide a text is, where it wraps, what cannot be drawn.
 
-All widths and heights are inches, font sizes points. Nothing here reads text as mathematics.
+All widths and heights are inches, font sizes points. Nothing here reads text as mathematics, and what could
+steer is measured and wrapped as it is written, as an escape.
 """
 
 import warnings
@@ -15,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, fontManager, get_font
 from matplotlib.text import Text
 
+from attnscope.printable import LEFT_TO_RIGHT, printable
 from attnscope.render.kit.labels import clusters
 
 _FIRST = "DejaVu Sans"
@@ -63,8 +65,8 @@ def drawing() -> Iterator[None]:
 @lru_cache(maxsize=4096)
 def text_width(text: str, size: float, bold: bool = False) -> float:
     """Width of one line of `text`; call it within `drawing`."""
-    paper = _paper()
-    drawn = paper.figure.text(0, 0, text, size=size, weight="bold" if bold else "normal", parse_math=False)
+    paper, shown = _paper(), printable(text, LEFT_TO_RIGHT)
+    drawn = paper.figure.text(0, 0, shown, size=size, weight="bold" if bold else "normal", parse_math=False)
     width = float(drawn.get_window_extent(paper.get_renderer()).width)  # type: ignore[no-untyped-call]
     drawn.remove()
     return width / _DPI
@@ -84,7 +86,7 @@ def line_height(size: float) -> float:
 def wrapped(text: str, width: float, size: float, bold: bool = False) -> list[str]:
     """`text` in lines of at most `width`, broken at blanks, within a word only where it is too long."""
     lines = [""]
-    for word in text.split(" "):
+    for word in printable(text, LEFT_TO_RIGHT).split(" "):
         joined = f"{lines[-1]} {word}" if lines[-1] else word
         if text_width(joined, size, bold) <= width:
             lines[-1] = joined

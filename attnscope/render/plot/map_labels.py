@@ -10,7 +10,8 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
-from attnscope.render.kit.labels import LEFT_TO_RIGHT, fit, settled
+from attnscope.printable import LEFT_TO_RIGHT
+from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import weight_text
 from attnscope.render.kit.typesetting import line_height, text_width, wrapped
 from attnscope.render.plot.placement import Placement, Surroundings, placement

@@ -73,7 +73,7 @@ def colour_bar(block: Matrix, mesh: QuadMesh, axes: Axes) -> None:
     beside.set_label("<colorbar>")
     bar.outline.set_visible(False)  # type: ignore[operator]
     beside.tick_params(labelsize=7, length=2, colors=INK)
-    beside.set_ylabel(block.measured, size=8, color=INK)
+    beside.set_ylabel(block.measured.replace(": ", "\n", 1), size=8, color=INK)  # the scale below
     if isinstance(block.scale, Weights) and block.scale.kind is Scaling.LOG:
         places, texts = zip(*block.scale.ticks, strict=True)
         bar.set_ticks(places, labels=texts)

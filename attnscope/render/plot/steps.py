@@ -15,7 +15,6 @@ from attnscope.render.plot.panel import Panel
 from attnscope.render.sheets.arithmetic import shape_words, texts
 from attnscope.render.sheets.worked import Steps
 from attnscope.results.worked import Axis, Step
-from attnscope.tokens import printable
 
 TITLE, SMALL = 9.0, 7.0
 _MOST_CELLS, _ROOMY = 16, 6  # cells of an axis that still have numbers and labels; few enough to be large
@@ -121,11 +120,11 @@ def labels(axis: Axis) -> list[str]:
     """Names along an axis, none along a long one."""
     if len(axis.names) > _MOST_CELLS:
         return []
-    return [fit(printable(name), _WIDEST_LABEL) for name in axis.names]
+    return [fit(name, _WIDEST_LABEL) for name in axis.names]
 
 
 def title(step: Step) -> str:
-    return printable(f"{step.matrix.symbol} = {step.formula}" if step.formula else step.matrix.symbol)
+    return f"{step.matrix.symbol} = {step.formula}" if step.formula else step.matrix.symbol
 
 
 def subtitle(laid: Block) -> str:

@@ -3,10 +3,9 @@
 import io
 import shutil
 
-from rich.console import Console
-
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.screen import screen
+from attnscope.render.terminal.console import Paper
 from attnscope.results import Result
 
 NARROWEST, USUAL = 40, 80  # cells
@@ -16,15 +15,7 @@ def written(result: Result, focus: Focus = WHOLE, width: int | None = None) -> s
     """What a terminal of `width` cells shows; as wide as the one there is, or 80 where there is none."""
     wide = shutil.get_terminal_size((USUAL, 24)).columns if width is None else width
     wide = max(wide, NARROWEST)
-    paper = Console(
-        file=io.StringIO(),
-        width=wide,
-        color_system=None,
-        force_jupyter=False,
-        emoji=False,
-        markup=False,
-        highlight=False,
-    )
+    paper = Paper(file=io.StringIO(), width=wide, color_system=None, force_jupyter=False)
     with paper.capture() as captured:
         for part in screen(result, wide, focus):
             paper.print(part)

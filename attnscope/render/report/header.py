@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
+from attnscope.printable import printable
 from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.figure.sheet import MARGIN, TITLE, Sheet
 from attnscope.render.kit.labels import fit, settled
@@ -20,7 +21,7 @@ from attnscope.render.plot.map_labels import INKS
 from attnscope.render.sheets.map import settings_words, token_name
 from attnscope.render.sheets.prediction import pair_words
 from attnscope.results import Guess, Kind, Report, Verdict
-from attnscope.tokens import Tokens, printable
+from attnscope.tokens import Tokens
 
 ANSWER_HEIGHT = 0.34  # inches
 BAR, TRACK = "#4a4f57", "#e9eaec"

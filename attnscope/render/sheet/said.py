@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from attnscope.printable import printable
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, short, weight_text
 from attnscope.render.kit.words.certificate import GLYPHS, certificate_line, certificate_words
@@ -19,7 +20,7 @@ from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL, special_
 from attnscope.render.look import look_now
 from attnscope.results import Certificate, HeadWeights, Kind, Provenance, Special, Verdict
 from attnscope.results.worked import Check
-from attnscope.tokens import Tokens, printable
+from attnscope.tokens import Tokens
 
 Place = tuple[int, int]
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from attnscope.printable import LEFT_TO_RIGHT, printable
 from attnscope.render.sheet.scale import Scale, missing
 
 Values: TypeAlias = Sequence[Any]  # one a row; None, "" or NaN where a row has none
@@ -45,7 +46,8 @@ class Column:
 
     def text(self, row: int) -> str:
         value = self.values[row]
-        return self.told[row] if self.told else "" if missing(value) else self.form(value)
+        text = self.told[row] if self.told else "" if missing(value) else self.form(value)
+        return printable(text, LEFT_TO_RIGHT)
 
 
 class Table:

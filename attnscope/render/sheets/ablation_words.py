@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from attnscope.printable import printable
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, short
 from attnscope.render.kit.words.certificate import GLYPHS
@@ -9,7 +10,6 @@ from attnscope.render.kit.words.header import quoted
 from attnscope.render.sheet.said import Place, chance, give_or_take, name, number, percent, signed
 from attnscope.results import Ablation, Kind
 from attnscope.results.claims.ablation import Asks, Effect, Group, Method
-from attnscope.tokens import printable
 
 _SMALL = 0.1  # nats: smaller differences need more decimals
 _LONGEST = 60  # cells of an answer

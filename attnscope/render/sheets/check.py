@@ -11,20 +11,19 @@ from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Table
 from attnscope.results import Check, HeadCheck, Verdict
-from attnscope.tokens import printable
 
 
 def sheet(result: Check, focus: Focus = WHOLE) -> Sheet:
     """The heads that are not as stored, or where more is asked for every one."""
     shown = result.heads if focus.verbose else result.off
     return Sheet(
-        title=f"{printable(result.file)} made anew",
+        title=f"{result.file} made anew",
         setting=model_words(result.provenance),
         origins=(result.provenance,),
         answer=_answer(result),
         blocks=(_heads(shown),) if shown else (),
         table=lambda: _table(result),
-        notes=tuple(map(printable, result.changes)),
+        notes=tuple(result.changes),
         proof=((result.verdict, _conclusion(result)),),
         summary=(counted(len(result.heads), "head"), f"{len(result.off)} not as stored"),
     )

@@ -10,7 +10,6 @@ from attnscope.render.kit.words.header import CROSS_ROWS, model_words, reading
 from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL
 from attnscope.render.sheet.said import marked_word, number
 from attnscope.results import Between, Comparison, Kind, Side, Special
-from attnscope.tokens import printable
 
 _AROUND = 160  # characters of a long text on each side of the word
 
@@ -19,7 +18,7 @@ cosine = partial(number, decimals=3)
 
 def subject(result: Comparison) -> str:
     """The word and what differs: `“bank” in two texts`."""
-    a, b = (printable(side.word) for side in result.sides)
+    a, b = (side.word for side in result.sides)
     word = f"“{a}”" if a == b else f"“{a}” and “{b}”"
     if result.between is Between.LAYERS:
         return f"{word} in layers {result.a.head.layer} and {result.b.head.layer}"
@@ -46,7 +45,7 @@ def texts(result: Comparison) -> Iterator[str]:
         if two_origins(result):
             yield f"  {reading(side.head.provenance).plain}"
         if side.head.kind is Kind.CROSS:
-            yield f"  attends to “{printable(side.head.key_tokens.sentence)}”"
+            yield f"  attends to “{side.head.key_tokens.sentence}”"
 
 
 def answer(result: Comparison) -> str:
@@ -103,9 +102,9 @@ def sentence(side: Side) -> str:
     """The text around the word, which is marked in it; where there is none, what else was read."""
     tokens, token = side.query_tokens, side.query_tokens.items[side.row]
     if not tokens.texts:
-        return ", ".join(printable(note) for note in side.head.notes)
+        return ", ".join(side.head.notes)
     if token.span is None or token.part >= len(tokens.texts) or not token.text.strip():
-        return f"“{printable(tokens.sentence)}”"
+        return f"“{tokens.sentence}”"
     start, end = token.span
     text = tokens.texts[token.part]
     start += len(text[start:end]) - len(text[start:end].lstrip())
@@ -114,7 +113,7 @@ def sentence(side: Side) -> str:
     before = before if len(before) <= _AROUND else f"… {before[-_AROUND:]}"
     after = after if len(after) <= _AROUND else f"{after[:_AROUND]} …"
     first, last = tokens.texts[: token.part], tokens.texts[token.part + 1 :]
-    parts = (*map(printable, first), marked_word(before, word, after), *map(printable, last))
+    parts = (*first, marked_word(before, word, after), *last)
     return " | ".join(f"“{part}”" for part in parts)
 
 

@@ -15,7 +15,6 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import Composition
 from attnscope.results.claims.composition import Pair, Through
-from attnscope.tokens import printable
 
 _SHOWN, _SIDE = 12, 6  # pairs by each input; of one head those before it, and as many after it
 _INPUTS = {Through.QUERY: "queries (Q)", Through.KEY: "keys (K)", Through.VALUE: "values (V)"}
@@ -168,4 +167,4 @@ def _notes(result: Composition, ranked: Ranked) -> Iterator[str]:
     )
     lacking = (each for each in result.through if each not in ranked)
     yield from (f"no pair composes through its {_INPUTS[each]}" for each in lacking)
-    yield from (f"no score, {printable(each)}" for each in result.reasons)
+    yield from (f"no score, {each}" for each in result.reasons)

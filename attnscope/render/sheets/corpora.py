@@ -18,7 +18,6 @@ from attnscope.render.sheet.table import Column, Mark, Table, both_ways
 from attnscope.render.sheets.corpus import record
 from attnscope.results import CorpusDifference
 from attnscope.results.claims.corpus import ScoresApart
-from attnscope.tokens import printable
 
 _LISTED = 10
 _FACTS = "measure layer head first second difference error errors"
@@ -27,7 +26,7 @@ _tenth, _thousandth = partial(signed, decimals=1), partial(number, decimals=3)
 
 def sheet(result: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
     models = dict.fromkeys(map(model_words, result.provenances))
-    a, b = (printable(each.name) for each in result.reads)
+    a, b = (each.name for each in result.reads)
     others = [each for each in result.measures.values() if each is not result.main]
     main, both = _grid(result, result.main), zip("AB", result.verdict_of_each, strict=True)
     return Sheet(

@@ -27,7 +27,6 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
 from attnscope.results import Corpus
 from attnscope.results.claims.corpus import LEVELS, CorpusRead, CorpusScores
-from attnscope.tokens import printable
 
 LINK, PLACE, GAIN = "link", "link-place", "link-gain"
 _LISTED, _REASONS = 10, 3
@@ -68,12 +67,12 @@ def record(read: CorpusRead, side: str = "") -> tuple[tuple[str, object], ...]:
 
 def _subject(result: Corpus) -> str:
     """`corpus dev.conllu`, or `VERB→NOUN in dev.conllu`."""
-    named = printable(result.read.name)
+    named = result.read.name
     return f"{_link(result)} in {named}" if result.linked else f"corpus {named}"
 
 
 def _link(result: Corpus) -> str:
-    return "→".join(map(printable, result.linked or ()))
+    return "→".join(result.linked or ())
 
 
 def _grid(result: Corpus, scores: CorpusScores) -> HeadGrid:
@@ -141,7 +140,7 @@ def _links(result: Corpus) -> Iterator[Ranking]:
         return
     link, beside, gain = (result.measure(each) for each in (LINK, PLACE, GAIN))
     places = listed[:_LISTED]
-    source, target = map(printable, result.linked)
+    source, target = result.linked
     texts = counted(int(gain.count[listed[0]]), "text")
 
     own, alone = each_of(link.values, places), each_of(beside.values, places)
@@ -195,7 +194,7 @@ def _linked_answer(result: Corpus) -> str:
     link, beside, gain = (result.measure(each) for each in (LINK, PLACE, GAIN))
     if not (order := measured.ranked(gain.scores)):
         return f"No text has {_link(result)}."
-    best, (source, target) = order[0], map(printable, result.linked or ("", ""))
+    best, (source, target) = order[0], result.linked or ("", "")
     own, others = (weight(float(each.values[best])) for each in (link, beside))
     more = f"{signed_telling(float(gain.values[best]))} {error(float(gain.error[best]))}"
     told = (
@@ -248,7 +247,7 @@ def _left_out(read: CorpusRead) -> str:
 
 
 def _reason(read: CorpusRead, why: str) -> str:
-    told = f"{'since ' if why.startswith('it') else ''}{printable(why)}"
+    told = f"{'since ' if why.startswith('it') else ''}{why}"
     return told.replace("the tokens that are read", f"{read.limit:,} tokens") if read.limit else told
 
 

@@ -23,7 +23,6 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
 from attnscope.results import Dependencies
 from attnscope.results.claims.relations import Direction, HeldOut, Relation, Share
-from attnscope.tokens import printable
 
 LEAST = 20  # edges of a relation that is shown: of fewer the best of many heads says little
 _LISTED = 10  # heads of one relation
@@ -38,12 +37,12 @@ _ARROWS_MEAN = "→ the dependent attends most to its head; ← its head attends
 
 
 def sheet(result: Dependencies, focus: Focus = WHOLE) -> Sheet:
-    relation, bank = result.looked_at, printable(result.treebank.name)
+    relation, bank = result.looked_at, result.treebank.name
     main = _relations(result) if relation is None else None
     one = () if relation is None else (_heads(result, relation), Beside(tuple(_grids(result, relation))))
     sample = f"{result.sampled} of {counted(result.treebank.scored, 'sentence')}"
     return Sheet(
-        title=f"{printable(result.shown)} in {bank}" if result.shown else f"relations of {bank}",
+        title=f"{result.shown} in {bank}" if result.shown else f"relations of {bank}",
         setting=setting(result, grid_size(result.layers, result.heads)),
         origins=(result.provenance,),
         answer=_answer(result) if relation is None else _answer_of(result, relation),
@@ -104,7 +103,7 @@ def _relations(result: Dependencies) -> Ranking:
     return Ranking(
         title="largest gain over the offset first",
         of="relation",
-        names=tuple(printable(each.name) for each in rows),
+        names=tuple(each.name for each in rows),
         table=table,
         measured="share of the edges whose head is found",
         marks=(
@@ -144,7 +143,7 @@ def _heads(result: Dependencies, relation: Relation) -> Ranking:
     shares = [share for *_, share in listed]
     gains = [share - fixed.accuracy for share in shares]
     return Ranking(
-        title=f"heads that find {printable(relation.name)} best",
+        title=f"heads that find {relation.name} best",
         of="head",
         names=tuple(f"{name(layer, head)} {_ARROWS[way]}" for layer, head, way, _ in listed),
         table=Table(
@@ -176,8 +175,8 @@ def _answer(result: Dependencies) -> str:
     """For how many relations a head is really better, by the sentences that are left out."""
     rows = shown_relations(result)[1:]
     better = sum(each.told_apart > 0 for each in rows)
-    worse = [printable(each.name) for each in rows if each.told_apart < 0]
-    beaten = [printable(each.name) for each in rows if each.beaten]
+    worse = [each.name for each in rows if each.told_apart < 0]
+    beaten = [each.name for each in rows if each.beaten]
     told = f"On sentences held out the head is better for {better} of {counted(len(rows), 'relation')}"
     told += f", the offset for {len(worse)}" + (f" ({', '.join(worse)})" if worse else "")
     told += "; the others cannot be told apart" if better + len(worse) < len(rows) else ""
@@ -192,7 +191,7 @@ def _answer_of(result: Dependencies, relation: Relation) -> str:
     offset = f"the best fixed offset ({_offset(relation.baseline.offset)})"
     told = (
         f"{finder(relation)} finds {weight(relation.best.accuracy)} of {relation.count:,} "
-        f"{printable(relation.name)} edges in {relation.sentences:,} sentences, {offset} "
+        f"{relation.name} edges in {relation.sentences:,} sentences, {offset} "
         f"{weight(relation.baseline.accuracy)}; {better} of {result.tried} are better than that"
     )
     if (held := relation.held_out) is None:

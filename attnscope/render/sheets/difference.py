@@ -18,7 +18,7 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import Difference, Provenance, Verdict
 from attnscope.results.claims.difference import Run
-from attnscope.tokens import Tokens, printable
+from attnscope.tokens import Tokens
 
 _SHOWN = 10  # heads, and queries of the one that is shown
 _NUMBERS = {"divergence": "divergences", "largest difference": "largest", "rounding": "rounding"}
@@ -26,7 +26,7 @@ _FACTS = "fact layer head layer_b head_b query query_token key key_token a b val
 
 
 def sheet(result: Difference, focus: Focus = WHOLE) -> Sheet:
-    a, b = printable(result.a.name), printable(result.b.name)
+    a, b = result.a.name, result.b.name
     matrix, alike = _matrix(result), result.largest[result.shown] == 0
     layer, head = result.pairs[result.shown][:2]
     return Sheet(
@@ -50,7 +50,7 @@ def _run(run: Run, other: Run) -> str:
     parts = [model_words(run.provenance), attention(run.kind, ""), *_own(run.provenance, other.provenance)]
     if run.verdict is not Verdict.CERTIFIED:
         parts.append(verdict_words(run.verdict))
-    sentence = f" “{printable(run.query_tokens.sentence)}”" if run.query_tokens.texts else ""
+    sentence = f" “{run.query_tokens.sentence}”" if run.query_tokens.texts else ""
     return " · ".join(parts) + sentence
 
 
@@ -64,7 +64,7 @@ def _own(own: Provenance, other: Provenance) -> list[str]:
     ]
     versions = own.versions.items()
     told += [f"{name} {version}" for name, version in versions if other.versions.get(name) != version]
-    return [printable(each) for each in told]
+    return told
 
 
 def _other_tokens(result: Difference) -> str:
@@ -96,7 +96,7 @@ def _answer(result: Difference) -> str:
     told = f"{named} differs by {nats(result.divergences[i])} nats on average"
     if math.isfinite(result.unlike):
         told += f", where two neighbouring heads of a layer of one run differ by {nats(result.unlike)}"
-    query = printable(result.a.query_tokens.named(row))
+    query = result.a.query_tokens.named(row)
     return f"{told}; most for query {query}, by {nats(result.rows[i, row])}."
 
 
@@ -178,7 +178,7 @@ def _rows(result: Difference) -> Iterator[Block]:
     yield Ranking(
         title="its queries that differ most",
         of="query",
-        names=tuple(printable(result.a.query_tokens.named(i)) for i in shown),
+        names=tuple(result.a.query_tokens.named(i) for i in shown),
         table=Table(
             Column("divergence", apart, "divergence", nats),
             Column("gains", _told(result, change, shown, [most for most, _ in ends]), "gains most"),
@@ -192,7 +192,7 @@ def _rows(result: Difference) -> Iterator[Block]:
 
 def _told(result: Difference, change: np.ndarray, rows: Sequence[int], keys: Sequence[int]) -> list[str]:
     """`1 the +.20`: a key of each row and what becomes of its weight."""
-    names = (printable(result.a.key_tokens.named(key)) for key in keys)
+    names = (result.a.key_tokens.named(key) for key in keys)
     values = (signed(float(change[row, key])) for row, key in zip(rows, keys, strict=True))
     return [f"{name} {value}" for name, value in zip(names, values, strict=True)]
 
@@ -242,4 +242,4 @@ def _proof(result: Difference) -> Iterator[tuple[Verdict, str]]:
         yield result.a.verdict, f"{GLYPHS[result.a.verdict]} {result.a.verdict.value}: both runs"
         return
     for run in (result.a, result.b):
-        yield run.verdict, f"{GLYPHS[run.verdict]} {run.verdict.value}: {printable(run.name)}"
+        yield run.verdict, f"{GLYPHS[run.verdict]} {run.verdict.value}: {run.name}"

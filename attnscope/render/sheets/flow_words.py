@@ -8,7 +8,7 @@ from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.sheet.said import at, proof, signed, weight
 from attnscope.results import Flow, Verdict
 from attnscope.results.claims.flow import Ablated
-from attnscope.tokens import Patches, printable
+from attnscope.tokens import Patches
 
 NEARNESS = "nearness"
 _FLAT = 0.005  # effects below it would all be the same two digits
@@ -100,7 +100,7 @@ def method_words(result: Flow) -> dict[str, str]:
 
 def effect_words(result: Flow, ablated: Ablated) -> str:
     """What the effects are."""
-    by = f"replaced by {printable(ablated.replacement)}"
+    by = f"replaced by {ablated.replacement}"
     if ablated.replacement == "nothing":
         by = "embedded as zeros"
     what = f"a {unit(result)} is"
@@ -109,7 +109,7 @@ def effect_words(result: Flow, ablated: Ablated) -> str:
     if ablated.answer:
         chance = weight_text(ablated.probability, 3)
         return (
-            f"nats that “{printable(ablated.answer)}” ({chance}), the model's answer here, loses in log "
+            f"nats that “{ablated.answer}” ({chance}), the model's answer here, loses in log "
             f"probability where {what} {by}"
         )
     return (

@@ -16,7 +16,7 @@ from attnscope.render.sheet.said import at, certified, numbered, reading_notes, 
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import LongHead
-from attnscope.tokens import Tokens, printable
+from attnscope.tokens import Tokens
 from attnscope.vocabulary import Pool, Scaling
 
 _EXCERPT = 300  # characters of a text that is far too long to be printed
@@ -49,7 +49,7 @@ def _texts(result: LongHead) -> Iterator[str]:
         sides = {"query ": result.query_tokens, "key   ": result.key_tokens}
     for name, tokens in sides.items():
         if text := tokens.sentence:
-            cut = printable(text[:_EXCERPT].strip())
+            cut = text[:_EXCERPT].strip()
             yield f"{name}“{cut}”" if len(text) <= _EXCERPT else f"{name}“{cut}…”"
 
 

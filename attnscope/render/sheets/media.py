@@ -29,7 +29,7 @@ from attnscope.render.sheet.said import (
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import PictureAttention, PictureHeads, SoundAttention, SoundHeads
-from attnscope.tokens import Tokens, printable
+from attnscope.tokens import Tokens
 
 OneHead = PictureAttention | SoundAttention
 Heads = PictureHeads | SoundHeads
@@ -79,7 +79,7 @@ def query_words(result: OneHead | Heads) -> str:
     query, tokens = result.gaze.query, _tokens(result)
     if query is None:
         return f"mean over {counted(len(tokens), 'query')}"
-    called = printable(tokens.names[query])
+    called = tokens.names[query]
     of_text = tokens.items[query].id >= 0 and not tokens.items[query].special
     return f"query {query} “{called}”" if of_text else f"query {called}"
 
@@ -122,7 +122,7 @@ def _answer(result: OneHead) -> str:
 def shares(result: OneHead) -> dict[str, float]:
     """How much of the row lies on the picture or sound, and how much on each other thing."""
     on_medium = float(np.nansum(result.weights))
-    elsewhere = {f"on {printable(each)}": share for each, share in result.elsewhere.items()}
+    elsewhere = {f"on {each}": share for each, share in result.elsewhere.items()}
     sink = {} if result.head.sink is None else {"on the sink": 1 - on_medium - sum(elsewhere.values())}
     return {f"lies on the {medium(result)}": on_medium, **elsewhere, **sink}
 

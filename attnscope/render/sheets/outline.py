@@ -23,7 +23,6 @@ from attnscope.render.sheets.outline_words import (
     tower_words,
 )
 from attnscope.results import Cost, LayerOutline, Outline, Position, TowerOutline
-from attnscope.tokens import printable
 
 _SIZES = {"heads": "heads", "key_heads": "key heads", "dim": "dim", "value_dim": "value dim"}
 _COLUMNS = tuple(field.name for field in fields(LayerOutline))
@@ -31,18 +30,18 @@ _RECORD = ("requested", "model", "demo", "revision", "architecture", "model_type
 
 
 def sheet(result: Outline, focus: Focus = WHOLE) -> Sheet:
-    name = f"bundled {result.model} model" if result.demo else printable(result.model)
+    name = f"bundled {result.model} model" if result.demo else result.model
     record = [(each, getattr(result, each)) for each in _RECORD]
     versions = ", ".join(f"{name} {version}" for name, version in sorted(result.versions.items()))
     return Sheet(
         title=name + (f" at {result.revision[:10]}" if result.revision else ""),
-        setting=printable(result.architecture),
+        setting=result.architecture,
         origins=(),
-        answer=printable(_answer(result)),
+        answer=_answer(result),
         blocks=(*map(_tower, result.towers), *_cost(result)),
         table=lambda: _table(result),
-        notes=tuple(map(printable, _notes(result))),
-        summary=(printable(result.architecture), counted(_layers(result), "attention layer")),
+        notes=tuple(_notes(result)),
+        summary=(result.architecture, counted(_layers(result), "attention layer")),
         record=(*((name, "" if value is None else value) for name, value in record), ("versions", versions)),
     )
 
@@ -76,7 +75,7 @@ def _tower(tower: TowerOutline) -> Ranking:
         for field, heading in _SIZES.items()
     )
     return Ranking(
-        title=printable(f"{tower_words(tower)} · {tower.pattern}{read}{reads}"),
+        title=f"{tower_words(tower)} · {tower.pattern}{read}{reads}",
         of="layers",
         names=tuple(range_words(numbers) for numbers, _ in rows),
         table=Table(
@@ -120,7 +119,7 @@ def _cost(result: Outline) -> Iterator[Block]:
         "together at least": cost.memory,
     }
     yield Ranking(
-        title=printable(f"{where}, at {at}: an estimate"),
+        title=f"{where}, at {at}: an estimate",
         of="memory",
         names=tuple(memory),
         table=Table(Column("bytes", list(memory.values()), "bytes", partial(amount, unit="B"))),
@@ -144,7 +143,7 @@ def _lengths(costs: Sequence[Cost], title: str) -> Ranking:
         for heading, (values, unit) in amounts.items()
     )
     return Ranking(
-        title=printable(title),
+        title=title,
         of="tokens",
         names=tuple(size + "*" * each.beyond for size, each in zip(sizes, costs, strict=True)),
         table=Table(*columns),

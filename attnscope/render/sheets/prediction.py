@@ -13,7 +13,6 @@ from attnscope.render.sheet.said import chance, text
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import Blank, Generated, Guess, NextSentence, Prediction
-from attnscope.tokens import printable
 
 _LONGEST_NAME = 24  # cells of a token
 _MOST_TOLD = 4  # places in the answer
@@ -48,7 +47,7 @@ def _texts(result: Prediction) -> Iterator[str]:
     """What was read, and what was written after it."""
     yield from text(result.tokens)
     if result.generated is not None and result.generated.text:
-        yield f"→ “{printable(result.generated.text)}”"
+        yield f"→ “{result.generated.text}”"
 
 
 def _answer(result: Prediction) -> str:
@@ -140,7 +139,7 @@ def _bars(title: str, of: str, guesses: Sequence[Guess]) -> Ranking:
 
 
 def _notes(result: Prediction) -> Iterator[str]:
-    yield from map(printable, result.notes)
+    yield from result.notes
     if result.generated is not None and result.generated.cache_error is not None:
         error = short(result.generated.cache_error)
         yield f"as it was written, with a cache, no probability differs by more than {error}"

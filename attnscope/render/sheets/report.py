@@ -18,7 +18,7 @@ from attnscope.render.kit.words.header import feature_words
 from attnscope.render.kit.words.weights import divides, key_groups, special_words, view_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import attention, certified, of_head, read, setting, signed, weight
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.sheet import Sheet, harmless
 from attnscope.render.sheet.table import Column, Mark, Table, as_written, only
 from attnscope.render.sheets.map import DISCLAIMER, nearness_words, token_name
 from attnscope.render.sheets.prediction import sheet as predicted_sheet
@@ -215,7 +215,7 @@ def facts(result: Report) -> list[Fact]:
     if not math.isnan(made.correlation):
         value, means = signed(made.correlation), nearness_words(made.correlation)
     found.append(Fact("distance and score", value, means))
-    return found
+    return list(map(harmless, found))
 
 
 def _statistics(result: Report) -> list[Fact]:

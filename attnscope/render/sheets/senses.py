@@ -15,7 +15,6 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Line, Table
 from attnscope.results import Senses
 from attnscope.results.claims.senses import Usage
-from attnscope.tokens import printable
 
 _ALIKE = Scale(-1.0, 1.0, "signed", ("opposite", "the same"))
 _AROUND = 38  # characters of a text on each side of the word
@@ -27,7 +26,7 @@ def sheet(result: Senses, focus: Focus = WHOLE) -> Sheet:
     order = _by_label(result)
     curve = _by_layer(result) if result.separation is None else _parted(result)
     heads = "all heads of a layer as one" if len(result.heads) > 1 else f"H{result.heads[0]}"
-    asked = f"“{printable(result.asked)}” in {counted(len(result.usages), 'text')}"
+    asked = f"“{result.asked}” in {counted(len(result.usages), 'text')}"
     groups = f", {counted(len(result.labels), 'group')}" if result.labels else ""
     return Sheet(
         title=asked + groups,
@@ -52,10 +51,10 @@ def _by_label(result: Senses) -> list[int]:
 
 def _in_its_text(usage: Usage) -> str:
     """`river “... the «bank» of ...”`: the text around the word, this one marked where it is found."""
-    label = f"{printable(usage.label)} " if usage.label else ""
+    label = f"{usage.label} " if usage.label else ""
     place = usage.text.find(usage.word)
     if place < 0:
-        return f"{label}“{printable(usage.text[: 2 * _AROUND])}”"
+        return f"{label}“{usage.text[: 2 * _AROUND]}”"
     before, after = usage.text[:place], usage.text[place + len(usage.word) :]
     before = before if len(before) <= _AROUND else f"…{before[-_AROUND:]}"
     after = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
@@ -193,7 +192,7 @@ def _notes(result: Senses) -> Iterator[str]:
         yield "the word stands at different places: positions are in its vectors too"
     asked = result.asked.lower()
     other = [
-        f"{printable(each.word)} in {i}"
+        f"{each.word} in {i}"
         for i, each in enumerate(result.usages, start=1)
         if each.word.lower() != asked and not asked.lstrip("-").isdigit()
     ]

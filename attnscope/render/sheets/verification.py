@@ -19,7 +19,6 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Table
 from attnscope.results import Certificate, LayerCheck, Verdict, Verification
 from attnscope.results.base.origin import Fault
-from attnscope.tokens import printable
 
 POWERS = 6  # of ten: a power beyond a million says no more than that
 _SCALE = Scale(0.0, POWERS)
@@ -60,7 +59,7 @@ def _names(checks: Sequence[LayerCheck]) -> dict[tuple[str, str], str]:
     """What each tower is called: its kind, or its name where several are of that kind."""
     places = {(check.tower, check.kind.value) for check in checks}
     kinds = Counter(kind for _, kind in places)
-    return {(tower, kind): kind if kinds[kind] == 1 else printable(tower) for tower, kind in places}
+    return {(tower, kind): kind if kinds[kind] == 1 else tower for tower, kind in places}
 
 
 def _name(layer: LayerCheck, names: dict[tuple[str, str], str]) -> str:
@@ -78,7 +77,7 @@ def _answer(result: Verification, layers: list[Layer]) -> str:
     faults = [fault.power for layer in result.layers for one in layer.certificates for fault in one.faults]
     if faults:
         told += f"; the faintest mistake put in on purpose lies at {power_words(min(faults))} the tolerance"
-    changed = [printable(check.name) for check in result.outputs if not check.identical]
+    changed = [check.name for check in result.outputs if not check.identical]
     if result.outputs:
         told += f"; reading the model changed {', '.join(changed) or 'nothing'}"
     return f"{told}."
@@ -206,12 +205,11 @@ def _notes(result: Verification, layers: list[Layer], names: dict[tuple[str, str
         )
     if result.outputs:
         told = (
-            f"{printable(each.name)} "
-            + ("identical" if each.identical else f"off by up to {short(each.difference)}")
+            f"{each.name} " + ("identical" if each.identical else f"off by up to {short(each.difference)}")
             for each in result.outputs
         )
         yield f"against an untouched run: {', '.join(told)}"
-    yield from map(printable, result.notes)
+    yield from result.notes
 
 
 def _badness(certificate: Certificate) -> tuple[int, bool, float]:

@@ -15,7 +15,6 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Table
 from attnscope.results import Verdict
 from attnscope.results.worked import Mistake, Step, Worked
-from attnscope.tokens import printable
 
 _SETTLED = (Verdict.CERTIFIED, Verdict.FAILED)
 
@@ -37,12 +36,12 @@ def sheet(result: Worked, focus: Focus = WHOLE) -> Sheet:
         wrong = tuple(each for each in result.steps if each.wrong)
         blocks.append(Steps(f"wrong on purpose: {result.mistake.what}", wrong, focus.decimals))
     example = f"example {result.name}" if result.name else ""
-    setting = " · ".join(each for each in (printable(example), result.formula, _sizes(result)) if each)
+    setting = " · ".join(each for each in (example, result.formula, _sizes(result)) if each)
     return Sheet(
         title=result.title,
         setting=setting,
         origins=() if result.provenance is None else (result.provenance,),
-        answer=printable(_answer(result)),
+        answer=_answer(result),
         blocks=tuple(Beside((each,)) for each in blocks),
         table=lambda: Table.of("step row row_name column column_name value", _facts(result)),
         notes=tuple(_notes(result, focus)),
@@ -102,10 +101,10 @@ def _notes(result: Worked, focus: Focus) -> Iterator[str]:
     """Single weights, what a mistake does, agreement that proves nothing, and what belongs to the example."""
     for pair in result.pairs:
         place = f"rank {pair.rank} of {pair.pairs} weights"
-        yield printable(f"{pair.query} → {pair.key}  {pair.weight:.{focus.decimals}f}, {place}")
+        yield f"{pair.query} → {pair.key}  {pair.weight:.{focus.decimals}f}, {place}"
     yield from () if result.mistake is None else _mistake(result.mistake)
     yield from (told for verdict, told in _certificates(result, focus) if verdict not in _SETTLED)
-    yield from map(printable, result.notes)
+    yield from result.notes
 
 
 def _mistake(mistake: Mistake) -> Iterator[str]:

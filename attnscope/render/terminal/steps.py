@@ -16,7 +16,6 @@ from attnscope.render.sheets.arithmetic import shape_words, spelled_out, texts
 from attnscope.render.sheets.worked import Steps
 from attnscope.results import Verdict
 from attnscope.results.worked import Step
-from attnscope.tokens import printable
 
 INDENT = "  "
 _FEWEST_DECIMALS = 2
@@ -36,11 +35,11 @@ class _Laid:
 
 def steps(block: Steps, width: int) -> list[Text]:
     """Each with its shape, its numbers, and one cell spelled out."""
-    lines = [Text(printable(block.title), style=STYLES[Verdict.FAILED])] if block.title else []
+    lines = [Text(block.title, style=STYLES[Verdict.FAILED])] if block.title else []
     for step in block.steps:
         lines += [*([Text()] if lines else []), _heading(step), *grid(step, width, block.decimals)]
         if spelled := spelled_out(step, block.decimals):
-            lines.append(Text(INDENT + printable(spelled), style=DIM))
+            lines.append(Text(INDENT + spelled, style=DIM))
     return lines
 
 
@@ -133,4 +132,4 @@ def _style(step: Step, value: float) -> str:
 
 
 def _name(name: str) -> str:
-    return settled(printable(name))
+    return settled(name)

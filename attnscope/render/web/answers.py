@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from attnscope.printable import printable
 from attnscope.render.sheets.map import (
     DISCLAIMER,
     centring_words,
@@ -13,7 +14,6 @@ from attnscope.render.sheets.map import (
 from attnscope.render.sheets.prediction import pair_words
 from attnscope.render.web.blocks import short
 from attnscope.results import Generated, Prediction, Projection
-from attnscope.tokens import printable
 
 
 def of_map(found: Projection) -> dict[str, Any]:

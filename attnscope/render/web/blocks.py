@@ -1,6 +1,7 @@
 """What a page holds beside its document: numbers and tables, deflated and in base64, each under a name."""
 
 import base64
+import html
 import json
 import math
 import zlib
@@ -8,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from attnscope.printable import LEFT_TO_RIGHT, printable
 
 LEVEL = 6  # of the compression of texts: beyond it little is won
 # codes of weights repeat in runs and nowhere else: to look for more takes seven times as long for nothing
@@ -57,8 +60,13 @@ class Blocks:
         return "".join(f'{opening}{name}">{text}</script>\n' for name, text in self.packed.items())
 
 
+def escape(text: str) -> str:
+    """`text` for an element or an attribute: no character of it is markup, or turns what stands beside it."""
+    return html.escape(printable(text, LEFT_TO_RIGHT))
+
+
 def as_json(value: object) -> str:
-    """Strict JSON that stands within a `<script>` whatever it holds: no character of it can be markup."""
+    """The same within a `<script>`, as strict JSON with all the texts that `value` holds."""
     written = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         written = written.replace(character, f"\\u{ord(character):04x}")
@@ -66,7 +74,9 @@ def as_json(value: object) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Arrays as lists, numbers that are none as null."""
+    """Arrays as lists, numbers that are none as null, texts harmless."""
+    if isinstance(value, str):
+        return printable(value, LEFT_TO_RIGHT)
     if isinstance(value, dict):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -3,11 +3,10 @@
 Nothing of it needs a script; the numbers stand in the table below it.
 """
 
-from html import escape
-
 from attnscope.render.sheet.blocks import Curve
 from attnscope.render.sheet.scale import TINTS, missing
 from attnscope.render.sheet.table import Line
+from attnscope.render.web.blocks import escape
 
 _WIDE, _HIGH, _LEFT, _BELOW, _EDGE = 460, 200, 46, 34, 10  # pixels
 _THEMED = {"control": "var(--ink)", "noise": "var(--ink)"}  # by light and dark

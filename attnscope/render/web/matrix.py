@@ -5,7 +5,6 @@ Nothing of it needs a script. Of very many rows and columns several are one cell
 
 from collections.abc import Iterator
 from dataclasses import replace
-from html import escape
 
 import numpy as np
 from rich.cells import cell_len
@@ -16,6 +15,7 @@ from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.sheet.blocks import Matrix, Named, Names
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.terminal.raster import Plan, pooled
+from attnscope.render.web.blocks import escape
 
 _MOST_CELLS, _MOST_NUMBERS = 96, 20  # rows or columns of a page, and with a number in every cell
 _LARGE, _SMALL = 30, 9  # pixels of a cell with a number, and without

@@ -3,7 +3,6 @@
 import base64
 import struct
 import zlib
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from jaxtyping import UInt8
 
 from attnscope.render.sheets.media import medium_words
 from attnscope.render.sheets.picture import Original
-from attnscope.render.web.blocks import Blocks
+from attnscope.render.web.blocks import Blocks, escape
 from attnscope.render.web.ranking import paragraph
 from attnscope.results import PictureAttention, PictureHeads, SoundAttention, SoundHeads
 

@@ -5,7 +5,6 @@ their hash. Text of the model or the user stands in the page as escaped text or 
 """
 
 from collections.abc import Sequence
-from html import escape
 from itertools import zip_longest
 from typing import Any
 
@@ -19,12 +18,12 @@ from attnscope.render.sheets import sheet_of
 from attnscope.render.table import rows as rows_of
 from attnscope.render.web.assets import asset, boot, policy, script, style
 from attnscope.render.web.beside import NOTHING, Beside
-from attnscope.render.web.blocks import Blocks, as_json
+from attnscope.render.web.blocks import Blocks, as_json, escape
 from attnscope.render.web.document import Document, document
 from attnscope.render.web.room import HARD_BYTES, too_large
 from attnscope.render.web.sheet import section
 from attnscope.results import Comparison, HeadView, HeadWeights, Provenance, Result, Verdict
-from attnscope.tokens import Tokens, printable
+from attnscope.tokens import Tokens
 from attnscope.version import __version__
 
 _MOST_CELLS = 60_000  # of the table of numbers
@@ -110,7 +109,7 @@ def _told(result: Result, made: Document, beside: Beside) -> dict[str, Any]:
         "sound": made.sound,
         "both": made.both,
         "opener": made.opener,
-        "says": [printable(each) for each in made.says],
+        "says": made.says,
         "rows": made.blocks.json(rows) if rows else None,
         "every_row": every,
     }
@@ -125,7 +124,7 @@ def _read(result: Result) -> str:
         for name in ("query_tokens", "key_tokens", "tokens")
         if isinstance(each := getattr(_holder(result), name, None), Tokens)
     ]
-    return "   |   ".join(dict.fromkeys(f"“{printable(each.sentence)}”" for each in sides if each.texts))
+    return "   |   ".join(dict.fromkeys(f"“{each.sentence}”" for each in sides if each.texts))
 
 
 def _holder(result: Any) -> Any:
@@ -151,7 +150,7 @@ def _source(origin: Provenance) -> list[list[str]]:
         "versions": versions,
         "token ids": " ".join(map(str, origin.token_ids)),
     }
-    return [[name, printable(value)] for name, value in told.items() if value]
+    return [[name, value] for name, value in told.items() if value]
 
 
 def _of(where: Sequence[Provenance], i: int) -> str:
@@ -174,21 +173,17 @@ def _rows(result: Result) -> tuple[list[list[object]], int]:
     heading, *rows = rows_of(result)
     named = [str(each).endswith(CALLED) for each in heading]
     kept = rows[: _MOST_CELLS // len(heading)]
-    cells = (
-        [printable(str(one)) if name else _cell(one) for one, name in zip_longest(row, named)] for row in kept
-    )
-    return [[printable(str(each)) for each in heading], *cells], len(rows)
+    cells = ([str(one) if name else _cell(one) for one, name in zip_longest(row, named)] for row in kept)
+    return [list(map(str, heading)), *cells], len(rows)
 
 
 def _cell(cell: object) -> object:
     if isinstance(cell, str):
         try:
-            return (
-                float(f"{float(cell):.7g}") if cell and not cell.strip("0123456789.e+-") else printable(cell)
-            )
+            return float(f"{float(cell):.7g}") if cell and not cell.strip("0123456789.e+-") else cell
         except ValueError:
-            return printable(cell)
-    return cell if isinstance(cell, int | float) else printable(str(cell))
+            return cell
+    return cell if isinstance(cell, int | float) else str(cell)
 
 
 def _encoding(made: Document) -> str:

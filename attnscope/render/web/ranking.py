@@ -3,12 +3,11 @@
 Nothing of it needs a script; the number of everything is under the pointer. All text is escaped.
 """
 
-from html import escape
-
 from attnscope.render.kit.numbers import counted
 from attnscope.render.sheet.blocks import Curve, Ranking, Rows
 from attnscope.render.sheet.scale import TINTS, missing
 from attnscope.render.sheet.table import Column, Mark
+from attnscope.render.web.blocks import escape
 from attnscope.render.web.curve import drawn as curve
 
 _WIDE, _HIGH, _LOW = 300, 20, 5  # pixels of the drawing in a row, and that a low mark is below its middle

@@ -1,13 +1,12 @@
 """A sheet in a page: its answer, its blocks, and what has to be known. Nothing of it needs a script."""
 
-from html import escape
-
 from attnscope.render.sheet.blocks import Block, Drawing, Matrix, Rows
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import legend
 from attnscope.render.sheets.picture import Original
 from attnscope.render.terminal.blocks import lines_of
+from attnscope.render.web.blocks import escape
 from attnscope.render.web.grid import grid
 from attnscope.render.web.matrix import matrix
 from attnscope.render.web.media import original
@@ -40,5 +39,5 @@ def _block(block: Block) -> str:
 
 def _written(block: Drawing) -> str:
     """What a terminal writes of a drawing, in letters of one width; nothing of what only a picture shows."""
-    text = "\n".join(each.plain for each in lines_of(block, _CELLS))
-    return f'<div class="wide"><pre>{escape(text)}</pre></div>' if text else ""
+    text = "\n".join(escape(each.plain) for each in lines_of(block, _CELLS))
+    return f'<div class="wide"><pre>{text}</pre></div>' if text else ""

@@ -12,7 +12,6 @@ from attnscope.errors import AttnscopeError, InputError, is_out_of_memory
 from attnscope.incoming import check_room
 from attnscope.process.memory import gigabytes
 from attnscope.results.base.parts import Arrays
-from attnscope.tokens import printable
 
 ARCHIVE, ARRAY = b"PK\x03\x04", b"\x93NUMPY"  # how the files begin
 
@@ -29,7 +28,7 @@ def arrays_in(content: bytes, name: str) -> Arrays:
             with archive.open(member) as stream:
                 sizes[_key(member)] = _size(stream, member.file_size)
         largest = max(sizes, key=sizes.__getitem__, default="")
-        own = f" ('{printable(largest)}' alone {gigabytes(sizes[largest])})" if sizes else ""
+        own = f" ('{largest}' alone {gigabytes(sizes[largest])})" if sizes else ""
         check_room(sum(sizes.values()), f"'{name}' unpacked", own)
         arrays: Arrays = {}
         for member in members:

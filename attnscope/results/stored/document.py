@@ -17,13 +17,13 @@ import numpy as np
 
 from attnscope import incoming
 from attnscope.errors import Damaged, InputError
+from attnscope.printable import steers
 from attnscope.results.base.parts import Arrays, Value
 from attnscope.results.result import KINDS, Result, name_of
 from attnscope.results.stored.archive import ARCHIVE, arrays_in
 from attnscope.results.stored.arrays import parted
 from attnscope.results.stored.codec import Place, decode, encode
 from attnscope.results.stored.strict import LAYOUT, exactly, strict
-from attnscope.tokens import printable, steers
 
 _SCHEMA = re.compile(r"attnscope\.([a-z-]{1,40})/([0-9]{1,9})")
 NO_RESULT = "is no result of attnscope"
@@ -50,7 +50,7 @@ def restored(told: Any, arrays: Arrays | None, name: str) -> Result:
     try:
         return of_document(told, arrays)
     except Damaged as error:
-        raise InputError(f"'{name}' is damaged: {printable(str(error))}") from error
+        raise InputError(f"'{name}' is damaged: {error}") from error
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise InputError(f"'{name}' is damaged: its parts do not fit together") from error
 
@@ -129,7 +129,7 @@ def load(path: str | Path) -> Result:
     `InputError` where there is no such file, or it cannot be read, is damaged, of a newer attnscope, or no
     result. What JSON leaves out (see `attnscope.results.stored.document`) is None in the result.
     """
-    name = printable(str(path))
+    name = str(path)
     content = incoming.content(path)
     if not content.strip():
         raise InputError(f"'{name}' is empty")

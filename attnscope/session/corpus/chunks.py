@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.interface import Chunk, SetAside, Text
 from attnscope.session.corpus.source import Form, Source
-from attnscope.tokens import printable
 
 CHUNK = 128
 
@@ -40,9 +39,9 @@ def census(sources: Sequence[Source], limit: int | None) -> Census:
             texts += 1
             tags |= dict.fromkeys(item.tags or ())
     if not texts:
-        names = ", ".join(f"'{printable(source.name)}'" for source in sources)
+        names = ", ".join(f"'{source.name}'" for source in sources)
         why = (
-            f": {printable(first.place)}: {first.why.removeprefix(f'{first.place}: ')}"
+            f": {first.place}: {first.why.removeprefix(f'{first.place}: ')}"
             if first
             else ": nothing but blank lines"
             if blanks

@@ -21,7 +21,6 @@ from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.session.corpus.chunk_file import Measured, NotAChunkError, read
-from attnscope.tokens import printable
 
 SCHEMA = "attnscope.corpus-run/1"
 MANIFEST, CHUNKS, ASIDE, LOCK = "manifest.json", "chunks", "set-aside.jsonl", "lock"
@@ -44,8 +43,7 @@ class Folder:
             self._check_same(manifest.get("identity"), identity)
             return True
         if self.path.is_dir() and any(file.name not in (LOCK, CHUNKS) for file in self.path.iterdir()):
-            shown = printable(str(self.path))
-            raise InputError(f"'{shown}' is no folder of a run and not empty: name another with --run")
+            raise InputError(f"'{self.path}' is no folder of a run and not empty: name another with --run")
         content = {"schema": SCHEMA, "identity": identity, **provenance}
         with _writing(place):
             (self.path / CHUNKS).mkdir(parents=True, exist_ok=True)
@@ -61,13 +59,11 @@ class Folder:
         except FileNotFoundError:
             return None
         except NotADirectoryError as error:
-            raise InputError(
-                f"'{printable(str(self.path))}' is no folder: name another with --run"
-            ) from error
+            raise InputError(f"'{self.path}' is no folder: name another with --run") from error
         except (OSError, ValueError) as error:
-            raise InputError(f"cannot read '{printable(str(place))}': it is no manifest of a run") from error
+            raise InputError(f"cannot read '{place}': it is no manifest of a run") from error
         if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
-            raise InputError(f"'{printable(str(place))}' is no manifest of a run that this attnscope knows")
+            raise InputError(f"'{place}' is no manifest of a run that this attnscope knows")
         return manifest
 
     def _check_same(self, recorded: Any, identity: Mapping[str, Any]) -> None:
@@ -79,7 +75,7 @@ class Folder:
             differs = f"{name} is {_short(there.get(name))} there and {_short(wanted.get(name))} here"
             more = f", and so do {', '.join(other[1:])}" if other[1:] else ""
             raise InputError(
-                f"'{printable(str(self.path))}' belongs to another run: {differs}{more}; "
+                f"'{self.path}' belongs to another run: {differs}{more}; "
                 f"give that command again, or name another folder with --run"
             )
 
@@ -94,7 +90,7 @@ class Folder:
             handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             if not _alone(handle, place):
-                raise InputError(f"another process works on '{printable(str(self.path))}': wait for it")
+                raise InputError(f"another process works on '{self.path}': wait for it")
             try:
                 yield
             except Exception:
@@ -160,7 +156,7 @@ def _writing(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise NotWrittenError(f"cannot write '{printable(str(place))}': {error.strerror or error}") from error
+        raise NotWrittenError(f"cannot write '{place}': {error.strerror or error}") from error
 
 
 class NotWrittenError(InputError):
@@ -199,5 +195,5 @@ def _flush_folder(folder: Path) -> None:
 
 
 def _short(value: Any) -> str:
-    shown = printable(json.dumps(value, ensure_ascii=False))
+    shown = json.dumps(value, ensure_ascii=False)
     return shown if len(shown) <= 80 else shown[:77] + "..."

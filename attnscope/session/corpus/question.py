@@ -27,7 +27,6 @@ from attnscope.session.listener import Listener
 from attnscope.session.opening import find_checkpoint
 from attnscope.session.placing import AUTO
 from attnscope.session.request import ModelRequest, Wanted
-from attnscope.tokens import printable
 
 HOME = Path("outputs")
 LOCAL, RAY = "local", "ray"
@@ -127,7 +126,7 @@ def corpus_of(
             counted = census(sources, asked.limit)
         for option, tag in (("--from-pos", asked.source), ("--to-pos", asked.target)):
             if tag is not None and tag not in counted.tags:
-                raise InputError(f"{option}: no word is {printable(tag)}: {', '.join(sorted(counted.tags))}")
+                raise InputError(f"{option}: no word is {tag}: {', '.join(sorted(counted.tags))}")
         request = _resolved(request, asked)
         from attnscope.session.corpus.measurer import CorpusRecipe
         from attnscope.session.corpus.run import Run

@@ -24,7 +24,6 @@ from attnscope.session.corpus.folder import ASIDE, Folder, NotWrittenError, stre
 from attnscope.session.corpus.measurer import CorpusRecipe
 from attnscope.session.corpus.source import Source, arrow
 from attnscope.session.listener import Listener
-from attnscope.tokens import printable
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class Run:
             if not whole.counts["texts"]:
                 limit = None if whole.last is None else whole.last.limit
                 why = merging.with_limit(next(iter(whole.aside), ""), limit)
-                raise InputError(f"no text could be read: {why}; all of it stands in {printable(str(aside))}")
+                raise InputError(f"no text could be read: {why}; all of it stands in {aside}")
             if rows is not None:
                 write_rows(rows, self._chunks())
         shown = GAIN if linked is not None else ""
@@ -131,7 +130,7 @@ def write_rows(place: Path, chunks: Iterable[Measured]) -> None:
     try:
         stream_whole(place, write)
     except OSError as error:
-        raise InputError(f"cannot write '{printable(str(place))}': {error.strerror or error}") from error
+        raise InputError(f"cannot write '{place}': {error.strerror or error}") from error
 
 
 def _table(pyarrow: Any, chunk: Measured) -> Any:

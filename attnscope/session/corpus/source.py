@@ -16,7 +16,6 @@ from attnscope import incoming
 from attnscope.analysis.claims.relations.treebank import read_block
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.interface import SetAside, Text
-from attnscope.tokens import printable
 
 
 class Form(StrEnum):
@@ -59,7 +58,7 @@ def form_of(path: Path, wanted: str | None) -> Form:
     """The form that is wanted, or else that which the suffix says; lines of text for any other."""
     if wanted is not None:
         if wanted not in [*Form]:
-            raise InputError(f"no format '{printable(wanted)}': {', '.join(Form)}")
+            raise InputError(f"no format '{wanted}': {', '.join(Form)}")
         return Form(wanted)
     return _BY_SUFFIX.get(path.suffix.lower(), Form.LINES)
 
@@ -180,23 +179,21 @@ def arrow() -> tuple[Any, Any]:
 def _of_parquet(source: Source) -> Iterator[Item]:
     """The values of one column, some at a time; `InputError` for no Parquet, and for no such column."""
     pyarrow, parquet = arrow()
-    shown, field, number = printable(source.name), source.field, 0
+    field, number = source.field, 0
     try:
         file = parquet.ParquetFile(source.path)
         there = file.schema_arrow.names
         if field not in there:
-            raise InputError(
-                f"no field '{printable(field)}' in '{shown}': {', '.join(map(printable, there))}"
-            )
+            raise InputError(f"no field '{field}' in '{source.name}': {', '.join(there)}")
         for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=[field]):
             for value in batch.column(0).to_pylist():
                 number += 1
                 yield _of_record({field: value}, f"{source.name}:{number}", field)
     except OSError as error:
         why = error.strerror or "it is no whole Parquet file"
-        raise InputError(f"cannot read '{shown}': {why}") from error
+        raise InputError(f"cannot read '{source.name}': {why}") from error
     except pyarrow.ArrowException as error:
-        raise InputError(f"cannot read '{shown}': it is no whole Parquet file") from error
+        raise InputError(f"cannot read '{source.name}': it is no whole Parquet file") from error
 
 
 _READERS: dict[Form, Callable[[Source], Iterator[Item]]] = {

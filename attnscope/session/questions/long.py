@@ -23,7 +23,6 @@ from attnscope.session.questions.heads import TOKENS, needs_norms
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
 from attnscope.session.selection import window
-from attnscope.tokens import printable
 from attnscope.vocabulary import Kind, Pool, Route
 
 __all__ = ["ask_long", "in_tiles", "read_long", "read_long_overview"]
@@ -142,7 +141,7 @@ def ask_long(
 ) -> LongHead:
     """As `read_long`, whatever all pairs cost; `InputError` where there are no tiles, or no such pool."""
     if pool not in tuple(Pool):
-        raise InputError(f"a block shows the {' or the '.join(Pool)} of its pairs, not '{printable(pool)}'")
+        raise InputError(f"a block shows the {' or the '.join(Pool)} of its pairs, not '{pool}'")
     in_tiles(reading, chosen, True)
     return read_long(reading, chosen, zoom=zoom, query=query, pool=Pool(pool))
 

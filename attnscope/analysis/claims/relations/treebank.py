@@ -12,7 +12,6 @@ from pathlib import Path
 
 from attnscope import incoming
 from attnscope.errors import InputError
-from attnscope.tokens import printable
 
 ROOT = "root"
 _FIELDS = 10
@@ -85,7 +84,7 @@ def _sentences(lines: Iterable[bytes], name: str, first: int = 1) -> Iterator[Se
         except UnicodeError as error:
             raise InputError(f"{name}:{number}: it is not valid UTF-8") from error
         except _MalformedError as error:
-            raise InputError(f"{name}:{number}: {printable(str(error))}") from error
+            raise InputError(f"{name}:{number}: {error}") from error
         if words:
             yield _sentence(words, name)
             words = []
@@ -136,7 +135,7 @@ def _sentence(words: Sequence[_Word], name: str) -> Sentence:
     for word in words:
         if word.head > len(words):
             told = f"the head of '{word.form}' is word {word.head}, the sentence has {len(words)}"
-            raise InputError(printable(f"{name}:{word.line}: {told}"))
+            raise InputError(f"{name}:{word.line}: {told}")
     return Sentence(
         line=words[0].line,
         words=tuple(word.form for word in words),

@@ -7,6 +7,7 @@ from typing import Literal
 from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
+from attnscope.printable import printable
 from attnscope.render.kit.figure.shown_figure import ZoomedPages
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.look import DPI
@@ -27,7 +28,7 @@ def figure_bytes(
     `InputError` for more dots than a picture can have.
     """
     buffer = io.BytesIO()
-    metadata = {**_NO_TIME[format], **({_TOLD_AS[format]: described} if described else {})}
+    metadata = {**_NO_TIME[format], **({_TOLD_AS[format]: printable(described)} if described else {})}
     with drawing():
         if not isinstance(figure, Figure):
             with ZoomedPages(buffer, metadata=metadata) as pages:

@@ -8,6 +8,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from rich.color_triplet import ColorTriplet
 
+from attnscope.printable import LEFT_TO_RIGHT, printable
 from attnscope.render.kit.palette import readable_on
 from attnscope.render.kit.typesetting import line_height
 
@@ -45,7 +46,8 @@ def write_lines(figure: Figure, lines: Sequence[Line], left: float, top: float) 
     for line in lines:
         top -= line_height(line.size)
         place = (left / width, (top + 0.25 * line_height(line.size)) / height)
-        figure.text(*place, line.text, size=line.size, weight=line.weight, color=line.color, parse_math=False)
+        text = printable(line.text, LEFT_TO_RIGHT)
+        figure.text(*place, text, size=line.size, weight=line.weight, color=line.color, parse_math=False)
 
 
 def ink_on(drawn: ScalarMappable, value: float) -> str:

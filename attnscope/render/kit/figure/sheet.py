@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from attnscope.printable import LEFT_TO_RIGHT, printable
 from attnscope.render.kit.figure.page import EDGE, FAINT, INK
 from attnscope.render.kit.figure.shown_figure import ShownFigure
 from attnscope.render.kit.sentence import SetText
@@ -52,7 +53,7 @@ class Sheet:
         """One line with its base line at `base`."""
         self.figure.text(
             *self._place(left, base),
-            text,
+            printable(text, LEFT_TO_RIGHT),
             size=size,
             weight=weight,
             color=color,
@@ -82,8 +83,8 @@ class Sheet:
                 place = self._place(left + indent + run.pad(text.size), base)
                 box = {"boxstyle": "round,pad=0.14,rounding_size=0.2", "facecolor": CHIP, "edgecolor": "none"}
                 self.figure.text(
-                    *place, run.text, size=text.size, weight="bold", color="white", bbox=box,
-                    va="baseline", parse_math=False,
+                    *place, printable(run.text, LEFT_TO_RIGHT), size=text.size, weight="bold", color="white",
+                    bbox=box, va="baseline", parse_math=False,
                 )  # fmt: skip
 
 

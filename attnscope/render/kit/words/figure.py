@@ -1,9 +1,9 @@
 """The small print of a picture: its certificate, and what pins the numbers."""
 
+from attnscope.printable import printable
 from attnscope.render.kit.words.certificate import certificate_line
 from attnscope.render.look import look_now
 from attnscope.results import Certificate, Provenance
-from attnscope.tokens import printable
 
 
 def proof_words(certificate: Certificate) -> str:

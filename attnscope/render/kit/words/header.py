@@ -6,6 +6,7 @@ import re
 import numpy as np
 from rich.text import Text
 
+from attnscope.printable import printable
 from attnscope.render.kit.numbers import counted
 from attnscope.results import (
     HeadAttention,
@@ -15,7 +16,7 @@ from attnscope.results import (
     Overview,
     Provenance,
 )
-from attnscope.tokens import Tokens, printable
+from attnscope.tokens import Tokens
 
 _ATTENTION = {
     Kind.ENCODER: "encoder self-attention",

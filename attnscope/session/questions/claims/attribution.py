@@ -21,7 +21,6 @@ from attnscope.session.questions.claims.answers import question_of
 from attnscope.session.questions.heads import TOKENS, OpenedHeads
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
-from attnscope.tokens import printable
 from attnscope.vocabulary import Route
 
 _SURE = 0.99  # where ln p is nearly flat: all gradients shrink with 1 - p
@@ -92,11 +91,7 @@ def _attributed(
     likely = probability(chances, answer.ids)
     description = f"{_named(reading, question, answer.text)}, probability {likely:.3g}"
     description += ", so near 1 that gradients of it say little" if likely > _SURE else ""
-    named = (
-        f" “{printable(question.name(second[0]))}”"
-        if len(second) == 1
-        else ", at every token the next likeliest,"
-    )
+    named = f" “{question.name(second[0])}”" if len(second) == 1 else ", at every token the next likeliest,"
     description += f", beside the runner-up{named} {probability(chances, second):.3g}"
     return measured, description + (
         f" and {len(others)} others drawn with seed {asked.seed}" if others else ""
@@ -116,7 +111,6 @@ def _others(
 
 
 def _named(reading: Reading, question: Question, text: str) -> str:
-    text = printable(text)
     if question.position is None:
         return f"of the answer “{text}”"
     where = "after" if question.asks is Asks.NEXT else "at"

@@ -21,7 +21,7 @@ from attnscope.session.questions.claims.files_read import Given, heads_in, input
 from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, ModelRequest, Wanted
-from attnscope.tokens import Tokens, printable
+from attnscope.tokens import Tokens
 from attnscope.vocabulary import IN_PARTS, KERNELS, Route
 
 RUNS = 2  # that rounding is put into on purpose
@@ -44,7 +44,7 @@ class Leave:
 
 def check_stored(stored: Result, path: Path, leave: Leave, listener: Listener) -> Check:
     """Run what was read from `path` once more and compare; `InputError` for what cannot be run again."""
-    name = printable(path.name)
+    name = path.name
     shown = _shown(stored, name)
     sensed = inputs_of(shown, medium_in(stored), leave.given, path)
     reading, chosen, changes = _read_anew(shown, sensed, name, leave, listener)
@@ -212,4 +212,4 @@ def _changes(stored: Provenance, now: Provenance) -> list[str]:
 
 
 def _short(value: str | None) -> str:
-    return "none" if value is None else value[:19] if value.startswith("sha256:") else printable(value)
+    return "none" if value is None else value[:19] if value.startswith("sha256:") else value

@@ -24,7 +24,6 @@ from attnscope.session.entering import read_inputs
 from attnscope.session.listener import Listener, Quiet
 from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.request import Inputs, ModelRequest, Numbers, Wanted
-from attnscope.tokens import printable
 from attnscope.verify import certify_heads
 from attnscope.vocabulary import Route
 
@@ -49,7 +48,7 @@ class CompositionQuestion:
         if (self.layer is None) != (self.head is None):
             raise InputError("--layer and --head go together: one head, or without both every pair")
         if self.through is not None and self.through not in list(Through):
-            raise InputError(f"no '{printable(self.through)}' to compose through: {', '.join(Through)}")
+            raise InputError(f"no '{self.through}' to compose through: {', '.join(Through)}")
         if not 1 <= self.draws <= MOST_DRAWS:
             raise InputError(f"--draws {self.draws}: give 1 to {MOST_DRAWS}")
         ranges.check_seed(self.seed)

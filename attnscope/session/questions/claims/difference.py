@@ -12,7 +12,6 @@ from attnscope.results import Corpus, CorpusDifference, Difference, HeadScores, 
 from attnscope.results.claims.corpus import CorpusScores, ScoresApart
 from attnscope.session import selection
 from attnscope.session.request import Numbers
-from attnscope.tokens import printable
 
 
 def load_both(a: Path, b: Path) -> tuple[tuple[Result, Result], tuple[str, str]]:
@@ -50,7 +49,7 @@ def compare_results(
     head_b: Numbers = None,
 ) -> Difference:
     """The heads of two results held against each other."""
-    first, second = (matrices_in(result, printable(name)) for result, name in zip((a, b), names, strict=True))
+    first, second = map(matrices_in, (a, b), names)
     there = [sorted({place[i] for place in first.weights}) for i in (0, 1)]
     others = [sorted({place[i] for place in second.weights}) for i in (0, 1)]
     picked = Picked(
@@ -65,7 +64,7 @@ def compare_results(
 def _numbers(wanted: Numbers, there: list[int], what: str, name: str) -> tuple[int, ...] | None:
     if wanted is None:
         return None
-    where = f"{printable(name)}: it has {what}s {', '.join(map(str, there))}"
+    where = f"{name}: it has {what}s {', '.join(map(str, there))}"
     return selection.choose(selection.parse(wanted, what), tuple(there), what, where)
 
 

@@ -17,7 +17,7 @@ from attnscope.results import (
     SoundHeads,
 )
 from attnscope.session.request import Inputs
-from attnscope.tokens import Frames, Patches, printable
+from attnscope.tokens import Frames, Patches
 
 Medium = Picture | Sound
 
@@ -59,7 +59,7 @@ def inputs_of(
     A file that is not given is looked for beside the `run` and in this folder. Raises `InputError` where it
     is not there, or is another one than was read.
     """
-    name, file = printable(run.name), given.only
+    name, file = run.name, given.only
     if medium is None and not _sensed(shown):
         if file is not None:
             raise InputError(f"{name} is of a text: leave --image and --audio out")
@@ -74,7 +74,7 @@ def inputs_of(
             raise InputError(
                 f"{name} does not say which picture or sound it is of: give the file with --image or --audio"
             )
-        changes.append(f"the file does not say what was read: {printable(file.name)} was taken for it")
+        changes.append(f"the file does not say what was read: {file.name} was taken for it")
         heard = given.audio is not None
     else:
         file = _found(medium, file, run, option)
@@ -89,13 +89,13 @@ def _found(medium: Medium, given: Path | None, run: Path, option: str) -> Path:
     places = [run.parent / own, Path(own)]
     there = given or next((place for place in places if place.is_file()), None)
     if there is None:
-        where = f"is neither beside {printable(run.name)} nor here"
-        raise InputError(f"{printable(own)} {where}: give the file that was read with {option}")
+        where = f"is neither beside {run.name} nor here"
+        raise InputError(f"{own} {where}: give the file that was read with {option}")
     digest = incoming.sha256(there)
     if digest != medium.digest:
         raise InputError(
-            f"{printable(str(there))} is not the file that was read: its sha256 is {digest[:12]}, stored is "
-            f"{printable(medium.digest[:12])}: give that one with {option}"
+            f"{there} is not the file that was read: its sha256 is {digest[:12]}, stored is "
+            f"{medium.digest[:12]}: give that one with {option}"
         )
     return there
 

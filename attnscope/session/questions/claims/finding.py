@@ -28,7 +28,7 @@ from attnscope.session.questions.media import position_of, tell_windows
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
 from attnscope.session.selection import check_seed
-from attnscope.tokens import Tokens, printable
+from attnscope.tokens import Tokens
 from attnscope.verify import certify_heads
 from attnscope.vocabulary import Kind
 
@@ -58,7 +58,7 @@ class Wish:
         if pair and (self.query is None or self.key is None):
             raise InputError("--from and --to go together: which token looks, and at which")
         if self.pattern is not None and self.pattern not in list(Pattern):
-            raise InputError(f"no pattern '{printable(self.pattern)}': {', '.join(Pattern)}")
+            raise InputError(f"no pattern '{self.pattern}': {', '.join(Pattern)}")
         if not 1 <= self.controls <= MOST_CONTROLS:
             raise InputError(f"--controls {self.controls}: give 1 to {MOST_CONTROLS}")
         check_seed(self.seed)
@@ -68,7 +68,7 @@ def head_named(name: str) -> tuple[int, int]:
     """Layer and head of `L3H11`; `InputError` for what is no such name."""
     match = _HEAD.fullmatch(name.strip())
     if match is None:
-        raise InputError(f"--like '{printable(name)}' names no head: write it as L3H11")
+        raise InputError(f"--like '{name}' names no head: write it as L3H11")
     return int(match[1]), int(match[2])
 
 
@@ -175,7 +175,7 @@ def _named(name: str, left: Tokens, every: Tokens, seen: Lens) -> int:
         if seen.special is not Special.SHOW and any(
             token.special and name in (token.name, token.piece) for token in every.items
         ):
-            raise InputError(f"'{printable(name)}' is left out by --special {seen.special}") from None
+            raise InputError(f"'{name}' is left out by --special {seen.special}") from None
         raise
 
 

@@ -32,7 +32,6 @@ from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.questions.claims.lengths import Lengths
 from attnscope.session.request import Inputs, ModelRequest, Wanted
-from attnscope.tokens import printable
 from attnscope.vocabulary import Kind, Route
 
 BATCH = 32
@@ -81,12 +80,11 @@ def find_relations_in(
 def _treebank(asked: TreebankQuestion) -> tuple[Sentence, ...]:
     sentences = read_treebank(asked.file, asked.limit)
     there = Counter(name for sentence in sentences for _, _, name in sentence.edges)
-    file = printable(str(asked.file))
     if not there:
-        raise InputError(f"no relation in '{file}': every sentence of it is a single word")
+        raise InputError(f"no relation in '{asked.file}': every sentence of it is a single word")
     if asked.relation is not None and asked.relation not in there:
         relations = ", ".join(name for name, _ in there.most_common())
-        raise InputError(f"no relation '{printable(asked.relation)}' in '{file}': {relations}")
+        raise InputError(f"no relation '{asked.relation}' in '{asked.file}': {relations}")
     return sentences
 
 

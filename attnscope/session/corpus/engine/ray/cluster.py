@@ -25,7 +25,6 @@ from attnscope.errors import InputError, one_line
 from attnscope.process.ending import undone_by_a_signal
 from attnscope.session.corpus.engine.ray.quiet import environment, hushed, own_signals, replaced
 from attnscope.session.listener import Listener
-from attnscope.tokens import printable
 
 ADDRESS = "RAY_ADDRESS"  # the environment variable that Ray itself, and its jobs, tell the address by
 _TOKEN = "RAY_AUTH_MODE"  # of Ray: an address that is named is not asked whether it wants one
@@ -73,14 +72,13 @@ def cluster(address: str | None, cores: int, gpus: int, listener: Listener) -> I
 
 @contextmanager
 def _joined(ray: Any, address: str, listener: Listener) -> Iterator[None]:
-    shown = printable(address)
     begun = time.monotonic()
     with hushed(), own_signals():
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             raise InputError(_not_joined(address, error)) from error
-    listener.detail(f"joined the Ray cluster {shown} in {time.monotonic() - begun:.1f} s")
+    listener.detail(f"joined the Ray cluster {address} in {time.monotonic() - begun:.1f} s")
     try:
         yield
     finally:
@@ -89,25 +87,26 @@ def _joined(ray: Any, address: str, listener: Listener) -> Iterator[None]:
 
 def check_answers(address: str) -> None:
     """`InputError` where no Ray can be at `address`: Ray itself tries for a minute, and says much."""
-    shown, (host, _, port) = printable(address), address.rpartition(":")
+    host, _, port = address.rpartition(":")
     if address == "auto":
         return
     if "//" in address:
         raise InputError(
-            f"--ray-address is '{shown}': it takes HOST:PORT of the head, or auto on a machine of the cluster"
+            f"--ray-address is '{address}': it takes HOST:PORT of the head, "
+            "or auto on a machine of the cluster"
         )
     if not host or not port.isdecimal():
-        raise InputError(f"--ray-address is '{shown}': it takes HOST:PORT, as in 10.0.0.1:6379, or auto")
+        raise InputError(f"--ray-address is '{address}': it takes HOST:PORT, as in 10.0.0.1:6379, or auto")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
     except (OSError, OverflowError) as error:
-        raise InputError(f"no Ray cluster at '{shown}': {_reason(error)}") from error
+        raise InputError(f"no Ray cluster at '{address}': {_reason(error)}") from error
 
 
 def _not_joined(address: str, error: Exception) -> str:
     if address == "auto" and isinstance(error, ConnectionError):
         return "no Ray cluster runs on this machine: ray start --head starts one, HOST:PORT names another"
-    refusal = f"no Ray cluster at '{printable(address)}': {one_line(error)}"
+    refusal = f"no Ray cluster at '{address}': {one_line(error)}"
     if isinstance(error, ConnectionError) and _TOKEN not in os.environ:
         return f"{refusal}; one that asks for a token takes {_TOKEN}=token"
     return refusal
