@@ -154,6 +154,7 @@ def _matrix(result: Difference) -> Matrix:
         scale=Scale.around(values),
         form=signed,
         says="above 0, blue: B gives more; below, red: less; blank: neither gives anything",
+        measured="weight in B less weight in A",
     )
 
 
