@@ -17,13 +17,13 @@ _DONE = {
     Method.ZERO: "taken away",
     Method.MEAN: "replaced by their means",
     Method.TEXT: "patched from the other text",
-    Method.EDGE: "without one edge",
+    Method.EDGE: "without the edge {edge}",
 }
 _WITHOUT = {
     Method.ZERO: "Without {}",
     Method.MEAN: "With {} replaced by its mean",
     Method.TEXT: "With {} patched from the other text",
-    Method.EDGE: "With one edge of {} cut",
+    Method.EDGE: "With the edge {edge} of {} cut",
 }
 
 
@@ -32,7 +32,16 @@ def done_words(result: Ablation) -> str:
     count = counted(len(result.heads), "head")
     if result.estimates:
         count = f"the first {len(result.heads)} of {counted(len(result.estimates), 'head')}"
-    return f"{count} {_DONE[result.method]}{' in turn' if len(result.heads) > 1 else ''}"
+    done = _DONE[result.method].format(edge=_edge(result))
+    return f"{count} {done}{' in turn' if len(result.heads) > 1 else ''}"
+
+
+def _edge(result: Ablation) -> str:
+    """`5 [MASK] → 8 opened`: which attention was cut, where one was."""
+    if result.edge is None:
+        return ""
+    query, key = result.edge
+    return f"{settled(result.query_tokens.named(query))} → {settled(result.key_tokens.named(key))}"
 
 
 def answer_words(result: Ablation) -> str:
@@ -61,9 +70,10 @@ def answer(result: Ablation) -> str:
     told = []
     if result.heads:
         best = result.heads[0]
+        head = name(best.layer, best.head)
         change = signed(best.difference, max(decimals(result) - 1, 2))
         told.append(
-            f"{_WITHOUT[result.method].format(name(best.layer, best.head))} the probability of "
+            f"{_WITHOUT[result.method].format(head, edge=_edge(result))} the probability of "
             f"{answer_words(result)} goes from {chance(best.before)} to {chance(best.after)} ({change} nats)"
         )
         if best.others and best.chance is not None:

@@ -89,6 +89,15 @@ def test_the_answer_tells_what_becomes_of_it_and_what_others_do() -> None:
     assert ablation(made.ablation(heads=())).answer == ""
 
 
+def test_the_edge_that_was_cut_is_named_first() -> None:
+    made_sheet = ablation(made.edge())
+    tokens = made.edge().tokens
+    edge = f"{tokens.named(4)} → {tokens.named(2)}"
+    assert f"without the edge {edge} in turn" in made_sheet.title
+    assert made_sheet.answer.startswith(f"With the edge {edge} of L")
+    assert "edge" not in ablation(made.ablation()).title
+
+
 def test_the_numbers_of_a_head_stand_in_its_line_beside_what_others_do() -> None:
     row = next(line for line in shown(made.ablation()).splitlines() if line.startswith("L1 H0 ")).split()
     assert row[2:] == [".250", ".056", "−1.500", "2.250", "±.200", "2", "of", "2"]
