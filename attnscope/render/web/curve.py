@@ -64,8 +64,7 @@ def _line(block: Curve, line: Line) -> str:
     if line.shape == "band":
         back = "L".join(f"{_x(block, row)} {_y(block, line.to[row])}" for row in reversed(rows))
         return f'<path d="M{path}L{back}Z" fill="{_tint(line)}" fill-opacity=".15"/>'
-    dashes = ' stroke-dasharray="5 3"' if line.shape == "dashed" else ""
-    joined = f'<path d="M{path}" fill="none" stroke="{_tint(line)}" stroke-width="1.6"{dashes}/>'
+    joined = f'<path d="M{path}" fill="none" stroke="{_tint(line)}" stroke-width="1.6"{_dashes(line)}/>'
     return joined + "".join(_point(block, line, row, line.at[row], 3.0, "") for row in rows)
 
 
@@ -76,15 +75,27 @@ def _point(block: Curve, line: Line, row: int, value: float, radius: float, look
     return f"<circle {place} {fill} {look}><title>{told}</title></circle>"
 
 
+def _dashes(line: Line) -> str:
+    return ' stroke-dasharray="5 3"' if line.shape == "dashed" else ""
+
+
 def _tint(line: Line) -> str:
     return _THEMED.get(line.tint, TINTS[line.tint])
 
 
 def _key(block: Curve) -> str:
-    samples = "".join(
-        f'<span><svg width="24" height="12" aria-hidden="true"><path d="M1 6H23" stroke="{_tint(each)}" '
-        f'stroke-width="{8 if each.shape == "band" else 2}"/></svg> {escape(each.label)}</span>'
-        for each in block.lines
-        if each.label
-    )
+    """What each line is, beside a sample of it."""
+    sized = '<svg width="24" height="12" aria-hidden="true">'
+    named = (each for each in block.lines if each.label)
+    samples = "".join(f"<span>{sized}{_sample(each)}</svg> {escape(each.label)}</span>" for each in named)
     return f'<p class="marks">{samples}</p>' if samples else ""
+
+
+def _sample(line: Line) -> str:
+    """A piece of a line, or one of its points."""
+    tint = _tint(line)
+    if line.shape in ("points", "ring"):
+        look = f'fill="none" stroke="{tint}"' if line.shape == "ring" else f'fill="{tint}" fill-opacity=".4"'
+        return f'<circle cx="12" cy="6" r="{5 if line.shape == "ring" else 2.5}" {look}/>'
+    look = 'stroke-width="8" stroke-opacity=".15"' if line.shape == "band" else 'stroke-width="2"'
+    return f'<path d="M1 6H23" stroke="{tint}" {look}{_dashes(line)}/>'

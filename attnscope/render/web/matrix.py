@@ -19,7 +19,7 @@ from attnscope.render.web.blocks import escape
 
 _MOST_CELLS, _MOST_NUMBERS = 96, 20  # rows or columns of a page, and with a number in every cell
 _LARGE, _SMALL = 30, 9  # pixels of a cell with a number, and without
-_LETTER, _LINE, _LONGEST = 6.6, 13, 60  # pixels of a letter and of a line; cells of a label
+_LETTER, _LINE, _LONGEST = 7.4, 13, 60  # pixels of a wide letter and of a line; cells of a label
 
 
 def matrix(block: Matrix) -> str:

@@ -110,3 +110,19 @@ def test_of_texts_that_differ_no_difference_is_taken(opened, go) -> None:
 def test_what_stands_beside_each_other_is_a_page_of_its_own_kind_only() -> None:
     both = [kind for kind, result in made_pages.KINDS.items() if b'"both":{' in as_page(result())]
     assert both == [Comparison, Difference]
+
+
+def test_no_name_of_a_matrix_is_cut_at_the_edge(opened) -> None:
+    names = ["was/is@12", "the/my@18", "table/market", "[CLS]", "##a"]
+    plain = made.overview(2, 3, names)
+    turned = replace(plain, weights=tuple(row[::-1] for row in plain.weights))
+    one, other = (matrices_in(each, "made") for each in (plain, turned))
+    with opened(difference(one, other, ("a.npz", "b.npz"))) as view:
+        cut = view.evaluate(
+            """() => [...document.querySelectorAll('#sheet svg.matrix text')].filter(text => {
+                const own = text.getBoundingClientRect(), all = text.closest('svg').getBoundingClientRect();
+                return own.left < all.left || own.top < all.top;
+            }).map(text => text.textContent)"""
+        )
+        assert view.locator("#sheet svg.matrix text", has_text="table/market").count() == 2
+    assert cut == []

@@ -16,6 +16,7 @@ from made_blocks import curve, grid, matrix, ranking, sheet
 from attnscope.render.saving import content
 from attnscope.render.sheet.heads import Companion, HeadGrid
 from attnscope.render.sheet.said import weight
+from attnscope.render.sheet.table import Line
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.worked import Steps
 from attnscope.render.web.sheet import section
@@ -80,6 +81,23 @@ def test_a_curve_has_its_points_at_their_places_and_its_numbers_below() -> None:
     low, high = curve().extent()
     assert (y0 - y1) / 200 == pytest.approx(0.4 / (high - low), abs=0.01)
     assert rows(page)[1] == ["L1", ".50"]
+
+
+def test_the_key_of_a_curve_has_a_piece_of_each_line_as_it_is_drawn() -> None:
+    shapes = "line", "dashed", "band", "points", "ring"
+    at = {"points": [[0.1], [0.2], [], [0.3]]}
+    lines = [
+        Line(
+            each, "own", f"a {each}", at.get(each, [0.1, 0.2, None, 0.3]), [0.4] * 4 if each == "band" else ()
+        )
+        for each in shapes
+    ]
+    key = section(sheet(blocks=(curve(lines=tuple(lines)),))).split('<p class="marks">')[1].split("</p>")[0]
+    samples = dict(zip(shapes, key.split("<span>")[1:], strict=True))
+    assert all(f"a {each}" in sample for each, sample in samples.items())
+    assert [each for each in shapes if "<circle" in samples[each]] == ["points", "ring"]
+    assert [each for each in shapes if "dasharray" in samples[each]] == ["dashed"]
+    assert 'fill="none"' in samples["ring"]
 
 
 def test_a_matrix_has_a_cell_for_every_number_and_none_where_there_is_none() -> None:
