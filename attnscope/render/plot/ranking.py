@@ -62,7 +62,9 @@ def draw(block: Ranking, axes: Axes) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=(1, 2, 2.5, 5, 10)))
     named_rows(axes, block.names, block.measured, TICK)
     if block.axis:  # which ends where it ends, whatever room the numbers take
-        axes.spines["bottom"].set_bounds(*block.axis)
+        first, last = block.axis
+        axes.spines["bottom"].set_bounds(first, last)
+        axes.set_xticks([each for each in axes.get_xticks() if first <= each <= last])
     beside = _cells(block, axes) if block.cells else axes
     for row in block.chosen:
         beside.get_yticklabels()[row].set_fontweight("bold")

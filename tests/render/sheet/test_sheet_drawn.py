@@ -107,6 +107,14 @@ def test_bars_are_as_long_as_their_numbers_and_marks_stand_at_theirs() -> None:
     assert high > 0.91
 
 
+def test_no_number_stands_beyond_the_end_of_an_axis_that_was_asked_for() -> None:
+    (axes,) = figure(sheet(blocks=(ranking(axis=(0.0, 0.93), written="score"),))).axes
+    assert axes.get_xlim()[1] > 1.0, "the numbers have room"
+    assert max(axes.get_xticks()) <= 0.93
+    assert len(axes.get_xticks()) > 2
+    assert axes.spines["bottom"].get_bounds() == (0.0, 0.93)
+
+
 @pytest.mark.parametrize("shape", ["bar", "band", "span", "dot", "ring", "diamond", "tick", "line"])
 def test_every_mark_has_its_name_above_the_axis(shape: str) -> None:
     mark = Mark(shape, "gains", f"a {shape}", [0.2, 0.1, None], [0.5, 0.4, None] if shape == "span" else ())  # type: ignore[arg-type]
