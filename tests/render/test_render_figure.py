@@ -236,7 +236,8 @@ def test_overviews_of_any_size_stay_on_the_page(layers: int, heads: int) -> None
     for text, box in boxes(figure):
         assert box.x0 >= 0, text
         assert box.x1 <= figure.bbox.x1, text
-    assert f"{layers * heads} certified" in texts(figure)
+    count = layers * heads
+    assert f"✓ certified: {count} of {count} head{'s' if count > 1 else ''}" in texts(figure)
 
 
 def test_heads_that_are_not_certified_are_outlined_and_counted() -> None:
