@@ -68,7 +68,7 @@ def escape(text: str) -> str:
 def as_json(value: object) -> str:
     """The same within a `<script>`, as strict JSON with all the texts that `value` holds."""
     written = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
+    for character in "<>&":
         written = written.replace(character, f"\\u{ord(character):04x}")
     return written
 
@@ -78,7 +78,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, str):
         return printable(value, LEFT_TO_RIGHT)
     if isinstance(value, dict):
-        return {str(key): plain(each) for key, each in value.items()}
+        return {plain(str(key)): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
     if isinstance(value, np.ndarray):

@@ -8,6 +8,7 @@ import zlib
 import numpy as np
 import pytest
 
+from attnscope.printable import printable
 from attnscope.render.web import codes
 from attnscope.render.web.blocks import Blocks, as_json
 
@@ -96,4 +97,5 @@ def test_json_in_a_page_holds_no_markup(text) -> None:
 
     written = as_json({"text": text, text: [float("nan"), 1.5]})
     assert not set("<>&\u2028\u2029") & set(written)
-    assert json.loads(written) == {"text": text, text: [None, 1.5]}
+    shown = printable(text)
+    assert json.loads(written) == {"text": shown, shown: [None, 1.5]}
