@@ -99,12 +99,12 @@ def _side(tokens: Tokens, first: int, size: int, step: int) -> Named:
 
 
 def _cell(result: LongHead) -> str:
-    """What a cell is: one weight, or the mean or the largest of many."""
+    """What a cell is: one weight, or the mean or the largest of many, and how it is numbered."""
     if result.exact:
         return "every cell is one weight"
     what = "the largest weight" if result.pool is Pool.MAX else "the mean weight"
     sizes = [counted(step, noun) for step, noun in zip(result.steps, ("query", "key"), strict=True)]
-    return f"every cell is {what} of {' x '.join(sizes)}"
+    return f"every cell is {what} of {' x '.join(sizes)}, numbered by its first"
 
 
 def _listed(result: LongHead, asked: int | None) -> Ranking:

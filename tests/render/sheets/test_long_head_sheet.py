@@ -88,7 +88,8 @@ def test_no_line_is_wider_than_the_terminal(width: int, step: int, tokens: int) 
 
 def test_a_large_head_is_a_picture_that_says_what_a_cell_is() -> None:
     text = written(made.long_head(step=1, tokens=200), width=80)
-    assert "every cell is the mean weight of 5 queries x 3 keys" in " ".join(text.split())
+    told = " ".join(text.split())
+    assert "every cell is the mean weight of 5 queries x 3 keys, numbered by its first" in told
     assert "query ↓ 0" in text
 
 
