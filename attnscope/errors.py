@@ -31,6 +31,10 @@ class Damaged(Exception):
     """A stored result does not hold what its schema says; the message says what, and where in it."""
 
 
+class Departs(Exception):
+    """What a stored result shows does not follow from what is stored with it; the message says what."""
+
+
 class ModelUnavailableError(AttnscopeError):
     """The model cannot be had, or its files are not sound."""
 

@@ -20,7 +20,6 @@ from attnscope.render.sheets import sheet_of
 from attnscope.results import (
     Report,
     Result,
-    Verdict,
 )
 
 
@@ -51,7 +50,7 @@ def panels(result: Report, look: Look = USUAL) -> dict[str, Figure]:
 def verdict_remark(result: Result) -> str:
     """What no title may leave out: a verdict that is not the best. A report has it beside its title."""
     verdict = None if isinstance(result, Report) else result.verdict
-    return "" if verdict in (None, Verdict.CERTIFIED) else verdict_words(verdict)
+    return "" if verdict is None or verdict.proved else verdict_words(verdict)
 
 
 __all__ = [

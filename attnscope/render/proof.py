@@ -28,4 +28,4 @@ def described(result: Result, look: Look) -> str:
 def hidden_verdict(result: Result, look: Look) -> Verdict | None:
     """A verdict other than the best that a picture with this look says nothing of."""
     silent = look.bare or not (look.headed or look.captioned)
-    return None if not silent or result.verdict in (None, Verdict.CERTIFIED) else result.verdict
+    return None if not silent or result.verdict is None or result.verdict.proved else result.verdict

@@ -123,8 +123,10 @@ class Gaze:
     cell: tuple[int, ...] | None = field(metadata={"file": "query_cell"})
     keys: Int[np.ndarray, "..."]
 
-    def check_places(self, queries: Tokens, keys: Tokens, shape: tuple[int, ...]) -> None:
-        """Raises `Damaged` where it does not lie within these tokens and this many patches or frames."""
+    def check_places(self, queries: Tokens, keys: Tokens, weights: Float[np.ndarray, "..."]) -> None:
+        """Raises `Damaged` where it does not lie within these tokens, or below these weights."""
+        shape = weights.shape[-self.keys.ndim :]
+        fits(not (weights < 0).any(), "'over' has a weight below 0")
         fits(self.keys.shape == shape, "'keys' are not one for each patch or frame")
         inside = not self.keys.size or -1 <= self.keys.min() <= self.keys.max() < len(keys)
         fits(inside, "'keys' has a position that is no key's")
@@ -149,7 +151,7 @@ class PictureAttention(Presented):
         return self.head.verdict
 
     def check_parts(self) -> None:
-        self.gaze.check_places(self.head.query_tokens, self.head.key_tokens, self.weights.shape)
+        self.gaze.check_places(self.head.query_tokens, self.head.key_tokens, self.weights)
 
     def derived(self) -> dict[str, Value]:
         return {"verdict": self.verdict}
@@ -170,8 +172,7 @@ class PictureHeads(Presented):
         return self.overview.verdict
 
     def check_parts(self) -> None:
-        shape = self.weights.shape[2:]
-        self.gaze.check_places(self.overview.query_tokens, self.overview.key_tokens, shape)
+        self.gaze.check_places(self.overview.query_tokens, self.overview.key_tokens, self.weights)
 
     def derived(self) -> dict[str, Value]:
         return {"verdict": self.verdict}
@@ -200,7 +201,7 @@ class SoundAttention(Presented):
         return self.head.verdict
 
     def check_parts(self) -> None:
-        self.gaze.check_places(self.head.query_tokens, self.head.key_tokens, self.weights.shape)
+        self.gaze.check_places(self.head.query_tokens, self.head.key_tokens, self.weights)
 
     def derived(self) -> dict[str, Value]:
         return {"verdict": self.verdict}
@@ -228,8 +229,7 @@ class SoundHeads(Presented):
         return self.overview.verdict
 
     def check_parts(self) -> None:
-        shape = self.weights.shape[2:]
-        self.gaze.check_places(self.overview.query_tokens, self.overview.key_tokens, shape)
+        self.gaze.check_places(self.overview.query_tokens, self.overview.key_tokens, self.weights)
 
     def derived(self) -> dict[str, Value]:
         return {"verdict": self.verdict}

@@ -161,6 +161,13 @@ class Check:
     what: str
     difference: float
     tolerance: float
+    verdict: Verdict
+
+    @classmethod
+    def of(cls, what: str, difference: float, tolerance: float) -> "Check":
+        """With the verdict that follows."""
+        passed = difference <= tolerance
+        return cls(what, difference, tolerance, Verdict.CERTIFIED if passed else Verdict.FAILED)
 
     @property
     def passed(self) -> bool:

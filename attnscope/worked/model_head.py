@@ -83,7 +83,7 @@ def _projections(
         tolerance = _rounding(given["x"].values.shape[1]) * float(magnitudes.max())
         difference = np.abs(worked.step(letter).matrix.values - getattr(real, letter)).max()
         formula = f"{letter.upper()} = {worked.step(letter).formula}"
-        yield Check(f"{formula} against the model's own", float(difference), tolerance)
+        yield Check.of(f"{formula} against the model's own", float(difference), tolerance)
 
 
 def _rounding(products: int) -> float:
@@ -106,7 +106,7 @@ def _all_heads(call: AttentionCall, linears: list[Linear], back: Part | None) ->
     magnitudes = torch.stack([share.abs() for share in shares]).sum(0) + bias.abs()
     difference = (torch.stack(shares).sum(0) + bias - linear.written).abs().max()
     what = f"output Wo of all {call.heads} heads, added up, against what the layer wrote"
-    yield Check(what, float(difference), _rounding(len(back.matrix)) * float(magnitudes.max()))
+    yield Check.of(what, float(difference), _rounding(len(back.matrix)) * float(magnitudes.max()))
 
 
 def _pair(worked: Worked, query: str, key: str) -> Pair | None:

@@ -37,7 +37,7 @@ def scale_study(dims: tuple[int, ...] = DIMS, seed: int = SEED) -> ScaleStudy:
             sizes = slopes.flatten(1).norm(dim=-1)
             measured[:, row, column] = float(logits.std()), float(entropy.mean()), float(sizes.mean())
     what = "the softmax gradient, diag(p) - p pᵀ, against torch's automatic differentiation"
-    check = Check(what, worst, 8 * float(np.finfo(np.float64).eps))
+    check = Check.of(what, worst, 8 * float(np.finfo(np.float64).eps))
     spread, entropy, gradient = measured
     whole = (spread[:2], entropy[:2], gradient[:2])
     return ScaleStudy(dims, KEYS, QUERIES, seed, *whole, (check,), additive=measured[:, 2])

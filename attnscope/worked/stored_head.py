@@ -42,7 +42,7 @@ def work_head(head: HeadAttention) -> Worked:
 
 def _check(worked: Worked, key: str, kept: np.ndarray, tolerance: float) -> Check:
     off = np.nan_to_num(np.abs(worked.step(key).matrix.values - kept))
-    return Check(f"{key} against those of the head", float(off.max()), tolerance)
+    return Check.of(f"{key} against those of the head", float(off.max()), tolerance)
 
 
 def beside_of(head: HeadAttention) -> Beside:

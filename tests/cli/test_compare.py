@@ -204,7 +204,7 @@ def test_a_failed_certificate_of_the_second_side_ends_in_exit_code_5(attnscope, 
     monkeypatch.setattr(word, "certify_heads", certify_heads)
     result = attnscope(*ONE)
     assert result.exit_code == 5
-    assert "✗ failed: 4 of 96 heads" in result.stdout
+    assert "✗ FAILED: 4 of 96 heads" in result.stdout
 
 
 @pytest.mark.parametrize("text", ["the bank [/b] [red]", "\x1b[31m the bank \u202e", "the 猫 bank 🙂 السلام"])

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import resealed
 from typer.testing import Result
 
 Run = Callable[..., Result]
@@ -50,8 +51,11 @@ def test_json_has_the_ranking_best_first_and_files_are_written_beside(attnscope:
     assert heads[1]["account"] == "text"
     assert all(each.stat().st_size > 1000 for each in files)
     again = attnscope("show", str(files[2]), "--json")
-    assert json.loads(again.stdout) == found
-    assert attnscope("show", str(files[2])).stdout == attnscope(*PAIR).stdout
+    assert resealed.but_proofs(json.loads(again.stdout)) == resealed.but_proofs(found)
+    shown, asked = (attnscope(*each).stdout for each in (("show", str(files[2])), PAIR))
+    assert resealed.lines_but_proofs(shown) == resealed.lines_but_proofs(asked)
+    assert "✓ certified: 48 of 48 heads" in asked
+    assert "○ as stored, not checked here: 48 of 48 heads" in shown
 
 
 def test_seeds_change_controls_and_repeat_them(attnscope: Run) -> None:

@@ -81,7 +81,7 @@ def test_the_same_table_in_tiles_and_held_whole(heads) -> None:
     for name in ("entropy", "distance", "previous"):
         assert np.asarray(dense[name]).shape == (2, 3)
         assert np.asarray(tiled[name]) == pytest.approx(np.asarray(dense[name]), rel=1e-4)
-    assert any("in tiles: certified by" in note for note in tiled["notes"])
+    assert any("in tiles: held against" in note for note in tiled["notes"])
     assert not any("in tiles" in note for note in dense["notes"])
 
 
@@ -102,7 +102,7 @@ def test_the_line_that_opens_one_head_opens_it(heads, attnscope, long_model: Pat
     assert "--attn" not in words
     opened = attnscope("heads", "the dog saw the door .", *words[2:])
     assert opened.exit_code == 0, opened.stderr
-    assert "in tiles: certified by" in opened.stdout
+    assert "in tiles: held against" in opened.stdout
 
 
 def test_a_window_is_the_model_s_own_weights_pair_by_pair(heads, whole) -> None:

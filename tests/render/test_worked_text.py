@@ -57,7 +57,7 @@ def made() -> Worked:
         causal=True,
         notes=("made up",),
         proofs=(("a kernel", certificate),),
-        checks=(Check("one way against another", 1e-7, 1e-6), Check("a third", 1e-5, 1e-6)),
+        checks=(Check.of("one way against another", 1e-7, 1e-6), Check.of("a third", 1e-5, 1e-6)),
         pairs=(Pair("fruit", "apple", 0.25, 3, 6),),
     )
 
@@ -161,7 +161,7 @@ def study() -> ScaleStudy:
         np.array([[2.4, 0.5], [2.4, 2.3]]),
         np.array([[0.3, 0.1], [0.3, 0.31]]),
     ]
-    return ScaleStudy((1, 4), 16, 256, 0, *pairs, checks=(Check("a gradient", 0.0, 1e-15),))
+    return ScaleStudy((1, 4), 16, 256, 0, *pairs, checks=(Check.of("a gradient", 0.0, 1e-15),))
 
 
 @pytest.mark.parametrize("width", [40, 80])
@@ -185,5 +185,5 @@ def test_the_scale_study_has_a_curve_for_each_measure_and_says_whether_its_check
     assert scale_study(result).answer.startswith(told)
     ((verdict, told),) = scale_study(result).proof
     assert (verdict, told[0]) == (Verdict.CERTIFIED, "✓")
-    failed = scale_study(replace(result, checks=(Check("a gradient", 1.0, 1e-15),)))
+    failed = scale_study(replace(result, checks=(Check.of("a gradient", 1.0, 1e-15),)))
     assert failed.proof[0][0] is Verdict.FAILED

@@ -8,6 +8,7 @@ from typing import Any
 import made_finding
 import made_flow
 import pytest
+import resealed
 
 from attnscope.errors import InputError
 from attnscope.render import files
@@ -54,7 +55,7 @@ def test_a_damaged_flow_is_refused(tmp_path: Path, change: Change, said: str) ->
 
 def refused(folder: Path, document: dict[str, Any], change: Change, said: str) -> None:
     change(document)
-    (folder / "changed.json").write_text(json.dumps(document))
+    (folder / "changed.json").write_text(json.dumps(resealed.document(document)))
     with pytest.raises(InputError, match="is damaged") as error:
         load(folder / "changed.json")
     assert said in str(error.value)

@@ -47,7 +47,7 @@ def ablation(**other: object) -> Ablation:
         heads=ranked(tuple(heads)),
         group=None,
         floor=Floor(3e-7, 2e-9, 2, (), 0),
-        intervention=Intervention(2, 0, 0, True),
+        intervention=Intervention.of(2, 0, 0, True),
         provenance=head.provenance,
     )
     return replace(result, **other)  # type: ignore[arg-type]

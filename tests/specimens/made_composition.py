@@ -3,7 +3,7 @@
 import made_results
 import numpy as np
 
-from attnscope.results import Composition, Kind
+from attnscope.results import Composition, Kind, Verdict
 from attnscope.results.claims.composition import Through
 
 LAYERS, COUNTS, HIDDEN, DRAWS = (0, 1, 3), (4, 5, 3), 20, 50
@@ -48,7 +48,7 @@ def composition(shown: tuple[int, int] | None = None, seed: int = 0) -> Composit
         inside=("residual additions", "the weights of norms before what the heads read"),
         outside=("other heads and feed-forward parts between them", "offsets"),
         reasons=("L3: no matrix alone makes its values",),
-        certified={"certified": 12, "inconclusive": 0, "partial": 0, "uncertified": 0, "failed": 0},
+        certified={Verdict.CERTIFIED: 12},
         provenance=made_results.provenance(),
         shown=shown,
     )

@@ -5,7 +5,7 @@ import numpy as np
 
 from attnscope.analysis.claims.flow.replacing import trusted
 from attnscope.analysis.claims.flow.rollout import max_flow, mixed, rollout
-from attnscope.results import Flow, Kind
+from attnscope.results import Flow, Kind, Verdict
 from attnscope.results.claims.ablation import Intervention
 from attnscope.results.claims.flow import Ablated
 
@@ -36,11 +36,11 @@ def flow(*, replaced: bool = True, answer: str = "it", whole: bool = True) -> Fl
         most=128 if whole else 12,
         ablated=None,
         reason="" if replaced else "there is no other token that could be replaced",
-        certified={"certified": 12, "inconclusive": 0, "partial": 0, "uncertified": 0, "failed": 0},
+        certified={Verdict.CERTIFIED: 12},
         provenance=made.provenance(),
         notes=("odd",),
         zeroed=rollout(matrices(len(tokens), seed=6))[:, QUERY] if whole else None,
-        zeroing=Intervention(3, 0, 0, True) if whole else None,
+        zeroing=Intervention.of(3, 0, 0, True) if whole else None,
         no_zeroing="" if whole else "the layers read other positions than the tokens",
     )
     if not replaced:

@@ -67,5 +67,5 @@ def long_head(
         special_mass=SpecialMass(0.25, {"[CLS]": 0.25}),
         query=query,
         row=None if query is None else plain[query],
-        notes=("in tiles: certified by 16 rows in full and the output of all 23",),
+        notes=("in tiles: held against 16 rows in full and the output of all 23",),
     )

@@ -65,19 +65,20 @@ def weights_of(queries: int, keys: int, seed: int = 3) -> np.ndarray:
 
 
 def head(queries: Tokens, keys: Tokens, **changed: object) -> HeadAttention:
-    """A head with these tokens and random weights whose rows sum to 1."""
+    """A head with these tokens and random weights, of which the queries are the logarithms."""
     shape = (len(queries), len(keys))
-    plain = made.head(["a", "b"])
+    plain, weights = made.head(["a", "b"]), weights_of(*shape)
     return replace(
         plain,
         query_tokens=queries,
         key_tokens=keys,
-        weights=weights_of(*shape),
-        scores=np.zeros(shape),
-        scaled=np.zeros(shape),
+        weights=weights,
+        scores=np.log(weights),
+        scaled=np.log(weights),
+        scale=1.0,
         allowed=np.ones(shape, bool),
-        q=np.zeros((shape[0], 4)),
-        k=np.zeros((shape[1], 4)),
+        q=np.log(weights),
+        k=np.eye(shape[1]),
         v=np.zeros((shape[1], 3)),
         output=np.zeros((shape[0], 3)),
         **changed,

@@ -4,7 +4,7 @@ import made_results
 import numpy as np
 
 from attnscope.analysis.claims.relations.ranking import OFFSETS, Tally, accuracies, offset_accuracies, ranked
-from attnscope.results import Dependencies, Kind
+from attnscope.results import Dependencies, Kind, Verdict
 from attnscope.results.claims.relations import Treebank
 
 LAYERS, HEADS, NAMES = (0, 1, 3), (0, 2, 3, 5), ("det", "nsubj", "punct", "vocative")
@@ -57,7 +57,7 @@ def dependencies(shown: str = "", *, ahead: bool = True) -> Dependencies:
         tried_offsets=OFFSETS,
         offsets=offset_accuracies(whole)[:, :-1],
         ahead=ahead,
-        certified={"certified": 36, "inconclusive": 0, "partial": 0, "uncertified": 0, "failed": 0},
+        certified={Verdict.CERTIFIED: 36},
         sampled=3,
         unlike=2e-7,
         provenance=made_results.provenance(),

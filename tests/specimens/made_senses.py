@@ -4,7 +4,7 @@ import made_results
 import numpy as np
 
 from attnscope.analysis.claims.comparison.senses import separation, together
-from attnscope.results import Kind, Senses
+from attnscope.results import Kind, Senses, Verdict
 from attnscope.results.claims.senses import Usage
 
 LABELS = ("river", "river", "money", "money", "money")
@@ -26,6 +26,6 @@ def senses(labelled: bool = True) -> Senses:
         heads=(0, 3),
         cosines=np.array([together(vectors) for vectors in by_layer]),
         separation=separation(by_layer, LABELS, controls=20, seed=0) if labelled else None,
-        certified={"certified": 30, "inconclusive": 0, "partial": 0, "uncertified": 0, "failed": 0},
+        certified={Verdict.CERTIFIED: 30},
         provenance=made_results.provenance(),
     )

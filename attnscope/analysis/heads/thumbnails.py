@@ -11,13 +11,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.analysis.heads.returned import returned_overview
-from attnscope.analysis.heads.view import groups_of, members, regrouped
+from attnscope.analysis.heads.view import groups_of
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.scores.supplies import AllowedPairs
 from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.results import Overview, Special, Thumbnails, Verdict
+from attnscope.results.base.grouped import members, regrouped
 from attnscope.results.base.words import Groups, joined
 from attnscope.sdpa import weights_alone
 from attnscope.tokens import Tokens

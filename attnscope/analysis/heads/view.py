@@ -4,11 +4,9 @@ Sum over the pieces of a key, mean over the pieces of a query that have a key (C
 still sums to what the rows of its pieces sum to. Weights are regrouped, never made anew.
 """
 
-import numpy as np
-from jaxtyping import Bool, Float
-
 from attnscope.errors import InputError
 from attnscope.results import HeadView, HeadWeights, Special
+from attnscope.results.base.grouped import members, regrouped
 from attnscope.results.base.words import Groups, joined, words_of
 from attnscope.tokens import Tokens
 
@@ -36,22 +34,6 @@ def viewed(head: HeadWeights, *, words: bool = False, special: Special = Special
     )
 
 
-def regrouped(
-    weights: Float[np.ndarray, "query key"], queries: Groups, keys: Groups, *, renormalise: bool = False
-) -> Float[np.ndarray, "query_group key_group"]:
-    """Weights by groups of tokens; with `renormalise` each row is divided by its sum, NaN where that is 0.
-
-    A row of NaN is a query without a key: it is left out of the mean over its group, which is NaN only
-    where no piece has a key.
-    """
-    answered = ~np.isnan(weights).any(axis=1)
-    taken = (members(queries, len(weights)) & answered).astype(np.float64)
-    pieces = taken.sum(axis=1, keepdims=True)
-    sums = np.nan_to_num(weights) @ members(keys, weights.shape[1]).T
-    rows = _divided(taken @ sums, pieces)
-    return _divided(rows, rows.sum(axis=1, keepdims=True)) if renormalise else rows
-
-
 def groups_of(tokens: Tokens, side: str, words: bool, special: Special) -> Groups:
     """Words or single tokens, without the special ones unless they are shown."""
     groups = words_of(tokens) if words else tuple((i,) for i in range(len(tokens)))
@@ -61,20 +43,3 @@ def groups_of(tokens: Tokens, side: str, words: bool, special: Special) -> Group
     if not left:
         raise InputError(f"every {side} is a special token: without them nothing is left to show")
     return left
-
-
-def members(groups: Groups, count: int) -> Bool[np.ndarray, "group token"]:
-    """Which of `count` tokens belong to each group."""
-    members = np.zeros((len(groups), count), dtype=bool)
-    for row, group in enumerate(groups):
-        members[row, list(group)] = True
-    return members
-
-
-def _divided(
-    rows: Float[np.ndarray, "row column"], sums: Float[np.ndarray, "row 1"]
-) -> Float[np.ndarray, "row column"]:
-    """Rows over their sums, NaN where that is 0."""
-    empty = np.full(rows.shape, np.nan)
-    quotients: Float[np.ndarray, "row column"] = np.divide(rows, sums, out=empty, where=sums > 0)
-    return quotients

@@ -173,4 +173,4 @@ def sampled_words(call: LongCall) -> str:
     assert call.sample is not None, "long calls hold a sample"
     rows = f"{len(call.sample.rows)} rows in full and the output of all {call.q.shape[1]:,}"
     tried = f"; that row i is token i was tried {call.tried}" if call.tried else ""
-    return f"in tiles: certified by {rows}{tried}"
+    return f"in tiles: held against {rows}{tried}"

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from attnscope.cli.options.inputs import decoded
 from attnscope.cli.options.shown import Key, Query, Rows, Scale
 from attnscope.cli.output import Output, check_delivery
 from attnscope.vocabulary import Scaling, Stage
+
+if TYPE_CHECKING:
+    from attnscope.results import Result
 
 File = Annotated[
     Path, typer.Argument(metavar="FILE", help="A result that was written as .npz or .json by any command.")
@@ -36,9 +39,25 @@ def show(
     On the terminal as the command that made it would have shown it; -o writes a picture or another file.
     """
     from attnscope.render.focus import focus_on, listed
-    from attnscope.results import load
+    from attnscope.render.kit.words.shell import word
+    from attnscope.results import Verdict, load
 
     most, result = listed(rows), load(file)
     check_delivery(delivery, type(result).__name__)
     query, key = (None if token is None else decoded(token) for token in (query, key))
+    if result.verdict in (Verdict.RECOMPUTED, Verdict.STORED) and (how := _again(result, word(str(file)))):
+        output.notice(how)
     output.deliver(result, delivery, replace(focus_on(result, stage, query, key, scale), rows=most))
+
+
+def _again(result: "Result", file: str) -> str:
+    """What runs the model of a stored result again; empty where nothing does."""
+    from attnscope.render.files import SCRIPT
+    from attnscope.render.saving import suffixes
+    from attnscope.results import HeadWeights, Overview
+
+    if isinstance(result, HeadWeights | Overview) or hasattr(result, "head"):
+        return f"the model is not run here: attnscope check {file} does"
+    if SCRIPT in suffixes(type(result)):
+        return f"the model is not run here: attnscope show {file} -o again{SCRIPT} writes a program that does"
+    return ""

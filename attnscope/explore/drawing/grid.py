@@ -135,7 +135,7 @@ def _cell(state: State, measured: Measured | None, head: Head, cells: int, surfa
     else:
         text = " " * cells if not surface.shades else _shade(measured.scores, measured.value) * cells
         shade = shade if not surface.shades else ""
-    if measured.verdict is Verdict.CERTIFIED:
+    if not measured.verdict.stands_out:
         return [_marked(text, chosen, shade)]
     if chosen:
         return [_marked(text[:-1] + GLYPHS[measured.verdict], True, shade)]

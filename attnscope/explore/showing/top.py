@@ -42,7 +42,7 @@ def header(state: State, shown: HeadWeights | HeadView, query: int | None, key: 
 
 def proof(certificate: Certificate, full: bool = False) -> Text | None:
     """What the verdict rests on: of a certified head only where it is asked for; a failure fills its line."""
-    if certificate.verdict is Verdict.CERTIFIED and not full:
+    if certificate.verdict.proved and not full:
         return None
     line = certificate_line(certificate, full)
     if certificate.verdict is Verdict.FAILED:

@@ -26,7 +26,7 @@ from attnscope.render.plot.panel import TICK, Panel, inches
 from attnscope.render.sheet.scale import OUTLINES
 from attnscope.render.sheets.media import query_words
 from attnscope.render.sheets.picture import Original, Overlay, Overlays
-from attnscope.results import Picture, PictureAttention, PictureHeads, Verdict
+from attnscope.results import Picture, PictureAttention, PictureHeads
 
 _TALLEST, _WIDEST = 3.6, 4.6  # inches, of one picture
 _SMALLEST, _LARGEST, _SHEET = 0.45, 1.5, 13.0  # inches, of a small picture's longer side; of a whole row
@@ -198,7 +198,7 @@ def overlays(block: Overlays) -> Panel:
     told = ["above each: largest weight on a patch, the brightest colour, and share on the picture"]
     told += ["white lines: outlines"]
     told += ["framed: the query's own patch"] if result.gaze.cell is not None else []
-    told += ["outlined: not certified"] if result.overview.verdict is not Verdict.CERTIFIED else []
+    told += ["outlined: not certified"] if result.overview.verdict.stands_out else []
     return Panel(
         title=query_words(result),
         says=" · ".join(told),
@@ -230,7 +230,7 @@ def _draw_heads(result: PictureHeads, axes: Axes) -> None:
         told = f"{weight_text(largest_magnitude(weights), 3)} · {100 * float(np.nansum(weights)):.0f} %"
         axes.text(at.left, at.top - 0.04, told, size=size, color=INK, va="bottom")
         verdict = result.overview.certificates[i][j].verdict
-        if verdict is not Verdict.CERTIFIED:
+        if verdict.stands_out:
             axes.add_patch(
                 Rectangle((at.left, at.top), wide, high, fill=False, edgecolor=OUTLINES[verdict], lw=1.5)
             )

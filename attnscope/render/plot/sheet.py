@@ -225,7 +225,7 @@ def _lines(sheet: Sheet, width: float) -> tuple[list[Line], list[Line]]:
     """What stands above and below the panels, as the look will have it; what failed is no small print."""
     look, above = look_now(), []
     usual = sheet.title
-    if sheet.proof and (verdict := worst(each for each, _ in sheet.proof)) is not Verdict.CERTIFIED:
+    if sheet.proof and not (verdict := worst(each for each, _ in sheet.proof)).proved:
         usual += f" · {verdict_words(verdict)}"
     if heading := look.heading(usual):
         above += [Line(each, _HEADING, "bold") for each in wrapped(heading, width, _HEADING, bold=True)]

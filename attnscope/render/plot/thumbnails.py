@@ -14,7 +14,6 @@ from attnscope.render.plot.heat import WEIGHTS, weight_norm
 from attnscope.render.plot.panel import TICK, Panel
 from attnscope.render.sheet.heads import HeadMatrices
 from attnscope.render.sheet.scale import OUTLINES
-from attnscope.results import Verdict
 
 _WIDTH, _MOST, _LEAST = 11.0, 0.95, 0.2  # inches: of all heads about, of one at most and at least
 _GAP = 0.07  # between two heads, of a head
@@ -45,7 +44,7 @@ def _side(block: HeadMatrices) -> float:
 
 
 def _doubted(block: HeadMatrices) -> bool:
-    return any(each is not Verdict.CERTIFIED for row in block.verdicts for each in row)
+    return any(each.stands_out for row in block.verdicts for each in row)
 
 
 def draw(block: HeadMatrices, axes: Axes) -> None:
@@ -58,8 +57,8 @@ def draw(block: HeadMatrices, axes: Axes) -> None:
             np.ma.masked_invalid(block.values[i, j]), cmap=WEIGHTS, norm=norm, zorder=1, aspect="auto",
             extent=(left, right, bottom, top), interpolation="nearest",
         )  # fmt: skip
-        certified = block.verdicts[i][j] is Verdict.CERTIFIED
-        edge, width = (_EDGE, 0.4) if certified else (OUTLINES[block.verdicts[i][j]], 1.5)
+        verdict = block.verdicts[i][j]
+        edge, width = (OUTLINES[verdict], 1.5) if verdict.stands_out else (_EDGE, 0.4)
         place = (left, top), 1 - _GAP, 1 - _GAP
         axes.add_patch(Rectangle(*place, facecolor=_MASKED, zorder=0))
         axes.add_patch(Rectangle(*place, fill=False, edgecolor=edge, linewidth=width, zorder=2))

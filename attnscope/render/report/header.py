@@ -71,8 +71,10 @@ _BEFORE_ANSWER, _BETWEEN, _TITLE_ROW, _LEAST_ANSWER = 0.1, 0.06, 0.3, 8.0  # inc
 _MOST_ANSWER_LINES = 3
 _VERDICT_INKS = {
     Verdict.CERTIFIED: "#1a7f37",
+    Verdict.RECOMPUTED: "#1a7f37",
     Verdict.INCONCLUSIVE: "#9a6700",
     Verdict.PARTIAL: "#9a6700",
+    Verdict.STORED: "#57606a",
     Verdict.UNCERTIFIED: "#8250df",
     Verdict.FAILED: "#cf222e",
 }

@@ -83,7 +83,7 @@ class HeadGrid:
     def doubt(self, row: int, column: int) -> Verdict | None:
         """The verdict of a head that is not certified."""
         verdict = self.verdicts[row][column] if self.verdicts else None
-        return None if verdict is Verdict.CERTIFIED else verdict
+        return verdict if verdict is not None and verdict.stands_out else None
 
     @cached_property
     def outlined(self) -> dict[tuple[int, int], Verdict | None]:

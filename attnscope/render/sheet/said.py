@@ -8,7 +8,7 @@ from typing import Protocol
 from attnscope.printable import printable
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, short, weight_text
-from attnscope.render.kit.words.certificate import GLYPHS, certificate_line, certificate_words
+from attnscope.render.kit.words.certificate import GLYPHS, certificate_line, certificate_words, verdict_words
 from attnscope.render.kit.words.header import (
     CROSS_ROWS,
     attention_words,
@@ -173,13 +173,13 @@ def numbered(tokens: Tokens, positions: Sequence[int], longest: int = 1000) -> t
 
 
 def proof(
-    verdicts: Iterable[Verdict] | Mapping[str, int], of: str, more: str = ""
+    verdicts: Iterable[Verdict] | Mapping[Verdict, int], of: str, more: str = ""
 ) -> tuple[tuple[Verdict, str], ...]:
     """How many have each verdict: `✓ certified: 48 of 48 heads`. They come one by one, or counted by name."""
-    count = Counter[str](verdicts)
+    count = Counter[Verdict](verdicts)
     total = counted(count.total(), of) + more
     return tuple(
-        (each, f"{GLYPHS[each]} {each.value}: {count[each]:,} of {total}") for each in Verdict if count[each]
+        (each, f"{verdict_words(each)}: {count[each]:,} of {total}") for each in Verdict if count[each]
     )
 
 
@@ -213,6 +213,5 @@ def of_head(head: HeadWeights) -> tuple[tuple[str, object], ...]:
 
 def checked(check: Check) -> tuple[Verdict, str]:
     """Two ways to the same numbers, and whether they met."""
-    verdict = Verdict.CERTIFIED if check.passed else Verdict.FAILED
     differ = f"off {short(check.difference)} (tolerated {short(check.tolerance)})"
-    return verdict, f"{GLYPHS[verdict]} {check.what}: {differ}"
+    return check.verdict, f"{GLYPHS[check.verdict]} {check.what}: {differ}"

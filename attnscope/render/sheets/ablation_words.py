@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from attnscope.printable import printable
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, short
-from attnscope.render.kit.words.certificate import GLYPHS
+from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import quoted
 from attnscope.render.sheet.said import Place, chance, give_or_take, name, number, percent, signed
 from attnscope.results import Ablation, Kind
@@ -136,7 +136,7 @@ def notes(result: Ablation) -> Iterator[str]:
 
 def proof_words(result: Ablation) -> str:
     """What was read back of what was done."""
-    done, told = result.intervention, f"{GLYPHS[result.verdict]} {result.verdict.value}: "
+    done, told = result.intervention, f"{verdict_words(result.verdict)}: "
     count = done.read_back + done.lost + done.unseen
     if done.lost:
         lost = f"{done.lost} of {count} changed attentions"

@@ -68,7 +68,7 @@ def _conclusion(result: Check) -> str:
         return f"{GLYPHS[Verdict.FAILED]} {off} of {len(result.heads)} heads are not as stored"
     worst = max(result.heads, key=lambda each: each.off)
     told = f"{GLYPHS[result.verdict]} {total} as stored, off by {short(worst.off)} at most"
-    return told if result.verdict is Verdict.CERTIFIED else f"{told} · {result.verdict.value} now"
+    return told if result.verdict.proved else f"{told} · {result.verdict.value} now"
 
 
 def _table(result: Check) -> Table:

@@ -213,7 +213,7 @@ def _proof(result: Comparison, verbose: bool) -> Iterator[tuple[Verdict, str]]:
     yield from proof(every, "head", ", both sides counted")
     for letter, side in zip("AB", result.sides, strict=True):
         own = side.head.certificate
-        if verbose or own.verdict is not Verdict.CERTIFIED:
+        if verbose or not own.verdict.proved:
             yield own.verdict, f"{letter} {side.head.name} {certificate_line(own, verbose).plain}"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted, short
-from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
+from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Block, Matrix, Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, by_head
@@ -48,7 +48,7 @@ def sheet(result: Difference, focus: Focus = WHOLE) -> Sheet:
 def _run(run: Run, other: Run) -> str:
     """What a run is, and of its provenance what is not the same in the other."""
     parts = [model_words(run.provenance), attention(run.kind, ""), *_own(run.provenance, other.provenance)]
-    if run.verdict is not Verdict.CERTIFIED:
+    if not run.verdict.proved:
         parts.append(verdict_words(run.verdict))
     sentence = f" “{run.query_tokens.sentence}”" if run.query_tokens.texts else ""
     return " · ".join(parts) + sentence
@@ -240,7 +240,7 @@ def _facts(result: Difference) -> Iterator[tuple[object, ...]]:
 def _proof(result: Difference) -> Iterator[tuple[Verdict, str]]:
     """The verdicts of both runs."""
     if result.a.verdict is result.b.verdict:
-        yield result.a.verdict, f"{GLYPHS[result.a.verdict]} {result.a.verdict.value}: both runs"
+        yield result.a.verdict, f"{verdict_words(result.a.verdict)}: both runs"
         return
     for run in (result.a, result.b):
-        yield run.verdict, f"{GLYPHS[run.verdict]} {run.verdict.value}: {run.name}"
+        yield run.verdict, f"{verdict_words(run.verdict)}: {run.name}"

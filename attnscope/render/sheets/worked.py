@@ -16,7 +16,7 @@ from attnscope.render.sheet.table import Table
 from attnscope.results import Verdict
 from attnscope.results.worked import Mistake, Step, Worked
 
-_SETTLED = (Verdict.CERTIFIED, Verdict.FAILED)
+_SETTLED = (Verdict.CERTIFIED, Verdict.RECOMPUTED, Verdict.STORED, Verdict.FAILED)
 
 
 @dataclass(frozen=True, eq=False)

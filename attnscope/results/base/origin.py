@@ -1,5 +1,6 @@
 """What every result carries: which attention, where the numbers come from, and what is proved of them."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -11,13 +12,35 @@ __all__ = ["Certificate", "Fault", "Kind", "Provenance", "Route", "Verdict"]
 
 
 class Verdict(StrEnum):
-    """What a certificate concludes, best first (see `attnscope.verify`)."""
+    """What a certificate concludes, best first (see `attnscope.verify`).
+
+    Of a result that was read from a file nothing better holds than `recomputed`: its numbers follow from the
+    queries, keys and values beside them; or `stored`: the file says so.
+    """
 
     CERTIFIED = "certified"
+    RECOMPUTED = "recomputed"
     INCONCLUSIVE = "inconclusive"
     PARTIAL = "partial"
+    STORED = "stored"
     UNCERTIFIED = "uncertified"
     FAILED = "failed"
+
+    @property
+    def proved(self) -> bool:
+        """Whether nothing is left open: it gets a tick, and need not be told beside a picture."""
+        return self in (Verdict.CERTIFIED, Verdict.RECOMPUTED)
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether a head that has it is marked among others; what a file says, it says of all of them."""
+        return not self.proved and self is not Verdict.STORED
+
+    def from_file(self, follows: bool) -> "Verdict":
+        """What is left of it where a file says it: `follows` where the numbers were computed again."""
+        if follows and self.proved:
+            return Verdict.RECOMPUTED
+        return self if follows else max(self, Verdict.STORED, key=lambda verdict: verdict.rank)
 
     @property
     def rank(self) -> int:
@@ -28,6 +51,12 @@ class Verdict(StrEnum):
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict that proves least; `uncertified` where there is none at all."""
     return max(verdicts, key=lambda verdict: verdict.rank, default=Verdict.UNCERTIFIED)
+
+
+def tallied(verdicts: Iterable[Verdict]) -> dict[Verdict, int]:
+    """How many there are of each verdict, the best first."""
+    count = Counter(verdicts)
+    return {each: count[each] for each in Verdict if count[each]}
 
 
 @dataclass(frozen=True)

@@ -134,14 +134,17 @@ class Intervention:
     lost: int
     unseen: int
     faithful: bool
+    verdict: Verdict = Verdict.UNCERTIFIED
 
-    @property
-    def verdict(self) -> Verdict:
-        if self.lost or not self.read_back + self.unseen:
-            return Verdict.FAILED
-        if self.unseen:
-            return Verdict.PARTIAL
-        return Verdict.CERTIFIED if self.faithful else Verdict.INCONCLUSIVE
+    @classmethod
+    def of(cls, read_back: int, lost: int, unseen: int, faithful: bool) -> "Intervention":
+        """With the verdict that follows from what was seen."""
+        verdict = Verdict.CERTIFIED if faithful else Verdict.INCONCLUSIVE
+        if lost or not read_back + unseen:
+            verdict = Verdict.FAILED
+        elif unseen:
+            verdict = Verdict.PARTIAL
+        return cls(read_back, lost, unseen, faithful, verdict)
 
 
 @dataclass(frozen=True)

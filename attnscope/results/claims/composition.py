@@ -118,7 +118,7 @@ class Composition(Presented):
     inside: tuple[str, ...]
     outside: tuple[str, ...]
     reasons: tuple[str, ...]
-    certified: dict[str, int]
+    certified: dict[Verdict, int]
     provenance: Provenance
     shown: tuple[int, int] | None = None
     tower: str = ""
@@ -130,7 +130,7 @@ class Composition(Presented):
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of any head in the run that the matrices were read back in."""
-        return worst(Verdict(each) for each, count in self.certified.items() if count)
+        return worst(each for each, count in self.certified.items() if count)
 
     @property
     def heads(self) -> int:

@@ -92,7 +92,7 @@ class Corpus(Presented):
     layers: tuple[int, ...]
     heads: tuple[int, ...]
     measures: Mapping[str, CorpusScores]
-    certified: dict[str, int]
+    certified: dict[Verdict, int]
     sampled: int
     unlike: float
     provenance: Provenance
@@ -104,7 +104,7 @@ class Corpus(Presented):
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of any head in the texts that were sampled."""
-        return worst(Verdict(each) for each, count in self.certified.items() if count)
+        return worst(each for each, count in self.certified.items() if count)
 
     @property
     def main(self) -> CorpusScores:

@@ -96,7 +96,7 @@ class Flow(Presented):
     most: int
     ablated: Ablated | None
     reason: str
-    certified: dict[str, int]
+    certified: dict[Verdict, int]
     provenance: Provenance
     tower: str = ""
     notes: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ class Flow(Presented):
         """The worst verdict of any head; `failed` where values were not zero that should have been."""
         if self.zeroing is not None and self.zeroing.verdict is Verdict.FAILED:
             return Verdict.FAILED
-        return worst(Verdict(each) for each, count in self.certified.items() if count)
+        return worst(each for each, count in self.certified.items() if count)
 
     @property
     def reached(self) -> Bool[np.ndarray, " key"]:

@@ -145,7 +145,7 @@ class Dependencies(Presented):
     tried_offsets: tuple[int, ...]
     offsets: Float[np.ndarray, "offset relation"]
     ahead: bool
-    certified: dict[str, int]
+    certified: dict[Verdict, int]
     sampled: int
     unlike: float
     provenance: Provenance
@@ -156,7 +156,7 @@ class Dependencies(Presented):
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of any head in the sentences that were sampled."""
-        return worst(Verdict(each) for each, count in self.certified.items() if count)
+        return worst(each for each, count in self.certified.items() if count)
 
     @property
     def tried(self) -> int:

@@ -64,13 +64,13 @@ class Senses(Presented):
     heads: tuple[int, ...]
     cosines: Float[np.ndarray, "layer text text"]
     separation: Separation | None
-    certified: dict[str, int]
+    certified: dict[Verdict, int]
     provenance: Provenance
 
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of all heads."""
-        return worst(Verdict(each) for each, count in self.certified.items() if count)
+        return worst(each for each, count in self.certified.items() if count)
 
     @property
     def labels(self) -> tuple[str, ...]:

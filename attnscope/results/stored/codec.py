@@ -6,17 +6,20 @@ may be. What is wrong is a `Damaged` that says where and what.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from enum import Enum, StrEnum
 from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from attnscope.errors import Damaged
+from attnscope.errors import Damaged, Departs
+from attnscope.results.base.origin import Verdict
 from attnscope.results.base.parts import Arrays, Value
 from attnscope.results.heads import HeadAttention, HeadWeights
+from attnscope.results.stored.again import can_be_computed, wrong_stage
 from attnscope.results.stored.arrays import Hint, Sizes, array_in, array_of
 from attnscope.results.stored.slots import Slot, form, in_order, options, several, slots
 from attnscope.results.stored.strict import Missing, OrNone
@@ -99,14 +102,20 @@ def _holds_arrays(told: Value) -> bool:
 
 
 class Place(NamedTuple):
-    """Where in a file a value stands, the arrays of its npz (None in JSON), and how long axes are there."""
+    """Where in a file a value stands, the arrays of its npz (None in JSON), and how long axes are there.
+
+    What is proved of the numbers is `believed` in our own memory alone. Elsewhere heads are computed again;
+    those that `follow` from what is stored with them are all that there is in the file, or else a part of it.
+    """
 
     name: str
     arrays: Arrays | None
     sizes: Sizes
+    believed: bool = True
+    follow: bool = False
 
     def at(self, key: str) -> "Place":
-        return Place(f"{self.name}.{key}" if self.name else key, self.arrays, self.sizes)
+        return self._replace(name=f"{self.name}.{key}" if self.name else key)
 
     def check(self, right: bool, wrong: str) -> None:
         if not right:
@@ -129,7 +138,8 @@ def decode(hint: Hint, value: Value, place: Place) -> Any:
         return _decode_tuple(get_args(kind), value, place)
     if shape in (dict, Mapping):
         place.check(isinstance(value, dict), "is no object")
-        return {key: decode(get_args(kind)[1], each, place.at(key)) for key, each in value.items()}
+        read = {key: decode(get_args(kind)[1], each, place.at(key)) for key, each in value.items()}
+        return _tallied(read, place) if get_args(kind)[0] is Verdict else read
     if shape is Literal:
         place.check(value in get_args(kind), f"is none of {', '.join(get_args(kind))}")
         return value
@@ -158,12 +168,28 @@ def _decode_single(kind: Any, value: Value, place: Place) -> Any:
         number = isinstance(value, float | int) and not isinstance(value, bool)
         place.check(value is None or number, "is no number")
         return math.nan if value is None else float(value)
+    if kind is Verdict:
+        return _decode_verdict(value, place)
     if issubclass(kind, StrEnum):
         place.check(value in list(kind), f"is none of {', '.join(kind)}")
         return kind(value)
     right = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
     place.check(right, f"is no {_WORDS.get(kind, kind.__name__)}")
     return value
+
+
+def _decode_verdict(value: Value, place: Place, follows: bool = False) -> Verdict:
+    place.check(value in list(Verdict), f"is none of {', '.join(Verdict)}")
+    verdict = Verdict(value)
+    return verdict if place.believed else verdict.from_file(follows)
+
+
+def _tallied(counts: Mapping[str, int], place: Place) -> dict[Verdict, int]:
+    """How many there are of each verdict; several may be one and the same now."""
+    every = Counter[Verdict]()
+    for name, count in counts.items():
+        every[_decode_verdict(name, place.at(name))] += count
+    return dict(every)
 
 
 def _decode_object(kind: Any, value: Value, place: Place) -> Any:
@@ -194,7 +220,19 @@ def _decode_fields(kind: Any, value: Object, place: Place) -> tuple[Any, set[str
     owner = kind(**values)
     if hasattr(owner, "check_parts"):
         owner.check_parts()
+    if isinstance(owner, HeadAttention) and not place.believed:
+        owner = _computed(owner, value, place)
     return owner, known
+
+
+def _computed(head: HeadAttention, value: Object, place: Place) -> HeadAttention:
+    """A head with what is left of its certificate; `Departs` where its stages do not follow."""
+    if not can_be_computed(head):
+        return head
+    if wrong := wrong_stage(head):
+        raise Departs(f"{head.name}: '{wrong}' does not follow from the rest of what is stored")
+    verdict = _decode_verdict(value["certificate"]["verdict"], place, place.follow)
+    return replace(head, certificate=replace(head.certificate, verdict=verdict))
 
 
 def _decode_field(slot: Slot, value: Value, place: Place) -> Any:

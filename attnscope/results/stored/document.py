@@ -16,14 +16,18 @@ from typing import Any
 import numpy as np
 
 from attnscope import incoming
-from attnscope.errors import Damaged, InputError
+from attnscope.errors import CertificateError, Damaged, Departs, InputError
 from attnscope.printable import steers
 from attnscope.results.base.parts import Arrays, Value
+from attnscope.results.heads import HeadWeights
 from attnscope.results.result import KINDS, Result, name_of
+from attnscope.results.stored.again import view_follows
 from attnscope.results.stored.archive import ARCHIVE, arrays_in
 from attnscope.results.stored.arrays import parted
 from attnscope.results.stored.codec import Place, decode, encode
+from attnscope.results.stored.seal import check_seal, sealed
 from attnscope.results.stored.strict import LAYOUT, exactly, strict
+from attnscope.results.view import HeadView
 
 _SCHEMA = re.compile(r"attnscope\.([a-z-]{1,40})/([0-9]{1,9})")
 NO_RESULT = "is no result of attnscope"
@@ -47,20 +51,30 @@ def restored(told: Any, arrays: Arrays | None, name: str) -> Result:
     if match is None:
         raise InputError(f"'{name}' {NO_RESULT}: it has no schema of its")
     _check_known(match, told.get("layout"), name)
+    check_seal(told, arrays, name)
     try:
-        return of_document(told, arrays)
+        return of_document(told, arrays, believed=False)
+    except Departs as error:
+        raise CertificateError(f"'{name}' is not as it was computed: {error}") from error
     except Damaged as error:
         raise InputError(f"'{name}' is damaged: {error}") from error
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise InputError(f"'{name}' is damaged: its parts do not fit together") from error
 
 
-def of_document(told: dict[str, Value], arrays: Arrays | None) -> Result:
-    """The same of a document that this attnscope knows; what is wrong with it is `Damaged`."""
+def of_document(told: dict[str, Value], arrays: Arrays | None, believed: bool = True) -> Result:
+    """The same of a document that this attnscope knows; what is wrong with it is `Damaged` or `Departs`.
+
+    Unless it is `believed`, as our own memory is, what it says of proofs is `stored` at best, or where all
+    that is shown was computed again `recomputed`.
+    """
     plain = exactly(told)
     kind = KINDS[plain["schema"].removeprefix("attnscope.").partition("/")[0]]
     own = {key: value for key, value in plain.items() if key not in ("schema", "layout")}
-    result: Result = decode(kind, own, Place("", arrays, {}))
+    follow = kind in (HeadWeights, HeadView)
+    result: Result = decode(kind, own, Place("", arrays, {}, believed, follow))
+    if isinstance(result, HeadView) and not believed and not view_follows(result):
+        raise Departs("the weights of its rows and columns are not those of its tokens")
     return result
 
 
@@ -79,14 +93,14 @@ def _check_known(match: re.Match[str], layout: Value, name: str) -> None:
 
 def as_json(result: Result) -> str:
     """Strict JSON; one key a line, one row of a matrix or one token a line."""
-    plain = strict(document(result))
+    plain = sealed(strict(document(result)))
     entries = [f"  {_written(key)}: {_laid_out(value)}" for key, value in plain.items()]
     return "{\n" + ",\n".join(entries) + "\n}\n"
 
 
 def as_json_line(result: Result, first: Mapping[str, Value]) -> str:
     """The same document on one line, behind what comes `first`."""
-    return _written({**strict(dict(first)), **strict(document(result))})
+    return _written({**strict(dict(first)), **sealed(strict(document(result)))})
 
 
 def as_npz(result: Result) -> bytes:
@@ -97,10 +111,11 @@ def as_npz(result: Result) -> bytes:
     Its members are all dated 1980, never now. `InputError` for what was read from JSON without its arrays.
     """
     arrays: Arrays = {}
-    meta = _written(strict(parted(document(result, npz=True), arrays)))
-    columns: Arrays = result.npz_columns() if hasattr(result, "npz_columns") else {}
+    plain = strict(parted(document(result, npz=True), arrays))
+    arrays |= result.npz_columns() if hasattr(result, "npz_columns") else {}
+    meta = np.array(_written(sealed(plain, arrays)))
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, meta=np.array(meta), **arrays, **columns)
+    np.savez(buffer, allow_pickle=False, meta=meta, **arrays)
     return buffer.getvalue()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from attnscope.analysis.corpus.links import descriptions
 from attnscope.analysis.corpus.totals import HALVES, ROUNDED, Totals
 from attnscope.measures import MEASURES
-from attnscope.results import HeadScores, Kind, MeasureDescription
+from attnscope.results import HeadScores, Kind, MeasureDescription, Verdict
 from attnscope.results.base.origin import Provenance
 from attnscope.results.claims.corpus import LEVELS, Corpus, CorpusRead, CorpusScores
 from attnscope.results.stored.codec import Place, decode
@@ -94,7 +94,7 @@ def result(
         layers=last.layers,
         heads=last.heads,
         measures=scores(whole, linked),
-        certified=dict(proved.certified),
+        certified={Verdict(name): count for name, count in proved.certified.items()},
         sampled=proved.sampled,
         unlike=proved.unlike,
         provenance=decode(Provenance, dict(proved.provenance), Place("provenance", None, {})),

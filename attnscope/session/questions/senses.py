@@ -1,6 +1,5 @@
 """One word in many texts of one model."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,6 +9,7 @@ from attnscope.analysis.claims.comparison.senses import MOST_CONTROLS, separatio
 from attnscope.analysis.claims.comparison.word import Look, Vectors, word_in
 from attnscope.errors import InputError
 from attnscope.results import Senses, Verdict
+from attnscope.results.base.origin import tallied
 from attnscope.results.claims.senses import Usage
 from attnscope.session.choosing import Chosen
 from attnscope.session.entering import open_chosen, read_inputs
@@ -60,11 +60,11 @@ def compare_senses(
     inputs_of_each = [replace(inputs, text=text.text) for text in texts]
     first, chosen = open_chosen(request, inputs_of_each[0], wanted, listener)
     opened = Opened(first.model, first.task, chosen)
-    words, verdicts = list[_WordInText](), Counter[str]()
+    words, verdicts = list[_WordInText](), list[Verdict]()
     for i, (text, its_inputs) in enumerate(zip(texts, inputs_of_each, strict=True)):
         reading = first if i == 0 else read_inputs(opened, its_inputs, listener)
         one = _word_in_text(reading, chosen, text, word, looking)
-        verdicts.update(one.verdicts)
+        verdicts.extend(one.verdicts)
         words.append(one)
     by_layer = [np.stack([one.vectors[i] for one in words]) for i in range(len(words[0].vectors))]
     labels = [text.label for text in texts]
@@ -76,7 +76,7 @@ def compare_senses(
         heads=chosen.heads,
         cosines=np.array([together(vectors) for vectors in by_layer]),
         separation=separation(by_layer, labels, shuffling.controls, shuffling.seed) if labels[0] else None,
-        certified={verdict.value: verdicts[verdict.value] for verdict in Verdict},
+        certified=tallied(verdicts),
         provenance=first.capture(chosen, chosen.layers[:1]).provenance,
     )
 
@@ -96,7 +96,7 @@ class _WordInText:
     usage: Usage
     layers: tuple[int, ...]
     vectors: list[Vectors]
-    verdicts: list[str]
+    verdicts: list[Verdict]
 
 
 def _word_in_text(
@@ -108,7 +108,7 @@ def _word_in_text(
         look = Look(looking.words, looking.treatment)
         words = [word_in(call, chosen.heads, position, look) for call in captured.calls]
     usage = Usage(text.text, text.label, name, position)
-    verdicts = [certificate.verdict.value for one in words for certificate in one.certificates]
+    verdicts = [certificate.verdict for one in words for certificate in one.certificates]
     return _WordInText(
         usage,
         tuple(call.layer for call in captured.calls),

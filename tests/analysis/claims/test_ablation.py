@@ -254,9 +254,9 @@ def test_too_few_heads_have_no_order_to_compare(made: Experiments) -> None:
 
 def test_an_intervention_is_as_good_as_what_was_read_back(made: Experiments) -> None:
     assert intervention(made).verdict is Verdict.CERTIFIED
-    good = Intervention(3, 0, 0, True)
+    good = Intervention.of(3, 0, 0, True)
     assert good.verdict is Verdict.CERTIFIED
     assert replace(good, faithful=False).verdict is Verdict.INCONCLUSIVE
     assert replace(good, unseen=1).verdict is Verdict.PARTIAL
     assert replace(good, lost=1).verdict is Verdict.FAILED
-    assert Intervention(0, 0, 0, True).verdict is Verdict.FAILED, "nothing was changed at all"
+    assert Intervention.of(0, 0, 0, True).verdict is Verdict.FAILED, "nothing was changed at all"

@@ -13,7 +13,7 @@ import pytest
 import attnscope as at
 from attnscope.analysis.claims.comparison.difference import Picked, difference, matrices_in
 from attnscope.errors import InputError
-from attnscope.results import Difference
+from attnscope.results import Difference, Verdict
 
 
 def by_hand(a: list[float], b: list[float]) -> float:
@@ -132,10 +132,12 @@ def test_every_form_holds_the_same(tmp_path: Path) -> None:
     for suffix in ("json", "npz"):
         again = at.open(found.save(tmp_path / f"difference.{suffix}"))
         assert isinstance(again, Difference)
-        assert (again.pairs, again.shown, again.verdict) == (found.pairs, found.shown, found.verdict)
+        assert (again.pairs, again.shown, again.verdict) == (found.pairs, found.shown, Verdict.STORED)
         assert (again.signed == found.signed).all()
         assert (again.rows == found.rows).all()
-        assert again.text(width=100) == found.text(width=100)
+        shown, asked = (each.text(width=100) for each in (again, found))
+        assert "✓ certified: both runs" in asked
+        assert "○ as stored, not checked here: both runs" in shown
     told = json.loads((tmp_path / "difference.json").read_text("utf-8"))
     assert [each["divergence"] for each in told["ranking"]] == sorted(
         found.divergences.tolist(), reverse=True

@@ -9,10 +9,11 @@ import pytest
 from small_tokenizers import BUILD
 
 from attnscope.analysis.heads.overview import viewed_overview
-from attnscope.analysis.heads.view import regrouped, viewed
+from attnscope.analysis.heads.view import viewed
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import encode
 from attnscope.results import HeadAttention, Special
+from attnscope.results.base.grouped import regrouped
 from attnscope.results.base.words import words_of
 
 TEXTS = {

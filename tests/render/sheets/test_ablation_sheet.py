@@ -137,10 +137,10 @@ def test_shares_of_a_way_that_is_nothing_are_not_told() -> None:
 @pytest.mark.parametrize(
     ("done", "words"),
     [
-        (Intervention(3, 0, 0, True), "✓ certified: 3 of 3 changed attentions read back"),
-        (Intervention(3, 0, 0, False), "inconclusive: watching alone changed the answer's scores"),
-        (Intervention(1, 0, 2, True), "of 3 changed attentions 2 cannot be read back"),
-        (Intervention(1, 2, 0, True), "2 of 3 changed attentions did not come as asked for"),
+        (Intervention.of(3, 0, 0, True), "✓ certified: 3 of 3 changed attentions read back"),
+        (Intervention.of(3, 0, 0, False), "inconclusive: watching alone changed the answer's scores"),
+        (Intervention.of(1, 0, 2, True), "of 3 changed attentions 2 cannot be read back"),
+        (Intervention.of(1, 2, 0, True), "2 of 3 changed attentions did not come as asked for"),
     ],
 )
 def test_what_was_read_back_is_told(done: Intervention, words: str) -> None:

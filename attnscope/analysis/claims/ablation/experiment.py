@@ -141,7 +141,7 @@ def check_heads(heads: Sequence[Head], counts: dict[int, int]) -> None:
 def intervention(experiments: Experiments) -> Intervention:
     """What was read back of all that was changed so far."""
     tally = experiments.tally
-    return Intervention(tally.back, tally.lost, tally.unseen, experiments.faithful)
+    return Intervention.of(tally.back, tally.lost, tally.unseen, experiments.faithful)
 
 
 def _variant(heads: Sequence[Head], what: What) -> Variant:

@@ -16,11 +16,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.analysis.heads.view import groups_of, regrouped
+from attnscope.analysis.heads.view import groups_of
 from attnscope.analysis.padding import place_in_text, without_padding
 from attnscope.attention import AttentionCall
 from attnscope.reference import exact
 from attnscope.results import Certificate, Kind, Special
+from attnscope.results.base.grouped import regrouped
 from attnscope.results.base.words import Groups, joined, words_of
 from attnscope.sdpa import attend
 from attnscope.tokens import Token, Tokens

@@ -122,7 +122,7 @@ def rolled_out(
     if {*made.lengths.values()} != {tokens}:
         raise InputError("the layers read other positions than the tokens")
     found = [shares_of_change(made.distances(layer, heads).numpy()) for layer in made.layers]
-    return Zeroed(rollout(found), Intervention(made.back, made.lost, made.unseen, made.faithful))
+    return Zeroed(rollout(found), Intervention.of(made.back, made.lost, made.unseen, made.faithful))
 
 
 def shares_of_change(distances: Matrix) -> Matrix:

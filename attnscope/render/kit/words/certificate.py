@@ -10,19 +10,28 @@ from attnscope.vocabulary import Effect, Standing
 
 GLYPHS = {
     Verdict.CERTIFIED: "✓",
+    Verdict.RECOMPUTED: "✓",
     Verdict.INCONCLUSIVE: "?",
     Verdict.PARTIAL: "~",
+    Verdict.STORED: "○",
     Verdict.UNCERTIFIED: "○",
     Verdict.FAILED: "✗",
 }
 STYLES = {
     Verdict.CERTIFIED: "bold green",
+    Verdict.RECOMPUTED: "bold green",
     Verdict.INCONCLUSIVE: "bold yellow",
     Verdict.PARTIAL: "bold yellow",
+    Verdict.STORED: "bold",
     Verdict.UNCERTIFIED: "bold magenta",
     Verdict.FAILED: "bold red",
 }
 
+_WORDS = {
+    Verdict.RECOMPUTED: "recomputed from what is stored",
+    Verdict.STORED: "as stored, not checked here",
+    Verdict.FAILED: "FAILED",
+}
 _MOST_POWER = 1_000_000  # beyond this a larger number tells nobody anything
 
 _EFFECTS = {
@@ -43,8 +52,7 @@ _PLACES = {
 
 def verdict_words(verdict: Verdict) -> str:
     """`✓ certified`; a failure is written in capitals."""
-    word = verdict.value.upper() if verdict is Verdict.FAILED else verdict.value
-    return f"{GLYPHS[verdict]} {word}"
+    return f"{GLYPHS[verdict]} {_WORDS.get(verdict, verdict.value)}"
 
 
 def certificate_line(certificate: Certificate, full: bool = False) -> Text:
@@ -62,13 +70,16 @@ def certificate_line(certificate: Certificate, full: bool = False) -> Text:
         places,
         _effect(certificate),
     )
-    if certificate.verdict is Verdict.CERTIFIED and not full:
+    if certificate.verdict in (Verdict.CERTIFIED, Verdict.RECOMPUTED, Verdict.STORED) and not full:
         untried = certificate.reach is not None and certificate.reach.effect is Effect.UNKNOWN
         told = (
             places if certificate.positions is Standing.OTHER else "",
             _effect(certificate) if untried else "",
         )
-    return Text.assemble(line, *(f" · {phrase}" for phrase in told if phrase))
+    phrases = [phrase for phrase in told if phrase]
+    if phrases and certificate.verdict in (Verdict.RECOMPUTED, Verdict.STORED):
+        phrases[0] = f"when it was run: {phrases[0]}"
+    return Text.assemble(line, *(f" · {phrase}" for phrase in phrases))
 
 
 def certificate_words(certificate: Certificate) -> str:

@@ -8,7 +8,7 @@ import { pixels, shadeColour } from "./shades.js";
 import { set, state } from "./state.js";
 
 const LEFT = 30, TOP = 18;
-const MARKS = { failed: "✗", uncertified: "○", partial: "~", inconclusive: "?", certified: "" };
+const MARKS = { failed: "✗", uncertified: "○", partial: "~", inconclusive: "?", certified: "", recomputed: "", stored: "" };
 
 /** Where each head stands. @param {any} shape layers and heads @param {number} room @param {number} largest */
 function places(shape, room, largest) {

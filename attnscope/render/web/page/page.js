@@ -113,7 +113,7 @@ function controls() {
 function saved(kind) {
   const where = page.reading ? `L${state.layer}-H${state.head}` : "heads";
   for (const { drawn, name } of page.drawn) {
-    const verdict = ["certified", "none"].includes(given.verdict) ? [] : [byId("verdict").textContent.trim()];
+    const verdict = ["certified", "recomputed", "none"].includes(given.verdict) ? [] : [byId("verdict").textContent.trim()];
     save(drawn, `attnscope-${where}-${name}`, kind, [`${page.reading && !["prediction", "heads", "row"].includes(name) ? `L${state.layer} H${state.head} · ` : ""}${given.heading}`, ...verdict], [...given.small, link()]);
   }
 }
@@ -178,7 +178,7 @@ async function verdict() {
     const own = await side.certificate(layer, head);
     found.push({ verdict: own.verdict || "none", text: `${readings.length > 1 ? side.it.name + " · " : ""}L${layer} H${head}: ${own.words}`, name: `L${layer} H${head}` });
   }
-  const odd = found.find((each) => !["certified", "none"].includes(each.verdict));
+  const odd = found.find((each) => !["certified", "recomputed", "none"].includes(each.verdict));
   told.className = odd ? odd.verdict : "";
   told.textContent = found.map((each) => each.text).join("   |   ");
   byId("said").textContent = found.map((each) => `${each.name}, ${each.verdict}`).join("; ");

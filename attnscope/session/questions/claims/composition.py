@@ -4,7 +4,6 @@ A short text that the program brings along runs once, so that it is seen which m
 values and read the answers, and what lies between layers; what the text says is in no score.
 """
 
-from collections import Counter
 from dataclasses import dataclass, replace
 
 from attnscope.analysis.claims.composition.compose import Composing, Head, facts
@@ -17,6 +16,7 @@ from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.placed import device_of
 from attnscope.reference import place
 from attnscope.results import Composition, Verdict
+from attnscope.results.base.origin import tallied
 from attnscope.results.claims.composition import Through
 from attnscope.session import selection as ranges
 from attnscope.session.choosing import Chosen
@@ -109,7 +109,7 @@ def compose_in(
         inside=inside,
         outside=outside,
         reasons=pairs.reasons,
-        certified={verdict.value: certified[verdict] for verdict in Verdict},
+        certified=certified,
         provenance=circuits.captured.provenance.of_no_text,
         shown=head,
         tower=circuits.captured.tower,
@@ -144,7 +144,7 @@ def _circuits(opened: Opened, chosen: Chosen, inputs: Inputs) -> Circuits:
         return read_circuits(module, reading.inputs, selection, reading.labels(chosen))
 
 
-def _certified(captured: Capture) -> Counter[Verdict]:
+def _certified(captured: Capture) -> dict[Verdict, int]:
     """How many heads have each verdict: that head h reads the keys of its group is proved by these."""
     calls = [captured.call(layer) for layer in dict.fromkeys(call.layer for call in captured.calls)]
-    return Counter(proof.verdict for call in calls for proof in certify_heads(call, range(call.heads)))
+    return tallied(proof.verdict for call in calls for proof in certify_heads(call, range(call.heads)))

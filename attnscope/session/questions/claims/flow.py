@@ -1,6 +1,5 @@
 """From one token back to the input through all layers, and what replacing each input token really does."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,6 +22,7 @@ from attnscope.capture.faults import if_it_runs
 from attnscope.capture.returned import Returned
 from attnscope.errors import CertificateError, InputError, listed
 from attnscope.results import Verdict
+from attnscope.results.base.origin import tallied
 from attnscope.results.claims.flow import Flow
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.replacing import beside_replacing
@@ -94,26 +94,26 @@ def _check(reading: Reading, chosen: Chosen) -> None:
 
 def _layers(
     attention: Capture | Returned, chosen: Chosen, sensed: bool
-) -> tuple[list[Layer], dict[str, int]]:
+) -> tuple[list[Layer], dict[Verdict, int]]:
     """The layers of the text, and how many of their heads have each verdict; all have the same tokens."""
-    verdicts: Counter[str] = Counter()
+    verdicts: list[Verdict] = []
     layers: list[Layer] = []
     if isinstance(attention, Returned):
         layers = list(attention.layers)
-        verdicts[Verdict.UNCERTIFIED.value] = len(layers) * len(chosen.heads)
+        verdicts = [Verdict.UNCERTIFIED] * len(layers) * len(chosen.heads)
     else:
         for layer in dict.fromkeys(call.layer for call in attention.calls):
             whole = attention.call(layer, block=chosen.block)
             if sensed and attention.blocks(layer) > 1:
                 raise InputError(f"flow needs whole layers: layer {layer} reads in windows")
-            verdicts.update(proof.verdict.value for proof in certify_heads(whole, chosen.heads))
+            verdicts.extend(proof.verdict for proof in certify_heads(whole, chosen.heads))
             layers.append(without_padding(whole))
     sizes = {(len(layer.query_tokens), len(layer.key_tokens)) for layer in layers}
     if len(sizes) > 1 or any(queries != keys for queries, keys in sizes):
         raise InputError(
             "flow needs the same tokens in every layer, as queries and as keys: here they differ"
         )
-    return layers, {verdict.value: verdicts[verdict.value] for verdict in Verdict}
+    return layers, tallied(verdicts)
 
 
 def _mean_weights(layer: Layer, heads: Sequence[int]) -> Float[np.ndarray, "query key"]:

@@ -25,7 +25,8 @@ from attnscope.capture.weights import Weights
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import Encoded
 from attnscope.model.loaded import Model
-from attnscope.results import Dependencies, Verdict
+from attnscope.results import Dependencies
+from attnscope.results.base.origin import tallied
 from attnscope.results.claims.relations import Treebank
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
@@ -249,7 +250,7 @@ class _Counted:
             tried_offsets=OFFSETS,
             offsets=offset_accuracies(whole)[:, there],
             ahead=self.ahead,
-            certified={verdict.value: self.proof.verdicts[verdict] for verdict in Verdict},
+            certified=tallied(self.proof.verdicts.elements()),
             sampled=self.proof.sentences,
             unlike=self.proof.unlike,
             provenance=self.proof.provenance.of_no_text,
