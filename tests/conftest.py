@@ -102,3 +102,11 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from attnscope.capture.cause.reaching import Reaches
 
     monkeypatch.setattr(run, "reaches_of", lambda *_: Reaches())
+
+
+@pytest.fixture
+def believing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What files say of proofs is taken at its word, so that all the rest can be compared."""
+    from attnscope.results import Verdict
+
+    monkeypatch.setattr(Verdict, "from_file", lambda verdict, follows: verdict)

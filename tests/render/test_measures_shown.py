@@ -174,7 +174,7 @@ def test_a_picture_of_several_measures_has_a_panel_each_with_its_own_limits() ->
     for name, scores in result.scores.items():
         assert drawn[tuple(scores.values.ravel())] == pytest.approx(scores.limits), name
     assert "7 measures by head" in words(figure)
-    assert "failed: 1 of 144 heads" in words(figure)
+    assert "FAILED: 1 of 144 heads" in words(figure)
 
 
 @pytest.mark.parametrize(("layers", "heads"), [(1, 1), (2, 3), (12, 12), (24, 20), (3, 64)])

@@ -121,7 +121,7 @@ def test_the_certificate_stands_above_the_picture() -> None:
     for result in (head, made.projection(head), EVERY["Report"], EVERY["PictureAttention"]):
         assert Page(result._repr_html_()).text == certificate_words(head.certificate)
     several = made.overview(2, 3, verdicts={(1, 2): Verdict.FAILED})
-    assert Page(several._repr_html_()).text == "✓ certified: 5 of 6 heads · ✗ failed: 1 of 6 heads"
+    assert Page(several._repr_html_()).text == "✓ certified: 5 of 6 heads · ✗ FAILED: 1 of 6 heads"
 
 
 def test_texts_that_look_like_tags_stay_texts() -> None:

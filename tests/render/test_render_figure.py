@@ -191,7 +191,7 @@ def test_the_title_names_model_head_and_kind_and_says_demo() -> None:
     assert "bundled demo model" in texts(figure_of(made.overview(demo=True)))
 
 
-@pytest.mark.parametrize("verdict", [verdict for verdict in Verdict if verdict is not Verdict.CERTIFIED])
+@pytest.mark.parametrize("verdict", [verdict for verdict in Verdict if not verdict.proved])
 def test_a_head_that_is_not_certified_says_so_in_its_title(verdict: Verdict) -> None:
     title = figure_of(made.head(WORDS[:9], verdict=verdict)).texts[0].get_text()
     assert verdict.value in title.lower()
@@ -243,7 +243,7 @@ def test_overviews_of_any_size_stay_on_the_page(layers: int, heads: int) -> None
 def test_heads_that_are_not_certified_are_outlined_and_counted() -> None:
     figure = figure_of(made.overview(3, 4, verdicts={(1, 2): Verdict.FAILED}))
     assert len(figure.axes[0].patches) == 1
-    assert "✗ failed: 1 of 12 heads" in texts(figure)
+    assert "✗ FAILED: 1 of 12 heads" in texts(figure)
     assert any(text.get_text().endswith("✗") for text in figure.axes[0].texts)
 
 

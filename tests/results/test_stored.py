@@ -17,7 +17,7 @@ from attnscope.render import files
 from attnscope.render.figure import figure_bytes, figure_of
 from attnscope.render.present.written import written
 from attnscope.render.saving import NO_PICTURE
-from attnscope.results import HeadAttention, Result, Verdict, Verification, load
+from attnscope.results import HeadAttention, Result, Verification, load
 from attnscope.results.base.presented import Presented
 from attnscope.results.result import KINDS
 from attnscope.results.stored.strict import LAYOUT
@@ -34,12 +34,6 @@ DRAWN = [
     "long head", "window of a long head", "corpus", "corpus of linked words", "two corpora",
 ]  # fmt: skip
 LEFT_OUT = ("picture", "pictures", "sound", "sounds")  # what JSON does not hold and a picture needs
-
-
-@pytest.fixture
-def believing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What files say of proofs is taken at its word, so that all the rest can be compared."""
-    monkeypatch.setattr(Verdict, "from_file", lambda verdict, follows: verdict)
 
 
 @cache

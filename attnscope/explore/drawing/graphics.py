@@ -60,7 +60,10 @@ def held(columns: int, rows: int) -> Cells:
     marks, style = _marks(), Style(color=Color.from_ansi(_NUMBER))
     return Cells(
         [
-            Line(("".join(f"{_PLACEHOLDER}{marks[row]}{marks[column]}" for column in range(columns)), style))
+            Line(
+                ("".join(f"{_PLACEHOLDER}{marks[row]}{marks[column]}" for column in range(columns)), style),
+                kept=_PLACEHOLDER,
+            )
             for row in range(rows)
         ]
     )

@@ -23,10 +23,11 @@ DEPTHS = {"truecolor": "truecolor", "256": "256", "standard": "standard", "windo
 
 
 class Line:
-    """Parts in a row; neighbours of one style are one part."""
+    """Parts in a row; neighbours of one style are one part. What is `kept` is drawn as it is."""
 
-    def __init__(self, *parts: Part) -> None:
+    def __init__(self, *parts: Part, kept: str = "") -> None:
         self.parts: list[Part] = []
+        self._kept = LEFT_TO_RIGHT + kept
         self._segments: list[Segment] | None = None
         for text, style in parts:
             self.append(text, style)
@@ -43,9 +44,7 @@ class Line:
     def segments(self, style: Callable[[StyleType], Style]) -> list[Segment]:
         """The parts as they are printed; made once for a line that is drawn again as it is."""
         if self._segments is None:
-            self._segments = [
-                Segment(printable(text, LEFT_TO_RIGHT), style(name)) for text, name in self.parts
-            ]
+            self._segments = [Segment(printable(text, self._kept), style(name)) for text, name in self.parts]
         return self._segments
 
 

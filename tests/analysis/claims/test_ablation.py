@@ -1,7 +1,6 @@
 """What is made of an ablation's runs: probabilities, divergences, controls and estimates, worked by hand."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -256,7 +255,7 @@ def test_an_intervention_is_as_good_as_what_was_read_back(made: Experiments) -> 
     assert intervention(made).verdict is Verdict.CERTIFIED
     good = Intervention.of(3, 0, 0, True)
     assert good.verdict is Verdict.CERTIFIED
-    assert replace(good, faithful=False).verdict is Verdict.INCONCLUSIVE
-    assert replace(good, unseen=1).verdict is Verdict.PARTIAL
-    assert replace(good, lost=1).verdict is Verdict.FAILED
+    assert Intervention.of(3, 0, 0, False).verdict is Verdict.INCONCLUSIVE
+    assert Intervention.of(3, 0, 1, True).verdict is Verdict.PARTIAL
+    assert Intervention.of(3, 1, 0, True).verdict is Verdict.FAILED
     assert Intervention.of(0, 0, 0, True).verdict is Verdict.FAILED, "nothing was changed at all"

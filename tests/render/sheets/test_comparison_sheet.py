@@ -145,7 +145,7 @@ def test_masked_keys_are_counted_and_never_ranked() -> None:
 
 def test_one_failed_certificate_is_seen() -> None:
     text = shown(made.texts(verdict=Verdict.FAILED))
-    assert "✗ failed: 1 of 48 heads, both sides counted" in text
+    assert "✗ FAILED: 1 of 48 heads, both sides counted" in text
     assert "✓ certified: 47 of 48 heads" in text
     assert "failed" not in shown(made.texts())
 

@@ -141,6 +141,7 @@ def test_where_they_do_not_fit_it_is_said_what_does() -> None:
     assert "too many heads for this screen: a wider one, or -o FILE.png, shows them" in text
 
 
+@pytest.mark.usefixtures("believing")
 @pytest.mark.parametrize("suffix", [".npz", ".json"])
 def test_a_file_of_thumbnails_is_read_again_as_it_was(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"grid{suffix}"

@@ -169,6 +169,7 @@ def test_what_the_model_wrote_is_followed_as_if_it_had_been_given() -> None:
     assert wrote.ablated.probability == pytest.approx(given.ablated.probability, abs=1e-6)
 
 
+@pytest.mark.usefixtures("believing")
 def test_what_replaced_groups_did_comes_back_from_a_file(
     seen: at.Reading, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

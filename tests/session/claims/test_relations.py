@@ -228,6 +228,7 @@ def test_weights_that_are_no_numbers_are_refused(treebank: Path) -> None:
         model.dependencies(treebank)
 
 
+@pytest.mark.usefixtures("believing")
 def test_every_form_holds_the_same(found: Dependencies, tmp_path: Path) -> None:
     for suffix in ("json", "npz"):
         again = at.results.load(found.save(tmp_path / f"found.{suffix}"))

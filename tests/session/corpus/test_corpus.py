@@ -140,6 +140,7 @@ def test_the_size_of_a_chunk_changes_no_number_but_by_rounding(
         np.testing.assert_allclose(result.measures[name].error, each.error, atol=1e-6)
 
 
+@pytest.mark.usefixtures("believing")
 def test_a_corpus_is_stored_and_drawn_like_every_result(found: Corpus, tmp_path: Path) -> None:
     for name in ("c.npz", "c.json"):
         again = at.open(found.save(tmp_path / name))
