@@ -6,6 +6,7 @@ project's own: layer, head, query, key, dim. Numbers are float64 as the referenc
 
 from pathlib import Path
 
+from attnscope.errors import InputError
 from attnscope.results.base.measure import MeasureDescription
 from attnscope.results.base.origin import Certificate, Fault, Kind, Provenance, Reach, Route, Verdict
 from attnscope.results.base.special import Special, SpecialMass
@@ -54,6 +55,19 @@ def load(path: str | Path) -> Result:
     from attnscope.results.stored.document import load as load_stored
 
     return load_stored(path)
+
+
+def json_schema(kind: str) -> dict[str, object]:
+    """JSON Schema (draft 2020-12) of the JSON files of one kind, by its name in them: `head`, `finding`.
+
+    Raises `InputError` where there is no such kind.
+    """
+    from attnscope.results.result import KINDS
+    from attnscope.results.stored.schema import json_schema as of_kind
+
+    if kind not in KINDS:
+        raise InputError(f"no kind of result is called '{kind}': there are {', '.join(KINDS)}")
+    return of_kind(kind)
 
 
 __all__ = [
@@ -127,5 +141,6 @@ __all__ = [
     "Verdict",
     "Verification",
     "Worked",
+    "json_schema",
     "load",
 ]

@@ -1,0 +1,54 @@
+"""The schema of every kind describes its files, as a validator that knows nothing of attnscope reads it."""
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import made_stored
+import pytest
+from jsonschema import Draft202012Validator
+
+from attnscope.render import files
+from attnscope.results import json_schema
+from attnscope.results.result import KINDS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_schema_is_one(kind: str) -> None:
+    Draft202012Validator.check_schema(json_schema(kind))
+
+
+@pytest.mark.parametrize("name", made_stored.MADE)
+def test_a_file_is_what_the_schema_of_its_kind_says(name: str) -> None:
+    document = json.loads(files.as_json(made_stored.MADE[name]()))
+    kind = document["schema"].removeprefix("attnscope.").partition("/")[0]
+    validator = Draft202012Validator(json_schema(kind))
+    assert [error.message for error in validator.iter_errors(document)] == []
+    for other in KINDS:
+        if other != kind:
+            assert not Draft202012Validator(json_schema(other)).is_valid(document)
+
+
+@pytest.mark.parametrize(
+    ("way", "wrong"),
+    [
+        (("layer",), "three"),
+        (("weights", 0), 0.5),
+        (("allowed", 0, 0), 0.5),
+        (("certificate", "verdict"), "sure"),
+        (("query_tokens", 0, "text"), 3),
+        (("provenance", "token_ids"), ["x"]),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_wrong_by_its_schema(way: tuple[Any, ...], wrong: Any) -> None:
+    document = json.loads(files.as_json(made_stored.MADE["head"]()))
+    validator = Draft202012Validator(json_schema("head"))
+    changed, missing = deepcopy(document), deepcopy(document)
+    inner: Any = changed
+    for key in way[:-1]:
+        inner = inner[key]
+    inner[way[-1]] = wrong
+    del missing[way[0]]
+    assert validator.is_valid(document)
+    assert not validator.is_valid(changed)
+    assert not validator.is_valid(missing)
