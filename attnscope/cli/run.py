@@ -15,7 +15,15 @@ _timings_wanted = False
 
 def remember(arguments: Sequence[str]) -> None:
     """Note what stands behind `attnscope` in this run."""
-    _TYPED.set(tuple(arguments))
+    _TYPED.set(tuple(map(_as_meant, arguments)))
+
+
+def _as_meant(word: str) -> str:
+    """A word as it was typed, whose bytes Python could not decode where the system is not UTF-8."""
+    try:
+        return word.encode("utf-8", "surrogateescape").decode("utf-8")
+    except UnicodeError:
+        return word
 
 
 def typed_command(out: str) -> str:

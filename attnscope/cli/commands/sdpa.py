@@ -168,12 +168,13 @@ def sdpa(
 
 
 def _theatre(theatre: Theatre, output: Output) -> "Worked":
-    from attnscope.session.questions.heads import work_through_theatre
     from attnscope.session.request import ModelRequest
 
-    model = "demo" if theatre.model is None else theatre.model
-    wanted = theatre.layer, theatre.head, theatre.kind
-    return work_through_theatre(ModelRequest(model), *wanted, output)
+    request = ModelRequest("demo" if theatre.model is None else theatre.model)  # before torch is imported
+
+    from attnscope.session.questions.heads import work_through_theatre
+
+    return work_through_theatre(request, theatre.layer, theatre.head, theatre.kind, output)
 
 
 def _with_mistake(result: "Worked | ScaleStudy", name: str) -> "Worked":

@@ -4,7 +4,7 @@ import io
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO
+from typing import Protocol
 
 import numpy as np
 
@@ -14,6 +14,12 @@ from attnscope.process.memory import gigabytes
 from attnscope.results.base.parts import Arrays
 
 ARCHIVE, ARRAY = b"PK\x03\x04", b"\x93NUMPY"  # how the files begin
+
+
+class Readable(Protocol):
+    """Bytes from the place on where the last call stopped."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
 
 
 def arrays_in(content: bytes, name: str) -> Arrays:
@@ -48,7 +54,7 @@ def array_in(content: bytes, name: str) -> np.ndarray:
         return _array(io.BytesIO(content))
 
 
-def _size(stream: IO[bytes], most: int) -> int:
+def _size(stream: Readable, most: int) -> int:
     """Bytes of an array as its header says; `ValueError` where so many cannot be there."""
     major, _ = np.lib.format.read_magic(stream)
     header = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
@@ -61,7 +67,7 @@ def _size(stream: IO[bytes], most: int) -> int:
     return count * dtype.itemsize
 
 
-def _array(stream: IO[bytes]) -> np.ndarray:
+def _array(stream: Readable) -> np.ndarray:
     array = np.lib.format.read_array(stream, allow_pickle=False)
     if stream.read(1):  # at its end an archive holds what was read against its checksum
         raise ValueError("something stands behind an array")
