@@ -243,3 +243,22 @@ def test_a_file_of_no_known_kind_is_refused_and_nothing_is_written(explored: Exp
 
     explored(keys)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bug_is_told_without_anything_that_steers(
+    explored: Explored, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def action_leave(explorer: Explorer) -> None:
+        name = "\x1b]0;stolen\x9b2J\u202e"  # which Textual shows among the variables as well
+        raise RuntimeError(f"not one of {name}")
+
+    monkeypatch.setattr(Explorer, "action_leave", action_leave)
+
+    async def keys(app: Explorer, screen) -> None:
+        await screen.pilot.press("q")
+
+    with pytest.raises(RuntimeError, match="not one of"):
+        explored(keys)
+    told = capsys.readouterr().err
+    assert r"not one of \x1b]0;stolen\x9b2J\u202e" in told
+    assert not [each for each in told if each != "\n" and not each.isprintable()]

@@ -22,6 +22,7 @@ from attnscope.explore.screen.pane import Pane
 from attnscope.explore.showing import BAD, head
 from attnscope.explore.state import State, start
 from attnscope.printable import printable
+from attnscope.render.terminal.console import Paper
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TURN = 0.1  # seconds
@@ -38,6 +39,7 @@ class Basis(App[str]):
 
     def __init__(self, source: Model, notices: Notices, surface: Surface) -> None:
         super().__init__(ansi_color=True)
+        self.error_console = Paper(stderr=True)  # where Textual tells a bug, its message and variables raw
         self.source, self.surface, self.notices = source, surface, notices
         notices.post = self.post_message
         self.state: State | None = None
