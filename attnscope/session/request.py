@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnscope.errors import InputError
-from attnscope.model.source.here import check_environment
+from attnscope.model.source.here import BUNDLED, check_environment
 from attnscope.session import placing, selection
 from attnscope.vocabulary import DTYPES, KERNELS, MASKED_SENTENCE, WHOLE_SENTENCE, Kind, Route, Special
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 Tokens = str | Sequence[int]  # by number: "101,2023", [101, 2023]
 Numbers = str | int | Sequence[int] | None  # of layers or heads: 3, "-1", [0, 3], "4-8", "all"
 ROUTES = {route.option: route for route in Route}
+MODEL_HELP = (  # what the options that name a model say
+    f"Hub id, local folder, or a bundled model: {BUNDLED}. Default: ATTNSCOPE_MODEL, else bert-base-uncased, "
+    "else the demo where the hub cannot be reached."
+)
 _SPECIAL = {special.value: special for special in Special} | {"renormalize": Special.RENORMALISE}
 
 

@@ -8,14 +8,14 @@ from attnscope.cli.options.delivery import Delivery, Json
 from attnscope.cli.options.model import Kind, ModelName, OneLayer, RemoteCode, Revision, Tower
 from attnscope.cli.output import Output
 from attnscope.errors import InputError
+from attnscope.session import request
 from attnscope.session.request import Wanted
 
 Name = Annotated[
     str | None,
     typer.Argument(
         metavar="NAME",
-        help="Hub id, local folder, or a bundled model: demo, demo-causal, demo-translate. Default: "
-        "ATTNSCOPE_MODEL, else bert-base-uncased, else the demo where the hub cannot be reached.",
+        help=request.MODEL_HELP,
     ),
 ]
 Length = Annotated[

@@ -13,8 +13,7 @@ ModelName = Annotated[
         "--model",
         "-m",
         metavar="NAME",
-        help="Hub id, local folder, or a bundled model: demo, demo-causal, demo-translate. Default: "
-        "ATTNSCOPE_MODEL, else bert-base-uncased, else the demo where the hub cannot be reached.",
+        help=request.MODEL_HELP,
     ),
 ]
 Revision = Annotated[

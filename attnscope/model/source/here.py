@@ -15,6 +15,7 @@ from attnscope.errors import InputError, one_line
 
 DEFAULT = "bert-base-uncased"
 HUB_ID = f"google-bert/{DEFAULT}"  # the hub's full name for it, under which it may also be cached
+BUNDLED = ", ".join(demo.FOLDERS)  # as the help texts name them
 _ID = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?", re.ASCII)
 _REVISION = re.compile(r"[\w.-]{1,96}", re.ASCII)
 _SINGLE = ("model.safetensors", "pytorch_model.bin")
