@@ -17,25 +17,30 @@ _MOST_LABEL, _MOST_ROWS = 21, 160
 
 
 def timeline(block: Timeline, width: int) -> Iterator[Text]:
-    """One line of bars for each row, each from 0 to its own largest bar; at its end what that is."""
+    """One line of bars for each row, each from 0 to its own largest bar; at its end what that is.
+
+    Where the frames outnumber the cells, every bar is the sum of equally many of them, so that even weights
+    make even bars; only the last one may have fewer.
+    """
     rows, step = block.plain.values[:_MOST_ROWS], block.result.seconds
     names = [settled(each) for each in block.plain.rows.names[:_MOST_ROWS]]
     names = ["weight"] if len(names) == 1 else names
     label = min(max(map(cell_len, names)), _MOST_LABEL)
     margin, frames = label + 1, rows.shape[1]
-    cells = min(max(width - margin - 6, 8), frames)
-    bounds = np.linspace(0, frames, cells + 1).round().astype(int)
+    together = -(-frames // max(width - margin - 6, 8))  # frames of a bar
+    starts = np.arange(0, frames, together)
     yield Text(block.plain.title, style="bold")
     for name, row in zip(names, rows, strict=True):
-        summed = np.add.reduceat(np.nan_to_num(row), bounds[:-1])
+        summed = np.add.reduceat(np.nan_to_num(row), starts)
         largest = float(summed.max())
         levels = np.ceil(8 * summed / (largest or 1.0) - 1e-9).astype(int)
         bars = "".join(_LEVELS[level] for level in levels)
         yield line((left(name, label) + " ", HEADING), (bars, BAR), f" {weight_text(largest, 3)}")
-    lasts = step * frames / cells
-    yield _axis(margin, cells, lasts)
-    bar = "a frame" if cells == frames else f"{1000 * lasts:.0f} ms, weights summed"
-    yield Text(f"each bar: {bar}; a full bar is the number at the end of its line", style=DIM)
+    yield _axis(margin, len(starts), step * together)
+    bar = "a frame" if together == 1 else f"{1000 * step * together:.0f} ms, weights summed"
+    last = frames - int(starts[-1])
+    fewer = f" (the last: {1000 * step * last:.0f} ms)" if last < together else ""
+    yield Text(f"each bar: {bar}{fewer}; a full bar is the number at the end of its line", style=DIM)
     if more := len(block.plain.rows) - len(rows):
         yield Text(f"and {counted(more, block.plain.words[0])} more (-o FILE.png shows them)", style=DIM)
 

@@ -289,6 +289,22 @@ def test_long_sounds_sum_frames_into_bars_and_say_so() -> None:
     assert "each bar: a frame" in shown(made.sound_grid(), 80)
 
 
+@pytest.mark.parametrize(("width", "together"), [(80, 1), (40, 2), (25, 3)])
+def test_even_weights_over_a_long_sound_make_even_bars(width: int, together: int) -> None:
+    even = made.several(made.frame_tokens(39))
+    even = replace(even, weights=tuple(tuple(np.full_like(w, 1 / 39) for w in row) for row in even.weights))
+    lines = shown(made.heads_over_sound(even, made.sound(0.78), 6), width).splitlines()
+    strips = [re.search("[▁▂▃▄▅▆▇█]+", line) for line in lines if re.match("L[01] H[012] ", line)]
+    bars = {strip[0] for strip in strips if strip}
+    whole, left = divmod(39, together)
+    (bar,) = bars
+    assert set(bar[:whole]) == {"█"}
+    assert len(bar) == whole + bool(left)
+    said = " ".join(" ".join(lines).split())
+    assert (f"{20 * together} ms, weights summed" in said) == (together > 1)
+    assert (f"(the last: {20 * left} ms)" in said) == bool(left)
+
+
 # ---- every medium
 
 
