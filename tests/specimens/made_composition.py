@@ -23,12 +23,13 @@ def composition(shown: tuple[int, int] | None = None, seed: int = 0) -> Composit
     scores = random.uniform(0.1, 0.6, shape)
     scores[2, found[:, 2] == 3] = np.nan
     lacking = np.isnan(scores)
-    chance, spread, percentile = (
+    chance, spread, percentile, limit = (
         np.where(lacking, np.nan, each)
         for each in (
             random.uniform(0.2, 0.24, shape),
             random.uniform(0.01, 0.03, shape),
             100 * (scores > 0.22),
+            random.uniform(0.31, 0.35, shape),
         )
     )
     return Composition(
@@ -42,7 +43,7 @@ def composition(shown: tuple[int, int] | None = None, seed: int = 0) -> Composit
         chance=chance,
         spread=spread,
         percentile=percentile,
-        largest=(0.31, 0.33, 0.35),
+        limit=limit,
         draws=DRAWS,
         seed=3,
         inside=("residual additions", "the weights of norms before what the heads read"),

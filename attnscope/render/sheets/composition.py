@@ -25,7 +25,7 @@ def sheet(result: Composition, focus: Focus = WHOLE) -> Sheet:
     ranked = {each: pairs for each in result.through if (pairs := result.ranked(each, most=_SHOWN))}
     rankings = [_ranking(result, each, ranked) for each in ranked]
     grids = [_grid(result, each, ranked) for each in ranked] if result.shown else []
-    best = max(ranked, key=lambda each: ranked[each][0].difference, default=None)
+    best = max(ranked, key=lambda each: ranked[each][0].excess, default=None)
     rows: list[Beside] = [Beside(tuple(each)) for each in (grids, rankings) if each]
     title = f"composition of {counted(result.heads, 'head')}"
     if result.shown:
@@ -60,6 +60,7 @@ def _every(result: Composition) -> Table:
         "spread": result.spread,
         "percentile": result.percentile,
         "difference": result.scores - result.chance,
+        "limit": result.limit,
     }
     return Table(
         Column("through", [each.value for each in result.through for _ in pairs]),
@@ -85,8 +86,9 @@ def _table(result: Composition, pairs: Sequence[Pair]) -> Table:
                difference),
         Column("beside", [each.beside for each in pairs], "others", share,
                "median of the other pairs of the same two layers", spared=1),
-        Column("percentile", [each.percentile for each in pairs], "beats", "{:.0f} %".format,
-               "how many of the draws the score lies above"),
+        Column("limit", [each.limit for each in pairs], "needed", share,
+               "to stand out: the best of all pairs looked at scores as much by chance in at most 1 of 20 "
+               "models"),
     )
     # fmt: on
 
@@ -97,15 +99,14 @@ def _title(result: Composition, through: Through) -> str:
 
 def _ranking(result: Composition, through: Through, ranked: Ranked) -> Ranking:
     """The strongest pairs by one input beside chance; of one head what it reads, then what reads it."""
-    at, pairs = result.through.index(through), ranked[through]
-    beat = int((result.percentile[at] == 100).sum())
-    says = f"{beat} of {counted(result.looked_at(through), 'pair')} above every draw of their own"
+    pairs = ranked[through]
+    says = f"{result.standing_out(through):,} of {counted(result.looked_at(through), 'pair')} stand out"
     if result.shown is not None:
         before, after = (result.ranked(through, before=side, most=_SIDE) for side in (True, False))
         pairs = [*before, *after]
     table = _table(result, pairs)
     reach = [(each.chance - 2 * each.spread, each.chance + 2 * each.spread) for each in pairs]
-    top = max(float(np.nanmax(result.scores)), result.largest[at])
+    top = max(float(np.nanmax(result.scores)), *(each.limit for each in pairs))
     return Ranking(
         title=_title(result, through),
         of="pair",
@@ -117,7 +118,7 @@ def _ranking(result: Composition, through: Through, ranked: Ranked) -> Ranking:
             Mark("tick", "peers", "others of both layers: median", table["beside"].values),
             Mark("ring", "control", "chance: mean, 2 sd", table["chance"].values),
             Mark("dot", "own", "score", table["score"].values),
-            Mark("line", "limit", "largest by chance", [result.largest[at]]),
+            Mark("tick", "limit", "needed to stand out", table["limit"].values),
         ),
         axis=(0.0, 1.06 * top),
         says=says,
@@ -144,15 +145,16 @@ def _grid(result: Composition, through: Through, ranked: Ranked) -> HeadGrid:
 
 def _answer(result: Composition, ranked: Ranked) -> str:
     """The pair that lies farthest above chance."""
-    best = [pairs[0] for pairs in ranked.values()]
-    if not best:
+    if not ranked:
         return "No pair of heads has a score."
-    pair = max(best, key=lambda each: each.difference)
-    largest = result.largest[result.through.index(pair.through)]
+    pair = max((pairs[0] for pairs in ranked.values()), key=lambda each: each.excess)
+    looked_at = counted(sum(map(result.looked_at, result.through)), "pair")
+    count = sum(map(result.standing_out, result.through))
+    how_many = f"{count:,} of {looked_at} of heads" if count else f"None of {looked_at} of heads"
     return (
-        f"Farthest above chance lies {_named(pair)} through {_INPUTS[pair.through]}: it scores "
-        f"{weight(pair.score, 3)} where chance gives {weight(pair.chance, 3)}, and no random draw of any "
-        f"pair more than {weight(largest, 3)}."
+        f"{how_many} {'stands' if count < 2 else 'stand'} out. Farthest above chance lies {_named(pair)} "
+        f"through {_INPUTS[pair.through]}: it scores {weight(pair.score, 3)} where chance gives "
+        f"{weight(pair.chance, 3)}, and {weight(pair.limit, 3)} is needed to stand out of so many."
     )
 
 

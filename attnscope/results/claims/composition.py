@@ -11,6 +11,7 @@ from attnscope.results.base.parts import Value, fits
 from attnscope.results.base.presented import Presented
 
 STRONGEST = 10  # pairs of heads that stand in JSON by name
+BY_CHANCE = 0.05  # how often any of all pairs that were looked at may pass its limit by chance
 
 
 class Through(StrEnum):
@@ -26,8 +27,8 @@ class Pair:
     """An earlier and a later head, by which input, and their score beside chance.
 
     `chance` and `spread` are mean and standard deviation of the random scores, `percentile` how many in a
-    hundred of these lie below. `beside` is the median score of all other pairs of the same two layers that
-    were looked at, NaN where there is none.
+    hundred of these lie below; `limit` is what the score has to pass to stand out of all pairs. `beside` is
+    the median score of all other pairs of the same two layers that were looked at, NaN where there is none.
     """
 
     early: tuple[int, int]
@@ -37,7 +38,18 @@ class Pair:
     chance: float
     spread: float
     percentile: float
+    limit: float
     beside: float
+
+    @property
+    def excess(self) -> float:
+        """How far it lies above chance, in parts of what it takes to stand out."""
+        return (self.score - self.chance) / (self.limit - self.chance)
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether the best of as many random pairs seldom scores as much."""
+        return self.score > self.limit
 
     @property
     def difference(self) -> float:
@@ -45,7 +57,7 @@ class Pair:
         return self.score - self.chance
 
     def derived(self) -> dict[str, Value]:
-        return {"difference": self.difference}
+        return {"difference": self.difference, "excess": self.excess, "stands_out": self.stands_out}
 
 
 @dataclass(frozen=True)
@@ -94,12 +106,13 @@ class Composition(Presented):
 
     `shown` is the head of which all pairs are, None where all pairs of the model are. NaN where a matrix or
     the path between two layers could not be proved: `reasons` say why. `chance`, `spread` and `percentile`
-    come of `draws` pairs of circuits with the same singular values in random directions, drawn with `seed`;
-    `largest` is the largest of these of any pair. `counts` is how many heads each layer has, `hidden` the
-    size of what they read and write. `inside` and `outside` say what of the model is in the scores and what
-    is not. `certified` counts heads by verdict in the run that the matrices were read back in. `matrices` and
-    `norms` say what in the model all this was computed from, and `ways` which norms are passed; there is none
-    of two layers between which nothing is.
+    come of `draws` pairs of circuits with the same singular values in random directions, drawn with `seed`.
+    A pair stands out where it scores more than its `limit`, which in models of such circuits no pair of all
+    that were looked at, by any input, passes but in BY_CHANCE of them. `counts` is how many heads each layer
+    has, `hidden` the size of what they read and write. `inside` and `outside` say what of the model is in
+    the scores and what is not. `certified` counts heads by verdict in the run that the matrices were read
+    back in. `matrices` and `norms` say what in the model all this was computed from, and `ways` which norms
+    are passed; there is none of two layers between which nothing is.
     """
 
     kind: Kind
@@ -112,7 +125,7 @@ class Composition(Presented):
     chance: Float[np.ndarray, "through pair"]
     spread: Float[np.ndarray, "through pair"]
     percentile: Float[np.ndarray, "through pair"]
-    largest: tuple[float, ...]
+    limit: Float[np.ndarray, "through pair"]
     draws: int
     seed: int
     inside: tuple[str, ...]
@@ -141,14 +154,19 @@ class Composition(Presented):
         """How many pairs have a score."""
         return int(np.isfinite(self.scores[self.through.index(through)]).sum())
 
+    def standing_out(self, through: Through) -> int:
+        """How many pairs stand out of all that were looked at."""
+        t = self.through.index(through)
+        return int((self.scores[t] > self.limit[t]).sum())
+
     def ranked(self, through: Through, *, before: bool | None = None, most: int | None = None) -> list[Pair]:
-        """The pairs by score less chance, the largest first, at `most` so many.
+        """The pairs by their excess, the largest first, at `most` so many.
 
         `before` leaves those in which the head shown is the later one (True), or the earlier one (False).
         """
         t = self.through.index(through)
-        gains = self.scores[t] - self.chance[t]
-        order = [int(i) for i in np.argsort(-gains, kind="stable") if np.isfinite(gains[i])]
+        excess = (self.scores[t] - self.chance[t]) / (self.limit[t] - self.chance[t])
+        order = [int(i) for i in np.argsort(-excess, kind="stable") if np.isfinite(excess[i])]
         order = [i for i in order if before in (None, self._before(i))]
         return [self.pair(i, through) for i in order[:most]]
 
@@ -159,11 +177,10 @@ class Composition(Presented):
         """The pair at place `i`."""
         t = self.through.index(through)
         first, head, second, other = self.pairs[i].tolist()
-        score, chance, spread, percentile = (
-            float(each[t, i]) for each in (self.scores, self.chance, self.spread, self.percentile)
-        )
-        beside = self._beside(t, i)
-        return Pair((first, head), (second, other), through, score, chance, spread, percentile, beside)
+        numbers = (self.scores, self.chance, self.spread, self.percentile, self.limit)
+        score, chance, spread, percentile, limit = (float(each[t, i]) for each in numbers)
+        heads = (first, head), (second, other)
+        return Pair(*heads, through, score, chance, spread, percentile, limit, self._beside(t, i))
 
     def _beside(self, t: int, i: int) -> float:
         alike = (self.pairs[:, [0, 2]] == self.pairs[i, [0, 2]]).all(1)
@@ -182,7 +199,6 @@ class Composition(Presented):
         return values
 
     def check_parts(self) -> None:
-        fits(len(self.through) == len(self.largest), "'largest' is not one for each of 'through'")
         fits(len(self.layers) == len(self.counts), "'counts' are not one for each of 'layers'")
         heads = dict(zip(self.layers, self.counts, strict=True))
         for layer, head in self.pairs.reshape(-1, 2).tolist():
@@ -193,4 +209,10 @@ class Composition(Presented):
         """How many pairs have a score, and the strongest of them, by the input that they go through."""
         looked_at = {each.value: self.looked_at(each) for each in self.through}
         strongest = {each.value: self.ranked(each)[:STRONGEST] for each in self.through}
-        return {"verdict": self.verdict, "looked_at": looked_at, "strongest": strongest}
+        standing_out = {each.value: self.standing_out(each) for each in self.through}
+        return {
+            "verdict": self.verdict,
+            "looked_at": looked_at,
+            "standing_out": standing_out,
+            "strongest": strongest,
+        }

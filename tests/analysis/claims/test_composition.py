@@ -7,17 +7,12 @@ import pytest
 import torch
 import transformers as hf
 from families import HEADS, HIDDEN, KEY_HEADS, ids, sharp
+from scipy.stats import chi2
 from torch import Tensor, nn
 
+from attnscope.analysis.claims.composition.chance import beside_chance, cosines, limits, spectrum
 from attnscope.analysis.claims.composition.compose import Composing, facts
-from attnscope.analysis.claims.composition.scores import (
-    beside_chance,
-    cosines,
-    reads,
-    scores,
-    spectrum,
-    written,
-)
+from attnscope.analysis.claims.composition.scores import reads, scores, written
 from attnscope.capture import Labels, Selection
 from attnscope.capture.circuits.factors import Factors
 from attnscope.capture.circuits.paths import Circuits, read_circuits
@@ -263,7 +258,44 @@ def test_percentiles_are_counted_by_hand() -> None:
     for real, expected in ((0.25, 50.0), (0.5, 100.0), (0.05, 0.0)):
         found = beside_chance(real * one, one, one, squares)
         assert float(found.percentile) == expected
-        assert (float(found.mean), found.largest) == (pytest.approx(0.25), pytest.approx(0.4))
+        assert float(found.mean) == pytest.approx(0.25)
+
+
+def spectra(count: int, rank: int, uneven: float, seed: int) -> Tensor:
+    """Shares of some circuits' squared singular values, the more unlike the more `uneven`."""
+    drawn = (
+        torch.rand(count, rank, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) ** uneven
+    )
+    shares: Tensor = drawn / drawn.sum(1, keepdim=True)
+    return shares
+
+
+@pytest.mark.parametrize(("ranks", "uneven"), [((6, 5), 1.0), ((8, 3), 4.0), ((2, 12), 0.2)])
+def test_as_many_random_pairs_pass_the_limit_as_may(ranks: tuple[int, int], uneven: float) -> None:
+    early, late = spectra(3, ranks[0], uneven, 1), spectra(2, ranks[1], uneven, 2)
+    hidden, random = 400, torch.Generator().manual_seed(3)
+    normal = torch.randn(60_000, *ranks, generator=random, dtype=torch.float64).square() / hidden
+    rotated = cosines(ranks, hidden, 6_000, 4)
+    for share in (0.05, 0.005):
+        limit = limits(early, late, hidden, share)
+        assert limit.shape == (3, 2)
+        for squares in (normal, rotated):
+            passed = ((early @ squares @ late.T).sqrt() > limit).double().mean(0) / share
+            allowed = 4 / (share * len(squares)) ** 0.5  # standard errors
+            assert (passed - 1).abs().max() < 0.05 + allowed
+
+
+def test_the_limit_of_circuits_of_one_direction_is_a_quantile_of_chi_square() -> None:
+    one = torch.ones(1, 1, dtype=torch.float64)
+    for share in (0.05, 1e-3, 1e-8):
+        exact = (chi2.isf(share, 1) / 300) ** 0.5
+        assert float(limits(one, one, 300, share)) == pytest.approx(exact, rel=0.01)
+
+
+def test_a_circuit_that_is_nothing_has_no_limit() -> None:
+    none = torch.full((1, 2), torch.nan, dtype=torch.float64)
+    found = limits(torch.cat([none, spectra(1, 2, 1.0, 0)]), spectra(3, 4, 1.0, 1), 50, 0.01)
+    assert torch.equal(torch.isnan(found), torch.tensor([[True] * 3, [False] * 3]))
 
 
 def test_spectra_are_those_of_singular_values() -> None:

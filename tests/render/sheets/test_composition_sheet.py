@@ -36,8 +36,11 @@ def test_pairs_are_ranked_by_what_they_have_over_chance_and_those_without_score_
 ) -> None:
     for t, through in enumerate(Through):
         ranked = every.ranked(through)
-        gains = sorted((every.scores[t] - every.chance[t])[np.isfinite(every.scores[t])], reverse=True)
-        assert [pair.difference for pair in ranked] == pytest.approx(gains)
+        above, needed = (each[t] - every.chance[t] for each in (every.scores, every.limit))
+        assert [pair.excess for pair in ranked] == pytest.approx(
+            np.sort(above / needed)[::-1][-len(ranked) :]
+        )
+        assert [pair.stands_out for pair in ranked] == [pair.excess > 1 for pair in ranked]
         assert every.looked_at(through) == len(ranked)
     assert [every.looked_at(through) for through in Through] == [47, 47, 20]  # 4 x 5 + 4 x 3 + 5 x 3
 
@@ -58,7 +61,7 @@ def test_a_terminal_names_the_strongest_pairs_with_every_control(every: Composit
     best = every.ranked(Through.QUERY)[0]
     (row,) = [line for line in text.splitlines() if line.startswith(_name(best.early, best.late))][:1]
     cells = row.removeprefix(_name(best.early, best.late)).split()
-    numbers = best.score, best.chance, best.spread, best.difference, best.beside, best.percentile
+    numbers = best.score, best.chance, best.spread, best.difference, best.beside, best.limit
     assert [float(cell) for cell in cells[:6]] == pytest.approx(numbers, abs=6e-4)
     assert "through queries (Q): 47 pairs looked at" in text
     for told in ("with residual additions", "left out: other heads", "no score, L3: no matrix alone", "✓"):
@@ -66,19 +69,33 @@ def test_a_terminal_names_the_strongest_pairs_with_every_control(every: Composit
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_the_answer_tells_the_pair_farthest_above_chance_beside_the_largest_by_chance(
+def test_the_answer_tells_how_many_pairs_stand_out_and_which_lies_farthest_above_chance(
     every: Composition,
 ) -> None:
-    gains = every.scores - every.chance
-    t, i = np.unravel_index(int(np.nanargmax(gains)), gains.shape)
+    excess = (every.scores - every.chance) / (every.limit - every.chance)
+    t, i = np.unravel_index(int(np.nanargmax(excess)), excess.shape)
     pair = every.pair(int(i), every.through[t])
     told = composition(every).answer
+    assert told.startswith(f"{int((every.scores > every.limit).sum())} of 114 pairs of heads stand out. ")
     assert f"{_name(pair.early, pair.late)}through" in told
-    for number in (pair.score, pair.chance, every.largest[t]):
+    for number in (pair.score, pair.chance, pair.limit):
         assert f"{number:.3f}".removeprefix("0") in told
     none = replace(every, scores=np.full_like(every.scores, np.nan))
     assert composition(none).answer == "No pair of heads has a score."
     assert "no pair composes through its values (V)" in composition(none).notes
+
+
+def test_where_no_pair_stands_out_the_answer_says_so_first(every: Composition) -> None:
+    high = replace(every, limit=np.full_like(every.limit, 0.7))
+    told = composition(high).answer
+    assert told.startswith("None of 114 pairs of heads stands out. Farthest above chance lies ")
+    assert told.endswith(" and .700 is needed to stand out of so many.")
+    best = max(every.ranked(Through.KEY), key=lambda pair: pair.excess)
+    only = np.where(every.scores == best.score, (every.scores + every.chance) / 2, 0.7)
+    assert (
+        f"1 of 114 pairs of heads stands out. Farthest above chance lies {_name(best.early, best.late)}"
+        in (composition(replace(every, limit=only)).answer)
+    )
 
 
 def _name(early: tuple[int, int], late: tuple[int, int]) -> str:
@@ -111,7 +128,7 @@ def test_every_score_is_drawn_with_what_chance_makes_of_it(every: Composition) -
     assert marks["ring", "control"].at == [pair.chance for pair in pairs]
     assert marks["tick", "peers"].at == [pair.beside for pair in pairs]
     assert marks["span", "control"].at == pytest.approx([pair.chance - 2 * pair.spread for pair in pairs])
-    assert marks["line", "limit"].at == [0.31]
+    assert marks["tick", "limit"].at == [pair.limit for pair in pairs]
     assert first.hidden == 47 - 12
 
 
@@ -122,11 +139,11 @@ def test_csv_has_every_pair_and_input(every: Composition) -> None:
     assert first[:5] == ["query", *map(str, every.pairs[0])]
     assert [float(each) for each in first[5:]] == [
         every.scores[0, 0], every.chance[0, 0], every.spread[0, 0], every.percentile[0, 0],
-        every.scores[0, 0] - every.chance[0, 0],
+        every.scores[0, 0] - every.chance[0, 0], every.limit[0, 0],
     ]  # fmt: skip
     assert "left out: other heads" in as_csv(every)
     gone = lines[1 + 2 * 47 + int(np.flatnonzero(np.isnan(every.scores[2]))[0])].split(",")
-    assert gone[5:] == [""] * 5, "what has no score has none"
+    assert gone[5:] == [""] * 6, "what has no score has none"
 
 
 @pytest.mark.parametrize("shown", [None, (1, 2)])
@@ -160,7 +177,7 @@ def test_on_axes_of_ones_own_the_pairs_are_drawn_and_a_head_needs_a_page(
     try:
         assert every.plot(axes) is axes
         names = [label.get_text() for label in axes.get_yticklabels()]
-        best = max((every.ranked(each)[0] for each in Through), key=lambda pair: pair.difference)
+        best = max((every.ranked(each)[0] for each in Through), key=lambda pair: pair.excess)
         assert f"{names[0]} " == _name(best.early, best.late)
         with pytest.raises(InputError, match="a page of its own"):
             one.plot(axes)

@@ -8,20 +8,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from attnscope.analysis.claims.composition.scores import (
-    Reads,
-    Written,
-    beside_chance,
-    cosines,
-    reads,
-    scores,
-    spectrum,
-    written,
-)
+from attnscope.analysis.claims.composition.chance import beside_chance, cosines, limits, spectrum
+from attnscope.analysis.claims.composition.scores import Reads, Written, reads, scores, written
 from attnscope.capture.circuits.factors import Factors
 from attnscope.capture.circuits.gains import Gain
 from attnscope.capture.circuits.paths import NO_PATH, SIDES, Circuits
-from attnscope.results.claims.composition import Through
+from attnscope.results.claims.composition import BY_CHANCE, Through
 
 Head = tuple[int, int]
 _NEEDS = {
@@ -30,6 +22,7 @@ _NEEDS = {
     Through.VALUE: ("value", "output"),
 }
 
+_NUMBERS = 5  # of each pair: its score, and four that say what chance makes of it
 _PLURAL = {Through.QUERY: "queries", Through.KEY: "keys", Through.VALUE: "values"}
 
 
@@ -42,7 +35,7 @@ class Pairs:
     chance: Float[np.ndarray, "through pair"]
     spread: Float[np.ndarray, "through pair"]
     percentile: Float[np.ndarray, "through pair"]
-    largest: tuple[float, ...]
+    limits: Float[np.ndarray, "through pair"]
     reasons: tuple[str, ...]
     hidden: int
 
@@ -64,7 +57,6 @@ class Composing:
         self._written: dict[tuple[object, ...], tuple[Written, Tensor]] = {}
         self._read: dict[tuple[int, Through], tuple[Reads, Tensor]] = {}
         self._cosines: dict[tuple[int, int], Tensor] = {}
-        self.largest = dict.fromkeys(self.through, np.nan)
         self.hidden = max(
             (each.output.matrix.shape[2] for each in self.by_layer.values() if each.output), default=0
         )
@@ -73,20 +65,25 @@ class Composing:
         """Every pair; `tell` hears how many pairs of layers are done, and of how many."""
         names, values = list[np.ndarray](), list[np.ndarray]()
         todo = list(self._layers())
+        share = BY_CHANCE / max(1, sum(self._count(early, late) for early, late in todo))
         for done, (early, late) in enumerate(todo):
             tell(done, len(todo))
             first, second = self._heads(early), self._heads(late)
-            found = np.stack([self._of(through, early, late, first, second) for through in self.through], 1)
+            found = np.stack([self._of(through, early, late, share) for through in self.through], 1)
             grid = np.stack(np.meshgrid(first, second, indexing="ij"), -1).reshape(-1, 2)
             names.append(np.insert(grid, [0, 1], [early.layer, late.layer], axis=1))
-            values.append(found.reshape(4, len(self.through), -1))
+            values.append(found.reshape(_NUMBERS, len(self.through), -1))
         pairs = np.concatenate(names) if names else np.empty((0, 4), int)
-        numbers = np.concatenate(values, -1) if values else np.empty((4, len(self.through), 0))
+        numbers = np.concatenate(values, -1) if values else np.empty((_NUMBERS, len(self.through), 0))
         order = np.lexsort(pairs.T[::-1])
-        largest = tuple(float(self.largest[each]) for each in self.through)
         told = tuple(f"{_layers_named(places)}: {why}" for why, places in self.reasons.items())
-        real, mean, spread, percentile = numbers[..., order]
-        return Pairs(pairs[order], real, mean, spread, percentile, largest, told, self.hidden)
+        real, mean, spread, percentile, limit = numbers[..., order]
+        return Pairs(pairs[order], real, mean, spread, percentile, limit, told, self.hidden)
+
+    def _count(self, early: Factors, late: Factors) -> int:
+        """How many scores two layers have."""
+        inputs = sum(not self._lacking(through, early, late) for through in self.through)
+        return inputs * len(self._heads(early)) * len(self._heads(late))
 
     def _layers(self) -> Iterator[tuple[Factors, Factors]]:
         """Earlier and later layers; with one head only those that it is of."""
@@ -101,23 +98,24 @@ class Composing:
         return [self.head[1]] if mine and self.head else list(range(layer.heads))
 
     def _of(
-        self, through: Through, early: Factors, late: Factors, first: Sequence[int], second: Sequence[int]
+        self, through: Through, early: Factors, late: Factors, share: float
     ) -> Float[np.ndarray, "number early late"]:
-        """Score, mean, spread and percentile by chance; NaN where a matrix or the path is not proved."""
+        """Score; mean, spread, percentile, limit by chance. NaN where a matrix or the path is not proved."""
+        first, second = self._heads(early), self._heads(late)
         why = self._lacking(through, early, late)
         if why:
             for name, place in why.items():
                 if place not in self.reasons.setdefault(name, []):
                     self.reasons[name].append(place)
-            return np.full((4, len(first), len(second)), np.nan)
+            return np.full((_NUMBERS, len(first), len(second)), np.nan)
         way = self.circuits.paths.way[early.layer, late.layer, through.value]
         writes, written_by = self._early(early, way, first)
         enters, read_by = self._late(late, through, second)
         real = scores(writes, enters).cpu()
         squares = self._random((writes.shape[1], enters.shape[2]))
         found = beside_chance(real, written_by, read_by, squares)
-        self.largest[through] = np.fmax(self.largest[through], found.largest)
-        return torch.stack([real, found.mean, found.spread, found.percentile]).numpy()
+        limit = limits(written_by, read_by, self.hidden, share)
+        return torch.stack([real, found.mean, found.spread, found.percentile, limit]).numpy()
 
     def _lacking(self, through: Through, early: Factors, late: Factors) -> dict[str, str]:
         """Why there is no such score, by layer; nothing where there is one."""

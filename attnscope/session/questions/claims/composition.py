@@ -103,7 +103,7 @@ def compose_in(
         chance=pairs.chance,
         spread=pairs.spread,
         percentile=pairs.percentile,
-        largest=pairs.largest,
+        limit=pairs.limits,
         draws=asked.draws,
         seed=asked.seed,
         inside=inside,
