@@ -67,6 +67,20 @@ def named(path: str | Path, what: str = "") -> str:
     return called(path) if Path(path) == STANDARD_INPUT else f"{what} '{called(path)}'".lstrip()
 
 
+def check_there(path: str | Path | None, what: str = "") -> None:
+    """Raises `InputError` where there is nothing to read, so that nothing heavy is imported for it.
+
+    Nothing is opened: a pipe gives what it has to whoever reads it first.
+    """
+    if path is None or Path(path) == STANDARD_INPUT:
+        return
+    name = named(path, what)
+    with _refusing(name):
+        _status(Path(path), name)
+        if not os.access(path, os.R_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
 def content(path: str | Path, what: str = "", most: int = -1) -> bytes:
     """All its bytes, or so many. `InputError` for what cannot be read, `DoesNotFitError` for want of room."""
     with _opened(path, what, held=most < 0) as file:

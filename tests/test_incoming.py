@@ -309,3 +309,21 @@ def test_settings_of_a_model_are_read_where_they_have_room(tmp_path: Path, monke
         DoesNotFitError, match=r"^reading 'config\.json' takes 200\.0 GB, and memory has 30\.0"
     ):
         incoming.settings(config)
+
+
+def test_what_is_not_there_is_said_without_opening_what_is(
+    file: Path, fifo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for there in (file, fifo, incoming.STANDARD_INPUT, Path("/dev/zero"), None):
+        incoming.check_there(there)  # a pipe that nobody writes to would be waited for if it were opened
+    for missing, why in ((tmp_path / "none", "no such file"), (tmp_path, "it is a folder, name a file")):
+        with pytest.raises(InputError) as refused:
+            incoming.check_there(missing, "picture")
+        assert str(refused.value) == f"cannot read picture '{missing}': {why}"
+        with pytest.raises(InputError) as read:
+            incoming.content(missing, "picture")
+        assert str(read.value) == str(refused.value)
+    monkeypatch.setattr(os, "access", lambda path, mode: (path, mode) != (file, os.R_OK))
+    incoming.check_there(fifo)
+    with pytest.raises(InputError, match=r"cannot read '.*': Permission denied$"):
+        incoming.check_there(file)

@@ -1,8 +1,9 @@
 """The program: its commands, and the one place where errors become a line and an exit code."""
 
+import io
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
@@ -17,6 +18,7 @@ from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacki
 from attnscope.process.ending import INTERRUPTED
 from attnscope.version import __version__
 
+_COMPLETION = {"--show-completion", "--install-completion"}
 UsageError: Any = typer.BadParameter.__base__  # what the option parser raises, wherever Typer has its Click
 
 
@@ -34,7 +36,24 @@ class ErrorLines(TyperGroup):
             raise typer.Exit(InputError.exit_code)
         run.remember(args)
         incoming.limit_to(None)
-        return super().parse_args(ctx, args)
+        if not _COMPLETION & set(args):
+            return super().parse_args(ctx, args)
+        return self._completion(ctx, args)
+
+    def _completion(self, ctx: Any, args: list[str]) -> list[str]:
+        """What Typer does for completion; where it does not know the shell, that is one line of ours."""
+        printed = io.StringIO()
+        try:
+            with redirect_stdout(printed), redirect_stderr(io.StringIO()):
+                left: list[str] = super().parse_args(ctx, args)
+                return left
+        except (typer.Exit, SystemExit) as end:
+            if getattr(end, "exit_code", 0):
+                unknown = "cannot tell for which shell: ask in bash, zsh, fish or PowerShell"
+                raise InputError(unknown) from None
+            for line in printed.getvalue().splitlines():
+                streams.say(line, sys.stdout)
+            raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Every command with the whole of its first sentence, where the parser would cut it."""
@@ -57,7 +76,7 @@ def _one_line_each() -> Iterator[None]:
     try:
         try:
             yield
-        except typer.Exit:
+        except (typer.Exit, SystemExit):
             sys.stdout.flush()
             raise
         sys.stdout.flush()

@@ -4,6 +4,7 @@ import inspect
 import re
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -118,3 +119,11 @@ def test_a_text_without_quotes_is_told_of_them(capsys: pytest.CaptureFixture[str
     ended = CliRunner().invoke(app, ["heads", "the", "cat", "sat"])
     assert ended.exit_code == 2
     assert "a text of several words goes in quotes" in ended.stderr
+
+
+def test_several_heads_have_no_script_and_that_is_one_line(attnscope, tmp_path: Path) -> None:
+    out = tmp_path / "again.py"
+    refused = attnscope("heads", "the door", "-m", "demo", "--layer", "0", "-o", str(out))
+    said = "attnscope: no script: there is one of one head of a text, and of find, flow, ablate, compose\n"
+    assert (refused.exit_code, refused.stdout, refused.stderr) == (2, "", said)
+    assert not out.exists()

@@ -7,6 +7,7 @@ import re
 import select
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -78,6 +79,25 @@ def test_shell_completion_is_there() -> None:
     )
     assert "attnscope" in done.stdout
     assert "complete" in done.stdout
+
+
+@pytest.mark.parametrize("option", ["--show-completion", "--install-completion"])
+def test_completion_for_no_shell_is_one_line(option: str, tmp_path: Path) -> None:
+    unknown = (
+        "import shellingham, sys\n"
+        "def none(*given):\n"
+        "    raise shellingham.ShellDetectionFailure\n"
+        "shellingham.detect_shell = none\n"
+        "from attnscope.__main__ import main\n"
+        "main()"
+    )
+    command = [sys.executable, "-c", unknown, option]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**OFFLINE, "HOME": str(tmp_path)}, check=False
+    )
+    said = "attnscope: cannot tell for which shell: ask in bash, zsh, fish or PowerShell\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+    assert not list(tmp_path.iterdir())
 
 
 def test_json_is_utf_8_whatever_the_terminal_speaks() -> None:

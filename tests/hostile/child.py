@@ -25,6 +25,7 @@ from .place import Place
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534
+PIPE = 63  # which a shell uses first
 CRASHES = 200  # the lowest number of the file that tells of crashes, out of the program's way
 SCRIPT = """import sys
 sys.path[0], sys.argv[0] = {root!r}, "attnscope"
@@ -62,6 +63,8 @@ def _surround(invocation: Invocation, place: Place, ready: int) -> None:
     _redirect(0, _source(invocation, place))
     _redirect(1, _sink(invocation.stdout, place.out))
     _redirect(2, _sink(invocation.stderr, place.err))
+    if invocation.piped is not None:
+        _pipe(invocation.piped)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if invocation.file_limit is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (invocation.file_limit, invocation.file_limit))
@@ -91,6 +94,15 @@ def _high(number: int) -> int:
     moved = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, CRASHES)
     os.close(number)
     return moved
+
+
+def _pipe(content: bytes) -> None:
+    """A pipe that holds it all, which nobody writes to any more: as a shell's <(...) at its end."""
+    out, into = os.pipe()
+    os.write(into, content)
+    os.close(into)
+    os.dup2(out, PIPE, inheritable=True)
+    os.close(out)
 
 
 def _source(invocation: Invocation, place: Place) -> int | None:

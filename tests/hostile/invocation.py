@@ -23,7 +23,8 @@ class Invocation:
 
     `cold` is a process of its own from the console script, where all others are forks of a warm one;
     `interrupt` is when Ctrl-C comes, in seconds after the start; `file_limit` how many bytes a file may take;
-    `unprivileged` is run by nobody, who can be denied a file; `homeless` has its current folder deleted.
+    `unprivileged` is run by nobody, who can be denied a file; `homeless` has its current folder deleted;
+    `piped` is what the pipe of number 63 holds, where there is one.
     """
 
     argv: tuple[str, ...]
@@ -36,6 +37,7 @@ class Invocation:
     file_limit: int | None = None
     unprivileged: bool = False
     homeless: bool = False
+    piped: bytes | None = None
 
     @property
     def asks_help(self) -> bool:

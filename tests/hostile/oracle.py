@@ -3,6 +3,7 @@
 Each finding has a sort and a cause, by which they are grouped.
 """
 
+import csv
 import io
 import json
 import re
@@ -25,6 +26,9 @@ RAW = re.compile(
 NO_NUMBER = re.compile(r"(?<![\w.'\"‘“@-])[-−+]?(nan|inf|infinity)(?![\w'\"’”])", re.IGNORECASE)
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 TIME = re.compile(r"\S.{0,40} +\d+[.]\d{3} s")
+OF_A_TEXT = re.compile(r"attnscope: [^ ]+:\d+: ")  # a line of a file with many texts
+FORMULA = "=+-@\t\r"  # how a cell begins that a spreadsheet would run
+WRITTEN = ("csv", "py", "html", "json", "svg")  # what is text, and may be shown on a terminal
 FRAME = re.compile(r'File "([^"]+)", line (\d+),? in (\S+)')
 
 
@@ -131,6 +135,8 @@ def _lines(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
     while invocation.times and lines and TIME.fullmatch(lines[-1]):
         lines.pop()  # they come last
     ours = [line for line in lines if line.startswith(PREFIX)]
+    if len(ours) > 1 and all(map(OF_A_TEXT.match, ours)) and "--texts" in invocation.argv:
+        ours = ours[:1]  # the others go on
     if invocation.interrupt is not None and len(ours) == 2 and ours[1] == f"{PREFIX}interrupted":
         ours = ours[1:]  # the moment came between the line of a refusal and the end
     others = [line for line in lines if not line.startswith((PREFIX, NOTE, WROTE, *NOT_OURS))]
@@ -210,10 +216,11 @@ def _files(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
     if temporary := [name for name in outcome.temporary if not name.startswith(NOT_OUR_FOLDERS)]:
         yield Finding("temporary files left", _alike(temporary[0]), str(temporary))
     asked = {_normal(str(path)) for path in invocation.targets}
+    run = "run/" if "--run" in invocation.argv and outcome.code in (0, 5) else "\0"  # of a corpus
     files = [name for name in outcome.left if not name.endswith("/")]
     for name in files:
         if _normal(name) not in asked and not (
-            name.startswith("outputs/") and outcome.code in (0, 5, 2, 141, 130)
+            name.startswith(run) or (name.startswith("outputs/") and outcome.code in (0, 5, 2, 141, 130))
         ):
             yield Finding("stray file left", f"exit {outcome.code}: {_alike(name)}", name)
         elif why := _broken(name, outcome.files.get(name)):
@@ -227,6 +234,7 @@ def _files(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
     streams = (invocation.stdout, invocation.stderr)
     limits = (invocation.interrupt, invocation.file_limit)
     spoiled = streams != (Stream.KEPT, Stream.KEPT) or limits != (None, None)
+    spoiled = spoiled or bool(OF_A_TEXT.search(_text(outcome.stderr)))  # those that could be read were told
     if outcome.code in (2, 3, 4) and files and len(asked) < 2 and not spoiled:
         yield Finding(
             "refused after writing",
@@ -272,9 +280,24 @@ def _opened(suffix: str, content: bytes) -> str:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             return ".npz: a member is damaged" if archive.testzip() else ""
     elif suffix == "csv":
-        content.decode("utf-8")
-        return "" if content.endswith(b"\n") else ".csv without an end"
+        cells = [cell for row in csv.reader(io.StringIO(content.decode("utf-8"))) for cell in row]
+        if any(cell[:1] in FORMULA and not _is_number(cell) for cell in cells if len(cell) > 1):
+            return ".csv: a cell that a spreadsheet would run"
+        if not content.endswith(b"\n"):
+            return ".csv without an end"
+    elif suffix == "py":
+        compile(content, "made.py", "exec")
+    if suffix in WRITTEN and (found := RAW.search(content.decode("utf-8"))):
+        return f".{suffix}: U+{ord(found[0]):04X} as it is"
     return ""
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _canaries(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:

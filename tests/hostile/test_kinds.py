@@ -31,12 +31,13 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
 
 def contents(folder: Path) -> dict[str, bytes]:
     files = [name for name in paths_in(folder) if (folder / name).is_file()]
-    return {
-        name: (folder / name).read_bytes() for name in files if "/dev/" not in str((folder / name).resolve())
-    }
+    read = [name for name in files if name != "sparse" and "/dev/" not in str((folder / name).resolve())]
+    return {name: (folder / name).read_bytes() for name in read}
 
 
-@pytest.mark.parametrize("kind", [name for name in KINDS if name not in ("texts", "media", "folders")])
+@pytest.mark.parametrize(
+    "kind", [name for name in KINDS if name not in ("texts", "media", "folders", "outgoing")]
+)
 def test_the_same_number_makes_the_same_invocation_and_files(
     kind: str, material: Material, tmp_path: Path
 ) -> None:

@@ -74,6 +74,10 @@ def test_a_program_that_does_well_has_no_findings(run: Run) -> None:
         (lambda: print("imports    1.250 s\nin all    11.250 s", file=sys.stderr), ("x", "--timings")),
         (refuse(3), ("x",)),
         (write("a/b.json", b"{}\n"), ("x", "-o", "a/b.json")),
+        (write("a.csv", b"name,n\n'=1+2,-3.5\n-,+2e-3\n"), ("x", "-o", "a.csv")),
+        (write("a.py", b'SHOWN = "\\u202e"\n'), ("x", "-o", "a.py")),
+        (write("run/a.json", b"{}"), ("corpus", "--run", "run")),
+        (refuse(2, "attnscope: a:1: no\nattnscope: a:7: no", "first"), ("x", "--texts", "a")),
     ):
         assert run(body, *argv)[2] == [], argv
 
@@ -103,6 +107,13 @@ def test_a_program_that_does_well_has_no_findings(run: Run) -> None:
         (write(".7.part"), ("x",), "stray file left"),
         (write("a.json", b'{"a": '), ("x", "-o", "a.json"), "half a file left"),
         (write("a.png", b"\x89PNG\r\n\x1a\n"), ("x", "-o", "a.png"), "half a file left"),
+        (write("a.csv", b"name,n\n=1+2,3\n"), ("x", "-o", "a.csv"), "half a file left"),
+        (write("a.csv", b"name,n\na\x1bb,3\n"), ("x", "-o", "a.csv"), "half a file left"),
+        (write("a.py", b'SHOWN = "a\n'), ("x", "-o", "a.py"), "half a file left"),
+        (write("a.py", "SHOWN = 'a\u202e'\n".encode()), ("x", "-o", "a.py"), "half a file left"),
+        (write("run/a.json", b"{}"), ("corpus",), "stray file left"),
+        (refuse(2, "attnscope: a:1: x\nattnscope: b"), ("x", "--texts", "a"), "not one line of error"),
+        (refuse(2, "attnscope: a:1: x\nattnscope: a:2: b"), ("x",), "not one line of error"),
         (write("a.json", b"{}", code=3), ("x", "-o", "a.json"), "refused after writing"),
         (refuse(2, out="half a table"), ("x",), "refused after printing"),
         (lambda: (os.mkdir("sub"), refuse(2)()), ("x",), "empty folder left"),

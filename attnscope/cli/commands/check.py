@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from attnscope.cli.options.delivery import Delivery
+from attnscope.cli.options.inputs import check_files
 from attnscope.cli.options.model import AllowPickle, RemoteCode
 from attnscope.cli.output import Output, check_delivery
 from attnscope.errors import CertificateError
@@ -54,6 +55,7 @@ def check(
     versions and machine that changed are told.
     """
     check_delivery(delivery, "Check")
+    check_files(vocab=None, image=image, audio=audio)
     from attnscope.results import load
 
     stored = load(file)  # before anything heavy is imported: what cannot be read is told at once

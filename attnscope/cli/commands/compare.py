@@ -21,6 +21,7 @@ from attnscope.cli.options.inputs import (
     Truncate,
     Vocab,
     Writing,
+    check_files,
     check_something,
     decoded,
     given,
@@ -121,6 +122,8 @@ class Sides:
     def __post_init__(self) -> None:
         if self.stored is not None:
             self._check_stored()
+            for file in self.stored:
+                incoming.check_there(file)
             return
         if self.head_b is not None:
             raise InputError("--head-b is of stored runs: give two files that end in .npz or .json")
@@ -128,6 +131,7 @@ class Sides:
             raise InputError("missing option '--word': name the word, or give two stored runs (.npz, .json)")
         if self.texts is not None:
             self._check_texts()
+            incoming.check_there(self.texts)
             return
         differing = (self.text_b, self.ids_b, self.layer_b, self.model_b)
         if sum(side is not None for side in differing) != 1:
@@ -197,6 +201,7 @@ class Sides:
             vocab=self.vocab,
             target_ids=self.target_ids,
         )
+        check_files(self.vocab, self.image, self.audio)
         one_target = self.text_b is None and self.ids_b is None and self.target_b is None
         target = self.target if one_target else self.target_b
         text = first.text if self.text_b is None else given(self.text_b)

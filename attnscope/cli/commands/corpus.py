@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from attnscope import incoming
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
@@ -105,6 +106,10 @@ class CorpusRead:
     limit: Limit = None
     longest: Longest = 1024
     truncate: Truncate = False
+
+    def __post_init__(self) -> None:
+        for file in self.files:
+            incoming.check_there(file)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from attnscope import incoming
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
@@ -42,6 +43,7 @@ def dependencies(
     was not chosen on (held out). Words are those of the file, read with a blank between them.
     """
     check_delivery(delivery, "Dependencies")
+    incoming.check_there(file)
     from attnscope.session.questions.claims.relations import TreebankQuestion, find_relations
 
     asked = TreebankQuestion(file, relation, limit, batch)

@@ -98,7 +98,8 @@ def find(
     picture and frames of a sound are exchanged as words are; what the model writes itself is read at once.
     """
     check_delivery(delivery, "Finding")
-    wish, inputs = asked.wish(), read.inputs(writing)
+    inputs = read.inputs(writing)  # before anything is imported for it
+    wish = asked.wish()
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.claims.finding import find as found
 

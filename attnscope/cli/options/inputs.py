@@ -144,6 +144,7 @@ class Read:
     def __post_init__(self) -> None:
         check_something(self.text, self.ids, self.image, self.audio, self.texts)
         self.check_texts()
+        incoming.check_there(self.texts)
 
     def check_texts(self) -> None:
         """Raises `InputError` where there are many texts and one, or anything else that is read."""
@@ -167,7 +168,7 @@ class Read:
 
         Of many texts none is read yet: what is checked here is the same for all of them.
         """
-        return request.Inputs(
+        read = request.Inputs(
             text=MASKED_SENTENCE if self.lines else given(self.text),
             pair=None if self.pair is None else decoded(self.pair),
             target=None if self.target is None else decoded(self.target),
@@ -180,6 +181,8 @@ class Read:
             vocab=self.vocab,
             target_ids=self.target_ids,
         )
+        check_files(self.vocab, self.image, self.audio)
+        return read
 
 
 @dataclass(frozen=True)
@@ -190,6 +193,14 @@ class ArticleRead(Read):
 
     def __post_init__(self) -> None:
         self.check_texts()
+        incoming.check_there(self.texts)
+
+
+def check_files(vocab: Path | None, image: Path | None, audio: Path | None) -> None:
+    """Raises `InputError` where one is not there, before anything that takes time is imported."""
+    incoming.check_there(vocab, "the vocabulary")
+    incoming.check_there(image, "picture")
+    incoming.check_there(audio, "sound")
 
 
 def check_something(*read: object) -> None:

@@ -40,7 +40,14 @@ class Script(NamedTuple):
 
 def shown(result: Result) -> Told:
     """All that the program of a result is told; `InputError` where its figures cannot be computed plainly."""
-    return SCRIPTS[type(result)].told(result)
+    return script_of(result).told(result)
+
+
+def script_of(result: Result) -> Script:
+    """The program of a result; `InputError` where there is none of its kind."""
+    if type(result) not in SCRIPTS:
+        raise InputError("no script: there is one of one head of a text, and of find, flow, ablate, compose")
+    return SCRIPTS[type(result)]
 
 
 def _loaded(origin: Provenance, tower: str) -> Told:

@@ -9,7 +9,7 @@ from pprint import pformat
 from textwrap import indent
 from typing import Any
 
-from attnscope.render.script.figures import SCRIPTS, shown
+from attnscope.render.script.figures import script_of, shown
 from attnscope.results import Result
 
 _PROGRAMS = Path(__file__).parent / "again"
@@ -18,7 +18,7 @@ _EMPTY = "SHOWN: dict[str, Any] = {}"
 
 def as_script(result: Result) -> str:
     """A program that computes the figures of `result` again; `InputError` where that cannot be plain."""
-    common, own = (_source(name) for name in ("common", SCRIPTS[type(result)].program))
+    common, own = (_source(name) for name in ("common", script_of(result).program))
     entries = (f"    {key!r}: {_laid_out(value)},\n" for key, value in shown(result).items())
     given = _body(common).replace(_EMPTY, f"{_EMPTY[:-1]}\n{''.join(entries)}}}")
     said = "".join(f"# {line}".rstrip() + "\n" for line in _said(own).splitlines())

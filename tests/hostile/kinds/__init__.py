@@ -9,16 +9,31 @@ from random import Random
 
 from ..invocation import Invocation
 from ..material import Material
-from . import arrays, environments, folders, interrupts, media, options, places, stored, streams, texts
+from . import (
+    arrays,
+    environments,
+    folders,
+    incoming,
+    interrupts,
+    media,
+    options,
+    outgoing,
+    places,
+    stored,
+    streams,
+    texts,
+)
 
 Kind = Callable[[Random, Path, Material], Invocation]
 
 KINDS: dict[str, tuple[Kind, int]] = {
-    "options": (options.make, 16),
-    "texts": (texts.make, 16),
-    "folders": (folders.make, 30),
+    "options": (options.make, 14),
+    "texts": (texts.make, 12),
+    "folders": (folders.make, 23),
     "media": (media.make, 8),
-    "stored": (stored.make, 9),
+    "stored": (stored.make, 10),
+    "incoming": (incoming.make, 6),
+    "outgoing": (outgoing.make, 6),
     "arrays": (arrays.make, 7),
     "streams": (streams.make, 4),
     "places": (places.make, 5),

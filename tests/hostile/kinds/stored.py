@@ -1,7 +1,8 @@
-"""Stored results that were changed after they had been written, for `attnscope show`."""
+"""Stored results that were changed after they had been written, with hashes that fit again or do not."""
 
 import io
 import json
+import sys
 import zipfile
 from pathlib import Path
 from random import Random
@@ -11,7 +12,7 @@ import numpy as np
 
 from .. import draw
 from ..invocation import Invocation
-from ..material import Material
+from ..material import SPECIMENS, Material
 from . import planted
 from .sensible import SENSIBLE, SUFFIXES, is_path, name_of, parameters
 
@@ -45,8 +46,13 @@ def make(rng: Random, here: Path, material: Material) -> Invocation:
     content = origin.read_bytes()
     if draw.chance(rng, 0.92):
         content = _json(rng, content) if origin.suffix == ".json" else _npz(rng, here, content)
+        content = _resealed(content, origin.suffix) if draw.chance(rng, 0.5) else content
     (here / name).write_bytes(content)
     argv = ["show", name]
+    if draw.chance(rng, 0.3):
+        (here / f"other{origin.suffix}").write_bytes(origin.read_bytes())
+        argv = rng.choice([["check", name], ["compare", name, f"other{origin.suffix}"], ["sdpa", name]])
+        return Invocation(tuple(argv))
     for option in rng.sample(parameters("show"), rng.choice([0, 0, 1, 1, 2, 3])):
         spelled = name_of(option)
         if option.is_flag:
@@ -61,6 +67,20 @@ def make(rng: Random, here: Path, material: Material) -> Invocation:
     if draw.chance(rng, 0.4):
         argv += ["-o", f"made{rng.choice(SUFFIXES)}"]
     return Invocation(tuple(argv), environment={"COLUMNS": rng.choice(["80", "100", "140", "40", "1"])})
+
+
+def _resealed(content: bytes, suffix: str) -> bytes:
+    """The file with hashes of what it holds now, as a forger leaves it; as it was if it is none."""
+    if str(SPECIMENS) not in sys.path:
+        sys.path.append(str(SPECIMENS))
+    import resealed
+
+    try:
+        if suffix == ".json":
+            return json.dumps(resealed.document(json.loads(content))).encode()
+        return resealed.archive(resealed.arrays_of(content))
+    except Exception:  # whatever a file that is none does to NumPy
+        return content
 
 
 def _json(rng: Random, content: bytes) -> bytes:
