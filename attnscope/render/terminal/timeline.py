@@ -19,8 +19,9 @@ _MOST_LABEL, _MOST_ROWS = 21, 160
 def timeline(block: Timeline, width: int) -> Iterator[Text]:
     """One line of bars for each row, each from 0 to its own largest bar; at its end what that is.
 
-    Where the frames outnumber the cells, every bar is the sum of equally many of them, so that even weights
-    make even bars; only the last one may have fewer.
+    Heights are rounded to the nearest eighth, so that less than half of one is blank. Where the frames
+    outnumber the cells, every bar is the sum of equally many of them, so that even weights make even bars;
+    only the last one may have fewer.
     """
     rows, step = block.plain.values[:_MOST_ROWS], block.result.seconds
     names = [settled(each) for each in block.plain.rows.names[:_MOST_ROWS]]
@@ -33,7 +34,7 @@ def timeline(block: Timeline, width: int) -> Iterator[Text]:
     for name, row in zip(names, rows, strict=True):
         summed = np.add.reduceat(np.nan_to_num(row), starts)
         largest = float(summed.max())
-        levels = np.ceil(8 * summed / (largest or 1.0) - 1e-9).astype(int)
+        levels = np.rint(8 * summed / (largest or 1.0)).astype(int)
         bars = "".join(_LEVELS[level] for level in levels)
         yield line((left(name, label) + " ", HEADING), (bars, BAR), f" {weight_text(largest, 3)}")
     yield _axis(margin, len(starts), step * together)

@@ -266,7 +266,7 @@ def test_cross_attention_shows_every_token_over_the_time_of_the_sound() -> None:
     assert axes.get_ylabel() == "query"
     assert [label.get_text() for label in axes.get_yticklabels()] == ["[CLS]", "the", "door", "opens", "."]
     assert images(axes)[0].get_extent() == [0.0, 0.5, 5.0, 0.0]
-    told = [line.split()[0] for line in shown(result).splitlines() if re.search("[▁-█]{9}", line)]
+    told = [line.split()[0] for line in shown(result).splitlines() if re.search(r"[▁-█].* \.\d{3}$", line)]
     assert tuple(told[:5]) == result.head.query_tokens.names
 
 
@@ -279,9 +279,12 @@ def test_heads_over_a_sound_have_a_row_each_with_its_own_scale() -> None:
 
 def test_bars_over_time_are_as_high_as_their_weights() -> None:
     result = made.sound_head()
-    bars = next(line for line in shown(result).splitlines() if line.startswith("weight ")).split()[1]
-    heights = [" ▁▂▃▄▅▆▇█".index(bar) for bar in bars]
-    assert heights == np.ceil(8 * result.weights / result.weights.max() - 1e-9).astype(int).tolist()
+    line = next(line for line in shown(result).splitlines() if line.startswith("weight "))
+    heights = [" ▁▂▃▄▅▆▇█".index(bar) for bar in line.removeprefix("weight ")[:40]]
+    exact = 8 * result.weights / result.weights.max()
+    assert max(heights) == 8
+    assert min(heights) == 0  # less than half of the lowest bar is none
+    assert abs(np.array(heights) - exact).max() <= 0.5
 
 
 def test_long_sounds_sum_frames_into_bars_and_say_so() -> None:
