@@ -61,6 +61,7 @@ def _loaded(origin: Provenance, tower: str) -> Told:
         "demo": _DEMO.get(origin.model, ""),
         "revision": origin.revision,
         "digest": origin.digest,
+        "part": origin.part,
         "architecture": origin.architecture,
         "dtype": origin.dtype,
         "versions": origin.versions,

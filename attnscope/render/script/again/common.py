@@ -3,14 +3,17 @@
     python THIS_FILE [--model NAME-OR-FOLDER]
 
 What was shown stands in SHOWN, and beside it what it was shown of. Below it is computed again in the plainest
-way that there is. Every figure is printed as it was shown and as it is now, and at last the verdict. The exit
-code is 0 where all of them are as shown, 1 where one is off, and 2 where they cannot be computed.
+way that there is. It is said whether the weights are those that were read, where they are one file. Every
+figure is printed as it was shown and as it is now, and at last the verdict. The exit code is 0 where all of
+them are as shown, 1 where one is off, and 2 where they cannot be computed.
 """
 
 import argparse
+import hashlib
 import math
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import torch
@@ -27,9 +30,30 @@ DEMO = (
 )
 
 
+def plain(text: str) -> str:
+    """Nothing of it steers a terminal."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
 def stop(why: str) -> NoReturn:
-    print(f"cannot be repeated: {why}", file=sys.stderr)
+    print(f"cannot be repeated: {plain(why)}", file=sys.stderr)
     sys.exit(2)
+
+
+def check_weights(name: str, revision: str) -> None:
+    """Say whether the file of the weights is the one that was read; stop where it is another."""
+    file, digest = None, SHOWN["digest"]
+    if digest and not SHOWN["part"]:
+        with suppress(OSError):  # several files, pickles
+            file = transformers.utils.cached_file(name, "model.safetensors", revision=revision)
+    if file is None:
+        print("weights: not checked, they are no single file of which a hash was kept")
+        return
+    with open(file, "rb") as opened:
+        found = f"sha256:{hashlib.file_digest(opened, 'sha256').hexdigest()}"
+    if found != digest:
+        stop(f"{name}: its weights are not those that were read: {found[:19]}, then {digest[:19]}")
+    print(f"weights: {found[:19]}, as they were read")
 
 
 def load() -> Any:
@@ -42,15 +66,17 @@ def load() -> Any:
         stop(f"transformers {transformers.__version__} has no {SHOWN['architecture']}")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
+    revision = SHOWN["revision"] or "main"
     try:
         model = kind.from_pretrained(
             name,
-            revision=SHOWN["revision"] or "main",
+            revision=revision,
             dtype=getattr(torch, SHOWN["dtype"]),
             attn_implementation="eager",
         )
     except (OSError, ValueError) as error:
         stop(f"{name}: {str(error).splitlines()[0]}")
+    check_weights(name, revision)
     return model.eval()
 
 
@@ -74,6 +100,7 @@ def attention(model: Any, given: Given) -> list[Tensor]:
 def report(figures: Figures) -> NoReturn:
     """Every figure as it was shown and as it is now, and whether they are the same."""
     allowed, worst, off, count = SHOWN["allowed"], 0.0, 0, 0
+    figures = list(figures)  # what is said while they are computed stands above them
     print(f"{'':44}{'shown':>14}{'now':>14}{'off by':>12}")
     for name, shown, now in figures:
         if shown is None:
@@ -84,7 +111,7 @@ def report(figures: Figures) -> NoReturn:
         worst, off, count = max(worst, apart), off + wrong, count + 1
         if count <= MOST or wrong:
             then = "none" if shown is None else f"{shown:.7g}"
-            print(f"{name[:43]:44}{then:>14}{now:>14.7g}{apart:>12.2g}{'  OFF' if wrong else ''}")
+            print(f"{plain(name)[:43]:44}{then:>14}{now:>14.7g}{apart:>12.2g}{'  OFF' if wrong else ''}")
     if count > MOST:
         print(f"and {count - MOST} more")
     if off or not count:
