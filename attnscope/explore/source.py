@@ -53,7 +53,7 @@ class Source:
         reading, chosen = kept.reading, kept.chosen
         towers = tuple(_tower(tower) for tower in reading.model.towers)
         first = kept.head(kept.looked_at, chosen.heads[0])  # the sides that it really has
-        perceived = reading.perceived
+        perceived = reading.perceived if reading.lies_over_medium(chosen) else None
         assert self._meant is not None, "chosen for the first text"
         return Scene(
             model=reading.model.name,

@@ -68,6 +68,15 @@ class Reading:
         """What was read, where that is a picture or a sound."""
         return cast("Perceived", self.encoded) if self.asked.sensed else None
 
+    def lies_over_medium(self, chosen: Chosen) -> bool:
+        """Whether keys of the chosen attention are patches or frames, alone or among a text's tokens.
+
+        Those of a decoder's self-attention, and of a text tower beside one that sees, are words alone.
+        """
+        if self.perceived is None:
+            return False
+        return self._senses(chosen) or bool(self.tokens_of(chosen.kind).stretches)
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What was read that is no text."""

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 import resealed
 import soundfile
+import torch
+import transformers
 from PIL import Image
 
 from attnscope import incoming
@@ -158,6 +160,102 @@ def test_what_is_said_over_the_time_of_the_sound(attnscope: Any, saved: Any, ton
     assert np.array(encoder["weights"]).shape == (50, 50)
 
 
+READS = {"captioner": ("--image", 4), "whisper": ("--audio", 3)}  # and the heads of its decoder
+
+
+@pytest.fixture
+def given(request: pytest.FixtureRequest, saved: Any, square: str, tone: str) -> tuple[str, ...]:
+    """A model that writes about what it sees or hears, and what it is to see or to hear."""
+    option = READS[request.param][0]
+    return (option, square if option == "--image" else tone, "-m", saved(request.param))
+
+
+def decoder_weights(folder: str, given: tuple[str, ...], ids: list[int], layer: int) -> np.ndarray:
+    """The decoder's own weights as transformers returns them: `head query key`."""
+    sees = given[0] == "--image"
+    kind = transformers.VisionEncoderDecoderModel if sees else transformers.WhisperForConditionalGeneration
+    model = kind.from_pretrained(folder, attn_implementation="eager").eval()
+    if sees:
+        reads = transformers.AutoImageProcessor.from_pretrained(folder)
+        seen = reads(Image.open(given[1]).convert("RGB"), return_tensors="pt")
+    else:
+        wave, rate = soundfile.read(given[1], dtype="float32")
+        reads = transformers.AutoFeatureExtractor.from_pretrained(folder)
+        seen = reads(wave, sampling_rate=rate, return_tensors="pt")
+    with torch.no_grad():
+        told = model(**seen, decoder_input_ids=torch.tensor([ids]), output_attentions=True)
+    return told.decoder_attentions[layer][0].numpy()
+
+
+@pytest.mark.parametrize("given", READS, indirect=True)
+def test_the_words_of_a_decoder_look_at_words_whatever_its_encoder_read(
+    attnscope: Any, given: tuple[str, ...], tmp_path: Path
+) -> None:
+    asked = ("heads", *given, "--kind", "decoder", "--target", "what is in")
+    file = str(tmp_path / "head.png")
+    told = document(attnscope(*asked, "-l", "1", "--head", "2", "--json", "-o", file))
+    labels = [token["label"] for token in told["query_tokens"]]
+    assert labels[-3:] == ["what", "is", "in"]
+    assert told["key_tokens"] == told["query_tokens"]
+    ids = [token["id"] for token in told["query_tokens"]]
+    lower = np.tril(np.ones((len(ids), len(ids)), bool))
+    found = np.where(lower, np.array(told["weights"], float), 0)
+    np.testing.assert_allclose(found, decoder_weights(given[3], given, ids, 1)[2], atol=1e-6)
+    assert told["verdict"] == "certified"
+    assert Path(file).stat().st_size > 5000
+    shown = attnscope(*asked, "-l", "1", "--head", "2", "--query", "is")
+    assert "is gives " in shown.stdout
+    assert "blank: masked" not in shown.stdout
+    assert "1 key masked" in shown.stdout
+
+
+@pytest.mark.parametrize("given", READS, indirect=True)
+def test_several_heads_of_such_a_decoder_are_an_overview_of_words(
+    attnscope: Any, given: tuple[str, ...]
+) -> None:
+    name = Path(given[3]).name
+    asked = ("heads", *given, "--kind", "decoder", "--target", "what is in")
+    shown = attnscope(*asked)
+    assert shown.exit_code == 0, shown.stderr
+    heads = 2 * READS[name][1]
+    assert f"certified: {heads} of {heads} heads" in shown.stdout
+    assert "\nover " in shown.stdout  # which picture or sound it was
+    assert " --target 'what is in' -m " in shown.stdout.splitlines()[-1]
+    assert " --kind decoder --layer " in shown.stdout.splitlines()[-1]
+    aimed = document(attnscope(*asked, "--query", "is", "--json"))
+    assert aimed["query_tokens"][aimed["aim"][0]]["label"] == "is"
+
+
+@pytest.mark.parametrize("given", ["captioner"], indirect=True)
+def test_what_a_picture_lacks_the_words_of_a_decoder_have(attnscope: Any, given: tuple[str, ...]) -> None:
+    asked = ("heads", *given, "--target", "what is in", "-l", "1", "--head", "0")
+    assert attnscope(*asked, "--kind", "decoder", "--terms").exit_code == 0
+    assert attnscope(*asked, "--kind", "decoder", "--special", "hide").exit_code == 0
+    for kind in (("--kind", "cross"), ()):
+        refused = attnscope(*asked, *kind, "--special", "hide", "-q")
+        assert refused.exit_code == 2
+        assert "leave --words and --special out" in refused.stderr
+
+
+def test_a_picture_within_a_decoders_text_is_still_laid_over(attnscope: Any, saved: Any, square: str) -> None:
+    given = ("what is in the picture ?", "--image", square, "-m", saved("llava"), "-l", "1", "--head", "1")
+    told = document(attnscope("heads", *given, "--kind", "decoder", "--json"))
+    assert told["schema"] == "attnscope.picture/1"
+    refused = attnscope("heads", *given, "--kind", "decoder", "--words", "-q")
+    assert refused.exit_code == 2
+    assert "leave --words and --special out" in refused.stderr
+
+
+def test_the_text_of_a_model_of_two_halves_looks_at_its_own_words(
+    attnscope: Any, saved: Any, square: str
+) -> None:
+    given = ("heads", "what is", "-m", saved("clip"), "--tower", "text_model", "-l", "1", "--head", "0")
+    beside = document(attnscope(*given, "--image", square, "--json"))
+    alone = document(attnscope(*given, "--json"))
+    assert beside["weights"] == alone["weights"]
+    assert [token["label"] for token in beside["key_tokens"]] == ["what", "is"]
+
+
 def test_a_grid_of_a_picture_is_its_heads_in_small(
     attnscope: Any, saved: Any, square: str, tmp_path: Path
 ) -> None:
@@ -238,7 +336,6 @@ def test_a_find_over_a_picture_is_shown_and_stored(
         ("vit", ("--image", "{square}", "--measure", "self", "--words"), "a picture or a sound has none"),
         ("vit", ("--image", "{square}", "--grid", "--words"), "a picture or a sound has none"),
         ("vit", ("--image", "{square}", "--grid", "--measure", "self"), "leave --measure out"),
-        ("clip", ("what", "--image", "{square}", "--tower", "text_model"), "not known to be patches"),
         ("llava", ("<image> <image>", "--image", "{square}"), "<image> stands 2 times in the text"),
     ],
 )

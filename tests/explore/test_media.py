@@ -39,6 +39,26 @@ def test_a_query_lies_over_the_picture_or_the_sound(explored: Explored, tmp_path
     explored(keys, source=source, size=(140, 40))
 
 
+@pytest.mark.parametrize("name", ["captioner", "whisper"])
+def test_the_decoders_own_words_are_no_picture_and_no_sound(name: str, tmp_path: Path) -> None:
+    folder = media_models.save(name, tmp_path)
+    sees = name == "captioner"
+    given = (
+        {"image": media_models.picture_file(tmp_path)}
+        if sees
+        else {"audio": media_models.sound_file(tmp_path)}
+    )
+    source = Source(ModelRequest(str(folder)), Inputs(**given, target="what is in"), Wanted(), Notices())
+    first = source.scene()
+    mediums = {tower.kind: source.scene(tower=tower.pattern).medium for tower in first.towers}
+    assert mediums["decoder"] == ""
+    assert mediums["cross"] == first.medium != ""
+    assert mediums["encoder"] == first.medium
+    words = source.scene(tower=next(tower.pattern for tower in first.towers if tower.kind == "decoder"))
+    assert list(words.queries.labels) == list(words.keys.labels)
+    assert list(words.queries.labels[-2:]) == ["is", "in"]
+
+
 def test_a_picture_is_bright_where_the_query_looks_and_has_the_colours_of_its_pixels() -> None:
     """Two patches side by side, red and green; all the weight lies on the green one."""
     pixels = np.zeros((2, 4, 3))

@@ -237,11 +237,27 @@ def whisper() -> tuple[Any, list[Any]]:
     return hf.WhisperForConditionalGeneration(config), [hears, tokenizer]
 
 
+def captioner() -> tuple[Any, list[Any]]:
+    """Writes about a picture: a ViT, and a GPT-2 of fewer layers that looks at its patches."""
+    tokens = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+    writes = hf.GPT2Config(
+        vocab_size=13, n_positions=12, n_embd=24, n_layer=2, n_head=4, n_inner=30,
+        add_cross_attention=True, is_decoder=True, **tokens,
+    )  # fmt: skip
+    sees = hf.ViTConfig(**_vision(num_hidden_layers=3))
+    config = hf.VisionEncoderDecoderConfig.from_encoder_decoder_configs(sees, writes)
+    config.decoder_start_token_id, config.eos_token_id, config.pad_token_id = 1, 2, 0
+    module = hf.VisionEncoderDecoderModel(
+        config=config, encoder=hf.ViTModel(sees), decoder=hf.GPT2LMHeadModel(writes)
+    )
+    return module, [hf.ViTImageProcessorPil(size=_size()), word_tokenizer()]
+
+
 MODELS: dict[str, Callable[[], tuple[Any, list[Any]]]] = {
     made.__name__: made
     for made in (
         *(vit, deit, dinov2, dinov3, beit, yolos, swin, clip, siglip, llava, paligemma, gemma3, qwen2_vl),
-        *(wav2vec2, hubert, whisper),
+        *(wav2vec2, hubert, whisper, captioner),
     )
 }
 

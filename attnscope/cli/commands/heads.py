@@ -38,7 +38,7 @@ def heads(
 
     With one --layer and one --head that head in full; otherwise an overview of the chosen heads.
     """
-    asked.check(looking, read, writing)
+    asked.check(looking, read, writing, wanted.kind)
     check_delivery(delivery, "HeadWeights")
     inputs, measures = read.inputs(writing), asked.measures
     from attnscope.session.opening import Purpose
@@ -60,9 +60,10 @@ def heads(
         assert chosen is not None, "heads are wanted"
         if (in_tiles := _in_tiles(reading, chosen, long, asked, looking, delivery)) is not None:
             return in_tiles
-        if inputs.sensed and not asked.grid and measures is None:
+        if reading.lies_over_medium(chosen) and not asked.grid and measures is None:
             from attnscope.session.questions.media import lay_over
 
+            asked.check_over_medium(looking, writing)
             return Answer(lay_over(reading, chosen, decoded(asked.query or "") or None))
         if asked.grid and question.paged:
             return _grid_on_a_page(reading, chosen, asked, looking)

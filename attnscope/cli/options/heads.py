@@ -82,6 +82,9 @@ PoolShown = Annotated[
 ]
 
 
+DECODER = "decoder"  # the kind whose keys are words, whatever its encoder read
+
+
 @dataclass(frozen=True)
 class HeadOptions:
     """What is shown of the heads. Raises `InputError` for options that do not go together."""
@@ -99,7 +102,8 @@ class HeadOptions:
     scale: Scale = Scaling.AUTO
     rows: Rows = None
 
-    def check(self, looking: Looking, read: Read, writing: Writing) -> None:
+    def check(self, looking: Looking, read: Read, writing: Writing, kind: str | None) -> None:
+        """What can be told before the model is there; of a decoder's own words all of it holds."""
         from attnscope.render.focus import listed
 
         listed(self.rows)
@@ -113,8 +117,7 @@ class HeadOptions:
             raise InputError(
                 f"--words and --special are about weights: --show {self.show} belongs to single tokens"
             )
-        others = [f"--show {self.show}"] if self.show is not Stage.WEIGHTS else []
-        others += ["--words and --special"] if looking.changes else []
+        others = self._other_than_weights(looking)
         if self.key is not None and self.query is None:
             raise InputError("--key needs --query: what that query gives to the key")
         if self.grid:
@@ -128,8 +131,16 @@ class HeadOptions:
             raise InputError(f"--dims is about one pair of tokens: leave {' and '.join(others)} out")
         if self.scale is not Scaling.AUTO and self.show is not Stage.WEIGHTS:
             raise InputError(f"--scale is about weights: {self.show} stand around 0, leave --scale out")
-        if read.image is None and read.audio is None:
-            return
+        if read.media and kind != DECODER:
+            self.check_over_medium(looking, writing)
+
+    def _other_than_weights(self, looking: Looking) -> list[str]:
+        others = [f"--show {self.show}"] if self.show is not Stage.WEIGHTS else []
+        return others + (["--words and --special"] if looking.changes else [])
+
+    def check_over_medium(self, looking: Looking, writing: Writing) -> None:
+        """Raises `InputError` for what heads that are laid over a picture or a sound do not have."""
+        others = self._other_than_weights(looking)
         if self.measure is not None:  # of whole heads, by all tokens or by those that are left
             others = [option for option in others if option != "--words and --special"]
         others += ["--terms"] if self.terms else []

@@ -51,6 +51,10 @@ def given(module: Any, tokenizer: Any, text: str, name: str) -> Target:
     if not text.strip():
         raise InputError("the target text is empty")
     labels = tokenizer(text_target=text, return_tensors="pt")["input_ids"]
+    if labels.numel() and labels[0, -1].item() not in special_ids(tokenizer):
+        labels = torch.cat(
+            [labels, labels[:, -1:]], 1
+        )  # no token ends it, as with GPT-2's: one to be cut off
     shift = getattr(module, "prepare_decoder_input_ids_from_labels", None)
     ids = shift(labels=labels)[0].tolist() if shift else [_start(module), *labels[0, :-1].tolist()]
     if ids[0] in ids[1:2] and ids[0] in (getattr(tokenizer, "prefix_tokens", None) or ()):

@@ -15,6 +15,7 @@ from attnscope.vocabulary import IN_PARTS
 
 _LONGEST = 300  # characters of a text that a command still carries
 _SPARED = '"..."'
+_UNKNOWN = "..."  # a picture or a sound, the result does not say which
 
 
 class Command(Text):
@@ -68,21 +69,45 @@ def opening_head(
 
 def _read(result: Heads) -> list[str]:
     """What was read, as far as the result has it."""
-    cross = result.kind is Kind.CROSS
-    tokens = result.key_tokens if cross else result.query_tokens
-    texts = _texts(tokens)
     if stretches := (*result.query_tokens.stretches, *result.key_tokens.stretches):
-        file = ["--image" if isinstance(stretches[0], Patches) else "--audio", "..."]
-        return [_SPARED, *file] if result.query_tokens.texts and not cross else file
+        read = ["--image" if isinstance(stretches[0], Patches) else "--audio", "..."]
+        if result.kind is Kind.CROSS:
+            return read + _target(result, spared=False)
+        return [_SPARED, *read] if result.query_tokens.texts else read
+    if _is_beside_an_encoder(result) and result.kind is Kind.DECODER:  # what the encoder read is not in it
+        return [_SPARED if result.provenance.inputs else _UNKNOWN, *_target(result)]
+    cross = result.kind is Kind.CROSS
+    texts = _texts(result.key_tokens if cross else result.query_tokens)
     if not texts:
         return [_SPARED]
     read = [word(texts[0])]
     if len(texts) > 1:
         read += ["--pair", word(texts[1])]
-    if cross and not result.query_tokens.written:
-        target = _texts(result.query_tokens)
-        read += ["--target", word(target[0]) if target else _SPARED]
-    return read
+    return read + _target(result) if cross else read
+
+
+def _target(result: Heads, spared: bool = True) -> list[str]:
+    """What the decoder read; a text that is too long for a line stands as `"..."`, or is left out."""
+    if result.query_tokens.written:
+        return []
+    target = _texts(result.query_tokens)
+    if not target:
+        return ["--target", _SPARED] if spared else []
+    return ["--target", word(target[0])]
+
+
+def _is_beside_an_encoder(result: Heads) -> bool:
+    """Whether the model has other attention that it would show: a decoder beside an encoder, or that one.
+
+    Of a picture or a sound the result has no numbers that were read, and of a decoder's words no patches.
+    """
+    told = result.provenance
+    if result.kind is Kind.CROSS or "decoder_input_ids" in told.inputs:
+        return True
+    stretches = result.query_tokens.stretches
+    if result.kind is Kind.ENCODER:
+        return bool(stretches)
+    return not (stretches or told.inputs or told.token_ids) and bool(result.query_tokens.texts)
 
 
 def _texts(tokens: Tokens) -> tuple[str, ...]:
@@ -103,7 +128,7 @@ def _run(result: Heads) -> list[str]:
         options += ["--tiled"]  # which chooses its kernel itself
     elif names[0] not in ("eager", ""):
         options += ["--attn", names[0]]
-    if result.kind is Kind.CROSS:
+    if _is_beside_an_encoder(result):
         options += ["--kind", result.kind.value]
     if result.tower:
         options += ["--tower", word(result.tower)]
