@@ -159,7 +159,8 @@ def test_a_script_is_plain_python_that_holds_what_was_run(models: dict[str, Path
             else []
         )
     }
-    assert imported == {"argparse", "collections", "math", "sys", "torch", "transformers", "typing"}
+    own = {"argparse", "collections", "contextlib", "hashlib", "math", "sys", "typing"}
+    assert imported == own | {"torch", "transformers"}
     assert f"'token_type_ids': {[0] * 12 + [1] * 6}"[:60] in source
     assert str(models["bert"]) in source
 
