@@ -48,6 +48,17 @@ def test_the_demo_is_shown_with_its_layers_and_what_a_head_costs(attnscope) -> N
     assert "one head of layer 3, encoder, at 64 tokens: an estimate" in result.stdout
 
 
+def test_where_the_example_of_a_bundled_model_lies_is_said_beside_its_outline(attnscope) -> None:
+    result = attnscope("model", "demo-speech", width=140)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("bundled demo-speech model · WhisperForConditionalGeneration")
+    path = demo.folder("demo-speech") / "example.wav"
+    assert result.stderr == f"note: an example comes with demo-speech: --audio {path}\n"
+    assert path.is_file()
+    assert attnscope("model", "demo", width=140).stderr == ""
+    assert demo.example("demo-translate") is None
+
+
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_the_same_model_gives_the_same_bytes_and_its_speed_is_said_only_when_asked_for(
     attnscope, form

@@ -53,10 +53,10 @@ OWNERS = {  # of each library that takes time to load: nobody else may import it
     "soundfile": "model",
     "soxr": "model",
     "sklearn": "analysis",
-    "scipy": "analysis",
+    "scipy": "analysis demo.train",
     "threadpoolctl": "analysis",
-    "numpy": "analysis cli explore measures model render results session worked",
-    "jaxtyping": f"explore model render results session {COMPUTING}",
+    "numpy": "analysis cli demo.train explore measures model render results session worked",
+    "jaxtyping": f"demo.train explore model render results session {COMPUTING}",
     "matplotlib": "render results.base.presented",  # there for the types of what `plot` takes and returns
     "pandas": "render results",
     "pyarrow": "session",

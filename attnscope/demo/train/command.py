@@ -17,7 +17,7 @@ from typing import Any
 from transformers.utils.logging import disable_progress_bar
 
 from attnscope.demo import folder
-from attnscope.demo.train import causal, encoder, loop, translate
+from attnscope.demo.train import causal, encoder, speech, translate
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Program:
     """The name of its model on attnscope's command line, its settings, and what trains and writes it."""
 
     model: str
-    settings: type[loop.Settings]
+    settings: type[Any]
     run: Callable[[Any, Path], None]
 
 
@@ -33,10 +33,11 @@ PROGRAMS = {
     "encoder": Program("demo", encoder.Settings, encoder.run),
     "causal": Program("demo-causal", causal.Settings, causal.run),
     "translate": Program("demo-translate", translate.Settings, translate.run),
+    "speech": Program("demo-speech", speech.Settings, speech.run),
 }
 
 
-def arguments(given: list[str]) -> tuple[Program, loop.Settings, Path]:
+def arguments(given: list[str]) -> tuple[Program, Any, Path]:
     """The command line: a program, its settings and the folder to write."""
     name = given[0] if given and not given[0].startswith("-") else "encoder"
     program = PROGRAMS.get(name, PROGRAMS["encoder"])

@@ -28,6 +28,11 @@ class Source:
     notice: str | None = None
     adapter: Path | None = None
 
+    @property
+    def example(self) -> Path | None:
+        """The picture or the sound that comes with a bundled model."""
+        return demo.example(self.name) if self.demo else None
+
 
 def find(
     requested: str | None,

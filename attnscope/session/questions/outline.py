@@ -34,6 +34,9 @@ def outline_model(
     """
     lengths = _lengths(length)
     source = find_source(name, listener, revision=revision, remote_code=remote_code, weights=False)
+    if source.example is not None:
+        option = "--audio" if source.example.suffix == ".wav" else "--image"
+        listener.notice(f"an example comes with {source.name}: {option} {source.example}")
     with listener.working(f"looking at {source.name}"):
         from attnscope.analysis.outline.outline import outline_plan
         from attnscope.model.loading.load import plan_model

@@ -1,0 +1,1 @@
+"""Synthetic speech: `voice` sounds a syllable, `clips` draws words, `spelling` makes a model's inputs."""
