@@ -30,6 +30,9 @@ class ErrorLines(TyperGroup):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing:  # for a completion: whatever stands there yet
+            left: list[str] = super().parse_args(ctx, args)
+            return left
         if not args:
             for line in ctx.get_help().splitlines():
                 streams.say(line)
@@ -54,6 +57,17 @@ class ErrorLines(TyperGroup):
             for line in printed.getvalue().splitlines():
                 streams.say(line, sys.stdout)
             raise
+
+    def _main_shell_completion(self, *given: Any, **settings: Any) -> None:
+        """What a shell asks for; a variable that it did not set with all that goes with it is one line."""
+        try:
+            with redirect_stderr(io.StringIO()):
+                super()._main_shell_completion(*given, **settings)
+        except (KeyError, ValueError, SystemExit) as end:
+            if isinstance(end, SystemExit) and not end.code:
+                raise
+            streams.say("attnscope: _ATTNSCOPE_COMPLETE is set and no shell asks for a completion: unset it")
+            sys.exit(InputError.exit_code)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Every command with the whole of its first sentence, where the parser would cut it."""

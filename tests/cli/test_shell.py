@@ -100,6 +100,49 @@ def test_completion_for_no_shell_is_one_line(option: str, tmp_path: Path) -> Non
     assert not list(tmp_path.iterdir())
 
 
+def test_a_python_that_leaves_out_docstrings_is_refused_in_one_line() -> None:
+    left_out = {**OFFLINE, "PYTHONOPTIMIZE": "2"}
+    done = subprocess.run(ONE, capture_output=True, text=True, env=left_out, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "attnscope: transformers reads docstrings, which python -OO (PYTHONOPTIMIZE=2) leaves out\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"_ATTNSCOPE_COMPLETE": "nosuch"},
+        {"_ATTNSCOPE_COMPLETE": "source_nosuch"},
+        {"_ATTNSCOPE_COMPLETE": "complete_bash"},
+        {"_ATTNSCOPE_COMPLETE": "complete_bash", "COMP_WORDS": "attnscope he", "COMP_CWORD": "one"},
+    ],
+)
+def test_a_completion_that_no_shell_asks_for_is_refused_in_one_line(variables: dict[str, str]) -> None:
+    done = subprocess.run(ATTNSCOPE, capture_output=True, text=True, env=OFFLINE | variables, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "attnscope: _ATTNSCOPE_COMPLETE is set and no shell asks for a completion: unset it\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("attnscope he", ["heads"]),
+        ("attnscope c", ["compare", "check", "corpus", "compose", "cache"]),
+        ("attnscope heads --lay", ["--layer"]),
+        ("attnscope nosuch --lay", []),
+    ],
+)
+def test_a_shell_that_asks_is_told_what_can_stand_there(words: str, offered: list[str]) -> None:
+    place = str(len(words.split()) - 1)
+    asked = {"_ATTNSCOPE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": place}
+    done = subprocess.run(ATTNSCOPE, capture_output=True, text=True, env=OFFLINE | asked, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == offered
+
+
 def test_json_is_utf_8_whatever_the_terminal_speaks() -> None:
     command = [*ATTNSCOPE, "heads", "hello café", "-m", "demo", "-l", "0", "--head", "0", "--json"]
     done = subprocess.run(

@@ -7,6 +7,7 @@ cache is documented: refs/NAME holds a commit, and snapshots/COMMIT its files.
 
 import os
 import re
+import sys
 from pathlib import Path
 from urllib.parse import urlparse
 
@@ -66,7 +67,9 @@ def _hub_cache() -> Path:
 
 
 def check_environment() -> None:
-    """Refuse what the hub's library cannot even be imported with: no address, seconds that are no number."""
+    """Refuse what the libraries cannot be imported with: no address, no number of seconds, no docstrings."""
+    if sys.flags.optimize > 1:
+        raise InputError("transformers reads docstrings, which python -OO (PYTHONOPTIMIZE=2) leaves out")
     if endpoint := os.environ.get("HF_ENDPOINT"):
         host_and_port(endpoint, "HF_ENDPOINT")
     for variable in _SECONDS:
