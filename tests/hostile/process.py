@@ -43,6 +43,7 @@ def warm_up(place: Place, first: Iterable[Invocation] = ()) -> None:
             for name in told.read_text().splitlines():
                 with contextlib.suppress(Exception):
                     importlib.import_module(name)
+    "".encode("utf-32-be")  # fonts are cut with it, and another user may not be let into this Python's folder
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
         raise RuntimeError(f"{threads} threads in the process that is to be forked")
