@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import made_reports as reports
 import made_results as made
 import numpy as np
 import pytest
+from made_media import frame_tokens
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
@@ -273,6 +275,15 @@ def test_of_cross_attention_both_texts_are_shown() -> None:
     words = [text.get_text() for text in figure.texts]
     assert words.index("key") < words.index("query")
     assert words.count("brown") == 2
+
+
+def test_keys_that_are_frames_of_a_sound_are_no_text_and_have_no_line_in_the_heading() -> None:
+    head = replace(reports.cross(5, 9), key_tokens=frame_tokens(9))
+    figure = report_figure(reports.report(head, 3, reports.written(head, "la porte est ouverte")))
+    heading = [text.get_text() for text in figure.texts]
+    assert "query" in heading
+    assert "key" not in heading
+    assert heading.count("brown") == 1
 
 
 def test_the_prediction_is_that_of_the_query_with_its_probabilities_as_bars() -> None:

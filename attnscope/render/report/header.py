@@ -119,7 +119,7 @@ class Texts:
 
 
 def texts(result: Report, width: float, sizes: Sizes = LARGE) -> Texts:
-    """The texts set in `width` inches; none on a bare page."""
+    """The texts set in `width` inches; none on a bare page, and none of keys that are patches or frames."""
     head = result.head
     if look_now().bare:
         return Texts(())
@@ -130,7 +130,7 @@ def texts(result: Report, width: float, sizes: Sizes = LARGE) -> Texts:
     least = min(keys.size, queries.size)
     alike = tuple(tuple(min(size, least) for size in several) for several in sizes)
     keys, queries = _both(head.key_tokens, head.query_tokens, result.query, width, alike)
-    return Texts((("key", keys), ("query", queries)))
+    return Texts((*(() if head.key_tokens.stretches else (("key", keys),)), ("query", queries)))
 
 
 def _both(keys: Tokens, queries: Tokens, query: int, width: float, sizes: Sizes) -> tuple[SetText, SetText]:
