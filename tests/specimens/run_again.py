@@ -44,6 +44,6 @@ def run_again(scripts: Mapping[Path, Sequence[str]]) -> dict[Path, Ended]:
     """All of these scripts with their options, in an isolated interpreter that refuses attnscope."""
     asked = json.dumps([[str(script), *options] for script, options in scripts.items()])
     command = [sys.executable, "-I", "-c", _RUNS_THEM, asked]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3600)
     assert done.returncode == 0, done.stderr
     return {Path(script): Ended(*told) for script, told in json.loads(done.stdout).items()}
