@@ -13,6 +13,7 @@ from transformers import AutoConfig, AutoModelForSpeechSeq2Seq, AutoProcessor, A
 from attnscope import demo
 from attnscope.demo import folder
 from attnscope.demo.train import command as train
+from attnscope.demo.train import speech
 from attnscope.demo.train.cards import speech as card
 from attnscope.demo.train.evaluation import speech as evaluate
 from attnscope.demo.train.evaluation import timing
@@ -186,7 +187,15 @@ def test_the_program_trains_a_tiny_listener_that_transformers_loads(tmp_path: Pa
     few = {"known": {"word_error": 1.0}}
     monkeypatch.setattr(evaluate, "figures", lambda path: few)
     monkeypatch.setattr(card, "write", lambda path: None)
+    monkeypatch.setattr(speech, "SAVED_EVERY", 3)
+    kept: list[tuple[Path, int]] = []
+    save = speech.save
+    monkeypatch.setattr(
+        speech, "save", lambda *given: (save(*given), kept.append((given[-1], given[2].steps)))
+    )
     assert train.main(["speech", "--out", str(tmp_path), "--heads=2", *TINY]) == 0
+    assert kept == [(tmp_path / "unfinished", 3), (tmp_path, 5)]
+    assert not (tmp_path / "unfinished").exists()
     model, loading = AutoModelForSpeechSeq2Seq.from_pretrained(tmp_path, output_loading_info=True)
     assert not loading["missing_keys"]
     assert model.config.max_source_positions == spelling.POSITIONS

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
 import time
 from collections import deque
@@ -35,7 +36,7 @@ from attnscope.demo.train.sound import spelling
 from attnscope.demo.train.sound.clips import MOST, Kind, clip
 from attnscope.demo.train.sound.spelling import BOS, EOS, IDS, NOTHING, PAD
 
-SAVED_EVERY = 500  # steps
+SAVED_EVERY, UNFINISHED = 500, "unfinished"  # steps; the folder, in that of the model, for what there is then
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ def loss(model: WhisperForConditionalGeneration, features: Tensor, labels: Tenso
 
 
 def train(settings: Settings, out: Path) -> tuple[WhisperForConditionalGeneration, loop.Record]:
-    """Train for the wanted steps; what there is every SAVED_EVERY steps is saved."""
+    """Train for the wanted steps; what there is every SAVED_EVERY steps is saved in a folder of its own."""
     torch.set_num_threads(settings.threads)
     torch.use_deterministic_algorithms(True)
     model = build(settings).train()
@@ -161,7 +162,7 @@ def train(settings: Settings, out: Path) -> tuple[WhisperForConditionalGeneratio
         if record.steps % 50 == 0:
             print(f"{record.steps} steps, {record.seconds:.0f} s, loss {value.item():.3f}", file=sys.stderr)
         if record.steps % SAVED_EVERY == 0:
-            save(model, settings, record, out)
+            save(model, settings, record, out / UNFINISHED)
     return model.eval(), record
 
 
@@ -193,6 +194,7 @@ def run(settings: Settings, out: Path) -> None:
     """Train, save, measure, write the card and the sound that comes with it."""
     model, record = train(settings, out)
     save(model, settings, record, out)
+    shutil.rmtree(out / UNFINISHED, ignore_errors=True)
     evaluate_speech.write_example(out)
     figures = evaluate_speech.figures(out)
     (out / "figures.json").write_text(json.dumps(figures, indent=2) + "\n", "utf-8", newline="\n")
