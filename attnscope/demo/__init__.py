@@ -6,6 +6,7 @@ FOLDERS = {
     "demo": "encoder",
     "demo-causal": "causal",
     "demo-translate": "translate",
+    "demo-caption": "caption",
     "demo-speech": "speech",
 }
 

@@ -48,13 +48,25 @@ def test_the_demo_is_shown_with_its_layers_and_what_a_head_costs(attnscope) -> N
     assert "one head of layer 3, encoder, at 64 tokens: an estimate" in result.stdout
 
 
-def test_where_the_example_of_a_bundled_model_lies_is_said_beside_its_outline(attnscope) -> None:
-    result = attnscope("model", "demo-speech", width=140)
+@pytest.mark.parametrize(
+    ("name", "kind", "option", "file"),
+    [
+        ("demo-caption", "VisionEncoderDecoderModel", "--image", "example.png"),
+        ("demo-speech", "WhisperForConditionalGeneration", "--audio", "example.wav"),
+    ],
+)
+def test_where_the_example_of_a_bundled_model_lies_is_said_beside_its_outline(
+    attnscope, name: str, kind: str, option: str, file: str
+) -> None:
+    result = attnscope("model", name, width=140)
     assert result.exit_code == 0
-    assert result.stdout.startswith("bundled demo-speech model · WhisperForConditionalGeneration")
-    path = demo.folder("demo-speech") / "example.wav"
-    assert result.stderr == f"note: an example comes with demo-speech: --audio {path}\n"
+    assert result.stdout.startswith(f"bundled {name} model · {kind}")
+    path = demo.folder(name) / file
+    assert result.stderr == f"note: an example comes with {name}: {option} {path}\n"
     assert path.is_file()
+
+
+def test_a_model_of_text_has_no_example_to_name(attnscope) -> None:
     assert attnscope("model", "demo", width=140).stderr == ""
     assert demo.example("demo-translate") is None
 

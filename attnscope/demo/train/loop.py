@@ -20,22 +20,21 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedModel, PreTrainedTokenizerFast, VisionEncoderDecoderModel
 
 Batch = dict[str, Tensor]
 Losses = Callable[[Batch], Mapping[str, Tensor]]  # named means in nats; their sum is minimised
+Source = Iterator[tuple[Batch, int, float]]  # batches without end: (batch, its tokens, epochs done by then)
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Everything that decides the result, apart from the machine."""
+class Schedule:
+    """What decides the result of any program, apart from the machine."""
 
     seed: int = 0
     minutes: float = 22.0  # of training: CPU time divided by threads, when `steps` is not given
     patience: float = 60.0  # minutes by the clock, which end the run earlier on a busy machine
     steps: int = 0
-    documents: int = 400_000
-    tokens_per_batch: int = 2048
     peak_rate: float = 2e-3
     warm_up: float = 0.05  # share of the run
     word_scale: float = 2.0  # learning rate of the word vectors, in units of the others'
@@ -44,6 +43,14 @@ class Settings:
     layers: int = 4
     heads: int = 12
     threads: int = 2
+
+
+@dataclass(frozen=True)
+class Settings(Schedule):
+    """The settings of a program whose documents are all made before it begins."""
+
+    documents: int = 400_000
+    tokens_per_batch: int = 2048
 
 
 @dataclass(frozen=True)
@@ -87,8 +94,8 @@ def batches(groups: list[Group], tokens: int, generator: random.Random) -> list[
     return plan
 
 
-def endless(groups: list[Group], settings: Settings) -> Iterator[tuple[Batch, int, float]]:
-    """Batches without end, every epoch in a new order: (batch, its tokens, epochs done by then)."""
+def endless(groups: list[Group], settings: Settings) -> Source:
+    """Every epoch in a new order."""
     chooser = random.Random(settings.seed)
     for epoch in count():
         plan = batches(groups, settings.tokens_per_batch, chooser)
@@ -96,7 +103,7 @@ def endless(groups: list[Group], settings: Settings) -> Iterator[tuple[Batch, in
             yield groups[number].take(rows), len(rows) * groups[number].tokens, epoch + done / len(plan)
 
 
-def rate(progress: float, settings: Settings) -> float:
+def rate(progress: float, settings: Schedule) -> float:
     """Learning rate at a share of the run: linear warm-up, then a cosine down to zero."""
     if progress < settings.warm_up:
         return settings.peak_rate * progress / settings.warm_up
@@ -104,12 +111,13 @@ def rate(progress: float, settings: Settings) -> float:
     return settings.peak_rate * 0.5 * (1 + math.cos(math.pi * falling))
 
 
-def optimizer(model: PreTrainedModel, settings: Settings) -> torch.optim.AdamW:
+def optimizer(model: PreTrainedModel, settings: Schedule) -> torch.optim.AdamW:
     """AdamW; `scale` multiplies a group's learning rate, and biases and norms are not decayed.
 
     Word vectors learn faster than the rest, because each of them is seen in few of the steps.
     """
-    table = model.get_input_embeddings().weight
+    words = model.decoder if isinstance(model, VisionEncoderDecoderModel) else model
+    table = words.get_input_embeddings().weight
     rest = [part for part in model.parameters() if part is not table]
     groups = [
         {"params": [table], "weight_decay": 0.0, "scale": settings.word_scale},
@@ -131,7 +139,7 @@ class Record:
     losses: dict[str, float] = field(default_factory=dict)
     stream: str = ""
 
-    def spent(self, settings: Settings) -> float:
+    def spent(self, settings: Schedule) -> float:
         """The share of the allowed steps, or of the allowed time, that is used up."""
         if settings.steps:
             return self.steps / settings.steps
@@ -164,10 +172,15 @@ def step(model: PreTrainedModel, update: torch.optim.AdamW, loss: Tensor, size: 
 
 
 def fit(model: PreTrainedModel, groups: list[Group], losses: Losses, settings: Settings) -> Record:
-    """Train in place until the steps, or the minutes of CPU time, are used up."""
+    """Train in place on these documents until the steps, or the minutes of CPU time, are used up."""
+    return follow(model, endless(groups, settings), losses, settings)
+
+
+def follow(model: PreTrainedModel, source: Source, losses: Losses, settings: Schedule) -> Record:
+    """The same, on batches that are made while they are asked for."""
     torch.set_num_threads(settings.threads)
     torch.use_deterministic_algorithms(True)
-    record, update, source = Record(), optimizer(model.train(), settings), endless(groups, settings)
+    record, update = Record(), optimizer(model.train(), settings)
     start, cpu_start = time.perf_counter(), time.process_time()
     with bar() as display:
         task = display.add_task("training", total=1.0, losses="")
@@ -202,14 +215,14 @@ def describe(model: PreTrainedModel, spelling: PreTrainedTokenizerFast) -> dict[
         "parameters": sum(part.numel() for part in model.parameters()),
         "vocabulary": len(spelling),
         "words": sum(len(word) > 1 and word.isalpha() for word in spelling.get_vocab()),
-        "positions": model.config.max_position_embeddings,
+        "positions": model.config.get_text_config(decoder=True).max_position_embeddings,
     }
 
 
 def save(
     model: PreTrainedModel,
     spelling: PreTrainedTokenizerFast,
-    settings: Settings,
+    settings: Schedule,
     record: Record,
     out: Path,
     **facts: int,

@@ -24,7 +24,13 @@ from attnscope.results.claims.composition import STRONGEST
 from attnscope.tokens import Tokens
 
 _MOST = 2048  # weights of a head: all of short texts, of longer ones the largest of every query
-_DEMO = {"demo": "encoder", "demo-causal": "causal", "demo-translate": "translate", "demo-speech": "speech"}
+_DEMO = {
+    "demo": "encoder",
+    "demo-causal": "causal",
+    "demo-translate": "translate",
+    "demo-caption": "caption",
+    "demo-speech": "speech",
+}
 _EXACT = ("float32", "float64")
 _WEIGHTS, _NATS = 1e-5, 1e-4  # how far a weight may lie off in these types, and a log probability
 _COARSE = 2e-2  # and either in others

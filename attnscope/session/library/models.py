@@ -37,7 +37,7 @@ def load(
     max_memory: Budgets = None,
     listener: Listener | None = None,
 ) -> "Model":
-    """The model called `name`: a hub id, a folder, or `demo`, `demo-causal`, `demo-translate`.
+    """The model called `name`: a hub id, a folder, or a bundled one, as `demo`.
 
     Without a name it is ATTNSCOPE_MODEL, else `bert-base-uncased`. It is loaded whole, with the head that it
     predicts with where the checkpoint has one. A model that one device does not hold is spread by

@@ -1,0 +1,189 @@
+"""The bundled captioner: its folder, its figures measured again, and the parts that measured them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from transformers import AutoImageProcessor, AutoTokenizer, VisionEncoderDecoderModel
+
+from attnscope.demo import folder
+from attnscope.demo.train import caption, loop
+from attnscope.demo.train import translation_tokenizer as tokenizer
+from attnscope.demo.train.cards import caption as card
+from attnscope.demo.train.corpora import pictures
+from attnscope.demo.train.corpora.pictures import Scene, Shape
+from attnscope.demo.train.evaluation import caption as evaluate
+from attnscope.demo.train.evaluation import gaze
+
+HERE = folder("demo-caption")
+TINY = caption.Settings(steps=3, pictures=5, hidden=24, inner=16, layers=2, decoder_layers=1, heads=2)
+
+
+@pytest.fixture(scope="module")
+def bundle() -> evaluate.Bundle:
+    return evaluate.Bundle(HERE)
+
+
+@pytest.fixture(scope="module")
+def told() -> dict[str, Any]:
+    return json.loads((HERE / "figures.json").read_text())
+
+
+def test_the_folder_is_at_most_one_and_a_half_megabytes_and_holds_what_hugging_face_expects() -> None:
+    files = {file.name: file.stat().st_size for file in HERE.iterdir()}
+    assert files["model.safetensors"] <= 1_400_000
+    assert sum(files.values()) <= 1_400_000
+    assert files.keys() >= {
+        "config.json", "generation_config.json", "model.safetensors", "tokenizer.json",
+        "tokenizer_config.json", "preprocessor_config.json", "example.png", "README.md",
+    }  # fmt: skip
+
+
+def test_the_model_loads_with_no_key_missing_or_left_over_and_writes_by_plain_generate() -> None:
+    model, loading = VisionEncoderDecoderModel.from_pretrained(HERE, output_loading_info=True)
+    assert not any(loading[name] for name in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    assert model.dtype == torch.float16
+    reads, spelling = AutoImageProcessor.from_pretrained(HERE), AutoTokenizer.from_pretrained(HERE)
+    with Image.open(HERE / "example.png") as shown:
+        seen = reads(shown, return_tensors="pt")
+    rows = model.float().generate(**seen)
+    assert spelling.decode(rows[0], skip_special_tokens=True) == caption.example()[0].sentence
+
+
+def test_the_example_is_a_held_out_picture_and_is_described_rightly(told) -> None:
+    scene, drawn = caption.example()
+    with Image.open(HERE / "example.png") as shown:
+        np.testing.assert_array_equal(np.asarray(shown), np.asarray(drawn))
+    assert pictures.is_held_out(scene)
+    assert told["example"] == scene.sentence
+
+
+def test_held_out_pictures_are_described_as_well_as_the_card_says(bundle, told) -> None:
+    measured = evaluate.sentences(bundle, count=30)
+    assert told["sentences"]["exact"] >= 0.95
+    assert measured["exact"] == pytest.approx(told["sentences"]["exact"], abs=0.05)
+
+
+def test_the_heads_look_where_the_card_says(bundle, told) -> None:
+    seen = gaze.look(bundle.cross_weights, evaluate.held_out(77, 40))
+    for row in gaze.ROWS:
+        said = told["heads"][row]
+        measured = seen.weight[row][said["layer"], said["head"]]
+        assert measured == pytest.approx(said["weight"], abs=0.12), row
+        assert seen.mean_weight[row] == pytest.approx(said["mean_weight"], abs=0.08), row
+
+
+def test_the_colour_words_row_looks_at_its_shape_and_not_at_a_place(told) -> None:
+    colour, form = told["heads"]["colour"], told["heads"]["form"]
+    assert colour["weight"] > 0.8
+    assert colour["weight"] > 3 * colour["control"]
+    assert colour["weight"] > colour["mean_weight"] > told["heads"]["chance"]
+    assert form["weight"] < colour["weight"]
+
+
+def test_the_card_is_the_one_that_its_figures_give_and_names_no_machine() -> None:
+    run, figures = (json.loads((HERE / name).read_text()) for name in ("training.json", "figures.json"))
+    text = (HERE / "README.md").read_text()
+    assert text == card.text(run, figures)
+    assert "/" + "work" not in text
+    assert "/" + "tmp" not in text
+
+
+def test_a_card_of_one_seed_says_so_and_one_of_several_lists_them() -> None:
+    one = {"seed": 0, "exact": 0.97, "layer": 1, "head": 2, "weight": 0.9}
+    assert "**One seed.**" in card._seeds([one])
+    several = card._seeds([one, {**one, "seed": 4, "exact": 0.5}])
+    assert "**2 seeds**" in several
+    assert "seed 4: 50.0% exact, best head L1 H2" in several
+
+
+def test_what_is_wrong_with_a_sentence_is_named_by_the_gravest() -> None:
+    true = "a red square left of a blue circle"
+    assert evaluate.fault(true, true) == ""
+    assert evaluate.fault("a red square", true) == "number"
+    assert evaluate.fault("a red square left of a black triangle", true) == "colour"
+    assert evaluate.fault("a red square left of a blue triangle", true) == "form"
+    assert evaluate.fault("a red square above a blue circle", true) == "relation"
+
+
+def made(weights: Any) -> gaze.Gaze:
+    """Two pictures of two shapes each, seen with the weights that a function makes for a scene and a row."""
+    scenes = [
+        Scene((Shape("red", "square", 12, 12, 7), Shape("blue", "circle", 44, 14, 8)), ("left",)),
+        Scene((Shape("black", "circle", 30, 10, 8), Shape("blue", "circle", 36, 50, 7)), ("above",)),
+    ]
+    at = {scene.words: scene for scene in scenes}
+
+    def maps(_: np.ndarray, words: tuple[str, ...]) -> np.ndarray:
+        rows = [weights(at[tuple(words)], row) for row in range(len(words) + 1)]
+        return np.array([[rows, [np.full(65, 1 / 65)] * len(rows), [np.eye(65)[0]] * len(rows)]])
+
+    return gaze.look(maps, [(scene, np.zeros(0)) for scene in scenes])
+
+
+def on_the_shape_of_its_colour(scene: Scene, row: int) -> np.ndarray:
+    """All of the weight of a colour word's row evenly on its shape; of the others on the class token."""
+    for shape, place in zip(scene.shapes, scene.places(), strict=True):
+        if row == place + 1:
+            there = np.concatenate([[0.0], pictures.patches(shape)])
+            return there / there.sum()
+    return np.eye(65)[0]
+
+
+def test_a_head_that_looks_at_the_shape_scores_one_and_an_even_one_scores_chance() -> None:
+    seen = made(on_the_shape_of_its_colour)
+    assert seen.shapes == 4
+    colour, form = seen.weight["colour"], seen.weight["form"]
+    assert colour.shape == (1, 3)
+    np.testing.assert_allclose(colour[0], [1, seen.chance, 0], atol=1e-9)
+    np.testing.assert_allclose(seen.found["colour"][0], [1, 0, 0])
+    np.testing.assert_allclose(form[0], [0, seen.chance, 0], atol=1e-9)
+    assert seen.best("colour") == (0, 0)
+    assert seen.mean_weight["colour"] == pytest.approx((1 + seen.chance) / 3)
+
+
+def test_the_control_of_a_head_that_looks_at_one_place_is_as_high_as_its_score() -> None:
+    seen = made(lambda scene, row: np.eye(65)[1 + 8 + 1])  # patch r1c1, whatever is seen
+    np.testing.assert_allclose(seen.control["colour"][0, 0], seen.weight["colour"][0, 0])
+    right = made(on_the_shape_of_its_colour)
+    assert right.control["colour"][0, 0] < right.weight["colour"][0, 0]
+
+
+def test_a_batch_is_read_one_word_behind_what_is_written() -> None:
+    ids = tokenizer.build(pictures.WORDS, caption.POSITIONS).get_vocab()
+    batch = caption.batch(0, 2, TINY, ids)
+    for number in range(5):
+        scene = pictures.picture(0, 10 + number, caption.counts(2, TINY))[0]
+        words = [ids[word] for word in scene.words]
+        rest = batch["labels"].shape[1] - len(words) - 1
+        assert batch["labels"][number].tolist() == [*words, ids["[EOS]"], *[caption.NOTHING] * rest]
+        assert batch["target"][number, : len(words) + 1].tolist() == [ids["[BOS]"], *words]
+        assert not (batch["target"][number] == caption.NOTHING).any()
+    assert batch["pixels"].shape == (5, 3, 64, 64)
+    assert -1 <= batch["pixels"].min() < batch["pixels"].max() <= 1
+
+
+def test_the_processor_gives_what_was_trained_on() -> None:
+    picture = pictures.picture(0, 3)[1]
+    seen = caption.processor()(picture, return_tensors="pt")["pixel_values"]
+    torch.testing.assert_close(seen, caption.as_input([picture]), atol=1e-6, rtol=0)
+
+
+def test_a_tiny_captioner_trains_the_same_way_twice_and_loads(tmp_path: Path) -> None:
+    models = [caption.train(TINY) for _ in range(2)]
+    first, again = (model.state_dict() for model, _, _ in models)
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    model, spelling, record = models[0]
+    loop.save(model.half(), spelling, TINY, record, tmp_path)
+    caption.processor().save_pretrained(tmp_path)
+    _, loading = VisionEncoderDecoderModel.from_pretrained(tmp_path, output_loading_info=True)
+    assert not loading["missing_keys"]
+    run = json.loads((tmp_path / "training.json").read_text())
+    assert run["record"]["steps"] == 3
+    assert 0 < run["record"]["word_loss"] < 4
+    assert run["model"]["parameters"] == model.num_parameters()
+    assert run["model"]["positions"] == caption.POSITIONS
