@@ -26,7 +26,7 @@ RAW = re.compile(
 NO_NUMBER = re.compile(r"(?<![\w.'\"‘“@-])[-−+]?(nan|inf|infinity)(?![\w'\"’”])", re.IGNORECASE)
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 TIME = re.compile(r"\S.{0,40} +\d+[.]\d{3} s")
-OF_A_TEXT = re.compile(r"attnscope: [^ ]+:\d+: ")  # a line of a file with many texts
+OF_A_TEXT = re.compile(r"attnscope: (standard input|[^ ]+):\d+: ")  # a line of a file with many texts
 FORMULA = "=+-@\t\r"  # how a cell begins that a spreadsheet would run
 WRITTEN = ("csv", "py", "html", "json", "svg")  # what is text, and may be shown on a terminal
 FRAME = re.compile(r'File "([^"]+)", line (\d+),? in (\S+)')
