@@ -33,7 +33,7 @@ def _alignment(found: dict[str, Any]) -> str:
 def _seeds(runs: list[dict[str, Any]]) -> tuple[str, str]:
     """What is said of the runs, and their table rows."""
     rows = "\n".join(
-        f"| {one['seed']} | {one['word_error']:.2%} | {one['new_word_error']:.2%} "
+        f"| {one['seed']} | {one['steps']:,} | {one['word_error']:.2%} | {one['new_word_error']:.2%} "
         f"| L{one['layer']} H{one['head']} | {one['peak_ms']} ms | {one['mean_peak_ms']} ms |"
         for one in runs
     )
@@ -44,6 +44,10 @@ def _seeds(runs: list[dict[str, Any]]) -> tuple[str, str]:
         f"{SPELLED[str(len(runs))]} The bundled one is the first of the table, chosen before the others were "
         f"measured; from run to run between {min(errors):.2%} and {max(errors):.2%} of the words are wrong."
     )
+    if any(one["steps"] < runs[0]["steps"] for one in runs):
+        said += (
+            " A run with fewer steps than the first was measured before its end, as what it saves on its way."
+        )
     return said, rows
 
 
