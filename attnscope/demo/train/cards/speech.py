@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from attnscope.demo.train.sound import clips, spelling, voice
@@ -48,7 +49,7 @@ def _seeds(runs: list[dict[str, Any]]) -> tuple[str, str]:
         said += (
             " A run with fewer steps than the first was measured before its end, as what it saves on its way."
         )
-    return said, rows
+    return "\n".join(wrap(said, 120)), rows
 
 
 def _across(values: dict[str, float], unit: str) -> dict[str, str]:
