@@ -18,7 +18,12 @@ DOCUMENTED = {0, 2, 3, 4, 5, 130, 141}
 REFUSED = {2, 3, 4, 5, 130}
 PREFIX, NOTE, WROTE = "attnscope: ", "note: ", "wrote "
 # said before any code of ours can run, of a variable of their own that says nothing they know
-NOT_OURS = ("libgomp: ", "Invalid -W option ignored: ", "Unknown option TRANSFORMERS_VERBOSITY=")
+NOT_OURS = (
+    "libgomp: ",
+    "Invalid -W option ignored: ",
+    "Unknown option TRANSFORMERS_VERBOSITY=",
+    "Unknown option HF_HUB_VERBOSITY=",
+)
 NOT_OUR_FOLDERS = ("torchinductor_",)  # torch's own cache, which it keeps from one run to the next
 RAW = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u061c\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
