@@ -58,8 +58,7 @@ class Material:
         if name in BUNDLED:
             from attnscope import demo
 
-            names = {"demo": "encoder", "demo-causal": "causal", "demo-translate": "translate"}
-            return Path(demo.__file__).parent / names[name]
+            return demo.folder(name)
         return self._once(f"model-{name}", lambda folder: _model(name, folder))
 
     def media(self) -> Path:

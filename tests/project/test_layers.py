@@ -35,7 +35,7 @@ MAY_IMPORT = {  # by package, lowest first; a package may only name those above 
     "analysis": f"capture model tiles verify attention sdpa measures reference {EVERYWHERE}",
     "worked": f"analysis capture model verify attention sdpa reference {EVERYWHERE}",
     "session": f"worked analysis capture model verify attention measures reference {EVERYWHERE}",
-    "render": EVERYWHERE,
+    "render": f"demo {EVERYWHERE}",
     "explore": f"session render measures {EVERYWHERE}",
     "cli": f"explore session render worked measures {EVERYWHERE}",
     "__main__": f"cli {EVERYWHERE}",

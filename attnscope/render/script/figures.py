@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from attnscope.demo import FOLDERS
 from attnscope.errors import InputError
 from attnscope.results import (
     Ablation,
@@ -24,13 +25,6 @@ from attnscope.results.claims.composition import STRONGEST
 from attnscope.tokens import Tokens
 
 _MOST = 2048  # weights of a head: all of short texts, of longer ones the largest of every query
-_DEMO = {
-    "demo": "encoder",
-    "demo-causal": "causal",
-    "demo-translate": "translate",
-    "demo-caption": "caption",
-    "demo-speech": "speech",
-}
 _EXACT = ("float32", "float64")
 _WEIGHTS, _NATS = 1e-5, 1e-4  # how far a weight may lie off in these types, and a log probability
 _COARSE = 2e-2  # and either in others
@@ -64,7 +58,7 @@ def _loaded(origin: Provenance, tower: str) -> Told:
         raise InputError(f"no script: {tower} is one of several parts of its model that attend")
     return {
         "model": None if origin.demo else origin.model,
-        "demo": _DEMO.get(origin.model, ""),
+        "demo": FOLDERS.get(origin.model, ""),
         "revision": origin.revision,
         "digest": origin.digest,
         "part": origin.part,
