@@ -8,7 +8,10 @@ import pytest
 import resealed
 from typer.testing import Result
 
+from attnscope import demo
+
 Run = Callable[..., Result]
+PICTURE = str(demo.example("demo-caption"))
 TEXT = "I was watching the door when [MASK] opened."
 PAIR = ("find", TEXT, "-m", "demo", "--from", "[MASK]", "--to", "door", "--controls", "12")
 
@@ -72,7 +75,10 @@ def test_seeds_change_controls_and_repeat_them(attnscope: Run) -> None:
         (("--pattern", "diagonal"), "no pattern 'diagonal': previous, next, self"),
         (("--like", "11"), "--like '11' names no head: write it as L3H11"),
         (("--from", "the", "--to", "window"), "no token 'window' in the input"),
-        (("--pattern", "next", "--image", "x.png"), "reads no pictures: leave --image out"),
+        (
+            ("--pattern", "next", "--image", str(demo.example("demo-caption"))),
+            "reads no pictures: leave --image out",
+        ),
         (("--pattern", "next", "-o", "x.txt"), "cannot write 'x.txt'"),
     ],
 )

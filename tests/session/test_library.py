@@ -204,8 +204,8 @@ MISTAKES = {
     "block": (lambda r, m: r.head(0, 1, block=3), [SENTENCE, "--block", "3", "--layer", "0", "--head", "1"]),
     "target": (lambda r, m: m.read("a", target="b").head(0, 1), ["a", "--target", "b"]),
     "picture": (
-        lambda r, m: m.read(image=__file__.replace("test_library.py", "none.png")),
-        ["--image", __file__.replace("test_library.py", "none.png")],
+        lambda r, m: m.read(image=demo.example("demo-caption")),
+        ["--image", str(demo.example("demo-caption"))],
     ),
 }
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from attnscope.reference import EXACT, exact
 
 _TERMS = 96  # of the series in the sums of powers
-_PLACES = torch.logspace(-2, 1.5, 80, dtype=torch.float64)  # of saddlepoints x, as -log(1 - x)
+_PLACES = torch.logspace(-2, 1.5, 80, dtype=EXACT)  # of saddlepoints x, as -log(1 - x)
 
 
 @dataclass(frozen=True, eq=False)
