@@ -75,10 +75,7 @@ def test_seeds_change_controls_and_repeat_them(attnscope: Run) -> None:
         (("--pattern", "diagonal"), "no pattern 'diagonal': previous, next, self"),
         (("--like", "11"), "--like '11' names no head: write it as L3H11"),
         (("--from", "the", "--to", "window"), "no token 'window' in the input"),
-        (
-            ("--pattern", "next", "--image", str(demo.example("demo-caption"))),
-            "reads no pictures: leave --image out",
-        ),
+        (("--pattern", "next", "--image", PICTURE), "reads no pictures: leave --image out"),
         (("--pattern", "next", "-o", "x.txt"), "cannot write 'x.txt'"),
     ],
 )
