@@ -14,7 +14,7 @@ from transformers import LlamaConfig, LlamaModel
 import attnscope as at
 
 LAYERS, HEADS, KEY_HEADS, WIDTH = 3, 4, 2, 8
-SMALL = 128  # bytes a token: its number, where it may look, which rows and heads change when answers do
+SMALL = 144  # bytes a token: number and place, where it may look, which rows and heads change when answers do
 
 
 @pytest.fixture(scope="module")
