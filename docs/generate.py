@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md")))
 UNSETTLED = (  # rounding differs between processors, and t-SNE makes much of it
     (re.compile(r"(?<=settled after )[\d,]+(?= iterations)"), "…"),
-    (re.compile(r"(?<=trustworthiness )0\.\d+"), "…"),
+    (re.compile(r"(?<=trustworthiness )\.\d+"), "…"),
     (re.compile(r"\d(\.\d+)?e-\d+"), "…"),
 )
 CONSOLE_BLOCK = re.compile(r"(?<=^```console\n)\$ (attnscope .*)\n(?:.*\n)*?(?=^```$)", re.MULTILINE)

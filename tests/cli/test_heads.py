@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from transformers import AutoModel, AutoTokenizer
+from written_numbers import number_of
 
 from attnscope import demo
 
@@ -29,7 +30,7 @@ def test_the_table_shows_the_model_s_own_weights(attnscope, own_weights) -> None
     result = attnscope(*ONE)
     assert result.exit_code == 0
     row = next(line for line in result.stdout.splitlines() if line.startswith(" 5 [MASK]"))
-    shown = [float(cell) for cell in row.split()[2:]]
+    shown = [number_of(cell) for cell in row.split()[2:]]
     assert shown == pytest.approx(own_weights[3, 11, 5], abs=0.0051)
     assert "certified" in result.stdout
 
@@ -63,7 +64,7 @@ def test_everything_of_a_head_can_be_tabulated(attnscope, show: str) -> None:
     document = json.loads(attnscope(*ONE, "--json").stdout)
     row = next(line for line in result.stdout.splitlines() if line.startswith(" 3 watching"))
     norm = [] if show in ("weights", "scores", "scaled") else [np.linalg.norm(document[show][3])]
-    shown = [float(cell) for cell in row.split()[2:]]
+    shown = [number_of(cell) for cell in row.split()[2:]]
     assert len(shown) > 5
     assert shown == pytest.approx([*norm, *document[show][3]][: len(shown)], abs=0.051)
 

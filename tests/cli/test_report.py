@@ -10,6 +10,7 @@ import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from attnscope import demo
+from attnscope.render.kit import numbers
 
 TEXT = "I was watching the door when [MASK] opened."
 ONE = ("report", TEXT, "-m", "demo", "--layer", "3", "--head", "11")
@@ -62,7 +63,7 @@ def test_the_terminal_has_prediction_contributions_and_numbers(attnscope, docume
     strongest = int(np.argmax(document["contributions"]))
     label = f"{strongest} {document['key_tokens'][strongest]['text']}"
     first = next(line for line in lines if line.lstrip().startswith(f"{label} ") and "%" in line)
-    assert f"{100 * document['contributions'][strongest]:.1f} %" in first
+    assert numbers.percent(document["contributions"][strongest]) in first
     for word in ("query 7 [MASK]", "certified", "entropy", "trustworthiness"):
         assert word in result.stdout
 

@@ -9,6 +9,8 @@ import torch
 import transformers as hf
 from checkpoints import bert_config, save, vocabulary_size
 
+from attnscope.render.kit import numbers
+
 TEXT = "the dog saw the cat ."
 ONE = ("heads", "I was watching the [MASK] when it opened.", "-m", "demo", "-l", "3", "--head", "11")
 
@@ -33,9 +35,9 @@ def test_one_pair_is_worked_out_and_all_keys_of_the_query_are_listed(attnscope) 
     head = json.loads(attnscope(*ONE, "--json").stdout)
     score, weight = head["scaled"][5][8], head["weights"][5][8]
     worked = next(line for line in result.stdout.splitlines() if line.startswith("5 [MASK] → 8 opened: "))
-    assert f"q·k {head['scores'][5][8]:.3f} x 0.3536 = {score:.3f}" in worked
+    assert f"q·k {numbers.cell(head['scores'][5][8], 3)} x .3536 = {numbers.cell(score, 3)}" in worked
     row = next(line for line in result.stdout.splitlines() if line.startswith(" 8 opened"))
-    assert row.split()[3:5] == [f"{score:.3f}", f"{weight:.3f}".lstrip("0")]
+    assert row.split()[3:5] == [numbers.cell(score, 3), numbers.weight(weight, 3)]
 
 
 def test_a_whole_head_is_summed_up_by_part(attnscope, tmp_path: Path) -> None:
@@ -151,7 +153,7 @@ def test_one_pair_is_shown_by_dimension_and_written(attnscope, tmp_path: Path) -
     written = json.loads(target.read_text())
     assert sorted(row["product"] for row in written["products"]) == pytest.approx(sorted(products))
     assert result.stdout.startswith("L3 H11, 5 [MASK] → 8 opened by dimension ")
-    assert f"q·k {sum(products):.2f}, the sum of 8 products" in result.stdout
+    assert f"q·k {numbers.number(sum(products))}, the sum of 8 products" in result.stdout
     strongest = attnscope(*ONE, "--dims", width=100)
     assert strongest.stdout == result.stdout, "the pair that is the strongest without being named"
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from checkpoints import tiny_translator
 
+from attnscope.render.kit import numbers
+
 ARTICLE = "I was watching the door when [MASK] opened."
 
 
@@ -82,7 +84,7 @@ def test_two_queries_and_a_key_are_compared_in_the_full_space(attnscope) -> None
         cosine = 1 - q @ k / np.linalg.norm(q) / np.linalg.norm(k)
         rank = 1 + sum(weight > head["weights"][query][5] for weight in head["weights"][query])
         assert f"{rank} of 11" in row
-        assert f"{cosine:.3f}" in row
+        assert numbers.number(cosine, 3) in row
         assert found["distance"][query][5] == pytest.approx(cosine)
 
 

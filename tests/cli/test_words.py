@@ -12,6 +12,7 @@ from transformers import AutoModel, AutoTokenizer, RobertaConfig, RobertaForMask
 from transformers import T5ForConditionalGeneration as T5
 
 from attnscope import demo
+from attnscope.render.kit import numbers
 
 TEXT = "The detective was unlocking doors"
 ONE = ("heads", TEXT, "-m", "demo", "--layer", "3", "--head", "11")
@@ -56,10 +57,8 @@ def test_the_table_shows_words_and_says_what_was_certified(attnscope, own_weight
 
 def test_the_mass_on_special_tokens_is_always_stated(attnscope, own_weights) -> None:
     masses = own_weights[:, [0, 14]].mean(axis=0)
-    percents = [f"{100 * mass:.0f} %" for mass in (masses.sum(), masses[0])]
-    told = (
-        f"special tokens hold {percents[0]} of the weight: [CLS] {percents[1]}, [SEP] {100 * masses[1]:.1f} %"
-    )
+    percents = [numbers.percent(mass) for mass in (masses.sum(), *masses)]
+    told = f"special tokens hold {percents[0]} of the weight: [CLS] {percents[1]}, [SEP] {percents[2]}"
     for options in (
         (),
         ("--words",),
@@ -169,10 +168,10 @@ def test_the_report_has_words_and_says_what_was_left_out(attnscope, own_weights,
     row = next(line for line in result.stdout.splitlines() if line.lstrip().startswith("2 detective "))
     assert float(row.split()[2]) == pytest.approx(own_weights[11, 2:11].sum(), abs=0.0006)
     shares = np.array(document["contributions"])
-    assert float(row.split()[3]) == pytest.approx(100 * shares[2:11].sum(), abs=0.06)
-    left_out = f"special tokens left out: weight {own_weights[11, [0, 14]].sum():.2f}".replace("0.", ".")
+    assert " ".join(row.split()[3:5]) == numbers.percent(shares[2:11].sum())
+    left_out = f"special tokens left out: weight {numbers.weight(own_weights[11, [0, 14]].sum())}"
     assert left_out in result.stdout
-    assert f"share {100 * shares[[0, 14]].sum():.1f} %" in result.stdout
+    assert f"share {numbers.percent(shares[[0, 14]].sum())}" in result.stdout
 
 
 def test_a_report_about_a_token_that_is_left_out_is_refused(attnscope) -> None:

@@ -54,9 +54,9 @@ def test_a_drifted_page_would_be_noticed(generate) -> None:
 
 
 def test_digits_that_differ_between_machines_are_left_out_and_no_others(generate) -> None:
-    told = "trustworthiness 0.89 over 5 neighbours · settled after 1,100 iterations · off 4.3e-8 · 0.83"
+    told = "trustworthiness .89 over 5 neighbours · settled after 1,100 iterations · off 4.3e-8 · .83"
     assert generate.settled(told) == (
-        "trustworthiness … over 5 neighbours · settled after … iterations · off … · 0.83"
+        "trustworthiness … over 5 neighbours · settled after … iterations · off … · .83"
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 from rich.cells import cell_len
+from written_numbers import number_of
 
 from attnscope.analysis.heads.view import viewed
 from attnscope.render.figure import figure_of
@@ -48,7 +49,7 @@ def test_the_terminal_says_what_the_points_are_and_names_words(width: int) -> No
     row = lines[heading + 1].split()
     assert int(row[0]) == result.key_tokens.positions[best]
     assert float(row[-3]) == pytest.approx(result.weights[2, best], abs=5.1e-4)
-    assert float(row[-2]) == pytest.approx(result.scaled[2, best], abs=5.1e-3)
+    assert number_of(row[-2]) == pytest.approx(result.scaled[2, best], abs=5.1e-3)
 
 
 def test_divided_rows_lack_nothing() -> None:

@@ -21,9 +21,9 @@ from attnscope.analysis.heads.report import statistics
 from attnscope.measures import MEASURES, Measure, Tile, parse_measures
 from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv, as_json, as_npz
+from attnscope.render.kit.numbers import number
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.sheet import measured
-from attnscope.render.sheet.said import number
 from attnscope.render.sheets.overview import sheet as overview
 from attnscope.render.sheets.report import facts
 from attnscope.render.terminal.measures import measures_json, measures_table
@@ -132,7 +132,14 @@ def test_a_head_without_keys_has_a_dash_in_every_grid() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.347, ".35"), (2.347, "2.35"), (9.996, "10.0"), (12.345, "12.3"), (12345.6, "12346"), (math.nan, "-")],
+    [
+        (0.347, ".35"),
+        (2.347, "2.35"),
+        (9.996, "10.0"),
+        (12.345, "12.3"),
+        (12345.6, "12,346"),
+        (math.nan, "-"),
+    ],
 )
 def test_a_large_number_has_fewer_decimals(value: float, text: str) -> None:
     assert measured.written(several("distance").main, value) == text
@@ -142,9 +149,9 @@ def test_the_range_is_told_for_the_keys_that_there_are() -> None:
     keys = len(made.DOOR)
     every = several(*EVERY).scores.items()
     told = {name: measured.scale(scores, keys).meaning(measured.form(scores)) for name, scores in every}
-    assert told["entropy"] == ".00 looks at one key (strong), 2.56 at all alike (ln 13) (faint)"
-    assert told["distance"] == ".00 on the query itself (faint), 12.0 from end to end (strong)"
-    assert told["first"] == ".00 none (faint), 1.00 all of it (strong)"
+    assert told["entropy"] == "0 looks at one key (strong), 2.56 at all alike (ln 13) (faint)"
+    assert told["distance"] == "0 on the query itself (faint), 12.0 from end to end (strong)"
+    assert told["first"] == "0 none (faint), 1.00 all of it (strong)"
 
 
 def test_what_has_no_meaning_here_has_no_grid_but_its_reason() -> None:
@@ -275,7 +282,7 @@ def test_a_measure_that_is_registered_appears_everywhere(monkeypatch: pytest.Mon
     np.testing.assert_allclose(result.main.values, expected)
     grid = printed(body(result, 80))
     assert "own, weight two before" in grid
-    assert ".00 none (faint), 1.00 all of it (strong)" in grid
+    assert "0 none (faint), 1.00 all of it (strong)" in grid
     assert "head of each layer looking two back" in grid
     assert number(expected[3][4]) in next(line for line in grid.splitlines() if line.startswith("L3  "))
     assert "own by head" in words(figure_of(result))
@@ -284,7 +291,7 @@ def test_a_measure_that_is_registered_appears_everywhere(monkeypatch: pytest.Mon
     assert np.array_equal(archive(as_npz(result))["own"], result.main.values)
     head = made.head()
     told = {fact.name: fact.value for fact in facts(reports.report(head, statistics=statistics(head)))}
-    assert told["weight two before"] == f"{np.diag(head.weights, -2).sum() / 13:.2f}"
+    assert told["weight two before"] == number(np.diag(head.weights, -2).sum() / 13)
     listed = [measure.description for measure in MEASURES.values()]
     assert "Weight on the one before the last." in printed(measures_table(listed, 100), 100)
     assert json.loads(measures_json(listed))["measures"][-1]["name"] == "own"

@@ -7,10 +7,12 @@ import made_results as made
 import numpy as np
 import pytest
 from golden_text import printed
+from written_numbers import number_of
 
 from attnscope.errors import InputError
 from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus, focus_on
+from attnscope.render.kit import numbers
 from attnscope.render.screen import screen
 
 HEAD = made.head(made.DOOR, dim=24)
@@ -22,8 +24,8 @@ def shown(focus: Focus, width: int = 80) -> str:
 
 def body(text: str) -> list[float]:
     """The numbers of the vector, read back from the lines that begin with a dimension."""
-    lines = re.findall(r"^ *\d+ ((?: +-?\d+\.\d+)+)$", text, re.MULTILINE)
-    return [float(number) for line in lines for number in line.split()]
+    lines = re.findall(r"^ *\d+ ((?: +−?\d*\.\d+)+)$", text, re.MULTILINE)
+    return [number_of(number) for line in lines for number in line.split()]
 
 
 @pytest.mark.parametrize("width", [40, 80, 140])
@@ -32,7 +34,10 @@ def test_every_dimension_of_one_token_is_listed(stage: str, width: int) -> None:
     text = shown(focus_on(HEAD, stage, query="mat"), width)
     expected = getattr(HEAD, stage)[6]
     assert body(text) == pytest.approx(expected, abs=5.1e-3)
-    assert f"{len(expected)} dimensions · norm {np.sqrt(sum(x * x for x in expected)):.2g}" in text
+    assert (
+        f"{len(expected)} dimensions · norm {numbers.significant(np.sqrt(sum(x * x for x in expected)))}"
+        in text
+    )
     assert all(len(line) <= width for line in text.splitlines())
 
 

@@ -330,7 +330,7 @@ def test_the_small_print_tells_how_far_to_trust_the_map() -> None:
     figure = map_figure(made.projection())
     told = texts(figure)
     for phrase in (
-        "trustworthiness 0.92 over 5 neighbours",
+        "trustworthiness .92 over 5 neighbours",
         "Over all pairs near ones mostly score high",
         "the correlation of full-space distance and score is −.61 (Spearman)",
         "the axes have no unit, and distances in the plane are not attention",

@@ -12,9 +12,11 @@ import pytest
 from golden_text import assert_golden, printed
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
+from written_numbers import number_of
 
 from attnscope.render.files import as_csv, as_json, as_npz
 from attnscope.render.focus import Focus
+from attnscope.render.kit import numbers
 from attnscope.render.screen import screen
 from attnscope.render.sheets.map import nearness_words
 from attnscope.results import Projection, Verdict
@@ -78,9 +80,9 @@ def test_keys_are_ranked_by_weight_over_all_keys_with_their_true_numbers() -> No
     assert [int(row[0]) for row in listed] == sorted(range(5), key=lambda key: -weights[key])
     for key, name, weight, scaled, distance in listed:
         assert name == "abcde"[int(key)]
-        assert float(weight) == pytest.approx(weights[int(key)], abs=5.1e-4)
-        assert float(scaled) == pytest.approx(result.head.scaled[3, int(key)], abs=5.1e-3)
-        assert float(distance) == pytest.approx(result.distance[3, int(key)], abs=5.1e-4)
+        assert number_of(weight) == pytest.approx(weights[int(key)], abs=5.1e-4)
+        assert number_of(scaled) == pytest.approx(result.head.scaled[3, int(key)], abs=5.1e-3)
+        assert number_of(distance) == pytest.approx(result.distance[3, int(key)], abs=5.1e-4)
 
 
 def test_masked_keys_are_counted_and_not_ranked() -> None:
@@ -101,7 +103,7 @@ def test_very_many_keys_are_cut_and_what_is_left_out_is_told() -> None:
     text = shown(result, [5])
     assert len(rows(text, "key")) == 60
     rest = np.sort(result.head.weights[5])[:10].sum()
-    assert f"10 more keys share {rest:.2f}".replace("0.", ".") in text
+    assert f"10 more keys share {numbers.weight(rest)}" in text
 
 
 def test_the_short_table_names_the_strongest_and_the_nearest_key_of_every_query() -> None:
@@ -130,9 +132,9 @@ def test_two_queries_are_compared_on_one_key_in_all_four_numbers() -> None:
         weights = result.head.weights[query]
         rank = 1 + sum(weight > weights[4] for weight in weights)
         assert row[3:6] == [str(rank), "of", "13"]
-        assert float(row[2]) == pytest.approx(weights[4], abs=5.1e-4)
-        assert float(row[6]) == pytest.approx(result.head.scaled[query, 4], abs=5.1e-3)
-        assert float(row[7]) == pytest.approx(result.distance[query, 4], abs=5.1e-4)
+        assert number_of(row[2]) == pytest.approx(weights[4], abs=5.1e-4)
+        assert number_of(row[6]) == pytest.approx(result.head.scaled[query, 4], abs=5.1e-3)
+        assert number_of(row[7]) == pytest.approx(result.distance[query, 4], abs=5.1e-4)
 
 
 @pytest.mark.parametrize("nearer", [3, 7])

@@ -91,7 +91,7 @@ def test_terms_stand_in_the_files_of_a_head() -> None:
 
 def test_returned_weights_are_shown_like_any_with_what_their_rows_really_sum_to() -> None:
     text = printed(body(returned(scale=0.5), 100), 100)
-    assert "rows sum to 0.50" in text
+    assert "rows sum to .50" in text
     assert "rows sum to 1" in printed(body(returned(), 100), 100)
     own, whole = returned(), made.head()
     assert printed(drawn(own, 100), 100) == printed(drawn(whole, 100), 100)

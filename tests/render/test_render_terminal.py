@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from golden_text import assert_golden, body, drawn, header, printed
 from rich.cells import cell_len
+from written_numbers import number_of
 
 from attnscope.analysis.heads.view import viewed
 from attnscope.render.focus import Focus
+from attnscope.render.kit import numbers
 from attnscope.render.kit.cells import bar
 from attnscope.render.kit.stage import SHOWS
 from attnscope.render.kit.words.certificate import certificate_line, power_words
@@ -126,7 +128,7 @@ def test_numbers_of_any_size_stay_apart_from_their_neighbours(exponent: int) -> 
     scaled = made.head(made.DOOR[:4], scores=result.scores * 10.0**exponent)
     rows = printed(drawn(scaled, 140, Focus("scores")), 140).splitlines()[4:8]
     for row, values in zip(rows, scaled.scores, strict=True):
-        read = [float(word) for word in row.split()[2:]]
+        read = [number_of(word) for word in row.split()[2:]]
         np.testing.assert_allclose(read, values, atol=0.06 * np.abs(scaled.scores).max())
 
 
@@ -187,14 +189,14 @@ def test_anything_else_than_certified_is_told_in_full(verdict: Verdict) -> None:
 @pytest.mark.parametrize(
     ("power", "said"),
     [
-        (0.3149, "0.31 x"),
+        (0.3149, ".31 x"),
         (12.0, "12 x"),
         (999.0, "999 x"),
         (28_949.0, "29,000 x"),
         (1e6, "1,000,000 x"),
         (4.0e13, "over 1,000,000 x"),
         (np.inf, "over 1,000,000 x"),
-        (np.nan, "nan x"),
+        (np.nan, "- x"),
     ],
 )
 def test_a_power_is_a_number_that_people_read(power: float, said: str) -> None:
@@ -204,13 +206,13 @@ def test_a_power_is_a_number_that_people_read(power: float, said: str) -> None:
 def test_a_failed_certificate_looks_failed() -> None:
     line = certificate_line(made.certificate(Verdict.FAILED))
     assert "FAILED" in line.plain
-    assert "off 0.25 (tolerated 5.2e-7)" in line.plain
+    assert "off .25 (tolerated 5.2e-7)" in line.plain
     assert "\x1b[1;31m" in printed(line, colour="standard")
 
 
 def test_an_inconclusive_certificate_names_what_it_would_have_missed() -> None:
     line = certificate_line(made.certificate(Verdict.INCONCLUSIVE)).plain
-    assert "not seen: key rotation left out (0.31 x)" in line
+    assert "not seen: key rotation left out (.31 x)" in line
 
 
 def test_the_demo_model_and_a_replaced_model_are_called_so() -> None:
@@ -230,10 +232,7 @@ def test_under_one_query_stands_what_that_query_gives_to_special_tokens(query: i
     share, mean = result.weights[query, [0, 12]].sum(), result.weights[:, [0, 12]].sum(1).mean()
     assert abs(share - mean) > 1e-3, "a query like the mean would tell nothing"
     told = " ".join(printed(body(result, 80, Focus(queries=(query,)))).split())
-    assert (
-        f"special tokens hold {100 * share:.{0 if share >= 0.0995 else 1}f} % of the weight of this query"
-        in told
-    )
+    assert f"special tokens hold {numbers.percent(share)} of the weight of this query" in told
 
 
 def test_under_a_word_stands_the_mean_over_its_pieces() -> None:
@@ -241,10 +240,7 @@ def test_under_a_word_stands_the_mean_over_its_pieces() -> None:
     result = viewed(head, special=Special.HIDE)
     share = head.weights[list(result.query_groups[3])][:, [0, 12]].sum(1).mean()
     told = " ".join(printed(body(result, 80, Focus(queries=(3,)))).split())
-    assert (
-        f"special tokens hold {100 * share:.{0 if share >= 0.0995 else 1}f} % of the weight of this query"
-        in told
-    )
+    assert f"special tokens hold {numbers.percent(share)} of the weight of this query" in told
 
 
 def test_a_sink_is_said_to_take_the_rest_of_a_row() -> None:

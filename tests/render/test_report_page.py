@@ -17,6 +17,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from attnscope.render.figure import figure_bytes
+from attnscope.render.kit import numbers
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.look import Look, dressed
 from attnscope.render.report.page import report_figure, report_pages
@@ -233,7 +234,7 @@ def test_every_number_beside_a_bar_is_its_share_and_its_weight() -> None:
     result = of_length(5)
     texts = told(report_figure(result))
     for key in range(5):
-        assert f"{100 * result.contributions[key]:.1f} %".replace("-0.0", "0.0") in texts
+        assert numbers.percent(result.contributions[key]) in texts
         assert f"{result.head.weights[2, key]:.3f}".lstrip("0") in texts
 
 
@@ -347,11 +348,11 @@ def test_a_map_that_did_not_settle_says_so_in_its_title() -> None:
 
 def test_the_statistics_are_on_the_page() -> None:
     texts = told(report_figure(of_length(11)))
-    for words in ("entropy", "1.25", "0.62", "0.12", "trustworthiness", "0.92", "-0.61"):
+    for words in ("entropy", "1.25", ".62", ".12", "trustworthiness", ".92", "−.61"):
         assert words in texts
     assert "nats, 50 % of the 2.50 of even weights" in texts
     assert "weight on the previous token" in texts
-    assert "even weights give 0.07" in texts
+    assert "even weights give .07" in texts
 
 
 def test_a_pdf_has_one_panel_a_page_and_every_page_the_heading() -> None:

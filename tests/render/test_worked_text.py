@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from golden_text import assert_golden, printed
+from written_numbers import number_of
 
 from attnscope.render.screen import screen
 from attnscope.render.sheets.arithmetic import spelled_out, texts
@@ -93,18 +94,18 @@ def test_weights_and_signed_numbers_are_coloured_and_masked_cells_are_blank() ->
         ([0.76, 0.64, 0.28], 4, ["0.76", "0.64", "0.28"]),
         ([0.7600000000000001, 2], 4, ["0.76", "2.00"]),
         ([1 / 3, 2], 4, ["0.3333", "2.0000"]),
-        ([1, -10, 0], 4, ["1", "-10", "0"]),
+        ([1, -10, 0], 4, ["1", "−10", "0"]),
         ([-0.00001, 1], 3, ["0.000", "1.000"]),
         ([1234.5], 4, ["1234.5"]),
         ([1.5e7], 3, ["1.5e7"]),
         ([2.5e-5], 3, ["2.5e-5"]),
-        ([1e8, -1e9, 0], 4, ["1e8", "-1e9", "0"]),
+        ([1e8, -1e9, 0], 4, ["1e8", "−1e9", "0"]),
         ([1234567, 123456.5], 4, ["1234567", "123456.5"]),
         ([12345678.9], 4, ["1.235e7"]),
-        ([-1e9, 1.25, 0], 4, ["-1e9", "1.25", "0.00"]),
+        ([-1e9, 1.25, 0], 4, ["−1e9", "1.25", "0.00"]),
         ([1e8 + 1, 0.5], 2, ["100000001", "0.5"]),
         ([1e300, 1 / 3], 4, ["1e300", "0.3333"]),
-        ([1e-9, -2.345678e-9, 0], 4, ["1e-9", "-2.346e-9", "0"]),
+        ([1e-9, -2.345678e-9, 0], 4, ["1e-9", "−2.346e-9", "0"]),
         ([np.nan, 3], 4, ["none", "3"]),
         ([-np.inf, 0.5], 4, ["−∞", "0.5"]),
         ([10.000334, 20], 8, ["10.000334", "20.000000"]),
@@ -119,10 +120,10 @@ def test_numbers_get_the_decimals_that_they_need(
 @pytest.mark.parametrize(
     ("cell", "words"),
     [
-        (Cell(0, 1, "products", ((0.8, 0.9), (-0.5, -2.0), (0.3,))), "0.8·0.9 - 0.5·(-2) + 0.3"),
+        (Cell(0, 1, "products", ((0.8, 0.9), (-0.5, -2.0), (0.3,))), "0.8·0.9 − 0.5·(−2) + 0.3"),
         (Cell(0, 1, "quotient", ((0.76, 3**0.5),)), "0.76 / 1.7321"),
-        (Cell(0, 1, "softmax", ((0.5,), (-1.0,))), "e^0.5 / (e^0.5 + e^-1)"),
-        (Cell(0, 1, "tanh", ((0.5, -1.2), (-2.0, 0.25))), "0.5·tanh(-1.2) - 2·tanh(0.25)"),
+        (Cell(0, 1, "softmax", ((0.5,), (-1.0,))), "e^0.5 / (e^0.5 + e^−1)"),
+        (Cell(0, 1, "tanh", ((0.5, -1.2), (-2.0, 0.25))), "0.5·tanh(−1.2) − 2·tanh(0.25)"),
         (Cell(0, 1, "products", tuple((float(i), 1.0) for i in range(7))), "0·1 + 1·1 + … (7 terms)"),
     ],
 )
@@ -142,7 +143,7 @@ def test_what_does_not_fit_is_counted() -> None:
     assert max(map(len, lines)) <= 60
     shown = len(lines[1].split()) - 1
     assert lines[-1].strip() == f"… 16 more rows, {50 - shown} more columns (-o FILE.csv has all)"
-    assert [float(cell) for cell in lines[1].split()[1:]] == pytest.approx(values[0, :shown], abs=0.006)
+    assert [number_of(cell) for cell in lines[1].split()[1:]] == pytest.approx(values[0, :shown], abs=0.006)
 
 
 def test_pairs_lose_decimals_before_they_lose_columns() -> None:
@@ -180,7 +181,7 @@ def test_the_scale_study_has_a_curve_for_each_measure_and_says_whether_its_check
     assert curves[1].key() == ("q·k", "q·k/√d", "ln 16: all keys alike")  # type: ignore[union-attr]
     more = scale_study(replace(result, additive=additive))
     assert [each.table["additive"].values for each in more.every] == additive.tolist()  # type: ignore[union-attr]
-    assert any("0.40 at d = 4" in note for note in more.notes)
+    assert any(".40 at d = 4" in note for note in more.notes)
     told = "From d = 1 to d = 4 the spread of q·k grows from 1.00 to 2.00"
     assert scale_study(result).answer.startswith(told)
     ((verdict, told),) = scale_study(result).proof

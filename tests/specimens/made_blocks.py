@@ -5,9 +5,9 @@ from dataclasses import replace
 import made_results
 import numpy as np
 
+from attnscope.render.kit.numbers import signed, weight
 from attnscope.render.sheet.blocks import Curve, Matrix, Ranking
 from attnscope.render.sheet.heads import HeadGrid
-from attnscope.render.sheet.said import signed, weight
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Line, Mark, Table

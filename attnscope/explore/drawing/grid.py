@@ -131,7 +131,7 @@ def _cell(state: State, measured: Measured | None, head: Head, cells: int, surfa
         return [_marked(right(_UNKNOWN, cells), chosen, DIM)]
     shade: StyleType = measures.scale(measured.scores).style(measured.value)
     if cells > 2:
-        text = right(measures.written(measured.scores, measured.value), cells - 1) + " "
+        text = right(measures.written(measured.scores, measured.value, in_grid=True), cells - 1) + " "
     else:
         text = " " * cells if not surface.shades else _shade(measured.scores, measured.value) * cells
         shade = shade if not surface.shades else ""

@@ -15,10 +15,10 @@ from attnscope.explore.state import State
 from attnscope.render.focus import Focus
 from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import settled
+from attnscope.render.kit.numbers import chance, give_or_take, signed
 from attnscope.render.kit.stage import NO_KEY
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.weights import WITHOUT_SPECIAL, head_of
-from attnscope.render.sheet.said import chance, signed
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.terms import keys_of, recipe, shown_key, worked_sum
 from attnscope.render.terminal.ranking import folded, lines_of_ranking
@@ -131,7 +131,7 @@ def _absence(state: State, gone: Any) -> list[Text]:
         f"{chance(effect.before)} → ",
         (chance(effect.after), "bold"),
         f" ({signed(effect.difference)} nats",
-        "" if others is None else f"; others ±{others:.1g}",
+        "" if others is None else f"; others {give_or_take(others)}",
         f") {verdict_words(gone.verdict)}" if gone.verdict != "certified" else ")",
     )
     return [line]

@@ -12,7 +12,7 @@ from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.showing import BAD, Find, Part, head
 from attnscope.explore.state import State
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import weight_text
+from attnscope.render.kit.numbers import weight
 from attnscope.render.kit.words.certificate import STYLES, certificate_line, verdict_words
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.kit.words.weights import head_of
@@ -31,8 +31,7 @@ def header(state: State, shown: HeadWeights | HeadView, query: int | None, key: 
     name = head.query_tokens.named(state.query) if query is None else shown.query_tokens.named(query)
     line.append(f" · {settled(name)}")
     if query is not None and key is not None:
-        weight = float(shown.weights[query, key])
-        number = weight_text(weight, 3) if shown.allowed[query, key] else "masked"
+        number = weight(float(shown.weights[query, key]), 3) if shown.allowed[query, key] else "masked"
         line.append(f" → {settled(shown.key_tokens.named(key))} ").append(number, Style(bold=True))
     line.append(" · ")
     verdict = head.certificate.verdict

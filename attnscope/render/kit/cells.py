@@ -10,7 +10,7 @@ from rich.text import Text
 
 from attnscope.render.kit import palette
 from attnscope.render.kit.labels import left, right, settled, stacked
-from attnscope.render.kit.numbers import in_words, signed_texts, weight_text
+from attnscope.render.kit.numbers import alike_texts, in_words, weight_cell
 from attnscope.render.kit.stage import Panel
 from attnscope.tokens import Tokens
 
@@ -41,9 +41,9 @@ def cell_texts(panel: Panel, decimals: int = 2) -> list[list[str]]:
     if panel.form is not None:
         texts = in_words(panel.form, panel.values)
     elif panel.show == "weights":
-        texts = in_words(weight_text, panel.values)
+        texts = in_words(weight_cell, panel.values)
     else:
-        texts = signed_texts(np.where(panel.visible, panel.values, np.nan), decimals)
+        texts = alike_texts(np.where(panel.visible, panel.values, np.nan), decimals)
     visible: list[list[str]] = np.where(panel.visible, texts, "").tolist()
     return visible
 

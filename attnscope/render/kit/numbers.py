@@ -1,37 +1,140 @@
-"""Numbers as a person reads them: two or three decimals, no leading zero for weights, short exponents."""
+"""How a number is written for whoever reads it: one rule for terminal, picture, page and notebook.
+
+* Nothing stands before the point of a number below one, `.28`; thousands have separators, `12,345`; from a
+  million on and below a thousandth digits are few and have an exponent, `3.1e-8`.
+* A minus is `−`, as wide as a plus; the one of an exponent is as programs write it. A change has its sign,
+  `+.06`; what is given either way has as many decimals as the number it belongs to, `+.064 ±.003`.
+* A number that stands alone is never rounded to nothing: it gets the digit that tells it from zero, `.003`,
+  and a weight is `<.01` then. `0` is zero.
+* Only the cells of a matrix or a grid, and a column that stands beside its noise, have the same decimals
+  throughout, so that they can be compared at a glance: there `.00` is less than half of the last digit.
+* `-` is where there is no number; `∞` and `−∞` have no end.
+
+Files for programs have all digits, a zero before the point and an ASCII minus (`kit.csv`). A worked example
+keeps the zero too (`sheets.arithmetic`), for `0.8·0.9` is easier to read than `.8·.9`.
+"""
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float, Shaped
 
-
-def weight_text(weight: float, decimals: int = 2) -> str:
-    """A weight between 0 and 1 in `decimals + 1` characters: `.87`, `1.0`, `.421`."""
-    if not math.isfinite(weight):
-        return str(weight)
-    text = f"{weight:.{decimals}f}"
-    return text[1:] if text.startswith("0.") else text[: decimals + 1]
+NONE, MINUS = "-", "−"
+_LEAST, _MOST = 1e-3, 1e6  # sizes that are written without an exponent
 
 
-def signed_texts(values: Float[np.ndarray, "..."], decimals: int) -> Shaped[np.ndarray, "..."]:
-    """Every value as text, an object array of the same shape, all in one notation.
+def number(value: float, decimals: int | None = 2) -> str:
+    """`1.47`, `.28`, `−.03`; `.003` where two decimals say nothing. None: two digits that tell, `.021`."""
+    if decimals is None or value == 0 or abs(value) >= _MOST:
+        return significant(value)
+    text = cell(value, decimals)
+    return significant(value, 1) if _is_nothing(text) else text
 
-    `decimals` holds for values from 0.1 to 1000; smaller ones get up to two more, larger ones fewer, and
-    beyond that all are written with an exponent.
+
+def signed(value: float, decimals: int | None = 2) -> str:
+    """A change: `+.79`, `−.02`, `0`."""
+    return f"{'+' if value > 0 else ''}{number(value, decimals)}"
+
+
+def give_or_take(value: float, decimals: int | None = 2) -> str:
+    """`±.07`; nothing for none."""
+    return "" if math.isnan(value) else f"±{number(abs(value), decimals)}"
+
+
+def with_error(value: float, error: float) -> str:
+    """A change and how sure it is, `+.064 ±.013`: two digits of the error, and as many decimals before it."""
+    if not 0 < error < 100:
+        return f"{signed(value, None)} {give_or_take(error, None)}".strip()
+    decimals = max(0, 1 - math.floor(math.log10(error)))
+    return f"{signed(value, decimals)} {give_or_take(error, decimals)}"
+
+
+def significant(value: float, digits: int = 2) -> str:
+    """So many digits that tell, and all those before the point: `.021`, `1.3`, `12,345`, `3.1e-8`, `0`."""
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else cell(value)
+    mantissa, exponent = f"{abs(value):.{digits - 1}e}".split("e")
+    if _LEAST <= abs(value) < _MOST:
+        return cell(value, max(0, digits - 1 - int(exponent)))
+    return f"{MINUS if value < 0 else ''}{mantissa}e{int(exponent)}"
+
+
+def parameter(value: float, digits: int = 4) -> str:
+    """What was set, or the end of a scale: at most so many digits and none in vain: `.1768`, `.125`, `50`."""
+    mantissa, e, exponent = significant(value, digits).partition("e")
+    return (mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa) + e + exponent
+
+
+def cell(value: float, decimals: int = 2) -> str:
+    """A number of a matrix or a grid, with so many decimals whatever it is: `.28`, `−.03`, `.00`."""
+    if not math.isfinite(value):
+        return NONE if math.isnan(value) else f"{MINUS if value < 0 else ''}∞"
+    digits = f"{abs(value):,.{decimals}f}"
+    minus = MINUS if value < 0 and not _is_nothing(digits) else ""
+    return minus + (digits.removeprefix("0") if decimals else digits)
+
+
+def signed_cell(value: float, decimals: int = 2) -> str:
+    """A change in a matrix or a grid: `+.79`, `−.02`, `.00`."""
+    text = cell(value, decimals)
+    return f"+{text}" if value > 0 and not _is_nothing(text) else text
+
+
+def _is_nothing(digits: str) -> bool:
+    return not digits.strip("0.")
+
+
+def weight(value: float, decimals: int = 2) -> str:
+    """A weight between 0 and 1 that stands alone: `.87`, `1.0`, `<.01`, `0`; `-` for none."""
+    text = weight_cell(value, decimals)
+    if not _is_nothing(text):
+        return text
+    return f"<.{'1':0>{decimals}}" if value > 0 else "0"
+
+
+def weight_cell(value: float, decimals: int = 2) -> str:
+    """A weight of a matrix, in `decimals + 1` characters: `.87`, `1.0`, `.00`."""
+    text = cell(value, decimals)
+    return text[: decimals + 1] if text.startswith("1.") else text
+
+
+def chance(probability: float) -> str:
+    """A probability, a small one with its exponent: `.648`, `3.1e-5`."""
+    return significant(probability) if 0 < probability < 5e-4 else weight(probability, 3)
+
+
+def percent(share: float) -> str:
+    """Two digits, and one behind the point at most: `100 %`, `43 %`, `3.1 %`, `<.1 %`, `0 %`."""
+    return per_hundred(100 * share)
+
+
+def per_hundred(value: float) -> str:
+    """What is counted in hundredths already, as a percentile is, in the same way."""
+    if math.isnan(value):
+        return NONE
+    if 0 < abs(value) < 0.05:
+        return "<.1 %" if value > 0 else f">{MINUS}.1 %"
+    return f"{number(value, 1 if abs(value) < 9.95 else 0)} %"
+
+
+def alike(values: Float[np.ndarray, "..."], decimals: int) -> Callable[[float], str]:
+    """How the cells of a matrix are written, all with the same decimals.
+
+    `decimals` are for values from 0.1 to 1000; where all are smaller there are up to two more, of larger ones
+    none, and beyond that every cell has its own digits that tell.
     """
-    return in_words(notation(values, decimals), values)
-
-
-def notation(values: Float[np.ndarray, "..."], decimals: int) -> Callable[[float], str]:
-    """How each of these values is written, so that all are in one notation."""
     extent = largest_magnitude(values)
-    if extent and not 1e-3 <= extent < 1e5:
-        return short
+    if extent and not _LEAST <= extent < _MOST:
+        return significant
     more = 2 if 0 < extent < 0.01 else 1 if 0 < extent < 0.1 else 0
-    places = 0 if extent >= 1000 else decimals + more
-    return lambda value: _positive_zero(f"{value:.{places}f}")
+    return partial(cell, decimals=0 if extent >= 1000 else decimals + more)
+
+
+def alike_texts(values: Float[np.ndarray, "..."], decimals: int) -> Shaped[np.ndarray, "..."]:
+    """Every value of a matrix as text, an object array of the same shape."""
+    return in_words(alike(values, decimals), values)
 
 
 def in_words(word: Callable[[float], str], values: Float[np.ndarray, "..."]) -> Shaped[np.ndarray, "..."]:
@@ -40,24 +143,10 @@ def in_words(word: Callable[[float], str], values: Float[np.ndarray, "..."]) -> 
     return words
 
 
-def _positive_zero(text: str) -> str:
-    return text[1:] if text.startswith("-") and not text.strip("-0.") else text
-
-
 def largest_magnitude(values: Float[np.ndarray, "..."]) -> float:
     """Largest finite absolute value, 0 where there is none."""
     finite = np.abs(values[np.isfinite(values)])
     return float(finite.max()) if finite.size else 0.0
-
-
-def short(value: float) -> str:
-    """Two significant digits for errors and tolerances: `3.1e-8`, `0.25`, `0`."""
-    if not math.isfinite(value):
-        return str(value)
-    if value == 0 or 0.01 <= abs(value) < 1000:
-        return f"{value:.2g}" if abs(value) < 100 else f"{value:.0f}"
-    mantissa, exponent = f"{value:.1e}".split("e")
-    return f"{mantissa}e{int(exponent)}"
 
 
 def descending(values: Float[np.ndarray, " key"]) -> list[int]:

@@ -5,14 +5,17 @@ A shade is a number from 0, white, to 1, dark. Whoever draws shades says `legend
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.errors import InputError
+from attnscope.render.kit.numbers import parameter
 from attnscope.vocabulary import Scaling
 
 SEEN = 0.2  # a shade that is told from white at a glance
+_end = partial(parameter, digits=2)
 _MOST_SEEN, _LEAST_AREA = 1 / 3, 1 / 64  # of the weight, and of the pairs, that a linear scale has to show
 _MOST_ROWS = 1 / 2  # that are not given to one key of all: these have to show another
 _DECADES = 5  # that a logarithmic scale has at most
@@ -55,10 +58,10 @@ class Scale:
             case Scaling.ONE:
                 return "white 0 to dark 1"
             case Scaling.MAX:
-                return f"white 0 to dark {_number(self.top)}, the largest weight"
+                return f"white 0 to dark {_end(self.top)}, the largest weight"
             case Scaling.ROW:
                 return "white 0 to dark the largest weight of each row"
-        return f"logarithmic: white {_number(self.least)} or less, dark {_number(self.top)}"
+        return f"logarithmic: white {_end(self.least)} or less, dark {_end(self.top)}"
 
     @property
     def label(self) -> str:
@@ -67,7 +70,7 @@ class Scale:
             case Scaling.ONE:
                 return "attention weight: 0 to 1"
             case Scaling.MAX:
-                return f"attention weight: 0 to {_number(self.top)}, the largest"
+                return f"attention weight: 0 to {_end(self.top)}, the largest"
             case Scaling.ROW:
                 return "attention weight: share of the row's largest"
         return "attention weight: logarithmic"
@@ -77,11 +80,11 @@ class Scale:
         """Weights to mark on a colour bar, with their texts; of a logarithmic one ends and decades."""
         if self.kind is not Scaling.LOG:
             top = 1.0 if self.kind is Scaling.ROW else self.top
-            return [(share * top, _number(share * top)) for share in (0.0, 0.5, 1.0)]
+            return [(share * top, _end(share * top)) for share in (0.0, 0.5, 1.0)]
         low, high = math.log10(self.least), math.log10(self.top)
         decades = range(math.ceil(low), math.floor(high) + 1)
         apart = [each for each in decades if min(each - low, high - each) > _APART * (high - low)]
-        return [(10.0**each, _number(10.0**each)) for each in (low, *apart, high)]
+        return [(10.0**each, _end(10.0**each)) for each in (low, *apart, high)]
 
 
 def scale_of(
@@ -156,10 +159,3 @@ def _shows(scale: Scale, shown: Float[np.ndarray, "row key"], visible: Bool[np.n
     elsewhere = shown[:, favourite] < whole / 2
     beside = np.delete(seen[elsewhere], favourite, axis=1).any(axis=1)
     return bool(beside.sum() >= _MOST_ROWS * elsewhere.sum())
-
-
-def _number(weight: float) -> str:
-    """`.23`, `1`, `.004`, `3e-5`, `0`."""
-    if not 0.995 <= weight < 1.005:
-        return f"{weight:.2g}".replace("0.", ".", 1).replace("e-0", "e-")
-    return "1"

@@ -18,7 +18,9 @@ from matplotlib.text import Text
 
 from attnscope.printable import LEFT_TO_RIGHT, printable
 from attnscope.render.kit.labels import clusters
+from attnscope.render.kit.numbers import parameter
 
+_NEXT_TO_NOTHING = 1e-12  # where an axis means 0 and rounding made a little of it
 _FIRST = "DejaVu Sans"
 _FURTHER = (
     *("Noto Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Noto Sans JP", "Noto Sans KR"),
@@ -60,6 +62,11 @@ def drawing() -> Iterator[None]:
         warnings.filterwarnings("ignore", message=r"(?s)Glyph \d+ .* missing from")
         warnings.filterwarnings("ignore", message=r"(?s)Matplotlib currently does not support")
         yield
+
+
+def tick(value: float, _place: object = None) -> str:
+    """What stands at a place of an axis or a colour bar, for matplotlib to ask: `−.25`, `0`, `1.5`."""
+    return "0" if abs(value) < _NEXT_TO_NOTHING else parameter(value)
 
 
 @lru_cache(maxsize=4096)

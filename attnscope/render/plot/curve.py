@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from attnscope.render.kit.frame import only_spines
-from attnscope.render.kit.typesetting import line_height
+from attnscope.render.kit.typesetting import line_height, tick
 from attnscope.render.plot.panel import SAYS, TICK, Panel, key_above, lines_of_key
 from attnscope.render.sheet.blocks import Curve
 from attnscope.render.sheet.scale import FAINT, INK, TINTS
@@ -47,7 +47,7 @@ def draw(block: Curve, axes: Axes) -> None:
     room = 0.05 * (float(np.ptp(places)) or 1.0)
     if block.log:
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_major_formatter(tick)
     axes.set(xlim=(places.min() - room, places.max() + room), ylim=(low, high))
     if block.named:
         axes.set_xticks(block.places, block.names)

@@ -12,7 +12,7 @@ from matplotlib.collections import LineCollection
 
 from attnscope.printable import LEFT_TO_RIGHT
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import weight_text
+from attnscope.render.kit.numbers import weight
 from attnscope.render.kit.typesetting import line_height, text_width, wrapped
 from attnscope.render.plot.placement import Placement, Surroundings, placement
 from attnscope.render.sheets.map import LEAST_LINK, Map
@@ -150,8 +150,8 @@ def _weight(block: Map, key: int) -> str:
         return " masked"
     if not result.answered[block.query]:
         return ""
-    weight = float(result.weights[block.query, key])
-    return f" {weight_text(weight)}" if weight >= LEAST_LINK else f" <{weight_text(LEAST_LINK)}"
+    given = float(result.weights[block.query, key])
+    return f" {weight(given)}" if given >= LEAST_LINK else f" <{weight(LEAST_LINK)}"
 
 
 def _surroundings(block: Map, plane: Plane) -> Surroundings:

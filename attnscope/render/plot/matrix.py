@@ -14,6 +14,7 @@ from attnscope.render.kit.figure.page import INK
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT
 from attnscope.render.kit.stage import Panel as Stage
+from attnscope.render.kit.typesetting import tick
 from attnscope.render.plot.heat import draw_head
 from attnscope.render.plot.layout import Grid, grid, head_frame, sparse, tick_step
 from attnscope.render.plot.panel import TICK, Panel, inches
@@ -71,6 +72,7 @@ def colour_bar(block: Matrix, mesh: QuadMesh, axes: Axes) -> None:
     beside = axes.inset_axes((1 + _BAR_GAP / wide, 1 - tall, _BAR / wide, tall))
     bar = axes.get_figure(root=True).colorbar(mesh, cax=beside)  # type: ignore[union-attr]
     beside.set_label("<colorbar>")
+    beside.yaxis.set_major_formatter(tick)
     bar.outline.set_visible(False)  # type: ignore[operator]
     beside.tick_params(labelsize=7, length=2, colors=INK)
     beside.set_ylabel(block.measured.replace(": ", "\n", 1), size=8, color=INK)  # the scale below

@@ -20,8 +20,8 @@ from matplotlib.patches import Rectangle
 
 from attnscope.render.kit.figure.page import INK
 from attnscope.render.kit.frame import only_spines
-from attnscope.render.kit.numbers import largest_magnitude, weight_text
-from attnscope.render.kit.typesetting import text_width
+from attnscope.render.kit.numbers import largest_magnitude, percent, weight
+from attnscope.render.kit.typesetting import text_width, tick
 from attnscope.render.plot.panel import TICK, Panel, inches
 from attnscope.render.sheet.scale import OUTLINES
 from attnscope.render.sheets.media import query_words
@@ -97,6 +97,7 @@ def weight_bar(drawn: ScalarMappable, axes: Axes) -> None:
     bar = axes.figure.colorbar(drawn, cax=axes.inset_axes((1 + 0.1 / wide, 0.0, 0.14 / wide, 1.0)))
     bar.outline.set_visible(False)  # type: ignore[operator]
     bar.ax.tick_params(labelsize=TICK, length=2, colors=INK)
+    bar.ax.yaxis.set_major_formatter(tick)
     bar.ax.set_ylabel("attention weight", size=TICK, color=INK)
 
 
@@ -227,7 +228,7 @@ def _draw_heads(result: PictureHeads, axes: Axes) -> None:
         _overlay(result.picture, small, weights, axes, at)
         if result.gaze.cell is not None:
             _outline(result.picture, weights.shape, result.gaze.cell, axes, at, 0.8)
-        told = f"{weight_text(largest_magnitude(weights), 3)} · {100 * float(np.nansum(weights)):.0f} %"
+        told = f"{weight(largest_magnitude(weights), 3)} · {percent(float(np.nansum(weights)))}"
         axes.text(at.left, at.top - 0.04, told, size=size, color=INK, va="bottom")
         verdict = result.overview.certificates[i][j].verdict
         if verdict.stands_out:

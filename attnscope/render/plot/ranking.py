@@ -7,7 +7,7 @@ from matplotlib.ticker import MaxNLocator
 
 from attnscope.render.kit.frame import named_rows
 from attnscope.render.kit.numbers import counted
-from attnscope.render.kit.typesetting import line_height, text_width
+from attnscope.render.kit.typesetting import line_height, text_width, tick
 from attnscope.render.plot.panel import SAYS, TICK, Panel, inches, key_above, lines_of_key, width_of_key
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.scale import FAINT, INK, TINTS, missing
@@ -60,6 +60,7 @@ def draw(block: Ranking, axes: Axes) -> None:
         axes.axvline(0, color=INK, linewidth=0.7, zorder=3)
     axes.set_xlim(low, high)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=(1, 2, 2.5, 5, 10)))
+    axes.xaxis.set_major_formatter(tick)
     named_rows(axes, block.names, block.measured, TICK)
     if block.axis:  # which ends where it ends, whatever room the numbers take
         first, last = block.axis

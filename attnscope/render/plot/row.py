@@ -14,10 +14,10 @@ from matplotlib.ticker import MaxNLocator
 from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.figure.sheet import CHIP
 from attnscope.render.kit.labels import clusters, fit
-from attnscope.render.kit.numbers import descending, weight_text
+from attnscope.render.kit.numbers import descending, weight
 from attnscope.render.kit.scale import Scale, scale_of
 from attnscope.render.kit.stage import Panel as Stage
-from attnscope.render.kit.typesetting import line_height, text_width
+from attnscope.render.kit.typesetting import line_height, text_width, tick
 from attnscope.render.plot import matrix
 from attnscope.render.plot.heat import WEIGHTS, background, weight_norm
 from attnscope.render.plot.layout import MOST_NAMED, side, sparse, tick_step, token_labels
@@ -43,7 +43,7 @@ def panel(block: KeyBars, alone: bool = False) -> Panel:
     row = row_of(as_panel(block.matrix), block.query, block.pointed)
     bars = Panel(
         title=block.title,
-        says="",
+        says=row.hatching,
         width=max(row.wide * len(row.keys), _NARROWEST),
         height=HIGH,
         left=_LEFT,
@@ -56,7 +56,7 @@ def panel(block: KeyBars, alone: bool = False) -> Panel:
     if not block.above:
         return replace(
             bars,
-            says=f"strip: the whole row, {row.scale.legend}",
+            says=" · ".join(filter(None, (f"strip: the whole row, {row.scale.legend}", row.hatching))),
             width=strip_width(len(row.tokens)),
             height=STRIP + _BETWEEN + HIGH,
             above=strip_room(row),
@@ -66,6 +66,7 @@ def panel(block: KeyBars, alone: bool = False) -> Panel:
     return replace(
         whole,
         title=block.title,
+        says=" · ".join(filter(None, (whole.says, "" if "hatched" in whole.says else row.hatching))),
         height=whole.height + _BETWEEN + HIGH,
         left=max(whole.left, _LEFT),
         below=row.below,
@@ -137,6 +138,11 @@ class Row:
         return (longest if self.turned else line_height(self.size)) + 0.3
 
     @property
+    def hatching(self) -> str:
+        """What hatched bars are, where there are any."""
+        return "" if self.shown.visible[self.query, self.keys].all() else "hatched: masked"
+
+    @property
     def scale(self) -> Scale:
         """The shades of the row alone."""
         one = slice(self.query, self.query + 1)
@@ -165,9 +171,9 @@ def draw_row(row: Row, axes: Axes) -> None:
         style = {"facecolor": "#f3f3f3", "edgecolor": "#d8d8d8", "hatch": "/////", "linewidth": 0}
         axes.add_patch(Rectangle((place - 0.5, 0), 1, top, zorder=0, **style))  # type: ignore[arg-type]
     if len(row.keys) <= _NUMBERED:
-        for place, weight in zip(places[visible], weights[visible], strict=True):
-            told = weight_text(float(weight), 2 if weight >= 0.1 else 3)
-            axes.text(place, weight + 0.015 * top, told, ha="center", va="bottom", size=_NUMBER, color=INK)
+        for place, high in zip(places[visible], weights[visible], strict=True):
+            told = weight(float(high), 2 if high >= 0.1 else 3)
+            axes.text(place, high + 0.015 * top, told, ha="center", va="bottom", size=_NUMBER, color=INK)
     axes.set(xlim=(0, len(row.keys)), ylim=(0, top))
     _axes_of(row, axes)
 
@@ -177,6 +183,7 @@ def _axes_of(row: Row, axes: Axes) -> None:
     axes.set_xticks(places, row.labels, size=row.size, parse_math=False)
     axes.tick_params(axis="x", length=0, pad=3, colors=INK)
     axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_formatter(tick)
     axes.tick_params(axis="y", labelsize=7, length=2, colors=INK)
     axes.grid(axis="y", color="#e8e8e8", linewidth=0.6, zorder=0)
     axes.set_axisbelow(True)

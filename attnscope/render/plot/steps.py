@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 
 from attnscope.render.kit.figure.page import FAINT, INK, ink_on
 from attnscope.render.kit.labels import fit
-from attnscope.render.kit.numbers import largest_magnitude, short
+from attnscope.render.kit.numbers import largest_magnitude, significant
 from attnscope.render.kit.typesetting import line_height, text_width
 from attnscope.render.plot.panel import Panel
 from attnscope.render.sheets.arithmetic import shape_words, texts
@@ -133,7 +133,7 @@ def subtitle(laid: Block) -> str:
     values = laid.step.matrix.values[np.isfinite(laid.step.matrix.values)]
     if laid.detailed or not values.size:
         return shape
-    return f"{shape}, {short(float(values.min()))} to {short(float(values.max()))}"
+    return f"{shape}, {significant(float(values.min()))} to {significant(float(values.max()))}"
 
 
 def axes_on(canvas: Axes, inches: tuple[float, float, float, float]) -> Axes:

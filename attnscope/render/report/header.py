@@ -9,7 +9,7 @@ from attnscope.printable import printable
 from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.figure.sheet import MARGIN, TITLE, Sheet
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import weight_text
+from attnscope.render.kit.numbers import chance
 from attnscope.render.kit.sentence import SetText, Sizes, set_text
 from attnscope.render.kit.typesetting import line_height, shortened, text_width, wrapped
 from attnscope.render.kit.words.certificate import verdict_words
@@ -42,13 +42,13 @@ def draw_answer(guesses: Sequence[Guess], axes: Axes, zoom: float = 1.0) -> None
     axes.set(xlim=(0, box.width / dpi), ylim=(0, ANSWER_HEIGHT))
     axes.set_axis_off()
     for i, guess in enumerate(guesses):
-        left, weight = i * pitch, "normal" if i else "bold"
-        style = {"size": zoom * _SIZE, "weight": weight, "parse_math": False}
-        chance = weight_text(guess.probability, 3)
-        name = _cut(guess.name, bar - text_width(f" {chance}", zoom * _SIZE, bold=True), zoom * _SIZE)
+        left, boldness = i * pitch, "normal" if i else "bold"
+        style = {"size": zoom * _SIZE, "weight": boldness, "parse_math": False}
+        likely = chance(guess.probability)
+        name = _cut(guess.name, bar - text_width(f" {likely}", zoom * _SIZE, bold=True), zoom * _SIZE)
         axes.text(left, _BASE, name, color=INK, **style)  # type: ignore[arg-type]
         number = {**style, "ha": "right", "color": FAINT if i else INK}
-        axes.text(left + bar, _BASE, chance, **number)  # type: ignore[arg-type]
+        axes.text(left + bar, _BASE, likely, **number)  # type: ignore[arg-type]
     starts, middle = [i * pitch for i in range(len(guesses))], _BAR_BOTTOM + _BAR_HEIGHT / 2
     chances = [bar * guess.probability for guess in guesses]
     axes.barh([middle] * len(starts), [bar] * len(starts), _BAR_HEIGHT, starts, color=TRACK)

@@ -6,7 +6,7 @@ import numpy as np
 
 from attnscope.render.kit.figure.page import FAINT
 from attnscope.render.kit.figure.sheet import TITLE, Sheet
-from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.numbers import counted, parameter
 from attnscope.render.kit.stage import Panel, Show, panel
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.kit.words.weights import sums_words
@@ -106,9 +106,9 @@ def shares_height(listed: list[Share], zoom: float = 1.0) -> float:
 
 def scores_words(head: HeadAttention) -> str:
     """How the scores that enter the softmax come about."""
-    words = f"scaled scores, q·k x {head.scale:.3g}"
+    words = f"scaled scores, q·k x {parameter(head.scale)}"
     if head.softcap is not None:
-        words += f", capped at ±{head.softcap:g}"
+        words += f", capped at ±{parameter(head.softcap)}"
     elif not np.allclose(head.scaled[head.allowed], head.scale * head.scores[head.allowed], atol=1e-6):
         words += ", and what the model adds to them"
     return words

@@ -9,6 +9,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.patches import Rectangle
 
 from attnscope.render.kit.figure.page import FAINT, INK
+from attnscope.render.kit.numbers import parameter
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import line_height, text_width
 from attnscope.render.plot.heat import draw_head
@@ -130,9 +131,8 @@ def _marks(drawn: ScalarMappable, shown: Panel) -> list[tuple[float, str]]:
         middle = math.sqrt(first[0] * last[0])
         return [first, *sorted(decades, key=lambda each: abs(math.log(each[0] / middle)))[:1], last]
     low, high = (end or 0.0 for end in drawn.get_clim())
-    decimals = 1 if high >= 1 else 2
     places = np.linspace(low, high, 3).tolist()
-    return [(place, f"{place:.{decimals}f}".replace("-0.0", "0.0")) for place in places]
+    return [(place, parameter(place, 2)) for place in places]
 
 
 def _colour_bar(drawn: ScalarMappable, bar: Axes, shown: Panel) -> None:

@@ -11,10 +11,10 @@ from matplotlib.ticker import MaxNLocator
 
 from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.figure.sheet import RULE
-from attnscope.render.kit.numbers import weight_text
+from attnscope.render.kit.numbers import percent, weight
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.plot.map_labels import INKS
-from attnscope.render.sheets.report import Fact, Share, percent
+from attnscope.render.sheets.report import Fact, Share
 
 SHARE_ROW = 0.19  # inches for one bar
 _BAR, _REST, _BACK, _GRID = INKS["key"], "#9aa4b1", "white", "#e8e8e8"
@@ -68,7 +68,7 @@ def _scale(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
     ticks = [tick for tick in MaxNLocator(5).tick_values(low, high) if low <= tick <= high]
     axes.set_xlim(low, high)
     axes.set_ylim(len(listed) - 0.4, -0.6)
-    axes.set_xticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
+    axes.set_xticks(ticks, [percent(tick) for tick in ticks])
     axes.tick_params(axis="x", labelsize=zoom * _TICKS, length=0, pad=3, colors=FAINT)
     axes.grid(axis="x", color=_GRID, linewidth=0.7, zorder=0)
     axes.axvline(0, color=INK, linewidth=0.8, zorder=2.5)
@@ -87,11 +87,11 @@ def _numbers(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
     at = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center", "ha": "right"}
     for row, each in enumerate(listed):
         ink = FAINT if each.key is None else INK
-        for text, place, weight in (
+        for text, place, boldness in (
             (percent(each.share), _SHARE_AT, "bold"),
-            (weight_text(each.weight, 3), _WEIGHT_AT, "normal"),
+            (weight(each.weight, 3), _WEIGHT_AT, "normal"),
         ):
-            style = {"size": zoom * _SIZE, "color": ink, "weight": weight}
+            style = {"size": zoom * _SIZE, "color": ink, "weight": boldness}
             axes.annotate(text, (1, row), (zoom * place, 0), **at, **style)  # type: ignore[arg-type]
     for text, place, ink in (("■ share", _SHARE_AT, _BAR), ("● weight", _WEIGHT_AT, _DOT)):
         axes.annotate(text, (1, -0.6), (zoom * place, 7), size=zoom * _HEADING, color=ink, **at)  # type: ignore[arg-type]

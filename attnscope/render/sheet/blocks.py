@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from attnscope.render.kit.numbers import number
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
 from attnscope.render.sheet.scale import Scale
@@ -177,7 +178,7 @@ class Matrix:
 
     def text(self, value: float) -> str:
         """A number as a person reads it where it stands alone."""
-        return f"{value:.2f}" if self.form is None else self.form(value)
+        return number(value) if self.form is None else self.form(value)
 
 
 @dataclass(frozen=True, eq=False)

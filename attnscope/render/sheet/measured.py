@@ -5,25 +5,25 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Literal
 
-from attnscope.render.kit.numbers import short
+from attnscope.render.kit.numbers import NONE, cell, number, signed, signed_cell, significant
 from attnscope.render.sheet.heads import ordered
-from attnscope.render.sheet.said import Place, number, signed
+from attnscope.render.sheet.said import Place
 from attnscope.render.sheet.scale import Scale
 from attnscope.results import HeadScores
 
 
-def written(scores: HeadScores, value: float, decimals: int = 2) -> str:
+def written(scores: HeadScores, value: float, in_grid: bool = False) -> str:
     """A number, one with its sign, a whole one, or a class; `-` for none. A large one has fewer decimals."""
     described = scores.description
     if math.isnan(value):
-        return "-"
+        return NONE
     if described.classes:
         return described.classes[int(value)]
     if _tiny(scores):
-        return short(value)
+        return significant(value)
     if described.signed and described.unit in ("tokens", "words"):
-        return signed(value, 0)
-    return number(value, max(0, decimals - (abs(value) >= 9.995) - (abs(value) >= 99.95)))
+        return (signed_cell if in_grid else signed)(value, 0)
+    return (cell if in_grid else number)(value, 2 - (abs(value) >= 9.995) - (abs(value) >= 99.95))
 
 
 def _tiny(scores: HeadScores) -> bool:
@@ -32,7 +32,8 @@ def _tiny(scores: HeadScores) -> bool:
 
 
 def form(scores: HeadScores) -> Callable[[float], str]:
-    return partial(written, scores)
+    """How the cells of a grid are written, which are all of one width."""
+    return partial(written, scores, in_grid=True)
 
 
 def scale(scores: HeadScores, keys: int | None = None, limits: tuple[float, float] | None = None) -> Scale:

@@ -1,13 +1,12 @@
-"""Phrases and numbers that several sheets need, in one notation."""
+"""Phrases that several sheets need."""
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from attnscope.printable import printable
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import counted, short, weight_text
+from attnscope.render.kit.numbers import counted, significant
 from attnscope.render.kit.words.certificate import GLYPHS, certificate_line, certificate_words, verdict_words
 from attnscope.render.kit.words.header import (
     CROSS_ROWS,
@@ -27,62 +26,6 @@ Place = tuple[int, int]
 
 def name(layer: int, head: int) -> str:
     return f"L{layer} H{head}"
-
-
-def weight(value: float, decimals: int = 2) -> str:
-    """`.98`, `1.0`; `-` for none."""
-    return "-" if math.isnan(value) else weight_text(value, decimals)
-
-
-def number(value: float, decimals: int = 2) -> str:
-    """`1.47`, `.28`, `−.03`; what rounds to nothing has no sign."""
-    if math.isnan(value):
-        return "-"
-    digits = f"{abs(value):.{decimals}f}"
-    sign = "−" if value < 0 and digits.strip("0.") else ""
-    return sign + (digits.removeprefix("0") if decimals else digits)
-
-
-def signed(value: float, decimals: int = 2) -> str:
-    """`+.79`, `−.02`."""
-    text = number(value, decimals)
-    return f"+{text}" if text != "-" and value > 0 and text.strip("0.") else text
-
-
-def percent(share: float) -> str:
-    """`46 %`."""
-    return f"{number(100 * share, 0)} %"
-
-
-def give_or_take(value: float, decimals: int = 2) -> str:
-    """`±.07`."""
-    return f"±{number(value, decimals)}"
-
-
-def error(value: float) -> str:
-    """An error with two digits that tell: `±.021`, `±1.3`; nothing for none."""
-    return "" if math.isnan(value) else f"±{telling(value)}"
-
-
-def telling(value: float) -> str:
-    """A size with two digits that tell: `.021`, `1.3`."""
-    if value == 0:
-        return "0"
-    if not 1e-3 <= abs(value) < 1e3:
-        return short(value)
-    return number(value, max(0, 1 - math.floor(math.log10(abs(value)))))
-
-
-def signed_telling(value: float) -> str:
-    """`+.021`: two digits that tell, with the sign."""
-    return f"{'−' if value < 0 else '+'}{telling(abs(value))}"
-
-
-def chance(probability: float) -> str:
-    """A probability, a small one with its exponent; `-` for none."""
-    if math.isnan(probability):
-        return "-"
-    return weight_text(probability, 3) if probability >= 0.0005 or probability == 0 else short(probability)
 
 
 def attention(kind: Kind, tower: str) -> str:
@@ -185,7 +128,7 @@ def proof(
 
 def in_sample(unlike: float) -> str:
     """What is known of heads that were certified in some of many texts, which were read with others."""
-    alike = f"to {unlike:.1g}" if unlike else "to the last bit"
+    alike = f"to {significant(unlike, 1)}" if unlike else "to the last bit"
     return f"read alone, these give the same weights {alike}"
 
 
@@ -213,5 +156,5 @@ def of_head(head: HeadWeights) -> tuple[tuple[str, object], ...]:
 
 def checked(check: Check) -> tuple[Verdict, str]:
     """Two ways to the same numbers, and whether they met."""
-    differ = f"off {short(check.difference)} (tolerated {short(check.tolerance)})"
+    differ = f"off {significant(check.difference)} (tolerated {significant(check.tolerance)})"
     return check.verdict, f"{GLYPHS[check.verdict]} {check.what}: {differ}"

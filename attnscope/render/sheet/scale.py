@@ -84,7 +84,10 @@ class Scale:
         """What its ends mean in a terminal, where more may be brighter; "" where nothing is said of them."""
         shades = {"rising": ("faint", "strong"), "falling": ("strong", "faint"), "signed": ("red", "blue")}
         ends = zip((self.low, self.high), self.ends, shades[self.kind], strict=True)
-        told = (" ".join(filter(None, (form(value), meant, f"({shade})"))) for value, meant, shade in ends)
+        told = (
+            " ".join(filter(None, (form(value) if value else "0", meant, f"({shade})")))
+            for value, meant, shade in ends
+        )
         return ", ".join(told) if any(self.ends) else ""
 
     def paper(self, value: float) -> tuple[str, str]:

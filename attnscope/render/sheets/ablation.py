@@ -5,11 +5,18 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import largest_magnitude, short
+from attnscope.render.kit.numbers import (
+    cell,
+    chance,
+    give_or_take,
+    largest_magnitude,
+    percent,
+    signed_cell,
+)
 from attnscope.render.kit.words.command import opening_head
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, by_head
-from attnscope.render.sheet.said import chance, give_or_take, name, number, percent, setting, signed
+from attnscope.render.sheet.said import name, setting
 from attnscope.render.sheet.scale import Scale, missing
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, Values, both_ways, only
@@ -92,7 +99,7 @@ def _ranking(result: Ablation) -> Ranking:
         *both_ways(only(values, asked), "the answer loses", "the answer gains"),
         Mark("bar", "faint", "random heads of these layers", only(values, (not own for own in asked))),
         Mark("diamond", "control", "estimate", table["estimate"].values),
-        Mark("line", "noise", f"rounding: ±{short(rounding)}", [-rounding, rounding]),
+        Mark("line", "noise", f"rounding: {give_or_take(rounding, None)}", [-rounding, rounding]),
     )
     return Ranking(
         title="what the answer loses and gains",
@@ -109,7 +116,7 @@ def _ranking(result: Ablation) -> Ranking:
 
 def _table(result: Ablation, rows: Sequence[Row]) -> Table:
     places = words.decimals(result)
-    digits, change = partial(number, decimals=places), partial(signed, decimals=places)
+    digits, change = partial(cell, decimals=places), partial(signed_cell, decimals=places)
     differences = [None if row.effect is None else row.effect.difference for row in rows]
     shares = [None if row.effect is None else words.share(result, row.effect) for row in rows]
     beside = [row.beside if row.beside and row.beside.others else None for row in rows]
@@ -159,7 +166,7 @@ def _grids(result: Ablation) -> Iterator[HeadGrid]:
         layers = tuple(sorted({layer for layer, _ in foretold}))
         heads = tuple(range(1 + max(head for _, head in foretold)))
         values = by_head(layers, heads, foretold)
-        form = partial(signed, decimals=words.decimals(result) - 1)
+        form = partial(signed_cell, decimals=words.decimals(result) - 1)
         title = "difference foretold by the gradient"
         yield HeadGrid(title, layers, heads, values, Scale.around(values), form, "nats")
     elif len(result.layers) > 1 and len(result.heads) > 1:
@@ -169,7 +176,9 @@ def _grids(result: Ablation) -> Iterator[HeadGrid]:
 def _grid(result: Ablation) -> HeadGrid:
     """What became of the answer without each head, beside what other heads of its layer do."""
     small = 0 < largest_magnitude(result.grid) < 0.1
-    form, size = (_thousandths(signed), _thousandths(give_or_take)) if small else (signed, give_or_take)
+    form, size = (
+        (_thousandths(signed_cell), _thousandths(give_or_take)) if small else (signed_cell, give_or_take)
+    )
     heads = tuple(range(result.grid.shape[1]))
     others = {(each.layer, each.head): each.chance for each in result.heads if each.chance is not None}
     medians = by_head(result.layers, heads, others)

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from attnscope.printable import printable
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import counted, short
+from attnscope.render.kit.numbers import chance, counted, give_or_take, number, percent, signed, significant
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import quoted
-from attnscope.render.sheet.said import Place, chance, give_or_take, name, number, percent, signed
+from attnscope.render.sheet.said import Place, name
 from attnscope.results import Ablation, Kind
 from attnscope.results.claims.ablation import Asks, Effect, Group, Method
 
@@ -124,7 +124,7 @@ def notes(result: Ablation) -> Iterator[str]:
     else:
         yield "others: the layer has no other head that this one could be held against"
     alike = f"in {counted(floor.runs, 'batch')} of other size, or " if floor.runs else ""
-    moves = f"at most {short(floor.rounding)}" if floor.rounding else "nothing at all"
+    moves = f"at most {significant(floor.rounding)}" if floor.rounding else "nothing at all"
     yield f"rounding: {alike}with every output of a layer moved by its precision, the answer moves by {moves}"
     if result.estimates and result.rank_correlation is None:
         yield "estimates: too few heads to compare their order with what happened"

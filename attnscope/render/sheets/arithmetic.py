@@ -1,9 +1,12 @@
-"""The numbers of a worked example as text: as many decimals as they need, at most as many as wanted."""
+"""The numbers of a worked example as text: as many decimals as they need, at most as many as wanted.
+
+They keep the zero before the point, as in a product that is written out: `0.8·0.9`.
+"""
 
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from attnscope.render.kit.numbers import in_words, largest_magnitude
+from attnscope.render.kit.numbers import MINUS, in_words, largest_magnitude
 from attnscope.results.worked import Cell, Step
 
 MOST_TERMS = 6
@@ -16,19 +19,21 @@ def texts(
     """The values of the first `rows`, or all, as an object array of texts, with as many decimals as all need.
 
     Numbers that need fewer than `decimals` get fewer. Beyond a million, and where all are very small, an
-    exponent says the same as briefly as it can: `1e8`, `-1e9`; a whole number that this would round is
+    exponent says the same as briefly as it can: `1e8`, `−1e9`; a whole number that this would round is
     written out.
     """
     large = np.abs(values) >= _LARGE
     ordinary = values[~large]
     if 0 < largest_magnitude(ordinary) < 10.0 ** -max(decimals - 1, 2):
-        return in_words(lambda value: _unlimited(value) or _with_exponent(value, decimals), values[:rows])
+        return in_words(
+            lambda value: _unlimited(value) or _minus(_with_exponent(value, decimals)), values[:rows]
+        )
     places = next((p for p in range(decimals) if _exact(ordinary, p)), decimals)
 
     def word(value: float) -> str:
         if abs(value) >= _LARGE:
-            return _with_exponent(value, decimals)
-        return _unsigned_zero(f"{value:.{places}f}")
+            return _minus(_with_exponent(value, decimals))
+        return _minus(f"{value:.{places}f}")
 
     return in_words(lambda value: _unlimited(value) or word(value), values[:rows])
 
@@ -53,8 +58,9 @@ def _unlimited(value: float) -> str:
     return "" if np.isfinite(value) else "none" if np.isnan(value) else "−∞"
 
 
-def _unsigned_zero(text: str) -> str:
-    return text[1:] if text.startswith("-") and not text.strip("-0.") else text
+def _minus(text: str) -> str:
+    """With the sign that people read, and zero without one."""
+    return (MINUS if text.strip("-0.") else "") + text[1:] if text.startswith("-") else text
 
 
 def shape_words(step: Step) -> str:
@@ -88,14 +94,16 @@ def _product(word: str, term: tuple[float, ...], decimals: int) -> str:
     numbers = [_one(number, decimals) for number in term]
     if len(numbers) == 1:
         return numbers[0]
-    bracketed = [numbers[0]] + [f"({n})" if n.startswith("-") and "(" not in word else n for n in numbers[1:]]
+    bracketed = [numbers[0]] + [
+        f"({n})" if n.startswith(MINUS) and "(" not in word else n for n in numbers[1:]
+    ]
     return word.format(*bracketed)
 
 
 def _sum(terms: list[str]) -> str:
     if len(terms) > MOST_TERMS:
         terms = [*terms[:2], f"… ({len(terms)} terms)"]
-    return " + ".join(terms).replace(" + -", " - ")
+    return " + ".join(terms).replace(f" + {MINUS}", f" {MINUS} ")
 
 
 def _one(value: float, decimals: int) -> str:

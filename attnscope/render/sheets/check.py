@@ -4,7 +4,7 @@ import math
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
-from attnscope.render.kit.numbers import counted, short
+from attnscope.render.kit.numbers import counted, significant
 from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Ranking
@@ -46,14 +46,14 @@ def _heads(heads: tuple[HeadCheck, ...]) -> Ranking:
         table=Table(
             Column("stage", [each.stage for each in heads], "stage", says="where a number is farthest off"),
             Column("off", list(map(_off, heads)), "off"),
-            Column("allowed", [short(each.allowed) for each in heads], "allowed"),
+            Column("allowed", [significant(each.allowed) for each in heads], "allowed"),
             Column("told", ["" if each.as_stored else _why(each) for each in heads], "verdict"),
         ),
     )
 
 
 def _off(head: HeadCheck) -> str:
-    return "another shape, mask or missing numbers" if math.isinf(head.off) else short(head.off)
+    return "another shape, mask or missing numbers" if math.isinf(head.off) else significant(head.off)
 
 
 def _why(head: HeadCheck) -> str:
@@ -67,7 +67,7 @@ def _conclusion(result: Check) -> str:
     if off:
         return f"{GLYPHS[Verdict.FAILED]} {off} of {len(result.heads)} heads are not as stored"
     worst = max(result.heads, key=lambda each: each.off)
-    told = f"{GLYPHS[result.verdict]} {total} as stored, off by {short(worst.off)} at most"
+    told = f"{GLYPHS[result.verdict]} {total} as stored, off by {significant(worst.off)} at most"
     return told if result.verdict.proved else f"{told} · {result.verdict.value} now"
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -9,13 +10,13 @@ from jaxtyping import Float
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import counted, weight_text
+from attnscope.render.kit.numbers import cell, counted, weight
 from attnscope.render.kit.words.certificate import certificate_line, certificate_words
 from attnscope.render.kit.words.header import attention_words
 from attnscope.render.kit.words.weights import key_groups
 from attnscope.render.sheet.blocks import Beside, Curve, Ranking
 from attnscope.render.sheet.heads import HeadGrid
-from attnscope.render.sheet.said import number, proof
+from attnscope.render.sheet.said import proof
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Line, Mark, Table, Tint
@@ -27,7 +28,7 @@ MOST_KEYS = 16
 _MATTERS = 0.05  # of the largest weight of a row: a bar of less is hardly one
 _ALIKE, _APART = Scale(-1.0, 1.0, "signed"), Scale(0.0, math.log(2))
 _FACTS = "fact side layer_a layer_b head key token value"
-_DIVERGENCE = "Jensen-Shannon divergence in nats, 0 to 0.693"
+_DIVERGENCE = "Jensen-Shannon divergence in nats, 0 to .693"
 
 
 def sheet(result: Comparison, focus: Focus = WHOLE) -> Sheet:
@@ -128,11 +129,11 @@ def _grids(result: Comparison) -> Iterator[HeadGrid]:
     layers = tuple(a for a, _ in result.layers)
     if (rows := result.divergence) is not None:
         apart, moved = rows.jensen_shannon, rows.total_variation
-        yield HeadGrid("divergence of the rows", layers, result.heads, apart, _APART, number, "nats")
-        yield HeadGrid("total variation of the rows", layers, result.heads, moved, Scale(0.0, 1.0), number)
+        yield HeadGrid("divergence of the rows", layers, result.heads, apart, _APART, cell, "nats")
+        yield HeadGrid("total variation of the rows", layers, result.heads, moved, Scale(0.0, 1.0), cell)
     for each in result.similarities:
         title = f"cosine of the {each.vector} vectors"
-        yield HeadGrid(title, layers, result.heads, each.heads, _ALIKE, number)
+        yield HeadGrid(title, layers, result.heads, each.heads, _ALIKE, cell)
 
 
 def _extreme(
@@ -182,7 +183,7 @@ def _row(result: Comparison, letter: str, side: Side) -> Ranking:
         title=f"{letter}: {side.position} {settled(side.word)} attends to",
         of="key",
         names=tuple(names),
-        table=Table(Column("weight", [*weights, *rest], "weight", lambda value: weight_text(value, 3))),
+        table=Table(Column("weight", [*weights, *rest], "weight", partial(weight, decimals=3))),
         says=" · ".join(words.remarks(side)),
         measured="attention weight",
         marks=(Mark("bar", "own", "", [*weights, *([None] * len(rest))]),),
@@ -245,5 +246,5 @@ def _facts(result: Comparison) -> Iterator[tuple[object, ...]]:
     layers = result.a.head.layer, result.b.head.layer
     for letter, side in zip("ab", result.sides, strict=True):
         firsts = [group[0] for group in key_groups(side.looked_at)]
-        for key, label, weight in zip(firsts, side.key_tokens.labels, side.weights, strict=True):
-            yield "weight", letter, *layers, side.head.head, key, label, float(weight)
+        for key, label, value in zip(firsts, side.key_tokens.labels, side.weights, strict=True):
+            yield "weight", letter, *layers, side.head.head, key, label, float(value)

@@ -5,10 +5,10 @@ from functools import partial
 
 import numpy as np
 
-from attnscope.render.kit.numbers import counted, weight_text
+from attnscope.render.kit.numbers import counted, number, weight
 from attnscope.render.kit.words.header import CROSS_ROWS, model_words, reading
 from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL
-from attnscope.render.sheet.said import marked_word, number
+from attnscope.render.sheet.said import marked_word
 from attnscope.results import Between, Comparison, Kind, Side, Special
 
 _AROUND = 160  # characters of a long text on each side of the word
@@ -57,7 +57,7 @@ def answer(result: Comparison) -> str:
         told.append(f"cosine of the outputs {cosine(float(output.heads[i, j]))}")
     if rows is not None:
         nats, moved = (float(each[i, j]) for each in (rows.jensen_shannon, rows.total_variation))
-        told.append(f"rows apart by {cosine(nats)} nats (Jensen-Shannon, 0 to 0.693)")
+        told.append(f"rows apart by {cosine(nats)} nats (Jensen-Shannon, 0 to .693)")
         told.append(f"{cosine(moved)} of the weight moved (total variation)")
     why = ""
     if result.chosen:
@@ -75,10 +75,10 @@ def remarks(side: Side) -> Iterator[str]:
     if masked := int((~side.allowed).sum()):
         yield f"{counted(masked, 'key')} masked"
     if side.special_weight is not None:
-        yield f"special tokens, left out, hold {weight_text(side.special_weight)}"
+        yield f"special tokens, left out, hold {weight(side.special_weight)}"
     if side.head.sink is not None:
         row = side.weights[side.allowed] if side.view is None else side.whole_row
-        yield f"the sink takes {weight_text(float(1 - row.sum()))}"
+        yield f"the sink takes {weight(float(1 - row.sum()))}"
 
 
 def heads(result: Comparison) -> str:

@@ -6,10 +6,10 @@ from functools import partial
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.numbers import cell, counted, signed, weight
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.heads import HeadGrid
-from attnscope.render.sheet.said import name, number, proof, setting, signed, weight
+from attnscope.render.sheet.said import name, proof, setting
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
@@ -137,7 +137,7 @@ def _grid(result: Composition, through: Through, ranked: Ranked) -> HeadGrid:
         heads=tuple(range(values.shape[1])),
         values=values,
         scale=Scale.around(np.array([result.grid(each) for each in ranked])),
-        form=number,
+        form=cell,
         itself=(result.layers.index(result.shown[0]), result.shown[1]),
         says=f"above the row of {own} what it reads, below it what reads it",
     )

@@ -6,12 +6,12 @@ from functools import partial
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.numbers import counted, give_or_take, number, signed, signed_cell, with_error
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of, ordered
-from attnscope.render.sheet.said import Place, attention, error, named, number, signed, signed_telling
+from attnscope.render.sheet.said import Place, attention, named
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, both_ways
@@ -22,6 +22,7 @@ from attnscope.results.claims.corpus import ScoresApart
 _LISTED = 10
 _FACTS = "measure layer head first second difference error errors"
 _tenth, _thousandth = partial(signed, decimals=1), partial(number, decimals=3)
+_change, _error = partial(signed, decimals=None), partial(give_or_take, decimals=None)
 
 
 def sheet(result: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
@@ -65,9 +66,9 @@ def _grid(result: CorpusDifference, scores: ScoresApart) -> HeadGrid:
         heads=result.heads,
         values=scores.difference,
         scale=Scale.around(scores.difference, ("more in A", "more in B")),
-        form=signed,
+        form=signed_cell,
         companion=Companion.numbers("so many standard errors of the difference", scores.reached, _errors),
-        beyond=(f"more than {scores.chance:.1f} errors", _beyond(scores)),
+        beyond=(f"more than {number(scores.chance, 1)} errors", _beyond(scores)),
         absent="-",
     )
 
@@ -88,9 +89,9 @@ def _ranking(result: CorpusDifference, scores: ScoresApart) -> Ranking:
         table=Table(
             Column("first", each_of(scores.first, places), "A", _thousandth),
             Column("second", each_of(scores.second, places), "B", _thousandth),
-            Column("difference", differences, "B less A", signed_telling, scale=around),
+            Column("difference", differences, "B less A", _change, scale=around),
             Column(
-                "error", each_of(scores.error, places), "error", error, "of the difference, texts as trials"
+                "error", each_of(scores.error, places), "error", _error, "of the difference, texts as trials"
             ),
             Column("errors", reached, "errors", _tenth, "how many of them it is"),
         ),
@@ -115,7 +116,7 @@ def _measures(result: CorpusDifference) -> Ranking:
         names=tuple(best),
         table=Table(
             Column("head", [named(result, place) for _, place in best.values()], "head"),
-            Column("difference", differences, "B less A", signed_telling),
+            Column("difference", differences, "B less A", _change),
             Column("errors", reached, "errors", _tenth),
         ),
     )
@@ -127,7 +128,7 @@ def _answer(result: CorpusDifference, scores: ScoresApart) -> str:
         return "No head has a difference."
     best = listed[0]
     first, second = (_thousandth(float(each[best])) for each in (scores.first, scores.second))
-    change = f"{signed_telling(float(scores.difference[best]))} {error(float(scores.error[best]))}"
+    change = with_error(float(scores.difference[best]), float(scores.error[best]))
     return (
         f"{named(result, best)} differs most: {scores.scores.description.title} {first} over A and {second} "
         f"over B ({change}, {_tenth(float(scores.reached[best]))} errors); {len(_beyond(scores))} of "
@@ -140,7 +141,7 @@ def _read(result: CorpusDifference) -> str:
     lengths = [read.tokens / max(read.texts, 1) for read in result.reads]
     texts = [counted(read.texts, "text") for read in result.reads]
     both = zip("AB", texts, lengths, strict=True)
-    return " · ".join(f"{side} {count} of {mean:.1f} tokens in the mean" for side, count, mean in both)
+    return " · ".join(f"{side} {count} of {number(mean, 1)} tokens in the mean" for side, count, mean in both)
 
 
 def _facts(result: CorpusDifference) -> Iterator[tuple[object, ...]]:

@@ -6,22 +6,11 @@ from functools import partial
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.numbers import counted, give_or_take, percent, signed, weight, with_error
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
-from attnscope.render.sheet.said import (
-    Place,
-    error,
-    grid_size,
-    in_sample,
-    named,
-    percent,
-    proof,
-    setting,
-    signed_telling,
-    weight,
-)
+from attnscope.render.sheet.said import Place, grid_size, in_sample, named, proof, setting
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
@@ -31,6 +20,7 @@ from attnscope.results.claims.corpus import LEVELS, CorpusRead, CorpusScores
 LINK, PLACE, GAIN = "link", "link-place", "link-gain"
 _LISTED, _REASONS = 10, 3
 _ERROR = "standard error over texts; of a class the share of texts that are of it"
+_change, _error = partial(signed, decimals=None), partial(give_or_take, decimals=None)
 _MOST = 1.05  # of the largest number, where the shades end
 _QUANTILES = " ".join(f"q{round(100 * level):02d}" for level in LEVELS)
 _FACTS = (
@@ -100,7 +90,7 @@ def _grid(result: Corpus, scores: CorpusScores) -> HeadGrid:
 def _spread(scores: CorpusScores) -> Companion:
     if scores.agreement is not None:
         return Companion.numbers("share of texts that are of the class", scores.agreement, percent)
-    return Companion.numbers("standard error over texts", scores.error, error)
+    return Companion.numbers("standard error over texts", scores.error, _error)
 
 
 def _measures(result: Corpus) -> Ranking:
@@ -153,9 +143,9 @@ def _links(result: Corpus) -> Iterator[Ranking]:
                    f"mean weight of a {source} word on all {target} words of its text, by words"),
             Column("place", alone, "place", weight,
                    f"what any word of the text gives at the distances of {source} and {target}"),
-            Column("gain", each_of(gain.values, places), "gain", signed_telling, "link less place",
+            Column("gain", each_of(gain.values, places), "gain", _change, "link less place",
                    Scale.around(gain.values)),
-            Column("error", each_of(gain.error, places), "error", error, _ERROR),
+            Column("error", each_of(gain.error, places), "error", _error, _ERROR),
 ),
         measured="weight",
         marks=(
@@ -184,7 +174,7 @@ def _answer(result: Corpus, scores: CorpusScores) -> str:
     end = "least" if described.strong == "low" else "most"
     return (
         f"{named(result, best)} has the {end} {described.scale} {of}, {written(float(scores.values[best]))} "
-        f"{error(float(scores.error[best]))} over {count}, nine tenths of which lie from {low} to {high}; "
+        f"{_error(float(scores.error[best]))} over {count}, nine tenths of which lie from {low} to {high}; "
         f"the head in the middle has {written(float(np.nanmedian(scores.values)))}."
     )
 
@@ -196,7 +186,7 @@ def _linked_answer(result: Corpus) -> str:
         return f"No text has {_link(result)}."
     best, (source, target) = order[0], result.linked or ("", "")
     own, others = (weight(float(each.values[best])) for each in (link, beside))
-    more = f"{signed_telling(float(gain.values[best]))} {error(float(gain.error[best]))}"
+    more = with_error(float(gain.values[best]), float(gain.error[best]))
     told = (
         f"Most beyond distance gives {named(result, best)}: a {source} word {own} to {target} words, any "
         f"word at their distances {others} ({more})"
@@ -213,7 +203,7 @@ def held_out(result: Corpus) -> str:
     value = float(np.mean([gains[1][best[0]], gains[0][best[1]]]))
     names = [named(result, (int(i), int(j))) for i, j in best]
     chosen = names[0] if names[0] == names[1] else f"{names[0]} and {names[1]}"
-    return f"; chosen on every other text ({chosen}) and judged on those between: {signed_telling(value)}"
+    return f"; chosen on every other text ({chosen}) and judged on those between: {_change(value)}"
 
 
 def _notes(result: Corpus) -> Iterator[str]:

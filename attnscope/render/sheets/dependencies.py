@@ -5,19 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.numbers import counted, percent, signed, weight, weight_cell
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.heads import HeadGrid
-from attnscope.render.sheet.said import (
-    grid_size,
-    in_sample,
-    name,
-    percent,
-    proof,
-    setting,
-    signed,
-    weight,
-)
+from attnscope.render.sheet.said import grid_size, in_sample, name, proof, setting
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
@@ -69,7 +60,7 @@ def finder(relation: Relation) -> str:
 
 
 def _offset(offset: int) -> str:
-    return f"{offset:+d}".replace("-", "−")
+    return signed(offset, 0)
 
 
 def _relations(result: Dependencies) -> Ranking:
@@ -168,7 +159,7 @@ def _grids(result: Dependencies, relation: Relation) -> Iterator[HeadGrid]:
         own = values[:, :, k]
         better = frozenset((i, j) for i, j in np.argwhere(own > relation.baseline.accuracy).tolist())
         label = "better than the best fixed offset"
-        yield HeadGrid(told, result.layers, result.heads, own, _SHARES, weight, beyond=(label, better))
+        yield HeadGrid(told, result.layers, result.heads, own, _SHARES, weight_cell, beyond=(label, better))
 
 
 def _answer(result: Dependencies) -> str:

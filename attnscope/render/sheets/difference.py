@@ -3,16 +3,17 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import counted, short
+from attnscope.render.kit.numbers import counted, number, signed, signed_cell, significant
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Block, Matrix, Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, by_head
-from attnscope.render.sheet.said import attention, number, signed
+from attnscope.render.sheet.said import attention
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
@@ -20,6 +21,7 @@ from attnscope.results import Difference, Provenance, Verdict
 from attnscope.results.claims.difference import Run
 from attnscope.tokens import Tokens
 
+_nats = partial(number, decimals=3)
 _SHOWN = 10  # heads, and queries of the one that is shown
 _NUMBERS = {"divergence": "divergences", "largest difference": "largest", "rounding": "rounding"}
 _FACTS = "fact layer head layer_b head_b query query_token key key_token a b value"
@@ -93,17 +95,11 @@ def _answer(result: Difference) -> str:
     if result.largest[i] == 0:
         return f"{named} is the same in both runs to the bit."
     row = int(np.nan_to_num(result.rows[i], nan=-1.0).argmax())
-    told = f"{named} differs by {nats(result.divergences[i])} nats on average"
+    told = f"{named} differs by {_nats(result.divergences[i])} nats on average"
     if math.isfinite(result.unlike):
-        told += f", where two neighbouring heads of a layer of one run differ by {nats(result.unlike)}"
+        told += f", where two neighbouring heads of a layer of one run differ by {_nats(result.unlike)}"
     query = result.a.query_tokens.named(row)
-    return f"{told}; most for query {query}, by {nats(result.rows[i, row])}."
-
-
-def nats(value: float) -> str:
-    """`.210`, small ones with an exponent."""
-    value = float(value)
-    return short(value) if value < 5e-4 else number(value, 3)
+    return f"{told}; most for query {query}, by {_nats(result.rows[i, row])}."
 
 
 def _heads(result: Difference) -> Ranking:
@@ -116,8 +112,10 @@ def _heads(result: Difference) -> Ranking:
         of="head",
         names=tuple(map(result.name, order)),
         table=Table(
-            Column("divergence", apart, "divergence", nats, "Jensen-Shannon, in nats", shades),
-            Column("largest", [float(result.largest[i]) for i in order], "largest", short, "of a weight"),
+            Column("divergence", apart, "divergence", _nats, "Jensen-Shannon, in nats", shades),
+            Column(
+                "largest", [float(result.largest[i]) for i in order], "largest", significant, "of a weight"
+            ),
             Column("rounding", [_against(result, i) for i in order], "against rounding", spared=1),
         ),
         measured="divergence in nats",
@@ -139,7 +137,7 @@ def _against(result: Difference, i: int) -> str:
     if largest <= rounding:
         return "within rounding"
     times = largest / rounding
-    return f"{times:,.0f} x rounding" if times < 1e6 else "over 1,000,000 x rounding"
+    return f"{number(times, 0)} x rounding" if times < 1e6 else "over 1,000,000 x rounding"
 
 
 def _matrix(result: Difference) -> Matrix:
@@ -152,7 +150,7 @@ def _matrix(result: Difference) -> Matrix:
         columns=_both(result.a.key_tokens, result.b.key_tokens),
         values=values,
         scale=Scale.around(values),
-        form=signed,
+        form=signed_cell,
         says="above 0, blue: B gives more; below, red: less; blank: neither gives anything",
         measured="weight in B less weight in A",
     )
@@ -181,7 +179,7 @@ def _rows(result: Difference) -> Iterator[Block]:
         of="query",
         names=tuple(result.a.query_tokens.named(i) for i in shown),
         table=Table(
-            Column("divergence", apart, "divergence", nats),
+            Column("divergence", apart, "divergence", _nats),
             Column("gains", _told(result, change, shown, [most for most, _ in ends]), "gains most"),
             Column("loses", _told(result, change, shown, [least for _, least in ends]), "loses most"),
         ),
@@ -208,8 +206,10 @@ def _grids(result: Difference) -> Iterator[HeadGrid]:
         by_head(layers, heads, dict(zip(places, numbers, strict=True)))
         for numbers in (result.divergences, result.largest, result.rounding)
     )
-    unlike = Companion.numbers("two neighbouring heads of a layer", np.full(apart.shape, result.unlike), nats)
-    may = Companion.numbers("rounding may make", rounding, short)
+    unlike = Companion.numbers(
+        "two neighbouring heads of a layer", np.full(apart.shape, result.unlike), _nats
+    )
+    may = Companion.numbers("rounding may make", rounding, significant)
     for title, values, unit, beside in (
         ("divergence of every head", apart, "nats", unlike),
         ("largest difference of a weight", largest, "", may),

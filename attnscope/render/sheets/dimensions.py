@@ -6,7 +6,7 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import counted, short, signed_texts, weight_text
+from attnscope.render.kit.numbers import alike_texts, counted, number, significant, weight
 from attnscope.render.kit.words.header import feature_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import certified, read, setting
@@ -46,7 +46,7 @@ def _pair(result: Dimensions) -> str:
 def _sum_words(result: Dimensions) -> str:
     """`q·k 12.34, the sum of 32 products, gives the weight .582`."""
     head, place = result.head, (result.query, result.key)
-    products, given = counted(len(result.products), "product"), weight_text(float(head.weights[place]), 3)
+    products, given = counted(len(result.products), "product"), weight(float(head.weights[place]), 3)
     return f"q·k {number(float(head.scores[place]))}, the sum of {products}, gives the weight {given}"
 
 
@@ -65,16 +65,12 @@ def _share_words(result: Dimensions) -> str:
     return f"{told}, half of which {counted(needed, 'dimension')} can make"
 
 
-def number(value: float) -> str:
-    return str(signed_texts(np.array([value]), 2)[0])
-
-
 def _products(result: Dimensions, rows: int | None) -> Ranking:
     """The largest products, whatever their sign, beside those of the other keys, and their sum so far."""
     order = result.order[:rows].tolist()
     products, sums = [float(result.products[i]) for i in order], result.cumulated[: len(order)].tolist()
     beside = [float(result.beside[i]) for i in order]
-    so_far = signed_texts(result.cumulated, 2)[: len(order)].tolist()
+    so_far = alike_texts(result.cumulated, 2)[: len(order)].tolist()
     others = "others: mean of the query's other keys" if result.others else ""
     score = float(result.head.scores[result.query, result.key])
     left = len(result.products) - len(order)
@@ -106,7 +102,7 @@ def _column(
     heading: str, values: np.ndarray, order: Sequence[int], says: str = "", scale: Scale | None = None
 ) -> Column:
     """The numbers of these dimensions, all in one notation."""
-    texts = signed_texts(values, 2)
+    texts = alike_texts(values, 2)
     shown = [float(values[i]) for i in order]
     return Column(heading, shown, heading, says=says, scale=scale, told=[str(texts[i]) for i in order])
 
@@ -136,7 +132,7 @@ def _turned(result: Dimensions) -> Iterator[Ranking]:
 
 def _wave(wavelength: float) -> str:
     """Tokens of one turn: `6.3`, `198`, `6.3e4`, and for a pair that stands still `never`."""
-    return "never" if not np.isfinite(wavelength) else short(wavelength)
+    return "never" if not np.isfinite(wavelength) else significant(wavelength)
 
 
 def _notes(result: Dimensions) -> Iterator[str]:

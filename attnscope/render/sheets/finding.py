@@ -7,7 +7,7 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.numbers import counted, per_hundred, signed, signed_cell, weight, weight_cell
 from attnscope.render.kit.words.command import looked_at, opening_head
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
@@ -21,9 +21,7 @@ from attnscope.render.sheet.said import (
     read,
     reading_notes,
     setting,
-    signed,
     view_notes,
-    weight,
 )
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
@@ -120,7 +118,7 @@ def _grid(
     scale: Scale,
     control: Companion | None = None,
 ) -> HeadGrid:
-    form = signed if scale.kind == "signed" else weight
+    form = signed_cell if scale.kind == "signed" else weight_cell
     unit = "nats" if result.smaller_is_better else ""
     return HeadGrid(title, result.layers, result.heads, values, scale, form, unit, companion=control)
 
@@ -178,7 +176,7 @@ def _table(result: Finding, places: Sequence[Place]) -> Table:
         Column("control_mean", of_each(controls.mean), "control", weight, "mean of the controls"),
         Column("control_low", low, "90 %", says="the middle nine tenths of them", told=between, spared=1),
         Column("control_high", high),
-        Column("control_percentile", of_each(controls.percentile), "beats", "{:.0f} %".format,
+        Column("control_percentile", of_each(controls.percentile), "beats", per_hundred,
                f"how many of the controls the {own} goes beyond"),
         Column("difference", of_each(result.difference), "diff", signed, "to the mean of the controls",
                Scale.around(result.difference)),

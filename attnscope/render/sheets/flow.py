@@ -2,17 +2,26 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import numpy as np
 from jaxtyping import Float
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import counted, largest_magnitude
+from attnscope.render.kit.numbers import (
+    counted,
+    largest_magnitude,
+    number,
+    per_hundred,
+    signed,
+    signed_cell,
+    significant,
+    weight,
+    weight_cell,
+)
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Beside, Matrix, Names, Ranking
-from attnscope.render.sheet.said import at, attention, numbered, signed, text, weight
+from attnscope.render.sheet.said import at, attention, numbered, text
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, only
@@ -70,7 +79,7 @@ def _tokens(result: Flow) -> Ranking:
     marks: tuple[Mark, ...] = ()
     if result.ablated is not None:
         effects = [float(result.ablated.effects[key]) for key in shown]
-        form, around = partial(words.effect_text, result.ablated), Scale.around(result.ablated.effects)
+        form, around = signed if result.ablated.answer else number, Scale.around(result.ablated.effects)
         columns.append(
             Column("effect", effects, "effect", form, words.effect_words(result, result.ablated), around)
         )
@@ -127,8 +136,8 @@ def _map(
         columns=Names(("",) * patches.columns, tuple(range(patches.columns))),
         values=shown,
         scale=Scale.around(shown) if falls else Weights(Scaling.MAX, np.full(patches.rows, largest)),
-        form=signed if falls else weight,
-        says=f"{'around 0 to ±' if falls else 'to '}{largest:.2g}",
+        form=signed_cell if falls else weight_cell,
+        says=f"{'around 0 to ±' if falls else 'to '}{significant(largest)}",
         unanswered="",
         marked=tuple(own),
     )
@@ -155,7 +164,7 @@ def _agreement(trust: tuple[Trust, ...]) -> Ranking:
         table=Table(
             Column("correlation", correlations, "spearman", signed, scale=Scale(-1.0, 1.0, "signed")),
             Column("shuffled", shuffled, "shuffled"),
-            Column("beats", [each.beats for each in trust], "beats", "{:.0f} %".format),
+            Column("beats", [each.beats for each in trust], "beats", per_hundred),
         ),
         measured="rank correlation with the size of the effect",
         marks=(

@@ -3,15 +3,14 @@
 import math
 from collections.abc import Iterator
 
-from attnscope.render.kit.numbers import counted, weight_text
+from attnscope.render.kit.numbers import chance, counted, signed, weight
 from attnscope.render.kit.words.certificate import GLYPHS
-from attnscope.render.sheet.said import at, proof, signed, weight
+from attnscope.render.sheet.said import at, proof
 from attnscope.results import Flow, Verdict
 from attnscope.results.claims.flow import Ablated
 from attnscope.tokens import Patches
 
 NEARNESS = "nearness"
-_FLAT = 0.005  # effects below it would all be the same two digits
 _FEW = 10  # tokens, of which a rank correlation says little
 
 
@@ -107,23 +106,14 @@ def effect_words(result: Flow, ablated: Ablated) -> str:
     if ablated.together > 1:
         what = f"up to {counted(ablated.together, unit(result))} side by side are at once"
     if ablated.answer:
-        chance = weight_text(ablated.probability, 3)
         return (
-            f"nats that “{ablated.answer}” ({chance}), the model's answer here, loses in log "
-            f"probability where {what} {by}"
+            f"nats that “{ablated.answer}” ({chance(ablated.probability)}), the model's answer here, "
+            f"loses in log probability where {what} {by}"
         )
     return (
         "the model answers nothing here; 1 less the cosine of the query's last vector before and after, "
         f"where {what} {by}"
     )
-
-
-def effect_text(ablated: Ablated, value: float) -> str:
-    """What replacing does: nats that the answer loses, or one less a cosine."""
-    if value and abs(value) < _FLAT:
-        text = f"{value:{'+' if ablated.answer else ''}.0e}".replace("e-0", "e-")
-        return text.replace("-", "−", 1) if value < 0 else text
-    return signed(value) if ablated.answer else weight_text(value)
 
 
 def patches_of(result: Flow) -> Patches | None:

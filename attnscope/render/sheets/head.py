@@ -9,12 +9,12 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import counted, descending, short, weight_text
+from attnscope.render.kit.numbers import counted, descending, parameter, significant, weight, weight_cell
 from attnscope.render.kit.stage import VECTORS, Panel, Show, only, panel
 from attnscope.render.kit.words.header import feature_words, where_words
 from attnscope.render.kit.words.weights import head_of, special_words, sums_words, view_words
 from attnscope.render.sheet.blocks import Block, Dimensions, Matrix
-from attnscope.render.sheet.said import certified, of_head, read, setting, weight
+from attnscope.render.sheet.said import certified, of_head, read, setting
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Table
@@ -83,7 +83,7 @@ def _matrix(result: HeadWeights | HeadView, shown: Panel, rows: int | None) -> M
         columns=shown.column_tokens or Dimensions.of(shown.values.shape[1]),
         values=np.where(shown.visible, shown.values, np.nan),
         scale=shown.scale if weights else Scale(-(shown.extent or 1.0), shown.extent or 1.0, "signed"),
-        form=weight if weights else None,
+        form=weight_cell if weights else None,
         unanswered=shown.unanswered,
         measured=shown.scale.label if weights else shown.title,
         listed=listed,
@@ -95,7 +95,7 @@ def _vector(shown: Panel) -> Matrix:
     """The vector of one token, on the colours of all."""
     values, name = shown.values[0], settled(shown.row_tokens.named(0))
     there = bool(shown.answered[0])
-    norm = f"{counted(len(values), 'dimension')} · norm {short(float((values**2).sum() ** 0.5))}"
+    norm = f"{counted(len(values), 'dimension')} · norm {significant(float((values**2).sum() ** 0.5))}"
     return Matrix(
         title=f"{_VECTORS[shown.show]} of {name}",
         words=(shown.row_word, shown.column_word),
@@ -120,7 +120,7 @@ def _mixed(result: HeadWeights, shown: Panel, query: int) -> str:
     weights, keys = result.weights[query], result.key_tokens
     ranked = [key for key in descending(weights) if result.allowed[query, key]]
     named = [
-        f"{weight_text(float(weights[key]), 3)} v({settled(keys.named(key))})".replace(" ", "\u00a0")
+        f"{weight(float(weights[key]), 3)} v({settled(keys.named(key))})".replace(" ", "\u00a0")
         for key in ranked
     ]
     more = [f"{len(named) - _MOST_TERMS} more"] if len(named) > _MOST_TERMS else []
@@ -129,10 +129,10 @@ def _mixed(result: HeadWeights, shown: Panel, query: int) -> str:
 
 def _formula(result: HeadWeights, show: Show) -> Iterator[str]:
     if isinstance(result, HeadAttention) and show == "scores":
-        yield f"q·k before the scale of {result.scale:.4g}"
+        yield f"q·k before the scale of {parameter(result.scale)}"
     if isinstance(result, HeadAttention) and show == "scaled":
-        capped = "" if result.softcap is None else f", capped at ±{result.softcap:g}"
-        yield f"what enters the softmax: q·k x {result.scale:.4g}{capped}, with any bias of the model"
+        capped = "" if result.softcap is None else f", capped at ±{parameter(result.softcap)}"
+        yield f"what enters the softmax: q·k x {parameter(result.scale)}{capped}, with any bias of the model"
 
 
 def _every(result: HeadWeights | HeadView) -> Table:

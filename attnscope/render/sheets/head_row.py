@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from functools import partial
 
-from attnscope.render.kit.numbers import counted, descending, signed_texts
+from attnscope.render.kit.numbers import alike_texts, counted, descending, parameter, weight
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT
 from attnscope.render.kit.words.weights import head_of, special_words, sums_words, view_words
 from attnscope.render.sheet.blocks import KeyBars, Matrix
-from attnscope.render.sheet.said import at, numbered, weight
+from attnscope.render.sheet.said import at, numbered
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import HeadAttention, HeadView, HeadWeights
 
@@ -23,14 +23,14 @@ def keys_of(result: HeadWeights | HeadView, matrix: Matrix, query: int, key: int
     full = next((full for full in _FULL_BARS if max(weights, default=0.0) <= full), 1.0)
     columns = [Column("weight", weights, "weight", _exact)]
     if isinstance(result, HeadAttention):
-        texts = signed_texts(result.scaled[query, listed], 2).tolist() if listed else []
+        texts = alike_texts(result.scaled[query, listed], 2).tolist() if listed else []
         columns.append(Column("scaled", result.scaled[query, listed].tolist(), "scaled", told=texts))
     return KeyBars(
         title=f"query {at(result.query_tokens, query)}",
         of="key",
         names=numbered(result.key_tokens, listed),
         table=Table(*columns),
-        says=f"full bar = {full:g}" if listed else f"it has {_why_not(result, query)}",
+        says=f"full bar = {parameter(full)}" if listed else f"it has {_why_not(result, query)}",
         chosen=frozenset(i for i, each in enumerate(listed) if each == key),
         marks=(Mark("bar", "own", "", weights),),
         measured="attention weight",

@@ -7,12 +7,12 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import counted, weight_text
+from attnscope.render.kit.numbers import counted, number, weight, weight_cell
 from attnscope.render.kit.scale import scale_of
 from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.kit.words.weights import special_words
 from attnscope.render.sheet.blocks import Matrix, Named, Names, Ranking
-from attnscope.render.sheet.said import at, certified, numbered, reading_notes, weight
+from attnscope.render.sheet.said import at, certified, numbered, reading_notes
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import LongHead
@@ -80,7 +80,7 @@ def _matrix(result: LongHead, asked: Scaling) -> Matrix:
         columns=columns,
         values=cells,
         scale=scale,
-        form=weight_text,
+        form=weight_cell,
         says=_cell(result),
         unanswered="",
         measured=scale.label,
@@ -132,9 +132,7 @@ def _key(result: LongHead, query: int, rank: int) -> str:
     key = int(result.top_keys[query, rank])
     if key < 0:
         return "no valid key" if rank == 0 else ""
-    told = (
-        f"{fit(at(result.key_tokens, key), _LABEL)} {weight_text(float(result.top_weights[query, rank]), 3)}"
-    )
+    told = f"{fit(at(result.key_tokens, key), _LABEL)} {weight(float(result.top_weights[query, rank]), 3)}"
     return told.replace(" ", "\u00a0")  # in one line
 
 
@@ -145,7 +143,7 @@ def _of_query(result: LongHead, query: int) -> Ranking:
     ranked = [int(key) for key in np.argsort(-there, kind="stable")[:_MOST_KEYS] if there[key] > 0]
     weights = [float(there[key]) for key in ranked]
     rest = max(1 - sum(weights), 0.0)
-    told = f"{weight_text(rest, 3)} of the weight lies on other keys" if rest >= 0.0005 else ""
+    told = f"{weight(rest, 3)} of the weight lies on other keys" if rest >= 0.0005 else ""
     return Ranking(
         title=f"query {at(result.query_tokens, query)}",
         of="key",
@@ -163,7 +161,7 @@ def _answer(result: LongHead) -> str:
     there = result.entropy[~np.isnan(result.entropy)]
     if not there.size:
         return "No query has a key."
-    told = f"Of all queries the entropy is {there.mean():.2f} nats on average"
+    told = f"Of all queries the entropy is {number(float(there.mean()))} nats on average"
     special = special_words(result.special_mass)
     return f"{told}; {special}." if special else f"{told}."
 
@@ -192,5 +190,4 @@ def _facts(result: LongHead) -> Iterator[tuple[object, ...]]:
     else:
         for query, rank in np.argwhere(result.top_keys >= 0).tolist():
             key = int(result.top_keys[query, rank])
-            weight = float(result.top_weights[query, rank])
-            yield query, queries[query], rank, key, keys[key], weight
+            yield query, queries[query], rank, key, keys[key], float(result.top_weights[query, rank])

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import counted, weight_text
+from attnscope.render.kit.numbers import counted, number, parameter, signed, weight
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT
 from attnscope.render.kit.words.weights import JOINED, divides, view_words
 from attnscope.render.sheet.blocks import Drawing
-from attnscope.render.sheet.said import number, signed
 from attnscope.results import Projection
 from attnscope.tokens import Tokens
 
@@ -71,10 +70,10 @@ class Map(Drawing):
             return f"linked to {'its only key' if keys == 1 else strongest}"
         seen, rank = "masked", result.rank(self.query, self.key)
         if rank is not None:
-            found = weight_text(result.weights[self.query, self.key], 3)
+            found = weight(result.weights[self.query, self.key], 3)
             seen = f"weight {found} · rank {rank} of {keys}"
             seen += f" · scaled score {number(float(result.scaled[self.query, self.key]))}"
-        return f"{seen} · {result.metric} distance {result.distance[self.query, self.key]:.3f}"
+        return f"{seen} · {result.metric} distance {number(result.distance[self.query, self.key], 3)}"
 
 
 def token_name(tokens: Tokens, position: int) -> str:
@@ -86,7 +85,7 @@ def trust_words(result: Projection) -> str:
     """`trustworthiness 0.93 over 5 neighbours: ...`."""
     if math.isnan(result.trustworthiness):
         return "trustworthiness undefined: too few points, or all in one place"
-    over = f"trustworthiness {result.trustworthiness:.2f} over {counted(result.neighbours, 'neighbour')}"
+    over = f"trustworthiness {number(result.trustworthiness)} over {counted(result.neighbours, 'neighbour')}"
     return f"{over} (1: neighbours on the map are neighbours in the full space)"
 
 
@@ -135,9 +134,9 @@ def centring_words(result: Projection) -> str:
 
 def settings_words(result: Projection) -> list[str]:
     """How the map was made, one phrase each; what was asked for and could not be had is told."""
-    perplexity = f"perplexity {result.perplexity:.3g}"
+    perplexity = f"perplexity {parameter(result.perplexity, 3)}"
     if result.perplexity != result.wanted_perplexity:
-        perplexity += f" (not {result.wanted_perplexity:.3g}: too few points)"
+        perplexity += f" (not {parameter(result.wanted_perplexity, 3)}: too few points)"
     how = "settled after" if result.settled else "DID NOT SETTLE in"
     ending = f"{how} {counted(result.iterations, 'iteration')}"
     ending = ending if result.iterations else "all queries and keys are one point"

@@ -10,22 +10,11 @@ from jaxtyping import Float
 
 from attnscope.render.focus import Focus
 from attnscope.render.kit.labels import fit
-from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.numbers import counted, parameter, percent, significant
 from attnscope.render.kit.words.command import opening
 from attnscope.render.kit.words.header import feature_words
 from attnscope.render.sheet.blocks import Beside, Block, Drawing, Ranking
-from attnscope.render.sheet.said import (
-    certified,
-    grid_size,
-    name,
-    of_head,
-    percent,
-    proof,
-    read,
-    setting,
-    telling,
-    weight,
-)
+from attnscope.render.sheet.said import certified, grid_size, name, of_head, proof, read, setting
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import PictureAttention, PictureHeads, SoundAttention, SoundHeads
@@ -55,11 +44,6 @@ def of_one(result: OneHead, focus: Focus, blocks: tuple[Block | Beside, ...], ma
     )
 
 
-def thousandths(value: float) -> str:
-    """A weight to three decimals, in two digits where those would not say it; `-` for none."""
-    return telling(value) if 0 < value < 0.01 else weight(value, 3)
-
-
 def medium(result: OneHead | Heads) -> str:
     return "picture" if isinstance(result, PictureAttention | PictureHeads) else "sound"
 
@@ -71,7 +55,9 @@ def medium_words(result: OneHead | Heads) -> str:
         high, wide = result.picture.covered
         patches = f"{rows} x {columns} patches of {high // rows} x {wide // columns}"
         return f"{result.picture.described}, {patches}"
-    return f"{result.sound.described}, {len(result.gaze.keys)} frames of {1000 * result.seconds:g} ms"
+    return (
+        f"{result.sound.described}, {len(result.gaze.keys)} frames of {parameter(1000 * result.seconds)} ms"
+    )
 
 
 def query_words(result: OneHead | Heads) -> str:
@@ -114,8 +100,8 @@ def _answer(result: OneHead) -> str:
     subject = f"The {words}" if result.gaze.query is None else f"Q{words[1:]}"
     if not (order := descending(weights)):
         return f"{subject} reads no {part(result)} of the {medium(result)}."
-    strongest = f"{part(result)} {place_name(result, order[0])}, {thousandths(float(weights[order[0]]))}"
-    told = ", ".join(f"{100 * share:.1f} % {where}" for where, share in shares(result).items())
+    strongest = f"{part(result)} {place_name(result, order[0])}, {significant(float(weights[order[0]]))}"
+    told = ", ".join(f"{percent(share)} {where}" for where, share in shares(result).items())
     return f"{subject} gives the most to {strongest}; of its attention {told}."
 
 
@@ -137,7 +123,7 @@ def _strongest(result: OneHead) -> tuple[Ranking, ...]:
         title=f"largest weights, {query_words(result)}",
         of=part(result),
         names=tuple(place_name(result, place) for place in order[:_MOST]),
-        table=Table(Column("weight", weights, "weight", thousandths)),
+        table=Table(Column("weight", weights, "weight", significant)),
         measured="attention weight",
         marks=(Mark("bar", "own", "", weights),),
         written="weight",
@@ -203,7 +189,7 @@ def _answer_of_heads(result: Heads, order: list[tuple[int, int]]) -> str:
     middle = float(np.median([share(result, *each) for each in order]))
     words, beside = query_words(result), f"{percent(middle)} of its attention on the {medium(result)}"
     told = f"{words[0].upper()}{words[1:]}: of {counted(len(order), 'head')} {best} gives the most"
-    hardest = f"to one {part(result)}, {thousandths(weighed)} to {place}"
+    hardest = f"to one {part(result)}, {significant(weighed)} to {place}"
     return f"{told} {hardest}; the head in the middle has {beside}."
 
 
@@ -217,7 +203,7 @@ def _listed(result: Heads, order: list[tuple[int, int]]) -> Ranking:
         of="head",
         names=tuple(name(overview.layers[i], overview.heads[j]) for i, j in listed),
         table=Table(
-            Column("largest", [each for _, each in hardest], "weight", thousandths),
+            Column("largest", [each for _, each in hardest], "weight", significant),
             Column(where, [each for each, _ in hardest], where),
             Column("share", [share(result, *place) for place in listed], "share", percent, on_medium),
         ),

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.numbers import counted, number, parameter
 from attnscope.render.kit.words.header import own_name
 from attnscope.results import Cost, Kind, LayerOutline, Outline, Position, TowerOutline
 
@@ -26,10 +26,10 @@ def shard_words(names: Sequence[str]) -> str:
     return ", ".join(shown)
 
 
-def count_words(number: int) -> str:
+def count_words(count: int) -> str:
     """`624 thousand`, `109 million`, `671 billion`."""
     words = ("", " thousand", " million", " billion", " trillion")
-    shown = amount(number, "").split()
+    shown = amount(count, "").split()
     return shown[0] + words[_PREFIXES.index(shown[1]) if len(shown) > 1 else 0]
 
 
@@ -38,10 +38,10 @@ def time_words(seconds: float) -> str:
     if seconds < 5e-5:
         return "less than 0.1 ms"
     if seconds < 1:
-        return f"{seconds * 1000:.1f} ms" if seconds < 0.01 else f"{seconds * 1000:.0f} ms"
+        return f"{number(1000 * seconds, 1 if seconds < 0.01 else 0)} ms"
     if seconds < 7200:
-        return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 172800 else f"{seconds / 86400:.0f} days"
+        return f"{number(seconds, 1)} s" if seconds < 120 else f"{number(seconds / 60, 0)} min"
+    return f"{number(seconds / 3600, 1)} h" if seconds < 172800 else f"{number(seconds / 86400, 0)} days"
 
 
 def speed_words(seconds: float, rate_float32: float, rate_float64: float) -> str:
@@ -57,11 +57,11 @@ def range_words(numbers: Sequence[int]) -> str:
     if len(ordered) > 3 and len(steps) == 1 and steps != {1}:
         return f"{ordered[0]}-{ordered[-1]} by {steps.pop()}"
     runs: list[list[int]] = []
-    for number in ordered:
-        if runs and runs[-1][-1] == number - 1:
-            runs[-1].append(number)
+    for each in ordered:
+        if runs and runs[-1][-1] == each - 1:
+            runs[-1].append(each)
         else:
-            runs.append([number])
+            runs.append([each])
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
@@ -86,8 +86,7 @@ def _position(position: Position) -> str:
     if position.size is not None:
         words += f" ({position.size})"
     if position.base is not None:
-        whole = position.base == round(position.base)
-        words += f", base {position.base:.0f}" if whole else f", base {position.base:g}"
+        words += f", base {parameter(position.base)}"
     return words if position.variant is None else f"{words}, {position.variant}"
 
 
@@ -104,12 +103,12 @@ def besides_words(layer: LayerOutline, kind: Kind) -> str:
     if layer.chunk is not None:
         found.append(f"chunks of {layer.chunk}")
     if layer.softcap is not None:
-        found.append(f"cap {layer.softcap:g}")
+        found.append(f"cap {parameter(layer.softcap)}")
     if layer.sinks:
         found.append("sinks")
     usual = None if layer.dim is None else layer.dim**-0.5
     if layer.scale is not None and (usual is None or abs(layer.scale - usual) > 1e-6 * usual):
-        found.append(f"scale {layer.scale:.4g}")
+        found.append(f"scale {parameter(layer.scale)}")
     if layer.blocks is not None and layer.blocks > 1:
         found.append(counted(layer.blocks, "block"))
     if not layer.seen:
@@ -128,7 +127,7 @@ def growth_words(costs: Sequence[Cost]) -> str:
 
 def _times(factor: float) -> str:
     """`8 times`, `1.5 times`, `4,096 times`."""
-    return f"{factor:,.0f} times" if factor >= 10 or factor == round(factor) else f"{factor:.2g} times"
+    return f"{parameter(factor, 2)} times"
 
 
 def beyond_words(result: Outline) -> str:

@@ -9,14 +9,14 @@ from rich.cells import cell_len
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.numbers import counted, weight
 from attnscope.render.kit.words.command import opening
 from attnscope.render.kit.words.header import feature_words
 from attnscope.render.kit.words.weights import overview_view_words
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
-from attnscope.render.sheet.said import Place, at, attention, grid_size, named, proof, read, setting, weight
+from attnscope.render.sheet.said import Place, at, attention, grid_size, named, proof, read, setting
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Table, as_written
 from attnscope.results import HeadScores, Overview

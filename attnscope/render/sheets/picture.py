@@ -2,19 +2,19 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import fit
-from attnscope.render.kit.numbers import largest_magnitude
+from attnscope.render.kit.numbers import cell, largest_magnitude, percent, significant
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.sheet.blocks import Beside, Drawing, Matrix, Names
 from attnscope.render.sheet.heads import Companion, HeadGrid
-from attnscope.render.sheet.said import percent
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheets.media import flat, largest, of_heads, of_one, query_words, share, thousandths
+from attnscope.render.sheets.media import flat, largest, of_heads, of_one, query_words, share
 from attnscope.results import Picture, PictureAttention, PictureHeads
 from attnscope.vocabulary import Scaling
 
@@ -55,10 +55,10 @@ def sheet(result: PictureAttention | PictureHeads, focus: Focus = WHOLE) -> Shee
 
 def _patches(result: PictureAttention) -> Matrix:
     """The patches in their rows and columns, in per cent with as many digits as tell them apart."""
-    cells, cell = 100 * result.weights, result.gaze.cell
+    cells, place = 100 * result.weights, result.gaze.cell
     largest = largest_magnitude(cells) or 1.0
     decimals = max(0, 1 - math.floor(math.log10(largest)))
-    own = "" if cell is None else f"the query's own patch is r{cell[0]}c{cell[1]}"
+    own = "" if place is None else f"the query's own patch is r{place[0]}c{place[1]}"
     unread = "blank: not read here" if np.isnan(cells).any() else ""
     return Matrix(
         title=f"{query_words(result)}: attention in %",
@@ -67,10 +67,10 @@ def _patches(result: PictureAttention) -> Matrix:
         columns=_numbered(cells.shape[1]),
         values=cells,
         scale=Weights(Scaling.MAX, np.full(len(cells), largest)),
-        form=lambda share: f"{share:.{decimals}f}",
+        form=partial(cell, decimals=decimals),
         says=" · ".join(each for each in (own, unread) if each),
         unanswered="",
-        marked=() if cell is None else ((cell[0], cell[1]),),
+        marked=() if place is None else ((place[0], place[1]),),
         blank="",
     )
 
@@ -89,7 +89,7 @@ def _grid(result: PictureHeads) -> HeadGrid:
         heads=overview.heads,
         values=values.reshape(len(overview.layers), -1),
         scale=Scale(0.0, float(values.max()) or 1.0),
-        form=thousandths,
+        form=significant,
         companion=Companion(
             "share of the attention on the picture, and the patch",
             lambda i, j: percent(share(result, i, j)),

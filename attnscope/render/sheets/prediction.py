@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import short
+from attnscope.render.kit.numbers import chance, significant
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Beside, Ranking
-from attnscope.render.sheet.said import chance, text
+from attnscope.render.sheet.said import text
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import Blank, Generated, Guess, NextSentence, Prediction
@@ -141,7 +141,7 @@ def _bars(title: str, of: str, guesses: Sequence[Guess]) -> Ranking:
 def _notes(result: Prediction) -> Iterator[str]:
     yield from result.notes
     if result.generated is not None and result.generated.cache_error is not None:
-        error = short(result.generated.cache_error)
+        error = significant(result.generated.cache_error)
         yield f"as it was written, with a cache, no probability differs by more than {error}"
     if result.generated is not None and not result.generated.finished:
         yield "cut off: the model had not come to an end"

@@ -10,7 +10,7 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import counted, signed_texts, weight_text
+from attnscope.render.kit.numbers import alike_texts, counted, weight
 from attnscope.render.kit.stage import NOTHING_LEFT
 from attnscope.render.kit.words.header import feature_words
 from attnscope.render.sheet.blocks import Beside, Ranking
@@ -104,12 +104,12 @@ def _remarks(result: Projection, query: int) -> list[str]:
     if not keys.size:
         return [keyless_words(result, query)]
     if (further := keys[MOST_KEYS:]).size:
-        share = weight_text(float(result.weights[query, further].sum()))
+        share = weight(float(result.weights[query, further].sum()))
         remarks.append(f"{counted(len(further), 'more key')} share {share}")
     if masked := len(result.key_tokens) - len(keys):
         remarks.append(f"{counted(masked, 'key')} masked")
     if elsewhere := elsewhere_words(result):
-        remarks.append(f"{elsewhere} {weight_text(float(1 - result.weights[query, keys].sum()))}")
+        remarks.append(f"{elsewhere} {weight(float(1 - result.weights[query, keys].sum()))}")
     return remarks
 
 
@@ -181,13 +181,9 @@ def _nearest(result: Projection) -> Ranking:
 
 def _column(name: str, values: np.ndarray) -> Column:
     """Numbers of pairs under their usual heading; distances are those of the full space."""
-    texts = signed_texts(values, 2 if name == "scaled" else 3).tolist()
+    texts = alike_texts(values, 2 if name == "scaled" else 3).tolist()
     if name == "weight":
-        texts = [weight_text(each, 3) for each in values]
-    told = ["" if np.isnan(value) else _minus(text) for value, text in zip(values, texts, strict=True)]
+        texts = [weight(each, 3) for each in values]
+    told = ["" if np.isnan(value) else text for value, text in zip(values, texts, strict=True)]
     says = "in the full space" if name == "distance" else ""
     return Column(name, values.tolist(), name, says=says, told=told)
-
-
-def _minus(text: str) -> str:
-    return f"−{text[1:]}" if text.startswith("-") else text

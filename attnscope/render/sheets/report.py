@@ -13,11 +13,11 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
-from attnscope.render.kit.numbers import counted, weight_text
+from attnscope.render.kit.numbers import NONE, counted, number, percent, signed, weight
 from attnscope.render.kit.words.header import feature_words
 from attnscope.render.kit.words.weights import divides, key_groups, special_words, view_words
 from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheet.said import attention, certified, of_head, read, setting, signed, weight
+from attnscope.render.sheet.said import attention, certified, of_head, read, setting
 from attnscope.render.sheet.sheet import Sheet, harmless
 from attnscope.render.sheet.table import Column, Mark, Table, as_written, only
 from attnscope.render.sheets.map import DISCLAIMER, nearness_words, token_name
@@ -147,8 +147,8 @@ def shares(result: Report, most: int) -> list[Share]:
     rest = strongest[len(listed) :]
     if not rest:
         return found
-    weight, share = sum(each.weight for each in rest), sum(each.share for each in rest)
-    return [*found, Share(None, f"and {counted(len(rest), 'more key')}", weight, share)]
+    given, added = sum(each.weight for each in rest), sum(each.share for each in rest)
+    return [*found, Share(None, f"and {counted(len(rest), 'more key')}", given, added)]
 
 
 def _every_share(result: Report) -> list[Share]:
@@ -180,15 +180,15 @@ def shares_remark(result: Report) -> str:
         return "its output is zero: there is nothing to share out"
     remarks = []
     if left_out := _left_out(result):
-        weight, share = head.weights[query, left_out].sum(), result.contributions[left_out].sum()
-        remarks.append(f"special tokens left out: weight {weight_text(weight)}, share {percent(share)}")
+        given, added = head.weights[query, left_out].sum(), result.contributions[left_out].sum()
+        remarks.append(f"special tokens left out: weight {weight(given)}, share {percent(added)}")
         if divides(result.weights):
             remarks.append("weights divided by what remains")
     if masked := int((~head.allowed[query]).sum()):
         remarks.append(f"{counted(masked, 'key')} masked")
     if head.sink is not None:
         rest = float(1 - head.weights[query, head.allowed[query]].sum())
-        remarks.append(f"the sink takes {weight_text(rest)} of the weight and adds nothing")
+        remarks.append(f"the sink takes {weight(rest)} of the weight and adds nothing")
     return " · ".join(remarks)
 
 
@@ -198,20 +198,14 @@ def _left_out(result: Report) -> list[int]:
     return [key for key in np.flatnonzero(result.head.allowed[result.query]).tolist() if key not in kept]
 
 
-def percent(share: float) -> str:
-    """`41.3 %`."""
-    text = f"{100 * share:.1f}"
-    return f"{'0.0' if text == '-0.0' else text} %"
-
-
 def facts(result: Report) -> list[Fact]:
     """The statistics of the head, then how far its map can be trusted."""
     found = _statistics(result)
     made = result.projection
     over = f"of the map, over {counted(made.neighbours, 'neighbour')}"
     trust = "of the map: too few points, or all in one place" if math.isnan(made.trustworthiness) else over
-    found.append(Fact("trustworthiness", _two_decimals(made.trustworthiness), trust))
-    value, means = "–", "no two distances or scores differ"
+    found.append(Fact("trustworthiness", number(made.trustworthiness), trust))
+    value, means = NONE, "no two distances or scores differ"
     if not math.isnan(made.correlation):
         value, means = signed(made.correlation), nearness_words(made.correlation)
     found.append(Fact("distance and score", value, means))
@@ -226,7 +220,7 @@ def _statistics(result: Report) -> list[Fact]:
         described = one.description
         meaning = "likewise" if one.absent in told else one.absent or _measured_words(result, one)
         told |= {one.absent} - {""}
-        value = _two_decimals(float(one.values[0, 0]))
+        value = number(float(one.values[0, 0]))
         listed.append(Fact(described.label or described.name, value, meaning))
     return listed
 
@@ -244,12 +238,8 @@ def _measured_words(result: Report, one: HeadScores) -> str:
         return unit
     even = float(one.even[0, 0])
     if described.strong == "high":
-        compared = f"even weights give {even:.2f}"
+        compared = f"even weights give {number(even)}"
         return f"{unit}; {compared}" if unit else compared
     if even == 0:
         return f"{unit}; no query has a choice"
-    return f"{unit}, {100 * float(one.values[0, 0]) / even:.0f} % of the {even:.2f} of even weights"
-
-
-def _two_decimals(value: float) -> str:
-    return f"{value:.2f}" if math.isfinite(value) else "–"
+    return f"{unit}, {percent(float(one.values[0, 0]) / even)} of the {number(even)} of even weights"

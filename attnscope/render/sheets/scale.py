@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 from attnscope.render.focus import WHOLE, Focus
+from attnscope.render.kit.numbers import number
 from attnscope.render.sheet.blocks import Beside, Curve
 from attnscope.render.sheet.said import checked
 from attnscope.render.sheet.sheet import Sheet
@@ -39,9 +41,9 @@ def _answer(result: ScaleStudy) -> str:
     first, last = result.dims[0], result.dims[-1]
     (raw, scaled), (steep, kept) = result.spread, result.gradient
     return (
-        f"From d = {first} to d = {last} the spread of q·k grows from {raw[0]:.2f} to {raw[-1]:.2f} "
-        f"(√{last} = {math.sqrt(last):.1f}), divided by √d it is {scaled[-1]:.2f}; the softmax keeps a "
-        f"gradient of {kept[-1]:.3f} in place of {steep[-1]:.3f}."
+        f"From d = {first} to d = {last} the spread of q·k grows from {number(raw[0])} to {number(raw[-1])} "
+        f"(√{last} = {number(math.sqrt(last), 1)}), divided by √d it is {number(scaled[-1])}; the softmax "
+        f"keeps a gradient of {number(kept[-1], 3)} in place of {number(steep[-1], 3)}."
     )
 
 
@@ -63,7 +65,9 @@ def _curve(result: ScaleStudy, measure: str) -> Curve:
         title=title,
         of="d",
         names=tuple(map(str, result.dims)),
-        table=Table(*(Column(name, values, name, "{:.3f}".format) for name, values in ways.items())),
+        table=Table(
+            *(Column(name, values, name, partial(number, decimals=3)) for name, values in ways.items())
+        ),
         places=tuple(range(len(raw))),
         named=True,
         measured=unit,
@@ -79,14 +83,14 @@ def _notes(result: ScaleStudy) -> Iterator[str]:
         f"{result.queries} queries with {result.keys} keys each per d, every entry drawn from N(0, 1), "
         f"seed {result.seed}"
     )
-    most = f"ln {result.keys} = {math.log(result.keys):.2f}"
+    most = f"ln {result.keys} = {number(math.log(result.keys))}"
     yield f"entropy: of at most {most} nats; near 0 the softmax sees one key only"
     yield "gradient: Frobenius norm of the softmax's Jacobian diag(p) - p pᵀ, mean over queries"
     if result.additive is not None:
         yield (
             "additive, a·tanh(q Aq + k Ak) (Bahdanau et al. 2015), entries of Aq, Ak and a from N(0, 1/d): "
-            f"tanh keeps every term within its own a, so that the spread is {result.additive[0][-1]:.2f} at "
-            f"d = {result.dims[-1]} without any scale; dot products need one (Vaswani et al. 2017, 3.2.1)"
+            f"tanh keeps every term within its own a, so that the spread is {number(result.additive[0][-1])} "
+            f"at d = {result.dims[-1]} without any scale; dot products need one (Vaswani et al. 2017, 3.2.1)"
         )
 
 

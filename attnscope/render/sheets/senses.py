@@ -6,10 +6,10 @@ from functools import partial
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.numbers import cell, counted, number, per_hundred
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Curve, Matrix, Names
-from attnscope.render.sheet.said import attention, marked_word, number, proof
+from attnscope.render.sheet.said import attention, marked_word, proof
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Line, Table
@@ -71,7 +71,7 @@ def _pairs(result: Senses, order: list[int]) -> Matrix:
         columns=Names(("",) * len(order), numbers),
         values=result.cosines[result.shown][np.ix_(order, order)],
         scale=_ALIKE,
-        form=number,
+        form=cell,
         groups=tuple(i for i in range(1, len(order)) if labels[i] != labels[i - 1]),
     )
 
@@ -88,7 +88,7 @@ def _parted(result: Senses) -> Curve:
         Column("between", between, "between", _cosine, "of pairs with two labels", _ALIKE),
         Column("gap", gap, "gap", _cosine, "the one less the other", _ALIKE),
         Column("chance", chance, "chance", _cosine, "gap of shuffled labels"),
-        Column("below", parted.percentile.tolist(), "below", _percent, "how many shuffles have less"),
+        Column("below", parted.percentile.tolist(), "below", per_hundred, "how many shuffles have less"),
     ]
     if len(result.heads) > 1:
         best = [_best(result, i) for i in range(len(result.layers))]
@@ -98,7 +98,7 @@ def _parted(result: Senses) -> Curve:
             Column("best", [f"H{result.heads[j]}" for j in best], "best head"),
             Column("best_gap", gaps, "gap", _cosine),
             Column("best_chance", chances, "chance", _cosine, "of the best head of each shuffle", spared=2),
-            Column("best_below", shares, "below", _percent, spared=1),
+            Column("best_below", shares, "below", per_hundred, spared=1),
         ]
     lines = (
         Line("line", "query", "pairs of one group", within),
@@ -144,10 +144,6 @@ def _best(result: Senses, i: int) -> int:
     return int(np.nan_to_num(result.separation.heads_gap[i], nan=-np.inf).argmax())
 
 
-def _percent(share: float) -> str:
-    return f"{share:.1f} %"
-
-
 def _extremes(result: Senses, i: int) -> str:
     """The two texts that are most alike in layer number `i`, and the two that are least."""
     most, least = result.extremes(i)
@@ -169,15 +165,15 @@ def _answer(result: Senses) -> str:
     told = (
         f"The groups lie furthest apart in {layer}: cosines are {_cosine(parted.within[i])} within and "
         f"{_cosine(parted.between[i])} between them. That gap is {_cosine(parted.gap[i])}, of shuffled "
-        f"labels {_cosine(parted.chance[i])}, and {_percent(parted.percentile[i])} of these have less."
+        f"labels {_cosine(parted.chance[i])}, and {per_hundred(parted.percentile[i])} of these have less."
     )
     if len(result.heads) < 2:
         return told
     j = _best(result, i)
     return (
         f"{told} H{result.heads[j]} alone has {_cosine(parted.heads_gap[i, j])}, the best head of shuffled "
-        f"labels {_cosine(parted.best_chance[i])}, and {_percent(parted.best_percentile[i])} of these have "
-        "less."
+        f"labels {_cosine(parted.best_chance[i])}, and {per_hundred(parted.best_percentile[i])} of these "
+        "have less."
     )
 
 

@@ -6,11 +6,12 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.render.focus import WHOLE, Focus
+from attnscope.render.kit.numbers import significant
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.sheet.blocks import Drawing, Matrix, Named, Names
 from attnscope.render.sheet.said import name
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheets.media import flat, of_heads, of_one, place_name, query_words, thousandths
+from attnscope.render.sheets.media import flat, of_heads, of_one, place_name, query_words
 from attnscope.results import Kind, SoundAttention, SoundHeads
 from attnscope.vocabulary import Scaling
 
@@ -63,5 +64,5 @@ def _over_time(
         columns=Names(tuple(place_name(result, frame) for frame in range(values.shape[1]))),
         values=values,
         scale=Weights(kind, np.where(tops > 0, tops, 1.0)),
-        form=thousandths,
+        form=significant,
     )

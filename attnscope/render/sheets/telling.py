@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.render.kit.numbers import weight_text
+from attnscope.render.kit.numbers import weight
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.words.weights import head_of
 from attnscope.render.sheet.said import at
@@ -48,7 +48,7 @@ def strongest_link(result: HeadWeights | HeadView, shown: Panel) -> str:
     to = "a word" if _crosses(result) else "another word"
     first = result.key_tokens.items[0]
     to += "" if _crosses(result) or first.special else ", not the first,"
-    return f"The strongest link to {to} is {link}, {weight_text(float(values[query, key]))}."
+    return f"The strongest link to {to} is {link}, {weight(float(values[query, key]))}."
 
 
 def _telling(result: HeadWeights | HeadView, shown: Panel) -> Float[np.ndarray, "row column"]:

@@ -10,17 +10,27 @@ from jaxtyping import Float
 
 from attnscope.render.focus import Focus
 from attnscope.render.kit.csv import exact
-from attnscope.render.kit.numbers import counted, largest_magnitude, notation, short, weight_text
+from attnscope.render.kit.numbers import (
+    MINUS,
+    alike,
+    counted,
+    largest_magnitude,
+    number,
+    parameter,
+    significant,
+    weight,
+    weight_cell,
+)
 from attnscope.render.kit.scale import scale_of
 from attnscope.render.kit.stage import NO_KEY
 from attnscope.render.kit.words.header import feature_words, model_words, where_words
 from attnscope.render.kit.words.weights import sums_words
 from attnscope.render.sheet.blocks import Beside, Block, Matrix, Ranking
-from attnscope.render.sheet.said import at, certified, numbered, of_head, read, weight
+from attnscope.render.sheet.said import at, certified, numbered, of_head, read
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
-from attnscope.results import HeadTerms, Influence
+from attnscope.results import HeadAttention, HeadTerms, Influence
 from attnscope.results.terms import CAP, CONTENT, MASK
 from attnscope.vocabulary import Scaling
 
@@ -67,9 +77,9 @@ def sheet(result: HeadTerms, focus: Focus) -> Sheet:
 def recipe(result: HeadTerms) -> str:
     """`score = q·k x 0.177 → capped at ±50 + relative position + mask`."""
     head = result.head
-    capped = [] if head.softcap is None else [f"capped at ±{head.softcap:g}"]
+    capped = [] if head.softcap is None else [f"capped at ±{parameter(head.softcap)}"]
     parts = [*head.terms, *([] if head.allowed.all() else ["mask"])]
-    return "score = " + " + ".join([" → ".join([f"q·k x {head.scale:.4g}", *capped]), *parts])
+    return "score = " + " + ".join([" → ".join([f"q·k x {parameter(head.scale)}", *capped]), *parts])
 
 
 def _answer(result: HeadTerms) -> str:
@@ -122,7 +132,7 @@ def _parts(result: HeadTerms) -> Ranking:
 def _added(part: Influence) -> list[str]:
     """What one part adds: mean, least and most, in one notation; a mask adds no number."""
     numbers = np.array([part.mean, part.least, part.most])
-    return ["forbids", "", ""] if np.isnan(numbers).all() else list(map(notation(numbers, 3), numbers))
+    return ["forbids", "", ""] if np.isnan(numbers).all() else list(map(alike(numbers, 3), numbers))
 
 
 def _matrices(result: HeadTerms, scaling: Scaling) -> Iterator[Matrix]:
@@ -131,14 +141,14 @@ def _matrices(result: HeadTerms, scaling: Scaling) -> Iterator[Matrix]:
     of = partial(Matrix, words=("query", "key"), rows=head.query_tokens, columns=head.key_tokens)
     extent = _extent(result)
     around = Scale(-extent, extent, "signed")
-    ends = f"red {short(-extent)}, blue {short(extent)}, alike in all parts"
+    ends = f"red {significant(-extent)}, blue {significant(extent)}, alike in all parts"
     parts = _drawn(result)
     for name, values in parts.items():
-        form = notation(np.array([extent]), 2)
+        form = alike(np.array([extent]), 2)
         yield of(name, values=_visible(result, values), scale=around, form=form, says=ends + masked)
     weights = _visible(result, head.weights)
     scale = scale_of(weights, head.allowed, scaling)
-    yield of("weight", values=weights, scale=scale, form=weight_text, says=scale.legend + masked)
+    yield of("weight", values=weights, scale=scale, form=weight_cell, says=scale.legend + masked)
 
 
 def _drawn(result: HeadTerms) -> dict[str, Float[np.ndarray, "query key"]]:
@@ -182,7 +192,6 @@ def keys_of(result: HeadTerms, query: int, key: int, most: int = MOST_KEYS) -> R
     strongest = ranked if key in ranked else [*ranked[: most - 1], key]
     keys = list(range(count)) if count <= most else sorted(strongest)
     others = sorted(set(range(count)) - set(keys))
-    share = weight_text(float(np.nansum(head.weights[query, others])))
     sink = () if result.sinks is None else ("sink",)
     table = Table(*_columns(result, query, keys))
     return Ranking(
@@ -190,7 +199,7 @@ def keys_of(result: HeadTerms, query: int, key: int, most: int = MOST_KEYS) -> R
         of="key",
         names=(*numbered(head.key_tokens, keys), *sink),
         table=table,
-        says=recipe(result) + (f" · the keys left out share {share} of the weight" if others else ""),
+        says=recipe(result) + _left_out(head, query, others),
         faint=frozenset(row for row, each in enumerate(keys) if not head.allowed[query, each]),
         chosen=frozenset({keys.index(key)}),
         hidden=len(others),
@@ -199,6 +208,17 @@ def keys_of(result: HeadTerms, query: int, key: int, most: int = MOST_KEYS) -> R
         written="weight",
         cells=tuple(each.name for each in table.columns if each.scale and each.name != "weight"),
     )
+
+
+def _left_out(head: HeadAttention, query: int, others: Sequence[int]) -> str:
+    """What the keys hold that have no row of their own; a masked key has no weight."""
+    held, told = [key for key in others if head.allowed[query, key]], []
+    if held:
+        share = weight(float(head.weights[query, held].sum()))
+        told.append(f"{counted(len(held), 'key')} left out share {share} of the weight")
+    if masked := len(others) - len(held):
+        told.append(f"{counted(masked, 'masked key')} left out")
+    return "".join(f" · {each}" for each in told)
 
 
 def _columns(result: HeadTerms, query: int, keys: list[int]) -> Iterator[Column]:
@@ -211,7 +231,7 @@ def _columns(result: HeadTerms, query: int, keys: list[int]) -> Iterator[Column]
     if head.softcap is None and not head.terms:
         del steps["scaled"]
     around = Scale(-extent, extent, "signed")
-    headings = {"scaled": f"x {head.scale:.4g}"}
+    headings = {"scaled": f"x {parameter(head.scale)}"}
     scales = {"q·k": None, MASK: None, "weight": _SHARES}
     says = {"score": "what enters the softmax"}
     allowed = head.allowed[query, keys]
@@ -225,7 +245,7 @@ def _columns(result: HeadTerms, query: int, keys: list[int]) -> Iterator[Column]
             says=says.get(name, ""),
             scale=scales.get(name, around),
             spared=0 if name in _RESULTS else len(steps) - (-1 if name == MASK else i),
-            told=list(map(_share, every.tolist())) if name == "weight" else _texts(every),
+            told=_weights(seen) if name == "weight" else _texts(every),
         )
 
 
@@ -238,25 +258,30 @@ def _of_sink(result: HeadTerms, query: int, name: str) -> list[float]:
 
 
 def _texts(values: Float[np.ndarray, " key"]) -> list[str]:
-    """The numbers of one column, all in one notation; -∞ where a key is masked, nothing for none."""
+    """The numbers of one column, all in one notation; −∞ where a key is masked, nothing for none."""
     finite = values[np.isfinite(values)]
-    form = notation(finite, 3) if finite.any() else "{:.0f}".format
-    return ["" if np.isnan(each) else "-∞" if np.isinf(each) else form(each) for each in values.tolist()]
+    form = alike(finite, 3) if finite.any() else number
+    return ["" if np.isnan(each) else form(each) for each in values.tolist()]
+
+
+def _weights(values: Float[np.ndarray, " key"]) -> list[str]:
+    """A masked key has none, and says so."""
+    return ["masked" if np.isnan(each) else _share(each) for each in values.tolist()]
 
 
 def worked_sum(result: HeadTerms, query: int, key: int) -> str:
-    """`5 [MASK] → 7 opened: q·k 12.3 x 0.177 = 2.18 + mask 0 = 2.18; exp(2.18 - 2.72) = weight .582`."""
+    """`5 [MASK] → 7 opened: q·k 12.3 x 0.177 = 2.18 + mask 0 = 2.18; exp(2.18 − 2.72) = weight .582`."""
     head, pair = result.head, (query, key)
     numbers = {name: _texts(values[pair][None])[0] for name, values in result.columns.items()}
     told = f"{at(head.query_tokens, query)} → {at(head.key_tokens, key)}: "
-    told += f"q·k {numbers['q·k']} x {head.scale:.4g} = {numbers['scaled']}"
+    told += f"q·k {numbers['q·k']} x {parameter(head.scale)} = {numbers['scaled']}"
     if head.softcap is not None:
-        told += f", capped at ±{head.softcap:g}: {numbers['capped']}"
+        told += f", capped at ±{parameter(head.softcap)}: {numbers['capped']}"
     added = [f" + {name} {text}" for name, text in numbers.items() if name not in (*_STEPS, *_RESULTS)]
     told += "".join(added)
     told += f" = {numbers['score']}" if added or head.softcap is not None else ""
     normaliser = _texts(result.normaliser[[query]])[0]
-    told += f"; exp({numbers['score']} - {normaliser}) = weight {_share(float(head.weights[pair]))}"
+    told += f"; exp({numbers['score']} {MINUS} {normaliser}) = weight {_share(float(head.weights[pair]))}"
     sink = "" if result.sinks is None else " and of the sink"
     return f"{told}, {normaliser} being the log of the sum of exp over its keys{sink}."
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
+from attnscope.render.kit.numbers import weight
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.scale import scale_of
 from attnscope.render.kit.words.command import looked_at, opening_head
@@ -18,7 +19,6 @@ from attnscope.render.sheet.said import (
     reading_notes,
     setting,
     view_notes,
-    weight,
 )
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Table
@@ -94,5 +94,5 @@ def _facts(result: Thumbnails) -> Iterator[tuple[object, ...]]:
     """A row per cell that is not masked, named by its first query and its first key."""
     queries, keys = result.query_tokens.labels, result.key_tokens.labels
     for i, j, row, column in np.argwhere(~np.isnan(result.weights)).tolist():
-        query, key, weight = row * result.step, column * result.step, float(result.weights[i, j, row, column])
-        yield result.layers[i], result.heads[j], query, queries[query], key, keys[key], weight
+        query, key, given = row * result.step, column * result.step, float(result.weights[i, j, row, column])
+        yield result.layers[i], result.heads[j], query, queries[query], key, keys[key], given

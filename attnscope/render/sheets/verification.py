@@ -8,7 +8,7 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
-from attnscope.render.kit.numbers import counted, short
+from attnscope.render.kit.numbers import counted, significant
 from attnscope.render.kit.words.certificate import GLYPHS, certificate_words, power_words, verdict_words
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Ranking
@@ -121,12 +121,12 @@ def _weights(blocks: Layer) -> str:
     if place < 0:
         return "-"
     block, head, _ = places[place]
-    return f"{short(error)} H{head}" + (f" B{block}" if len(blocks) > 1 else "")
+    return f"{significant(error)} H{head}" + (f" B{block}" if len(blocks) > 1 else "")
 
 
 def _output(certificates: Sequence[Certificate]) -> str:
     error, place = _largest(certificates, lambda one: one.output_error)
-    return "-" if place < 0 else short(error)
+    return "-" if place < 0 else significant(error)
 
 
 def _largest(
@@ -189,7 +189,7 @@ def _power_text(power: float) -> str:
     """`1,200`, in two digits."""
     if power >= POWERS:
         return "≥10⁶"
-    return f"{float(f'{10**power:.1e}'):,.0f}" if power >= 2 else short(10**power)
+    return significant(float(f"{10**power:.1e}"))
 
 
 def _notes(result: Verification, layers: list[Layer], names: dict[tuple[str, str], str]) -> Iterator[str]:
@@ -205,7 +205,7 @@ def _notes(result: Verification, layers: list[Layer], names: dict[tuple[str, str
         )
     if result.outputs:
         told = (
-            f"{each.name} " + ("identical" if each.identical else f"off by up to {short(each.difference)}")
+            f"{each.name} " + ("identical" if each.identical else f"off by {significant(each.difference)}")
             for each in result.outputs
         )
         yield f"against an untouched run: {', '.join(told)}"

@@ -7,7 +7,7 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
-from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.numbers import counted, weight
 from attnscope.render.kit.words.certificate import certificate_line
 from attnscope.render.sheet.blocks import Beside, Drawing
 from attnscope.render.sheet.said import checked
@@ -66,7 +66,7 @@ def _answer(result: Worked) -> str:
     if (largest := float(values[row, column])) < 0:
         return ""
     query, key = matrix.rows.names[row], matrix.columns.names[column]
-    return f"The largest weight is {largest:.3f}: {query} looks at {key}."
+    return f"The largest weight is {weight(largest, 3)}: {query} looks at {key}."
 
 
 def _sizes(result: Worked) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.render.kit.numbers import short
+from attnscope.render.kit.numbers import significant
 from attnscope.render.kit.palette import diverging, sequential
 from attnscope.render.kit.scale import Scale
 from attnscope.render.kit.stage import Panel
@@ -62,7 +62,7 @@ def _around_0(shown: Panel, values: Float[np.ndarray, "row column"]) -> Shading:
     return Shading(
         shares=values / extent,
         plain=(values - low) / ((high - low) or 1.0),
-        ends=(short(-extent), short(extent)),
-        plain_ends=(short(low), short(high)),
+        ends=(significant(-extent), significant(extent)),
+        plain_ends=(significant(low), significant(high)),
         signed=True,
     )

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import left, settled
-from attnscope.render.kit.numbers import counted, weight_text
+from attnscope.render.kit.numbers import counted, number, weight
 from attnscope.render.kit.palette import BAR
 from attnscope.render.sheets.sound import Timeline
 
@@ -36,11 +36,11 @@ def timeline(block: Timeline, width: int) -> Iterator[Text]:
         largest = float(summed.max())
         levels = np.rint(8 * summed / (largest or 1.0)).astype(int)
         bars = "".join(_LEVELS[level] for level in levels)
-        yield line((left(name, label) + " ", HEADING), (bars, BAR), f" {weight_text(largest, 3)}")
+        yield line((left(name, label) + " ", HEADING), (bars, BAR), f" {weight(largest, 3)}")
     yield _axis(margin, len(starts), step * together)
-    bar = "a frame" if together == 1 else f"{1000 * step * together:.0f} ms, weights summed"
+    bar = "a frame" if together == 1 else f"{number(1000 * step * together, 0)} ms, weights summed"
     last = frames - int(starts[-1])
-    fewer = f" (the last: {1000 * step * last:.0f} ms)" if last < together else ""
+    fewer = f" (the last: {number(1000 * step * last, 0)} ms)" if last < together else ""
     yield Text(f"each bar: {bar}{fewer}; a full bar is the number at the end of its line", style=DIM)
     if more := len(block.plain.rows) - len(rows):
         yield Text(f"and {counted(more, block.plain.words[0])} more (-o FILE.png shows them)", style=DIM)
@@ -49,6 +49,6 @@ def timeline(block: Timeline, width: int) -> Iterator[Text]:
 def _axis(margin: int, cells: int, lasts: float) -> Text:
     """Times in seconds under the bars that begin there."""
     every = max(8, cells // 8)
-    marks = [left(f"{cell * lasts:.2f}s", every) for cell in range(0, cells, every)]
+    marks = [left(f"{number(cell * lasts)}s", every) for cell in range(0, cells, every)]
     whole = [mark for i, mark in enumerate(marks) if i * every + len(mark.rstrip()) <= cells or not i]
     return line(" " * margin, ("".join(whole), DIM))

@@ -5,14 +5,14 @@ from rich.text import Text
 
 from attnscope.render.kit.cells import DIM, RowHeads, cell_style, cell_texts, line, row_heads, widest
 from attnscope.render.kit.labels import left, right
-from attnscope.render.kit.numbers import signed_texts
+from attnscope.render.kit.numbers import alike_texts
 from attnscope.render.kit.stage import Panel
 
 
 def vectors(shown: Panel, width: int) -> list[Text]:
     """The Euclidean norm of each vector and as many of its first dimensions as fit in `width` cells."""
     texts = cell_texts(shown)
-    norms = signed_texts(np.linalg.norm(shown.values, axis=1), 2).tolist()
+    norms = alike_texts(np.linalg.norm(shown.values, axis=1), 2).tolist()
     cell, norm = max(widest(texts), 3) + 1, max(widest([norms]), len("norm")) + 1
     heads = row_heads(shown.row_tokens, width // 4)
     dimensions = shown.values.shape[1]

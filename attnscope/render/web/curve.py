@@ -3,6 +3,7 @@
 Nothing of it needs a script; the numbers stand in the table below it.
 """
 
+from attnscope.render.kit.numbers import parameter
 from attnscope.render.sheet.blocks import Curve
 from attnscope.render.sheet.scale import TINTS, missing
 from attnscope.render.sheet.table import Line
@@ -39,8 +40,8 @@ def _axes(block: Curve) -> str:
     low, high = block.extent()
     frame = f'<path d="M{_LEFT} 0V{_HIGH}H{_WIDE}" class="frame"/>'
     ends = (
-        (_LEFT - 4, 10, "end", f"{high:.2g}"),
-        (_LEFT - 4, _HIGH, "end", f"{low:.2g}"),
+        (_LEFT - 4, 10, "end", parameter(high, 2)),
+        (_LEFT - 4, _HIGH, "end", parameter(low, 2)),
         (_x(block, 0), _HIGH + 14, "middle", block.names[0]),
         (_x(block, len(block.names) - 1), _HIGH + 14, "middle", block.names[-1]),
         ((_LEFT + _WIDE) / 2, _HIGH + 28, "middle", f"{block.measured}, by {block.of}"),
@@ -69,7 +70,7 @@ def _line(block: Curve, line: Line) -> str:
 
 
 def _point(block: Curve, line: Line, row: int, value: float, radius: float, look: str) -> str:
-    told = escape(f"{block.names[row]} {line.label} {value:.4g}")
+    told = escape(f"{block.names[row]} {line.label} {parameter(value)}")
     fill = f'fill="none" stroke="{_tint(line)}"' if line.shape == "ring" else f'fill="{_tint(line)}"'
     place = f'cx="{_x(block, row)}" cy="{_y(block, value)}" r="{radius}"'
     return f"<circle {place} {fill} {look}><title>{told}</title></circle>"

@@ -3,7 +3,7 @@
 Nothing of it needs a script; the number of everything is under the pointer. All text is escaped.
 """
 
-from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.numbers import counted, parameter
 from attnscope.render.sheet.blocks import Curve, Ranking, Rows
 from attnscope.render.sheet.scale import TINTS, missing
 from attnscope.render.sheet.table import Column, Mark
@@ -77,7 +77,7 @@ def _shape(mark: Mark, row: int, span: tuple[float, float]) -> str:
     middle = _HIGH // 2 + (_LOW if mark.low else 0)
     end = _x(mark.to[row], span) if mark.to else _x(0.0, span)
     low, wide = min(x, end), round(abs(x - end), 1)
-    told = f"<title>{escape(' '.join(filter(None, (mark.label, f'{mark.at[row]:.4g}'))))}</title>"
+    told = f"<title>{escape(' '.join(filter(None, (mark.label, parameter(mark.at[row])))))}</title>"
     line = f'fill="none" stroke="{tint}" stroke-width="1.3"'
     hollow = f'fill="var(--ground)" stroke="{tint}" stroke-width="1.3"'
     return {

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from made_blocks import grid, ranking, table
 
+from attnscope.render.kit.numbers import weight
 from attnscope.render.sheet.blocks import Beside
-from attnscope.render.sheet.said import signed, weight
 from attnscope.render.sheet.scale import Scale, missing
 from attnscope.render.sheet.table import Column, legend, only
 
@@ -76,22 +76,6 @@ def test_the_strong_end_is_dark_and_its_ink_is_light() -> None:
     around = Scale.around([-2.0, 2.0])
     assert around.paper(0.0)[0] == "#f7f7f7"
     assert Scale.around([math.nan]).high == 1.0, "of nothing there is still a scale"
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.794, "+.79"),
-        (-0.02, "−.02"),
-        (0.001, ".00"),
-        (-0.001, ".00"),
-        (-1.5, "−1.50"),
-        (0.999, "+1.00"),
-        (math.nan, "-"),
-    ],
-)
-def test_a_number_with_its_sign_is_written_in_one_notation(value: float, text: str) -> None:
-    assert signed(value) == text
 
 
 def test_a_weight_without_a_number_is_a_dash() -> None:

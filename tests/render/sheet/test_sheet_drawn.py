@@ -15,12 +15,12 @@ from matplotlib.text import Text
 from PIL import Image
 
 from attnscope.render.kit.figure.figure_file import figure_bytes
+from attnscope.render.kit.numbers import weight
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.look import Look, dressed
 from attnscope.render.plot.sheet import draw, figure
 from attnscope.render.sheet.blocks import Beside
 from attnscope.render.sheet.heads import Companion
-from attnscope.render.sheet.said import weight
 from attnscope.render.sheet.scale import OUTLINES, TINTS, Scale
 from attnscope.render.sheet.table import Line, Mark
 from attnscope.results import Verdict

@@ -9,9 +9,9 @@ import pytest
 from golden_text import printed
 from made_blocks import curve, grid, matrix, ranking, sheet
 
+from attnscope.render.kit.numbers import weight
 from attnscope.render.sheet.blocks import Beside
 from attnscope.render.sheet.heads import Companion
-from attnscope.render.sheet.said import weight
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
@@ -97,7 +97,7 @@ def test_a_head_that_stands_out_has_a_mark_and_the_ends_of_the_shades_say_what_t
     lines = [line.plain for line in lines_of(block, 60)]
     assert lines[2].split() == ["L0", "−.40*", "−.14", "-"]
     assert lines[3].split() == ["L1", "+.38", "+.64", "+.90✗"]
-    assert lines[-2:] == [".00 one key (strong), +1.00 all alike (faint)", "* above chance"]
+    assert lines[-2:] == ["0 one key (strong), +1.00 all alike (faint)", "* above chance"]
 
 
 def test_a_matrix_has_every_number_under_its_column_and_a_hole_where_there_is_none() -> None:

@@ -8,11 +8,11 @@ import pytest
 from matplotlib.collections import QuadMesh
 
 from attnscope.render.figure import figure_of
+from attnscope.render.kit.numbers import give_or_take, number, signed, with_error
 from attnscope.render.saving import content
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadGrid
-from attnscope.render.sheet.said import error, number, signed, signed_telling, telling
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.corpora import ranked
 from attnscope.render.sheets.corpora import sheet as corpora
@@ -48,7 +48,7 @@ def test_means_stand_beside_their_errors_and_what_was_set_aside_is_said() -> Non
     entropy = result.measures["entropy"]
     best = measured.ranked(entropy.scores)[0]
     assert entropy.values[best] == np.nanmin(entropy.values)
-    mean, spread = number(float(entropy.values[best])), error(float(entropy.error[best]))
+    mean, spread = number(float(entropy.values[best])), give_or_take(float(entropy.error[best]), None)
     named = f"L{result.layers[best[0]]} H{result.heads[best[1]]}"
     answer, middle = corpus(result).answer, number(float(np.nanmedian(entropy.values)))
     assert answer.startswith(f"{named} has the least entropy in nats of 12 heads, {mean} {spread} over 41")
@@ -88,11 +88,11 @@ def test_a_link_stands_beside_its_distances_and_its_best_head_beside_texts_held_
     assert first.marks[0].at[0] == link.values[best]
     assert first.marks[1].at[0] == place.values[best]
     assert first.hidden == 12 - len(first.names)
-    assert first.table["gain"].text(0) == signed_telling(float(gain.values[best]))
+    assert first.table["gain"].text(0) == signed(float(gain.values[best]), None)
     a, b = (np.unravel_index(np.nanargmax(each), each.shape) for each in gain.halves)
-    expected = signed_telling(float(gain.halves[1][a] + gain.halves[0][b]) / 2)
+    expected = signed(float(gain.halves[1][a] + gain.halves[0][b]) / 2, None)
     assert held_out(result).endswith(f"judged on those between: {expected}")
-    assert f"({first.table['gain'].text(0)} {error(float(gain.error[best]))})" in corpus(result).answer
+    assert f"({with_error(float(gain.values[best]), float(gain.error[best]))})" in corpus(result).answer
     assert any("VERB→NOUN" in each.get_text() for each in figure_of(result).texts)
 
 
@@ -102,7 +102,7 @@ def test_a_picture_has_every_head_with_its_number_and_its_error() -> None:
     drawn = [each.get_text() for each in axes.texts]
     for place in np.ndindex(result.main.values.shape):
         assert number(float(result.main.values[place])) in drawn
-        assert error(float(result.main.error[place])) in drawn
+        assert give_or_take(float(result.main.error[place]), None) in drawn
     (mesh,) = [each for each in axes.collections if isinstance(each, QuadMesh)]
     assert mesh.get_clim() == pytest.approx((0, 1.05 * np.nanmax(result.main.values)))
 
@@ -132,10 +132,5 @@ def test_a_page_has_a_grid_of_every_measure_and_the_errors_under_the_pointer() -
     result = made.corpus()
     page = content(result, ".html").decode()
     assert page.count("<figcaption>") == len(result.measures)
-    assert f"standard error over texts {error(float(result.main.error[0, 0]))}" in page
+    assert f"standard error over texts {give_or_take(float(result.main.error[0, 0]), None)}" in page
     assert content(made.apart(), ".html").decode().count("<figcaption>") == len(made.apart().measures)
-
-
-def test_small_numbers_keep_two_digits_that_tell() -> None:
-    given = (0.0, 0.0214, 0.1, 1.25, 12.3, 0.00021, 4321.0)
-    assert [telling(each) for each in given] == ["0", ".021", ".10", "1.2", "12", "2.1e-4", "4.3e3"]

@@ -11,8 +11,8 @@ from matplotlib.patches import Rectangle
 
 from attnscope.errors import InputError
 from attnscope.render.figure import figure_of
+from attnscope.render.kit.numbers import weight
 from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheet.said import weight
 from attnscope.render.sheets.dependencies import LEAST, finder, shown_relations
 from attnscope.render.sheets.dependencies import sheet as dependencies
 from attnscope.results import Dependencies

@@ -13,10 +13,9 @@ from golden_text import printed
 from attnscope.analysis.claims.comparison.difference import difference as difference_of
 from attnscope.render import screen as terminal
 from attnscope.render.figure import figure_of
-from attnscope.render.kit.numbers import short
+from attnscope.render.kit.numbers import number, significant
 from attnscope.render.sheet.blocks import Matrix, Ranking
 from attnscope.render.sheet.heads import HeadGrid
-from attnscope.render.sheets.difference import nats
 from attnscope.render.sheets.difference import sheet as difference
 from attnscope.render.table import as_csv
 from attnscope.results import Difference, Verdict
@@ -41,9 +40,9 @@ def test_the_answer_tells_the_head_beside_two_neighbouring_ones(found: Differenc
     i = found.ranking[0]
     query = int(found.rows[i].argmax())
     assert told == (
-        f"{found.name(i)} differs by {nats(found.divergences[i])} nats on average, where two neighbouring "
-        f"heads of a layer of one run differ by {nats(found.unlike)}; most for query "
-        f"{found.a.query_tokens.named(query)}, by {nats(found.rows[i, query])}."
+        f"{found.name(i)} differs by {number(found.divergences[i], 3)} nats on average, where two "
+        f"neighbouring heads of a layer of one run differ by {number(found.unlike, 3)}; most for query "
+        f"{found.a.query_tokens.named(query)}, by {number(found.rows[i, query], 3)}."
     )
     assert difference(same).answer == "L0 H0 is the same in both runs to the bit."
     nothing = replace(found, divergences=np.full_like(found.divergences, math.nan))
@@ -98,7 +97,7 @@ def test_every_head_stands_in_a_grid_with_its_control(found: Difference) -> None
         assert apart.values[at] == found.divergences[place]
         assert largest.values[at] == found.largest[place]
         assert largest.companion is not None
-        assert largest.companion.short(*at) == short(float(found.rounding[place]))
+        assert largest.companion.short(*at) == significant(float(found.rounding[place]))
     turned = replace(found, pairs=tuple((a, b, a, (b + 1) % 4) for a, b, *_ in found.pairs))
     assert not any(isinstance(each, HeadGrid) for each in difference(turned).every)
 

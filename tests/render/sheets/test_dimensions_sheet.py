@@ -7,10 +7,12 @@ import json
 import made_dimensions
 import pytest
 from golden_text import assert_golden, printed
+from written_numbers import number_of
 
 from attnscope.render import files
 from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus
+from attnscope.render.kit import numbers
 from attnscope.render.screen import screen
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheets.dimensions import sheet as dimensions
@@ -44,10 +46,10 @@ def test_every_number_on_the_screen_is_that_of_the_result() -> None:
         dim = int(row[0])
         q, k = float(result.head.q[8, dim]), float(result.head.k[2, dim])
         so_far += q * k
-        assert [float(each) for each in row[1:4]] == pytest.approx([q, k, q * k], abs=0.0051)
-        assert float(row[5]) == pytest.approx(so_far, abs=0.0051)
+        assert [number_of(each) for each in row[1:4]] == pytest.approx([q, k, q * k], abs=0.0051)
+        assert number_of(row[5]) == pytest.approx(so_far, abs=0.0051)
     assert so_far == pytest.approx(result.head.scores[8, 2])
-    assert f"q·k {so_far:.2f}" in dimensions(result, Focus()).answer
+    assert f"q·k {numbers.number(so_far)}" in dimensions(result, Focus()).answer
 
 
 def test_how_many_dimensions_make_half_of_what_tells_the_key_from_others() -> None:
@@ -66,7 +68,7 @@ def test_rows_that_are_left_out_are_added_up() -> None:
     result = made_dimensions.dimensions()
     text = shown(result, 100, 3)
     rest = result.products.sum() - result.products[result.order[:3]].sum()
-    assert f"{len(result.products) - 3} more dimensions add {rest:.2f} (" in text
+    assert f"{len(result.products) - 3} more dimensions add {numbers.number(rest)} (" in text
 
 
 def test_marks_have_the_values_of_the_result_and_pairs_their_turns() -> None:

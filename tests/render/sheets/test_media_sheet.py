@@ -20,6 +20,7 @@ from PIL import Image
 
 from attnscope.render import files
 from attnscope.render.figure import figure_bytes, figure_of, missing_glyphs
+from attnscope.render.kit import numbers
 from attnscope.render.plot.overlay import outlines
 from attnscope.render.saving import content
 from attnscope.render.sheet.blocks import Ranking
@@ -79,8 +80,8 @@ def test_the_answer_names_the_strongest_patch_and_how_much_lies_on_the_picture(q
     result = made.picture_head(query)
     row, column = np.unravel_index(result.weights.argmax(), result.weights.shape)
     answer = sheet_of(result).answer
-    assert f"patch r{row}c{column}, {result.weights.max():.3f}".replace("0.", ".") in answer
-    assert f"{100 * result.weights.sum():.1f} % lies on the picture" in answer
+    assert f"patch r{row}c{column}, {numbers.significant(float(result.weights.max()))}" in answer
+    assert f"{numbers.percent(float(result.weights.sum()))} lies on the picture" in answer
 
 
 def test_a_window_that_reads_no_patch_says_so_in_every_medium() -> None:
@@ -216,7 +217,7 @@ def test_above_each_picture_of_a_grid_stand_its_largest_weight_and_its_share() -
     result = made.picture_grid()
     said = written(figure_of(result))
     for weights in result.weights.reshape(6, 3, 5):
-        assert f"{weights.max():.3f} · {100 * weights.sum():.0f} %".removeprefix("0") in said
+        assert f"{numbers.weight(weights.max(), 3)} · {numbers.percent(weights.sum())}" in said
 
 
 def test_a_head_that_is_not_certified_is_outlined_and_told() -> None:

@@ -103,7 +103,7 @@ def test_of_many_files_only_some_are_named() -> None:
 
 def test_positions_and_special_features_are_named() -> None:
     both = (Position("learned", size=64), Position("rotary", dims=4, base=10000.0))
-    assert position_words(both, Kind.DECODER) == "learned (64) + rotary 4, base 10000"
+    assert position_words(both, Kind.DECODER) == "learned (64) + rotary 4, base 10,000"
     assert position_words((), Kind.DECODER) == "none found"
     assert position_words((), Kind.CROSS) == "none of its own"
     assert besides_words(layer(0), Kind.DECODER) == "-"

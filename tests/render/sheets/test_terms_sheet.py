@@ -13,10 +13,12 @@ import pytest
 from golden_text import assert_golden, printed
 from matplotlib.container import BarContainer
 from rich.cells import cell_len
+from written_numbers import number_of
 
 from attnscope.render import files
 from attnscope.render.figure import figure_bytes, figure_of
 from attnscope.render.focus import WHOLE, Focus
+from attnscope.render.kit import numbers
 from attnscope.render.sheet.blocks import Matrix
 from attnscope.render.sheets.terms import keys_of
 from attnscope.render.sheets.terms import sheet as terms
@@ -83,19 +85,21 @@ def test_the_text_is_the_golden_text_and_no_line_is_too_wide(name: str, width: i
 
 def test_the_numbers_of_every_row_add_up_to_its_score_as_printed() -> None:
     text = shown(result(), 140, at(6))
-    rows = [line.split() for line in text.splitlines() if re.match(r" ?\d+ \S+ +-?\d", line)]
+    rows = [line.split() for line in text.splitlines() if re.match(r" ?\d+ \S+ +−?\d*\.", line)]
     assert len(rows) == 13
     for row in rows[:7]:
-        capped, position, alibi, mask, score = map(float, row[4:9])
+        capped, position, alibi, mask, score = map(number_of, row[4:9])
         assert capped + position + alibi + mask == pytest.approx(score, abs=0.002)
-    assert all(row[7:10] == ["-∞", "-∞", ".000"] for row in rows[7:])
+    assert all(row[7:10] == ["−∞", "−∞", "masked"] for row in rows[7:])
 
 
 def test_the_worked_line_holds_as_printed() -> None:
     line = terms(result(), at(4, 2)).answer
-    product, scale, scaled = map(float, re.search(r"q·k (\S+) x (\S+) = (\S+),", line).groups())
+    product, scale, scaled = map(number_of, re.search(r"q·k (\S+) x (\S+) = (\S+),", line).groups())
     assert product * scale == pytest.approx(scaled, abs=0.002)
-    score, normaliser, weight = map(float, re.search(r"exp\((\S+) - (\S+)\) = weight (\S+),", line).groups())
+    score, normaliser, weight = map(
+        number_of, re.search(r"exp\((\S+) − (\S+)\) = weight (\S+),", line).groups()
+    )
     assert math.exp(score - normaliser) == pytest.approx(weight, abs=0.002)
 
 
@@ -104,7 +108,7 @@ def test_columns_that_do_not_fit_are_left_out_from_the_left_and_the_last_ones_st
         shown = kept_columns(keys_of(result(), 4, 2), width)
         return [each.heading for each in shown]
 
-    every = ["q·k", "x 0.3536", "capped", "content to position", "alibi", "score", "weight"]
+    every = ["q·k", "x .3536", "capped", "content to position", "alibi", "score", "weight"]
     assert headings(140) == [*every[:5], "mask", *every[5:]]
     narrower = [headings(width) for width in range(32, 90) if "mask" not in headings(width)]
     assert all(each == every[-len(each) :] for each in narrower)
@@ -122,7 +126,8 @@ def test_keys_are_those_of_the_text_or_the_strongest_and_the_one_that_is_asked_f
     assert block.names[-1] == "sink"
     assert block.hidden == 70 - 40
     left_out = 1 - weights[[0, *strongest]].sum() - of.sink_weights[65]
-    assert f"the keys left out share {left_out:.2f}".replace("0.", ".") in block.says
+    told = f"26 keys left out share {numbers.weight(left_out)} of the weight · 4 masked keys left out"
+    assert told in block.says, "a masked key shares nothing"
     (bars,) = block.marks
     assert bars.at == [*weights[[0, *strongest]].tolist(), of.sink_weights[65]]
     every = keys_of(of, 30, 3, most=70)
@@ -143,9 +148,9 @@ def test_the_answer_names_the_parts_that_move_most() -> None:
     assert told.endswith("next comes mask with .300.")
     (ranking, _) = terms(of, WHOLE).blocks
     assert ranking.table["moved"].values == [0.2, 0.41, 0.3]
-    assert [ranking.table["mean"].text(row) for row in range(3)] == ["0.100", "0.100", "forbids"]
+    assert [ranking.table["mean"].text(row) for row in range(3)] == [".100", ".100", "forbids"]
     unmoved = replace(of, influences=(replace(parts[0], moved=math.nan, moved_most=math.nan),))
-    assert terms(unmoved, WHOLE).answer.startswith("No query has a key: score = q·k x 0.3536")
+    assert terms(unmoved, WHOLE).answer.startswith("No query has a key: score = q·k x .3536")
 
 
 def matrices(of: HeadTerms) -> dict[str, Matrix]:
@@ -180,12 +185,12 @@ def test_the_picture_of_a_query_has_its_steps_as_cells_beside_bars_of_the_weight
     assert [bar.get_width() for bar in bars] == pytest.approx([*of.head.weights[4, :5], of.sink_weights[4]])
     (cells,) = axes.child_axes
     told = {text.get_text() for text in cells.texts}
-    assert {f"{each:.3f}" for each in of.head.terms["alibi"][4]} <= told
-    assert f"{of.head.scaled[4, 2]:.3f}" in told
+    assert {numbers.cell(each, 3) for each in of.head.terms["alibi"][4]} <= told
+    assert numbers.cell(of.head.scaled[4, 2], 3) in told
     assert [label.get_text() for label in cells.get_yticklabels() if label.get_fontweight() == "bold"] == [
         " 2 cat"
     ]
-    assert any("q·k 6.767 x 0.3536 = 2.392" in text.get_text() for text in figure.texts)
+    assert any("q·k 6.767 x .3536 = 2.392" in text.get_text() for text in figure.texts)
 
 
 def test_a_head_with_nothing_added_has_no_matrix_of_the_score_beside_its_product() -> None:

@@ -106,7 +106,7 @@ def test_a_cell_is_the_power_of_its_faintest_fault() -> None:
     )
     (grid,) = [each for each in verification(result).every if isinstance(each, HeadGrid)]
     assert grid.form(grid.values[0, 0]) == "1,200"
-    assert grid.form(grid.values[1, 2]) == "0.31"
+    assert grid.form(grid.values[1, 2]) == ".31"
     assert grid.form(POWERS) == "≥10⁶"
 
 
@@ -152,7 +152,7 @@ def test_a_check_has_the_heads_that_are_not_as_stored_and_every_one_where_more_i
     named = [sheet_of(broken, Focus(verbose=verbose)).every[0].names for verbose in (False, True)]  # type: ignore[union-attr]
     assert named == [("L2 H11", "L3 H5"), ("L0 H1", "L2 H11", "L3 H5")]
     row = next(line for line in shown(broken).splitlines() if line.startswith("L2 H11"))
-    assert row.split() == ["L2", "H11", "scores", "4.0e-3", "2.0e-6", "not", "as", "stored"]
+    assert row.split() == ["L2", "H11", "scores", ".0040", "2.0e-6", "not", "as", "stored"]
     assert "L3 H5 farthest off." in shown(broken)
     assert not sheet_of(whole).every  # type: ignore[union-attr]
     assert "come out as they were stored" in shown(whole)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from attnscope.analysis.claims.comparison.difference import difference, matrices_in
+from attnscope.render.kit import numbers
 from attnscope.render.web.beside import Beside
 from attnscope.render.web.page import as_page
 from attnscope.results import Comparison, Difference, Overview
@@ -73,7 +74,7 @@ def test_pointing_at_a_cell_tells_both_weights_of_that_cell(opened, go, page, ru
         told = view.inner_text("output")
     first, second = a.dense_weights[1][2][q, k], b.dense_weights[1][2][q, k]
     for exact in (first, second):
-        assert f"{exact:.4f}".removeprefix("0") in told
+        assert numbers.weight(exact, 4) in told
     assert told.startswith(f"{a.query_tokens.names[q]} → {a.key_tokens.names[k]}:")
 
 

@@ -13,9 +13,11 @@ import made_pages
 import made_results as made
 import numpy as np
 import pytest
+from written_numbers import number_of
 
 from attnscope.analysis.heads.view import viewed
 from attnscope.render.focus import Focus
+from attnscope.render.kit import numbers
 from attnscope.render.saving import content
 from attnscope.render.web.beside import Beside
 from attnscope.render.web.page import as_page
@@ -31,7 +33,8 @@ ENDS_WITH = """text => document.querySelector('output').innerText.endsWith(text)
 
 def told(weight: float) -> str:
     """As a page prints it."""
-    return f"{int(weight * 1e4 + 0.5) / 1e4:.4f}".removeprefix("0") if weight < 1 else "1.0000"
+    rounded = int(weight * 1e4 + 0.5) / 1e4
+    return numbers.weight(rounded or float(weight), 4)
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +193,7 @@ def test_the_products_of_query_and_key_add_up_to_the_score_that_the_result_holds
         view.locator("#view summary").click()
         view.locator("#view details td").first.wait_for()
         rows = view.locator("#view details tbody tr").all_inner_texts()
-        products = [float(row.split("\t")[-1]) for row in rows]
+        products = [number_of(row.split("\t")[-1]) for row in rows]
         assert products == pytest.approx(list(head.q[6] * head.k[2]), abs=6e-4)
         assert len(products) == head.q.shape[1]
 
@@ -337,7 +340,7 @@ def test_tabs_and_tables_are_there_for_who_cannot_see_the_pictures(opened, head)
         view.locator("#view details td").first.wait_for()
         cells = view.locator("#view table tbody tr").first.locator("td").all_inner_texts()
         assert len(cells) == head.weights.shape[1]
-        assert cells[0] == f"{head.weights[0, 0]:.3f}".removeprefix("0")
+        assert cells[0] == numbers.weight_cell(head.weights[0, 0], 3)
 
 
 def test_a_head_whose_weights_the_page_does_not_hold_is_named_with_the_command_that_opens_it(opened) -> None:

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from made_blocks import curve, grid, matrix, ranking, sheet
 
+from attnscope.render.kit.numbers import weight
 from attnscope.render.saving import content
 from attnscope.render.sheet.heads import Companion, HeadGrid
-from attnscope.render.sheet.said import weight
 from attnscope.render.sheet.table import Line
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.worked import Steps
@@ -38,7 +38,7 @@ def test_a_row_has_its_texts_and_under_the_pointer_its_exact_numbers() -> None:
     page = section(sheet())
     assert rows(page)[1] == ["L10 H11", "", "+.40", ".30", "1 of 4", "word"]
     assert 'title="0.3">.30</td>' in page
-    assert "<title>its control 0.3</title>" in page
+    assert "<title>its control .3</title>" in page
     assert "and 5 heads more, among the numbers" in page
     assert "score: how much it does" in page
 
@@ -75,7 +75,7 @@ def test_a_cell_of_a_grid_leads_to_its_head_and_tells_its_number_and_what_stands
 def test_a_curve_has_its_points_at_their_places_and_its_numbers_below() -> None:
     page = section(sheet(blocks=(curve(),)))
     circles = re.findall(r'cx="([\d.]+)" cy="([\d.]+)" r="3.0" [^>]*><title>(.*?)</title>', page)
-    assert [told for _, _, told in circles] == ["L0 all heads 0.1", "L1 all heads 0.5", "L2 all heads 0.4"]
+    assert [told for _, _, told in circles] == ["L0 all heads .1", "L1 all heads .5", "L2 all heads .4"]
     (x0, y0), (x1, y1), (x2, _) = [(float(x), float(y)) for x, y, _ in circles]
     assert x1 - x0 == pytest.approx(x2 - x1, abs=0.2)
     low, high = curve().extent()

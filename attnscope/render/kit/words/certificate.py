@@ -4,7 +4,7 @@ import math
 
 from rich.text import Text
 
-from attnscope.render.kit.numbers import counted, short
+from attnscope.render.kit.numbers import cell, counted, significant
 from attnscope.results import Certificate, Verdict
 from attnscope.vocabulary import Effect, Standing
 
@@ -88,12 +88,10 @@ def certificate_words(certificate: Certificate) -> str:
 
 
 def power_words(power: float) -> str:
-    """Power as a factor of the tolerance in two digits: `0.2 x`, `120 x`, `29,000 x`, `over 1,000,000 x`."""
+    """Power as a factor of the tolerance in two digits: `.20 x`, `120 x`, `29,000 x`, `over 1,000,000 x`."""
     if power > _MOST_POWER:
         return f"over {_MOST_POWER:,} x"
-    if not power >= 1000:
-        return f"{short(power)} x"
-    return f"{int(float(f'{power:.1e}')):,} x"
+    return f"{significant(power) if power < 1000 else cell(float(f'{power:.1e}'), 0)} x"
 
 
 def _effect(certificate: Certificate) -> str:
@@ -131,10 +129,11 @@ def _errors(certificate: Certificate) -> str:
     failed = certificate.verdict is Verdict.FAILED
     weights, output = "weights not compared", "output not compared"
     if failed or not math.isnan(certificate.weight_error):
-        tolerated = short(certificate.weight_tolerance)
-        weights = f"weights off {short(certificate.weight_error)} (tolerated {tolerated})"
+        tolerated = significant(certificate.weight_tolerance)
+        weights = f"weights off {significant(certificate.weight_error)} (tolerated {tolerated})"
     if failed or not math.isnan(certificate.output_error):
-        output = f"output {short(certificate.output_error)} ({short(certificate.output_tolerance)})"
+        tolerated = significant(certificate.output_tolerance)
+        output = f"output {significant(certificate.output_error)} ({tolerated})"
     return f"{weights}, {output}"
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from rich.text import Text
 
 from attnscope.printable import printable
-from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.numbers import counted, number, parameter
 from attnscope.results import (
     HeadAttention,
     HeadWeights,
@@ -98,16 +98,16 @@ def _of_operands(result: HeadAttention) -> list[str]:
     if result.key_heads < result.heads:
         features.append(_shared_key_head(result))
     if not math.isclose(result.scale, dim**-0.5, rel_tol=1e-6):
-        features.append(f"scale {result.scale:.4g}")
+        features.append(f"scale {parameter(result.scale)}")
     if value_dim != dim:
         features.append(f"keys of {dim} dimensions, values of {value_dim}")
     features += [f"{name} added" for name in result.terms]
     if result.window is not None:
         features.append(_window(result, result.window))
     if result.softcap is not None:
-        features.append(f"scores capped at ±{result.softcap:g}")
+        features.append(f"scores capped at ±{parameter(result.softcap)}")
     if result.sink is not None:
-        features.append(f"sink {result.sink:.2f}{' on average' if result.sink_by_query else ''}")
+        features.append(f"sink {number(result.sink)}{' on average' if result.sink_by_query else ''}")
     return features
 
 

@@ -1,7 +1,7 @@
 """What has to be said beside weights: what their rows sum to, what was joined or left out, special tokens."""
 
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.numbers import cell, counted, percent
 from attnscope.results import HeadAttention, HeadView, HeadWeights, Overview, Special, SpecialMass
 from attnscope.results.view import Groups
 
@@ -16,18 +16,12 @@ def special_words(mass: SpecialMass | None, of: str = "the weight") -> str:
         return ""
     listed = [(settled(name), share) for name, share in mass.by_name.items()]
     if len(listed) == 1:
-        return f"special token {listed[0][0]} holds {_percent(mass.total)} of {of}"
+        return f"special token {listed[0][0]} holds {percent(mass.total)} of {of}"
     if len(listed) > _MOST_NAMES:
         listed = sorted(listed, key=lambda each: -each[1])[:_MOST_NAMES]
-    named = ", ".join(f"{name} {_percent(share)}" for name, share in listed)
+    named = ", ".join(f"{name} {percent(share)}" for name, share in listed)
     more = ", ..." if len(listed) < len(mass.by_name) else ""
-    return f"special tokens hold {_percent(mass.total)} of {of}: {named}{more}"
-
-
-def _percent(share: float) -> str:
-    """Two digits: `43 %`, `3.1 %`, `0.2 %`; what is less than half of that is `0 %`."""
-    text = f"{100 * share:.0f}" if share >= 0.0995 else f"{100 * share:.1f}"
-    return f"{'0' if text == '0.0' else text} %"
+    return f"special tokens hold {percent(mass.total)} of {of}: {named}{more}"
 
 
 def head_of(result: HeadWeights | HeadView) -> HeadWeights:
@@ -69,7 +63,7 @@ def sums_words(result: HeadWeights | HeadView) -> str:
 
 def _measured_sums(head: HeadWeights) -> str:
     """What the rows of weights that were not recomputed sum to, as far as it shows."""
-    least, most = (f"{each:.2f}" for each in head.row_sums)
+    least, most = (cell(each) for each in head.row_sums)
     return f"rows sum to {least} to {most}" if least != most else f"rows sum to {least.replace('1.00', '1')}"
 
 

@@ -1,7 +1,7 @@
 // @ts-check
 /** Two sides beside each other: what the query gives to each key on both, both matrices, and what side b gives more. */
 
-import { behind, cut, draw, el, table, weightText } from "./elements.js";
+import { behind, cut, draw, el, signedText, table, weightText } from "./elements.js";
 import { figure, raster, scaleStrip } from "./figure.js";
 import { rowOf } from "./reading.js";
 import { css, pixels, scaleOf, shadeColour, signedColour } from "./shades.js";
@@ -40,9 +40,6 @@ const differences = (a, b) => a.weights.map((w, i) => b.weights[i] - w);
 
 /** What a row or column is called that has a name on each side. @param {string} a @param {string} b */
 const together = (a, b) => (a === b ? a : `${a} | ${b}`);
-
-/** With its sign, `+.012`. @param {number} value @param {number} digits */
-const signedText = (value, digits) => (Number.isNaN(value) ? "" : Number(value.toFixed(digits)) === 0 ? "0" : `${value < 0 ? "−" : "+"}${weightText(Math.abs(value), digits)}`);
 
 /** @param {Float32Array} values */
 const largest = (values) => values.reduce((most, each) => (Math.abs(each) > most ? Math.abs(each) : most), 0) || 1;

@@ -31,18 +31,48 @@ export function draw(tag, given = {}, ...children) {
 /** @param {string} id @returns {any} */
 export const byId = (id) => document.getElementById(id);
 
-/** A weight from 0 to 1: `.1235`, `1.0000`; nothing where there is none. @param {number} weight @param {number} digits */
-export function weightText(weight, digits) {
-  return Number.isNaN(weight) ? "" : weight.toFixed(digits).replace(/^0(?=\.)/, "");
+// How a number is written is said in render/kit/numbers.py; one table of cases holds for both.
+
+/** A weight that stands alone: `.1235`, `1.000`, `<.0001`; nothing where there is none. @param {number} weight @param {number} decimals */
+export function weightText(weight, decimals) {
+  const text = weightCell(weight, decimals);
+  return isNothing(text) ? (weight > 0 ? `<.${"1".padStart(decimals, "0")}` : "0") : text;
 }
 
-/** Any other number, in at least `digits` digits. @param {number|null} value @param {number} [digits] */
+/** A weight of a matrix: `.12`, `1.0`, `.00`. @param {number} weight @param {number} decimals */
+export function weightCell(weight, decimals) {
+  const text = Number.isNaN(weight) ? "" : fixed(weight, decimals);
+  return text.startsWith("1.") ? text.slice(0, decimals + 1) : text;
+}
+
+/** So many digits that tell, and all those before the point: `.02143`, `12.30`, `3.1e-8`, `0`. @param {number|null} value @param {number} [digits] */
 export function numberText(value, digits = 4) {
   if (value === null || Number.isNaN(value)) return "";
-  const size = Math.abs(value);
-  if (value === 0 || (size >= 1e-3 && size < 1e6)) return value.toFixed(Math.max(0, digits - Math.max(1, Math.ceil(Math.log10(size || 1)))));
-  return value.toExponential(digits - 2);
+  const size = Math.abs(value), [mantissa, exponent] = size.toExponential(digits - 1).split("e");
+  if (value === 0) return "0";
+  if (size >= 1e-3 && size < 1e6) return fixed(value, Math.max(0, digits - 1 - Number(exponent)));
+  return size === Infinity ? `${value < 0 ? "−" : ""}∞` : `${value < 0 ? "−" : ""}${mantissa}e${Number(exponent)}`;
 }
+
+/** A change, `+.012`, `−.304`. @param {number} value @param {number} decimals */
+export function signedText(value, decimals) {
+  if (Number.isNaN(value)) return "";
+  const text = fixed(value, decimals);
+  return `${value > 0 ? "+" : ""}${isNothing(text) ? numberText(value, 1) : text}`;
+}
+
+/** What was set, or the end of a scale: `.1768`, `.125`, `50`. @param {number} value @param {number} [digits] */
+export const parameterText = (value, digits = 4) => numberText(value, digits).replace(/(\.\d*?)0+(?=e|$)/, "$1").replace(/\.(?=e|$)/, "");
+
+/** @param {number} value @param {number} decimals */
+function fixed(value, decimals) {
+  const [whole, behind] = Math.abs(value).toFixed(decimals).split("."), before = whole.replace(/\B(?=(\d{3})+$)/g, ",");
+  const digits = behind === undefined ? before : `${before === "0" ? "" : before}.${behind}`;
+  return `${value < 0 && !isNothing(digits) ? "−" : ""}${digits}`;
+}
+
+/** @param {string} text */
+const isNothing = (text) => /^[0.]+$/.test(text);
 
 /** @param {string} text @param {number} most characters @returns {string} */
 export function cut(text, most) {

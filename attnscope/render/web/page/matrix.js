@@ -1,7 +1,7 @@
 // @ts-check
 /** One head as a matrix: queries in rows, keys in columns, masked cells blank, values where they fit. */
 
-import { behind, cut, draw, el, weightText } from "./elements.js";
+import { behind, cut, draw, el, weightCell, weightText } from "./elements.js";
 import { figure, raster, scaleStrip } from "./figure.js";
 import { inkOn, pixels, scaleOf, shadeColour } from "./shades.js";
 import { rowOf } from "./reading.js";
@@ -54,7 +54,7 @@ function values(svg, seen, scale, cell) {
   seen.weights.forEach((/** @type {number} */ w, /** @type {number} */ i) => {
     if (Number.isNaN(w)) return;
     const q = Math.floor(i / width), ink = inkOn(shadeColour(scale.shade(w, q)));
-    svg.append(draw("text", { x: LEFT + ((i % width) + 0.5) * cell, y: TOP + (q + 0.5) * cell + 4, "text-anchor": "middle", fill: ink, class: "value" }, weightText(w, Math.min(digits, seen.digits))));
+    svg.append(draw("text", { x: LEFT + ((i % width) + 0.5) * cell, y: TOP + (q + 0.5) * cell + 4, "text-anchor": "middle", fill: ink, class: "value" }, weightCell(w, Math.min(digits, seen.digits))));
   });
 }
 

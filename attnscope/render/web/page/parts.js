@@ -1,7 +1,7 @@
 // @ts-check
 /** What the scores of one query are made of: product, scale, cap, what is added, mask, score, weight. */
 
-import { el, numberText, table, weightText } from "./elements.js";
+import { el, numberText, parameterText, table, weightText } from "./elements.js";
 import { floats } from "./decode.js";
 import { css, shadeColour, inkOn } from "./shades.js";
 import { state } from "./state.js";
@@ -15,7 +15,7 @@ export async function parts(reading, page) {
   const raw = await scores(full, query, width), added = await Promise.all(full.terms.map((/** @type {any} */ term) => floats(term.values)));
   const capped = full.softcap ? raw.map((s) => full.softcap * Math.tanh((s * full.scale) / full.softcap)) : null;
   const held = full.scaled ? (await floats(full.scaled)).subarray(query * width, (query + 1) * width) : null;
-  const heads = ["key", "q·k", `x ${numberText(full.scale)}`, full.softcap && `capped ±${full.softcap}`, ...full.terms.map((/** @type {any} */ t) => `+ ${t.name}`), "score", "weight"].filter(Boolean);
+  const heads = ["key", "q·k", `x ${parameterText(full.scale)}`, full.softcap && `capped ±${parameterText(full.softcap)}`, ...full.terms.map((/** @type {any} */ t) => `+ ${t.name}`), "score", "weight"].filter(Boolean);
   const rows = names.map((/** @type {string} */ name, /** @type {number} */ k) => {
     const w = weights[query * width + k], masked = Number.isNaN(w), terms = added.map((each) => each[query * width + k]);
     const product = raw[k] * full.scale, score = held ? held[k] : (capped ? capped[k] : product) + terms.reduce((a, b) => a + b, 0);

@@ -1,7 +1,7 @@
 // @ts-check
 /** Query x key, dimension by dimension: the products of one query with every key, and how one of them adds up to the score. */
 
-import { behind, cut, draw, el, numberText, table, weightText } from "./elements.js";
+import { behind, cut, draw, el, numberText, parameterText, table, weightText } from "./elements.js";
 import { figure, raster } from "./figure.js";
 import { css, pixels, signedColour } from "./shades.js";
 import { floats } from "./decode.js";
@@ -32,7 +32,7 @@ export async function product(reading, page) {
 /** The sum, and what the result itself holds. @param {any} full @param {number} sum @param {number} query @param {number} key @param {number} width @param {number} weight */
 async function held(full, sum, query, key, width, weight) {
   const score = full.scores ? (await floats(full.scores))[query * width + key] : null;
-  const parts = [`Σ q·k = ${numberText(sum, 6)}`, score === null ? null : `score in the result ${numberText(score, 6)}`, `x scale ${numberText(full.scale, 5)} = ${numberText(sum * full.scale, 6)}`,
+  const parts = [`Σ q·k = ${numberText(sum, 6)}`, score === null ? null : `score in the result ${numberText(score, 6)}`, `x scale ${parameterText(full.scale, 5)} = ${numberText(sum * full.scale, 6)}`,
     Number.isNaN(weight) ? "masked" : `weight ${weightText(weight, 4)}`];
   return el("p", { class: "sum", "data-sum": sum, "data-score": score }, parts.filter(Boolean).join("  ·  "));
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /** The text with lines between queries and keys: of one query, or of all; of one head, or of several in colours. */
 
-import { behind, cut, draw, el, table, weightText } from "./elements.js";
+import { behind, cut, draw, el, table, weightCell, weightText } from "./elements.js";
 import { figure } from "./figure.js";
 import { css, HEAD_COLOURS, inkOn, scaleOf, shadeColour } from "./shades.js";
 import { rowOf } from "./reading.js";
@@ -122,5 +122,5 @@ export function weightsTable(seen, query) {
   }
   const shown = Math.min(seen.queries.length, 64);
   return table(shown < seen.queries.length ? "The first 64 queries; choose one for its row" : "Weights, queries in rows", ["query", ...seen.keys],
-    seen.queries.slice(0, shown).map((/** @type {string} */ name, /** @type {number} */ q) => [name, ...[...seen.weights.subarray(q * width, (q + 1) * width)].map((w) => weightText(w, Math.min(seen.digits, 3)))]));
+    seen.queries.slice(0, shown).map((/** @type {string} */ name, /** @type {number} */ q) => [name, ...[...seen.weights.subarray(q * width, (q + 1) * width)].map((w) => weightCell(w, Math.min(seen.digits, 3)))]));
 }

@@ -1,5 +1,6 @@
 // @ts-check
 /** How dark a weight is: the rule of pictures and terminals (`attnscope.render.kit.scale`), and the colours of both themes. */
+import { parameterText } from "./elements.js";
 
 const RAMPS = {
   light: [[243, 246, 251], [198, 219, 239], [107, 174, 214], [33, 113, 181], [8, 48, 107]],
@@ -69,7 +70,7 @@ function scaled(weights, width, kind) {
   if (kind === "row")
     for (let i = 0; i < rows; i++) tops[i] = weights.subarray(i * width, (i + 1) * width).reduce((a, b) => (b > a ? b : a), 0) || 1;
   const least = kind === "log" ? faintest(weights, most) : 0;
-  const say = (/** @type {number} */ w) => String(Number(w.toPrecision(2))).replace(/^0\./, ".");
+  const say = (/** @type {number} */ w) => parameterText(w, 2);
   const legend = {
     "1": "white 0 to dark 1", max: `white 0 to dark ${say(most)}, the largest weight`,
     row: "white 0 to dark the largest weight of each row", log: `logarithmic: white ${say(least)} or less, dark ${say(most)}`,
