@@ -97,7 +97,7 @@ def test_the_mass_is_split_by_name_and_many_names_are_cut_to_the_largest() -> No
         "special tokens hold 43 % of the weight: [CLS] 3.1 %, [SEP] 40 %"
     )
     assert special_words(SpecialMass(0.0001, {"</s>": 0.0001})) == (
-        "special token </s> holds <.1 % of the weight"
+        "special token </s> holds <0.1 % of the weight"
     )
     many = {f"<{i}>": i / 100 for i in range(1, 7)}
     assert special_words(SpecialMass(0.21, many)).endswith("<6> 6.0 %, <5> 5.0 %, <4> 4.0 %, <3> 3.0 %, ...")

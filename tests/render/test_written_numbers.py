@@ -48,11 +48,12 @@ def test_what_is_not_zero_is_not_written_as_zero_and_keeps_its_sign(
     ("share", "text"),
     [
         (1.0, "100 %"), (0.434, "43 %"), (0.0994, "9.9 %"), (0.0996, "10 %"), (0.0312, "3.1 %"),
-        (0.0041, ".4 %"), (0.0003, "<.1 %"), (0.0, "0 %"),
-        (-0.0003, ">−.1 %"), (-0.14, "−14 %"), (1.87, "187 %"), (math.nan, "-"),
+        (0.0041, "0.4 %"), (0.0003, "<0.1 %"), (0.0, "0 %"),
+        (0.9981, "99.8 %"), (0.9997, ">99.9 %"), (1 - 1e-7, "100 %"), (0.9889, "99 %"), (0.9904, "99.0 %"),
+        (-0.0003, ">−0.1 %"), (-0.14, "−14 %"), (-0.004, "−0.4 %"), (1.87, "187 %"), (math.nan, "-"),
     ],
 )  # fmt: skip
-def test_a_percentage_has_two_digits(share: float, text: str) -> None:
+def test_a_percentage_has_two_digits_and_is_nothing_or_all_only_where_it_is(share: float, text: str) -> None:
     assert percent(share) == text
     assert numbers.per_hundred(100 * share) == text
 

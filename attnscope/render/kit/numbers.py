@@ -8,6 +8,7 @@
   and a weight is `<.01` then. `0` is zero.
 * Only the cells of a matrix or a grid, and a column that stands beside its noise, have the same decimals
   throughout, so that they can be compared at a glance: there `.00` is less than half of the last digit.
+* A percentage keeps its zero, `0.4 %`, which is too easily read as 4 % without.
 * `-` is where there is no number; `∞` and `−∞` have no end.
 
 Files for programs have all digits, a zero before the point and an ASCII minus (`kit.csv`). A worked example
@@ -23,6 +24,7 @@ from jaxtyping import Float, Shaped
 
 NONE, MINUS = "-", "−"
 _LEAST, _MOST = 1e-3, 1e6  # sizes that are written without an exponent
+_ROUNDING = 1e-5  # a sum of weights that is so near to 1 is all of it
 
 
 def number(value: float, decimals: int | None = 2) -> str:
@@ -106,17 +108,21 @@ def chance(probability: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Two digits, and one behind the point at most: `100 %`, `43 %`, `3.1 %`, `<.1 %`, `0 %`."""
+    """Two digits, and more next to nothing and to all: `43 %`, `3.1 %`, `99.8 %`, `<0.1 %`, `100 %`, `0 %`."""
     return per_hundred(100 * share)
 
 
 def per_hundred(value: float) -> str:
-    """What is counted in hundredths already, as a percentile is, in the same way."""
+    """What is counted in hundredths already, as a percentile is, in the same way; below 1 with its zero."""
+    size, minus = abs(value), MINUS if value < 0 else ""
     if math.isnan(value):
         return NONE
-    if 0 < abs(value) < 0.05:
-        return "<.1 %" if value > 0 else f">{MINUS}.1 %"
-    return f"{number(value, 1 if abs(value) < 9.95 else 0)} %"
+    if 0 < size < 0.05:
+        return f">{MINUS}0.1 %" if minus else "<0.1 %"
+    if 99.95 <= value < 100 * (1 - _ROUNDING):
+        return ">99.9 %"
+    tenths = 0 < size < 9.95 or 99 < size < 99.95
+    return f"{minus}{size:,.{1 if tenths else 0}f} %"
 
 
 def alike(values: Float[np.ndarray, "..."], decimals: int) -> Callable[[float], str]:
@@ -139,7 +145,8 @@ def alike_texts(values: Float[np.ndarray, "..."], decimals: int) -> Shaped[np.nd
 
 def in_words(word: Callable[[float], str], values: Float[np.ndarray, "..."]) -> Shaped[np.ndarray, "..."]:
     """Every value through `word`, as an object array of the same shape."""
-    words: Shaped[np.ndarray, " ..."] = np.vectorize(word, otypes=[object])(values)
+    words: Shaped[np.ndarray, " ..."] = np.empty(values.shape, object)
+    words.flat = [word(value) for value in values.flat]
     return words
 
 
