@@ -108,7 +108,7 @@ def chance(probability: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Two digits, and more next to nothing and to all: `43 %`, `3.1 %`, `99.8 %`, `<0.1 %`, `100 %`, `0 %`."""
+    """Two digits, and more near nothing and all: `43 %`, `3.1 %`, `99.8 %`, `<0.1 %`, `100 %`, `0 %`."""
     return per_hundred(100 * share)
 
 
