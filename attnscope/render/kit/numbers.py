@@ -146,7 +146,8 @@ def alike_texts(values: Float[np.ndarray, "..."], decimals: int) -> Shaped[np.nd
 def in_words(word: Callable[[float], str], values: Float[np.ndarray, "..."]) -> Shaped[np.ndarray, "..."]:
     """Every value through `word`, as an object array of the same shape."""
     words: Shaped[np.ndarray, " ..."] = np.empty(values.shape, object)
-    words.flat = [word(value) for value in values.flat]
+    for place, value in np.ndenumerate(values):
+        words[place] = word(value)
     return words
 
 
