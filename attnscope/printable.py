@@ -26,7 +26,7 @@ def _visible_character(character: str) -> str:
     if character in VISIBLE:
         return VISIBLE[character]
     if steers(character):
-        return character.encode("unicode_escape", "backslashreplace").decode("ascii")
+        return ascii(character)[1:-1]
     return character
 
 

@@ -2,6 +2,9 @@
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -93,6 +96,14 @@ def test_an_endpoint_that_is_no_address_is_one_line(attnscope, model: str, monke
         2,
         f"{line}Port could not be cast to integer value as 'port'",
     )
+
+
+def test_a_log_that_torch_does_not_have_is_one_line() -> None:
+    environment = {**os.environ, "TORCH_LOGS": "nope"}
+    command = [sys.executable, "-m", "attnscope", "heads", TEXT, "-m", "demo", *HEAD]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    told = "attnscope: TORCH_LOGS names no log of torch: 'nope': such as +dynamo\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
 
 
 @pytest.mark.parametrize(

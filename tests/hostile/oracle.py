@@ -173,7 +173,7 @@ def _raw(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
 
 
 def _document(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
-    """Under --json one document, in strict JSON."""
+    """Under --json one document in strict JSON, of a prediction of each of many texts one to a line."""
     if (
         not invocation.json
         or outcome.code not in (0, 5)
@@ -182,8 +182,10 @@ def _document(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
         or (outcome.code == 5 and not outcome.stdout)  # refused, since there is no number to be told
     ):
         return
+    many = invocation.argv[0] == "predict" and "--texts" in invocation.argv
     try:
-        json.loads(outcome.stdout.decode("utf-8"), parse_constant=_no_constant)
+        for document in outcome.stdout.splitlines() if many else [outcome.stdout]:
+            json.loads(document.decode("utf-8"), parse_constant=_no_constant)
     except ValueError as error:
         yield Finding(
             "not one JSON document",

@@ -69,6 +69,7 @@ def plant(name: str) -> Callable[[], None]:
 def test_a_program_that_does_well_has_no_findings(run: Run) -> None:
     for body, argv in (
         (lambda: print("fine"), ("x",)),
+        (lambda: print("{}\n{}"), ("predict", "--texts", "a", "--json")),
         (lambda: print('{"a": [1.5, null]}'), ("x", "--json")),
         (lambda: print("note: showing [MASK]", file=sys.stderr), ("x",)),
         (lambda: print("imports    1.250 s\nin all    11.250 s", file=sys.stderr), ("x", "--timings")),
@@ -101,6 +102,8 @@ def test_a_program_that_does_well_has_no_findings(run: Run) -> None:
         (lambda: print("a\u202eb"), ("x",), "raw control character"),
         (refuse(2, "attnscope: \x9b31m"), ("x",), "raw control character"),
         (lambda: print("{}\n{}"), ("x", "--json"), "not one JSON document"),
+        (lambda: print("{}\n{}"), ("heads", "--texts", "a", "--json"), "not one JSON document"),
+        (lambda: print("{}\n{"), ("predict", "--texts", "a", "--json"), "not one JSON document"),
         (lambda: print('{"a": NaN}'), ("x", "--json"), "not one JSON document"),
         (lambda: print("weight  nan"), ("x",), "no number printed"),
         (lambda: print("score −inf"), ("x",), "no number printed"),

@@ -67,7 +67,7 @@ def _hub_cache() -> Path:
 
 
 def check_environment() -> None:
-    """Refuse what the libraries cannot be imported with: no address, no number of seconds, no docstrings."""
+    """Refuse what the libraries cannot be imported with: no address, no number, no log, no docstrings."""
     if sys.flags.optimize > 1:
         raise InputError("transformers reads docstrings, which python -OO (PYTHONOPTIMIZE=2) leaves out")
     if endpoint := os.environ.get("HF_ENDPOINT"):
@@ -78,6 +78,11 @@ def check_environment() -> None:
             int("0" if seconds is None else seconds)
         except ValueError as error:
             raise InputError(f"{variable} is not a number of seconds: '{seconds}': such as 10") from error
+    if logs := os.environ.get("TORCH_LOGS"):
+        try:
+            import torch  # noqa: F401
+        except ValueError as error:
+            raise InputError(f"TORCH_LOGS names no log of torch: '{logs}': such as +dynamo") from error
 
 
 def host_and_port(url: str, variable: str) -> tuple[str, int]:

@@ -101,7 +101,7 @@ def draw(block: HeadGrid, axes: Axes, cells: _Cells) -> None:
         axes.add_patch(Rectangle((column, row), 1, 1, facecolor=INK, edgecolor="white", linewidth=0.6))
         axes.axhspan(row + 0.02, row + 0.98, facecolor="#eeeeee", zorder=0)
     _name_heads(block, axes)
-    colour_bar(mesh, axes, (block.form(scale.low), block.form(scale.high)))
+    colour_bar(mesh, axes, block.ends)
 
 
 def _write(block: HeadGrid, axes: Axes, place: tuple[int, int], cells: _Cells) -> None:

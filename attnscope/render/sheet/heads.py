@@ -67,6 +67,12 @@ class HeadGrid:
     def heading(self) -> str:
         return f"{self.title}, {self.unit}" if self.unit else self.title
 
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The numbers at the ends of its scale."""
+        low, high = ("0" if value == 0 else self.form(value) for value in (self.scale.low, self.scale.high))
+        return low, high
+
     def text(self, row: int, column: int) -> str:
         """The number of one head as a person reads it."""
         value = float(self.values[row, column])

@@ -56,7 +56,7 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
     best = result.ranking[0] if result.ranking else None
     ranking = _ranking(result)
     measured, change = "divergence" if result.smaller_is_better else "weight", Scale.around(result.difference)
-    control = Companion.numbers("mean of its controls", result.controls.mean, weight)
+    control = Companion.numbers("mean of its controls", result.controls.mean, weight_cell)
     pieces = " by tokens" if result.words or result.special is not Special.SHOW else ""
     return Sheet(
         title=_subject(result),

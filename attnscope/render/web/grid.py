@@ -58,10 +58,9 @@ def _told(block: HeadGrid, i: int, j: int) -> str:
 
 
 def _shades(block: HeadGrid) -> str:
-    """`light .00 none, dark 1.0 all of it`."""
-    scale = block.scale
-    ends = zip(scale.shades, (scale.low, scale.high), scale.ends, strict=True)
-    return ", ".join(f"{shade} {block.form(value)} {meant}".strip() for shade, value, meant in ends)
+    """`light 0 none, dark 1.0 all of it`."""
+    ends = zip(block.scale.shades, block.ends, block.scale.ends, strict=True)
+    return ", ".join(f"{shade} {number} {meant}".strip() for shade, number, meant in ends)
 
 
 def _marks(block: HeadGrid) -> list[str]:

@@ -36,7 +36,7 @@ def check_seal(plain: dict[str, Value], arrays: Arrays | None, name: str) -> Non
 def _differing(said: Mapping[str, Value], found: Mapping[str, str]) -> Iterator[str]:
     for key in {*said, *found}:
         if said.get(key) != found.get(key):
-            yield str(key).encode("unicode_escape", "backslashreplace").decode("ascii")[:60]
+            yield ascii(str(key))[1:-1][:60]
 
 
 def _hashes(plain: Mapping[str, Value], arrays: Arrays | None) -> Iterator[tuple[str, str]]:
