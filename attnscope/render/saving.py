@@ -91,7 +91,8 @@ def _apart(target: Path) -> Iterator[Path]:
     def clear() -> None:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-            for folder in made:  # a folder that holds the target stays, and with it those above
+        for folder in made:
+            with suppress(OSError):  # a folder that holds the target stays, and with it those above
                 folder.rmdir()
 
     with undone_by_a_signal(clear):

@@ -1,15 +1,19 @@
 """What other programs read: strict, exact, complete, and the same bytes every time."""
 
 import csv
+import errno
 import io
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import made_results as made
 import numpy as np
 import pytest
 
+from attnscope.errors import InputError
 from attnscope.render.files import as_csv, as_json, as_npz
+from attnscope.render.saving import write
 from attnscope.results import HeadAttention, Overview, Verdict, Verification
 
 Result = HeadAttention | Overview | Verification
@@ -195,3 +199,16 @@ def test_npz_of_an_overview_holds_the_weights_of_every_head() -> None:
     assert arrays["weights"].shape == (2, 3, 13, 13)
     assert arrays["weights"][1, 2].tobytes() == result.weights[1][2].tobytes()
     assert arrays["verdicts"].tolist() == [["certified"] * 3] * 2
+
+
+@pytest.mark.parametrize("place", ["new/folder/a.json", "new/../a.json"])
+def test_of_a_file_that_cannot_be_written_not_even_its_folders_stay(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, data: bytes) -> int:
+        raise OSError(errno.EFBIG, "File too large")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(InputError, match="File too large"):
+        write(tmp_path / place, b"{}")
+    assert list(tmp_path.iterdir()) == []

@@ -17,9 +17,9 @@ b"RIFF\0\0\0\0WAVE", b"fLaC", b"OggS", b"%PDF-1.4",
 
 
 def make(rng: Random, here: Path, material: Material) -> Invocation:
-    name = rng.choice([*PICTURES, *SOUNDS, "demo"])
-    model = "demo" if name == "demo" else str(material.folder(name))
-    sees = name in PICTURES or (name == "demo" and draw.chance(rng, 0.5))
+    name = rng.choice([*PICTURES, *SOUNDS, "demo", "demo-caption", "demo-speech"])
+    model = name if name.startswith("demo") else str(material.folder(name))
+    sees = name in (*PICTURES, "demo-caption") or (name == "demo" and draw.chance(rng, 0.5))
     option = (
         ("--image" if sees else "--audio") if draw.chance(rng, 0.95) else rng.choice(["--image", "--audio"])
     )
@@ -27,7 +27,7 @@ def make(rng: Random, here: Path, material: Material) -> Invocation:
     command = rng.choice(READING)
     texts = (
         ["what is in the picture ?"]
-        if name in ("clip", "llava", "gemma3", "whisper") and draw.chance(rng, 0.6)
+        if name in ("clip", "llava", "gemma3", "whisper", "demo-speech") and draw.chance(rng, 0.6)
         else []
     )
     argv = [command, *texts, option, file, "-m", model]
