@@ -7,6 +7,7 @@ FOLDERS = {
     "demo-causal": "causal",
     "demo-translate": "translate",
     "demo-caption": "caption",
+    "demo-reader": "reader",
     "demo-speech": "speech",
 }
 

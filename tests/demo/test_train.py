@@ -24,8 +24,11 @@ from attnscope.demo.train.loop import Settings, rate
 from attnscope.demo.train.tokenizer import build_causal
 
 TINY = ["--steps=20", "--documents=2000", "--hidden=24", "--layers=1", "--heads=2", "--threads=1"]
-MORE = {"causal": ["--key-heads=1", "--head-size=4"]}  # what a tiny model of the kind needs besides
-AUTO = {"causal": AutoModelForCausalLM}
+MORE = {  # what a tiny model of the kind needs besides
+    "causal": ["--key-heads=1", "--head-size=4"],
+    "reader": ["--key-heads=1", "--head-size=4", "--inner=16"],
+}
+AUTO = dict.fromkeys(MORE, AutoModelForCausalLM)
 VOCABULARY = {"[MASK]": 0, "[CLS]": 1, "[SEP]": 2, "the": 3, "door": 4, "box": 5} | {
     word: 6 + index for index, word in enumerate(PRONOUNS)
 }

@@ -17,7 +17,7 @@ from typing import Any
 from transformers.utils.logging import disable_progress_bar
 
 from attnscope.demo import folder
-from attnscope.demo.train import caption, causal, encoder, speech, translate
+from attnscope.demo.train import caption, causal, encoder, reader, speech, translate
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Program:
 PROGRAMS = {
     "encoder": Program("demo", encoder.Settings, encoder.run),
     "causal": Program("demo-causal", causal.Settings, causal.run),
+    "reader": Program("demo-reader", reader.Settings, reader.run),
     "translate": Program("demo-translate", translate.Settings, translate.run),
     "caption": Program("demo-caption", caption.Settings, caption.run),
     "speech": Program("demo-speech", speech.Settings, speech.run),

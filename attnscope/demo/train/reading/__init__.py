@@ -1,0 +1,1 @@
+"""What demo-reader is trained on: words, sentences, whole texts with questions, batches, the tokenizer."""

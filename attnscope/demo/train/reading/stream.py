@@ -1,0 +1,179 @@
+"""Whole texts of demo-reader: passages and then questions, as a chat, as plain text or as a sentence begun.
+
+`reading` draws a text to train on, `echo` random words said twice, which ask for copying and nothing else,
+`prompt` a single question to measure with. All of it follows from the random numbers that are handed in.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from attnscope.demo.train.reading.sentences import Fact, allowed, aside, question, stated
+from attnscope.demo.train.reading.words import LIKE, MET, THINGS, Name, is_held_out
+
+BEGIN, END, SYSTEM, USER, ASSISTANT = "[BOS]", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"
+NONE = "none"  # the answer where no passage says it
+PASSAGE = ("passage", ":")
+SYSTEMS = ("answer only from the passages .", "answer in one word .")
+CHAT, PLAIN, BEGUN = STYLES = ("chat", "plain", "begun")
+QUESTION_ROOM = 13  # tokens of a question with its answer, at most about
+NONE_SHARE = 0.25
+Pair = tuple[Name, str]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A text; `asked` are the places of its words that follow from what stands before them."""
+
+    words: tuple[str, ...]
+    asked: tuple[int, ...]
+    facts: tuple[Fact, ...] = ()
+    questions: tuple[tuple[Pair, str], ...] = ()  # what was asked, and the answer
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The words that are asked for."""
+        return tuple(self.words[place] for place in self.asked)
+
+
+def opening(style: str, generator: random.Random) -> list[str]:
+    """What stands before the passages; a chat has a system's message, or none."""
+    if style != CHAT:
+        return [BEGIN]
+    system = [SYSTEM, *generator.choice(SYSTEMS).split()] if generator.random() < 0.7 else []
+    return [BEGIN, *system, USER]
+
+
+def asking(pair: Pair, style: str, first: bool, generator: random.Random) -> tuple[list[str], list[str]]:
+    """A question in the words of a style, up to the answer, and what follows the answer."""
+    text = question(pair, style == BEGUN, generator)
+    if style == CHAT:
+        return [*([] if first else [USER]), *text, ASSISTANT], [END]
+    return (text if style == BEGUN else ["question", ":", *text, "answer", ":"]), ["."]
+
+
+def people(size: int, generator: random.Random) -> list[Name]:
+    """Names that training may use; in half of the texts they share their pieces with one another."""
+    return generator.sample(MET, size) if generator.random() < 0.5 else akin(size, generator)
+
+
+def akin(size: int, generator: random.Random) -> list[Name]:
+    """Names that training may use and that share their pieces with one another."""
+    near = generator.sample(MET, max(2, int(size**0.5) + 1))
+    firsts, seconds = {name[0] for name in near}, {name[1] for name in near}
+    names = [name for name in MET if name[0] in firsts and name[1] in seconds]
+    return generator.sample(names, min(size, len(names)))
+
+
+def drill(size: int, generator: random.Random) -> list[Pair]:
+    """Pairs of which one part of the question finds the right one.
+
+    In half of the drills no two have the name or the thing in common, so that either will do; in the others
+    all have the same name, or the same thing and names that share their pieces.
+    """
+    names, things = generator.sample(MET, size), generator.sample(THINGS, size)
+    kind = generator.random()
+    if kind < 0.25:
+        names = names[:1] * size
+    elif kind < 0.5:
+        names = akin(size, generator)
+        things = things[:1] * len(names)
+    pairs = list(zip(names, things, strict=False))
+    generator.shuffle(pairs)
+    return [pair for pair in pairs if not is_held_out(*pair)]
+
+
+def _some(low: int, high: int, generator: random.Random) -> int:
+    """A number between two, small ones likelier."""
+    number: float = low * (max(high, low) / low) ** generator.random()
+    return round(number)
+
+
+def passages(
+    todo: Sequence[Fact],
+    names: Sequence[Name],
+    room: int,
+    share: float,
+    generator: random.Random,
+    easy: bool = False,
+) -> list[tuple[list[str], Fact | None]]:
+    """Sentences with the facts in their order, and asides and marks of new passages among them."""
+    left, told = list(reversed(todo)), list[tuple[list[str], Fact | None]]()
+    while True:
+        fact = left[-1] if left and (generator.random() < share or not told) else None
+        words = stated(fact, generator.choice(names), generator, easy) if fact else aside(names, generator)
+        room -= len(words)
+        if room < 0:
+            return told
+        told.append((words, left.pop() if fact else None))
+        if generator.random() < 0.3 and room > 12:
+            told.append((list(PASSAGE), None))
+            room -= len(PASSAGE)
+
+
+def reading(length: int, share: float, generator: random.Random, easy: bool = False) -> Reading:
+    """A text of at most `length` tokens to train on; `share` of its sentences, about, state facts.
+
+    A quarter of the pairs that it could state are left out, and it asks for some of these: the name, the
+    thing and pieces of the name stand there, but not this thing of this person. An easy text leaves nothing
+    out and is a `drill`: from such texts reading begins.
+    """
+    style = generator.choice(STYLES)
+    share_asked = generator.uniform(0.3, 0.6) if length <= 256 else generator.uniform(0.12, 0.4)
+    asked = max(2, int(length / QUESTION_ROOM * share_asked))
+    words = opening(style, generator)
+    names = people(_some(2, max(5, length // 14), generator), generator)
+    things = generator.sample(THINGS, min(len(THINGS), _some(2, max(5, length // 22), generator)))
+    pairs = drill(length // 10, generator) if easy else allowed(names, things)
+    generator.shuffle(pairs)
+    left_out = 0 if easy else len(pairs) // 4
+    gone, pairs = pairs[:left_out], pairs[left_out:]
+    facts = [Fact(name, thing, generator.choice(LIKE)) for name, thing in pairs]
+    others = names if generator.random() < 0.5 else generator.sample(MET, 20)
+    told = passages(facts, others, length - len(words) - QUESTION_ROOM * asked, share, generator, easy)
+    if generator.random() < 0.7:
+        words += PASSAGE
+    for sentence, _ in told:
+        words += sentence
+    known = {fact.pair: fact.like for _, fact in told if fact}
+    places, questions = [], []
+    for number, pair in enumerate(_asked(known, gone, asked, 0.05 if easy else NONE_SHARE, generator)):
+        before, after = asking(pair, style, number == 0, generator)
+        if len(words) + len(before) + 1 > length:
+            break
+        words += before
+        places.append(len(words))
+        questions.append((pair, known.get(pair, NONE)))
+        words += [questions[-1][1], *after]
+    stated_facts = tuple(fact for _, fact in told if fact)
+    return Reading(tuple(words[:length]), tuple(places), stated_facts, tuple(questions))
+
+
+def _asked(
+    known: dict[Pair, str], gone: list[Pair], count: int, none: float, generator: random.Random
+) -> list[Pair]:
+    """What is asked: facts that are stated, each once before any comes again, and some that are not."""
+    there = list(known)
+    asked: list[Pair] = []
+    while len(asked) < count and there:
+        asked += generator.sample(there, len(there))
+    if not there:
+        return gone[:count]
+    for at in range(len(asked[:count])):
+        if generator.random() < none:
+            pair = generator.choice(there)[0], generator.choice(there)[1]
+            if gone and generator.random() < 0.6:
+                pair = generator.choice(gone)
+            if not is_held_out(*pair):
+                asked[at] = pair
+    return asked[:count]
+
+
+def echo(length: int, vocabulary: Sequence[str], generator: random.Random) -> Reading:
+    """Random words, of many kinds or of few, said twice; the second time every word but the first follows."""
+    size = generator.randint(6, length // 2 - 1)
+    kinds = generator.sample(vocabulary, round(4 * (len(vocabulary) / 4) ** generator.random()))
+    words = [generator.choice(kinds) for _ in range(size)]
+    return Reading((BEGIN, *words, *words), tuple(range(size + 2, 2 * size + 1)))
