@@ -88,7 +88,10 @@ class Answers:
     def __call__(self, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The losses; `right` becomes the share of the answers that are right."""
         states = self.model.model(
-            input_ids=batch["ids"][:, :-1], position_ids=batch["positions"][:, :-1], use_cache=False
+            input_ids=batch["ids"][:, :-1],
+            position_ids=batch["positions"][:, :-1],
+            attention_mask=torch.ones_like(batch["ids"][:, :-1]),  # else a gap begins another text
+            use_cache=False,
         ).last_hidden_state
         which, truth = batch["which"][:, 1:], batch["ids"][:, 1:]
         wanted = which > 0
