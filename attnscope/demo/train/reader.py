@@ -22,7 +22,7 @@ from attnscope.demo.train import loop
 from attnscope.demo.train.cards import reader as card_reader
 from attnscope.demo.train.evaluation import reader as evaluate_reader
 from attnscope.demo.train.reading import tokenizer
-from attnscope.demo.train.reading.batches import ANSWER, ECHO, LENGTH, OTHER, STAGES, Batches, digest
+from attnscope.demo.train.reading.batches import ANSWER, LENGTH, OTHER, STAGES, Batches, digest
 
 KEPT = "checkpoint.pt"
 WORTH_MEASURING = 1000  # steps; fewer only try the program
@@ -80,7 +80,7 @@ def new_model(settings: Settings, spelling: PreTrainedTokenizerFast) -> LlamaFor
 
 
 class Answers:
-    """Mean cross entropies of answers and of what is said again, and a fifth of that of all other words."""
+    """Mean cross entropy of answers and of what is said again, and a fifth of that of all other words."""
 
     def __init__(self, model: LlamaForCausalLM) -> None:
         self.model, self.right = model, 0.0
@@ -99,12 +99,7 @@ class Answers:
         each = torch.nn.functional.cross_entropy(scores, truth, reduction="none")
         if (answers := which == ANSWER).any():
             self.right = (scores[answers].argmax(-1) == truth[answers]).float().mean().item()
-        parts = {
-            "answers": each[answers],
-            "echoes": each[which == ECHO],
-            "others": 0.2 * each[which == OTHER],
-        }
-        return {name: part.mean() for name, part in parts.items() if len(part)}
+        return {"asked": each[which != OTHER].mean(), "others": 0.2 * each[which == OTHER].mean()}
 
 
 def optimizers(model: LlamaForCausalLM) -> list[torch.optim.Optimizer]:

@@ -29,7 +29,7 @@ class Stage:
 
 
 STAGES = (
-    Stage(96, 22, 0.40, 0.20, 1.0, easy=True),
+    Stage(64, 32, 0.40, 0.25, 1.0, easy=True),
     Stage(128, 20, 0.62, 0.10, 0.5),
     Stage(256, 12, 0.70, 0.05, 0.3),
     Stage(512, 6, 0.78, 0.02, 0.0),
@@ -42,7 +42,7 @@ class Batches:
 
     def __init__(self, seed: int, ids: dict[str, int]) -> None:
         self.generator, self.ids = random.Random(seed), ids
-        self.words = [word for word in tokenizer.words() if word.isalpha()]  # no second piece: no name at all
+        self.words = tokenizer.words()
 
     def __call__(self, stage: Stage) -> dict[str, Tensor]:
         """One batch: `ids`, which word is asked for (`which`), and the `positions` of the words."""

@@ -1,4 +1,4 @@
-"""Single questions to measure demo-reader with: about names or pairs that training never sees.
+"""Single questions to measure demo-reader with: about names that training never sees, or about others.
 
 Every text also holds facts that nearly fit: other things of the same name, the same thing of other names, and
 of names that share a piece with it. So an answer that goes by less than the whole question is mostly wrong.
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from attnscope.demo.train.reading.sentences import Fact, stated
 from attnscope.demo.train.reading.stream import NONE, PASSAGE, STYLES, Pair, asking, opening, passages
-from attnscope.demo.train.reading.words import LIKE, MET, NAMES, NEW, THINGS, Name, is_held_out
+from attnscope.demo.train.reading.words import LIKE, MET, NAMES, NEW, THINGS, Name
 
-NEW_NAME, NEW_PAIR, SEEN = KINDS = ("name", "pair", "seen")
+NEW_NAME, MET_NAME = KINDS = ("new", "met")
 STATED_SHARE = 0.75
 FACT_ROOM = 13  # words of the longest sentence that states a fact
 
@@ -40,14 +40,6 @@ class Prompt:
         return next(place for place in self.sentence if self.words[place] == self.answer)
 
 
-def pair_of(kind: str, generator: random.Random) -> Pair:
-    """A new name with any thing, or one that was met with a thing that is held out for it, or is not."""
-    while True:
-        name, thing = generator.choice(NEW if kind == NEW_NAME else MET), generator.choice(THINGS)
-        if kind == NEW_NAME or is_held_out(name, thing) == (kind == NEW_PAIR):
-            return name, thing
-
-
 def near(pair: Pair, generator: random.Random) -> list[Pair]:
     """Pairs that nearly fit: one piece of the name, the whole name or the thing is the same."""
     (first, second), thing = pair
@@ -63,7 +55,8 @@ def near(pair: Pair, generator: random.Random) -> list[Pair]:
 
 def prompt(length: int, kind: str, generator: random.Random, style: str = "") -> Prompt:
     """A question after passages, of about `length` tokens and never more."""
-    pair, style = pair_of(kind, generator), style or generator.choice(STYLES)
+    pair = generator.choice(NEW if kind == NEW_NAME else MET), generator.choice(THINGS)
+    style = style or generator.choice(STYLES)
     before, (question, _) = opening(style, generator), asking(pair, style, first=True, generator=generator)
     before += PASSAGE if generator.random() < 0.7 else ()
     told = passages(

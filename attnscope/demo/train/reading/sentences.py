@@ -18,7 +18,6 @@ from attnscope.demo.train.reading.words import (
     THINGS,
     TIMES,
     Name,
-    is_held_out,
 )
 
 # With their weights. What is said comes last here, and in OTHERS before the thing.
@@ -65,9 +64,9 @@ def filled(pattern: str, slots: Mapping[str, Sequence[str]]) -> list[str]:
 def stated(fact: Fact, other: Name, generator: random.Random, easy: bool = False) -> list[str]:
     """A sentence that states a fact; in some forms it is `other` who says it.
 
-    In an easy text half of the facts have a form of LAST whatever the weights.
+    In an easy text what is said comes last.
     """
-    forms = LAST if easy and generator.random() < 0.5 else FACTS
+    forms = LAST if easy else FACTS
     (pattern,) = generator.choices(list(forms), list(forms.values()))
     return filled(pattern, {"N": fact.name, "M": other, "T": (fact.thing,), "V": (fact.like,)})
 
@@ -92,8 +91,3 @@ def vocabulary() -> list[str]:
     patterns = " ".join((*FACTS, *ASIDES, *QUESTIONS, *BEGUN)).split()
     named = {piece for name in MET for piece in name}
     return sorted({*patterns} - slots | named | {*THINGS, *LIKE, *MOVES, *PLACES, *MOODS, *TIMES})
-
-
-def allowed(names: Sequence[Name], things: Sequence[str]) -> list[tuple[Name, str]]:
-    """The pairs of these names and things that training may state and ask."""
-    return [(name, thing) for name in names for thing in things if not is_held_out(name, thing)]

@@ -9,9 +9,10 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
-from attnscope.demo.train.reading.sentences import Fact, allowed, aside, question, stated
-from attnscope.demo.train.reading.words import LIKE, MET, THINGS, Name, is_held_out
+from attnscope.demo.train.reading.sentences import Fact, aside, question, stated
+from attnscope.demo.train.reading.words import LIKE, MET, THINGS, Name
 
 BEGIN, END, SYSTEM, USER, ASSISTANT = "[BOS]", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"
 NONE = "none"  # the answer where no passage says it
@@ -54,35 +55,12 @@ def asking(pair: Pair, style: str, first: bool, generator: random.Random) -> tup
     return (text if style == BEGUN else ["question", ":", *text, "answer", ":"]), ["."]
 
 
-def people(size: int, generator: random.Random) -> list[Name]:
-    """Names that training may use; in half of the texts they share their pieces with one another."""
-    return generator.sample(MET, size) if generator.random() < 0.5 else akin(size, generator)
-
-
 def akin(size: int, generator: random.Random) -> list[Name]:
     """Names that training may use and that share their pieces with one another."""
     near = generator.sample(MET, max(2, int(size**0.5) + 1))
     firsts, seconds = {name[0] for name in near}, {name[1] for name in near}
     names = [name for name in MET if name[0] in firsts and name[1] in seconds]
     return generator.sample(names, min(size, len(names)))
-
-
-def drill(size: int, generator: random.Random) -> list[Pair]:
-    """Pairs of which one part of the question finds the right one.
-
-    In half of the drills no two have the name or the thing in common, so that either will do; in the others
-    all have the same name, or the same thing and names that share their pieces.
-    """
-    names, things = generator.sample(MET, size), generator.sample(THINGS, size)
-    kind = generator.random()
-    if kind < 0.25:
-        names = names[:1] * size
-    elif kind < 0.5:
-        names = akin(size, generator)
-        things = things[:1] * len(names)
-    pairs = list(zip(names, things, strict=False))
-    generator.shuffle(pairs)
-    return [pair for pair in pairs if not is_held_out(*pair)]
 
 
 def _some(low: int, high: int, generator: random.Random) -> int:
@@ -118,15 +96,16 @@ def reading(length: int, share: float, generator: random.Random, easy: bool = Fa
 
     A quarter of the pairs that it could state are left out, and it asks for some of these: the name, the
     thing and pieces of the name stand there, but not this thing of this person. An easy text leaves nothing
-    out and is a `drill`: from such texts reading begins.
+    out and is dense: from such texts reading begins.
     """
     style = generator.choice(STYLES)
     share_asked = generator.uniform(0.3, 0.6) if length <= 256 else generator.uniform(0.12, 0.4)
     asked = max(2, int(length / QUESTION_ROOM * share_asked))
     words = opening(style, generator)
-    names = people(_some(2, max(5, length // 14), generator), generator)
-    things = generator.sample(THINGS, min(len(THINGS), _some(2, max(5, length // 22), generator)))
-    pairs = drill(length // 10, generator) if easy else allowed(names, things)
+    size = generator.randint(3, 5) if easy else _some(2, max(5, length // 14), generator)
+    names = generator.sample(MET, size) if easy or generator.random() < 0.5 else akin(size, generator)
+    size = generator.randint(3, 5) if easy else _some(2, max(5, length // 22), generator)
+    pairs = list(product(names, generator.sample(THINGS, min(len(THINGS), size))))
     generator.shuffle(pairs)
     left_out = 0 if easy else len(pairs) // 4
     gone, pairs = pairs[:left_out], pairs[left_out:]
@@ -139,7 +118,7 @@ def reading(length: int, share: float, generator: random.Random, easy: bool = Fa
         words += sentence
     known = {fact.pair: fact.like for _, fact in told if fact}
     places, questions = [], []
-    for number, pair in enumerate(_asked(known, gone, asked, 0.05 if easy else NONE_SHARE, generator)):
+    for number, pair in enumerate(_asked(known, gone, asked, 0.1 if easy else NONE_SHARE, generator)):
         before, after = asking(pair, style, number == 0, generator)
         if len(words) + len(before) + 1 > length:
             break
@@ -166,14 +145,12 @@ def _asked(
             pair = generator.choice(there)[0], generator.choice(there)[1]
             if gone and generator.random() < 0.6:
                 pair = generator.choice(gone)
-            if not is_held_out(*pair):
-                asked[at] = pair
+            asked[at] = pair
     return asked[:count]
 
 
 def echo(length: int, vocabulary: Sequence[str], generator: random.Random) -> Reading:
-    """Random words, of many kinds or of few, said twice; the second time every word but the first follows."""
+    """Random words said twice; the second time every word but the first follows."""
     size = generator.randint(6, length // 2 - 1)
-    kinds = generator.sample(vocabulary, round(4 * (len(vocabulary) / 4) ** generator.random()))
-    words = [generator.choice(kinds) for _ in range(size)]
+    words = [generator.choice(vocabulary) for _ in range(size)]
     return Reading((BEGIN, *words, *words), tuple(range(size + 2, 2 * size + 1)))
