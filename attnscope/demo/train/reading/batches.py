@@ -25,15 +25,16 @@ class Stage:
     latest: float  # share of the run after which the stage is left in any case
     echoes: float  # share of the texts that are random words said twice
     dense: float  # share of the batches in which every sentence states a fact, while there are facts left
+    none: float  # share of the questions, about, whose answer no passage states
     easy: bool = False  # see `stream.reading`
 
 
 STAGES = (
-    Stage(64, 32, 0.40, 0.25, 1.0, easy=True),
-    Stage(128, 20, 0.62, 0.10, 0.5),
-    Stage(256, 12, 0.70, 0.05, 0.3),
-    Stage(512, 6, 0.78, 0.02, 0.0),
-    Stage(1024, 3, 1.0, 0.0, 0.0),
+    Stage(64, 32, 0.40, 0.25, 1.0, 0.1, easy=True),
+    Stage(128, 20, 0.62, 0.10, 0.8, 0.1),
+    Stage(256, 12, 0.70, 0.05, 0.3, 0.25),
+    Stage(512, 6, 0.78, 0.02, 0.0, 0.25),
+    Stage(1024, 3, 1.0, 0.0, 0.0, 0.25),
 )
 
 
@@ -53,7 +54,7 @@ class Batches:
             if echo := self.generator.random() < stage.echoes:
                 text = stream.echo(stage.length, self.words, self.generator)
             else:
-                text = stream.reading(stage.length, share, self.generator, stage.easy)
+                text = stream.reading(stage.length, share, stage.none, self.generator, stage.easy)
             ids[row, : len(text.words)] = torch.tensor([self.ids[word] for word in text.words])
             which[row, 1 : len(text.words)] = OTHER
             which[row, list(text.asked)] = ECHO if echo else ANSWER

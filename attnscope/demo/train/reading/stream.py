@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from attnscope.demo.train.reading.sentences import Fact, aside, question, stated
-from attnscope.demo.train.reading.words import LIKE, MET, THINGS, Name
+from attnscope.demo.train.reading.words import FIRST, LIKE, MET, SECOND, THINGS, Name, is_new
 
 BEGIN, END, SYSTEM, USER, ASSISTANT = "[BOS]", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"
 NONE = "none"  # the answer where no passage says it
@@ -20,7 +20,6 @@ PASSAGE = ("passage", ":")
 SYSTEMS = ("answer only from the passages .", "answer in one word .")
 CHAT, PLAIN, BEGUN = STYLES = ("chat", "plain", "begun")
 QUESTION_ROOM = 13  # tokens of a question with its answer, at most about
-NONE_SHARE = 0.25
 Pair = tuple[Name, str]
 
 
@@ -56,11 +55,12 @@ def asking(pair: Pair, style: str, first: bool, generator: random.Random) -> tup
 
 
 def akin(size: int, generator: random.Random) -> list[Name]:
-    """Names that training may use and that share their pieces with one another."""
-    near = generator.sample(MET, max(2, int(size**0.5) + 1))
-    firsts, seconds = {name[0] for name in near}, {name[1] for name in near}
-    names = [name for name in MET if name[0] in firsts and name[1] in seconds]
-    return generator.sample(names, min(size, len(names)))
+    """About as many names that training may use, few first pieces with few second ones, all with all."""
+    side = max(2, round(size**0.5))
+    while True:
+        names = product(generator.sample(FIRST, side), generator.sample(SECOND, side))
+        if len(met := [name for name in names if not is_new(name)]) > 1:
+            return met
 
 
 def _some(low: int, high: int, generator: random.Random) -> int:
@@ -91,7 +91,9 @@ def passages(
             room -= len(PASSAGE)
 
 
-def reading(length: int, share: float, generator: random.Random, easy: bool = False) -> Reading:
+def reading(
+    length: int, share: float, none: float, generator: random.Random, easy: bool = False
+) -> Reading:
     """A text of at most `length` tokens to train on; `share` of its sentences, about, state facts.
 
     A quarter of the pairs that it could state are left out, and it asks for some of these: the name, the
@@ -103,7 +105,7 @@ def reading(length: int, share: float, generator: random.Random, easy: bool = Fa
     asked = max(2, int(length / QUESTION_ROOM * share_asked))
     words = opening(style, generator)
     size = generator.randint(3, 5) if easy else _some(2, max(5, length // 14), generator)
-    names = generator.sample(MET, size) if easy or generator.random() < 0.5 else akin(size, generator)
+    names = generator.sample(MET, size) if easy or generator.random() < 0.3 else akin(size, generator)
     size = generator.randint(3, 5) if easy else _some(2, max(5, length // 22), generator)
     pairs = list(product(names, generator.sample(THINGS, min(len(THINGS), size))))
     generator.shuffle(pairs)
@@ -118,7 +120,7 @@ def reading(length: int, share: float, generator: random.Random, easy: bool = Fa
         words += sentence
     known = {fact.pair: fact.like for _, fact in told if fact}
     places, questions = [], []
-    for number, pair in enumerate(_asked(known, gone, asked, 0.1 if easy else NONE_SHARE, generator)):
+    for number, pair in enumerate(_asked(known, gone, asked, none, generator)):
         before, after = asking(pair, style, number == 0, generator)
         if len(words) + len(before) + 1 > length:
             break
