@@ -12,9 +12,8 @@ from attnscope.demo.train.reading.stream import BEGUN, CHAT, PLAIN
 from attnscope.demo.train.reading.words import FIRST, LIKE, NAMES, NEW, SECOND, THINGS
 
 KINDS = {
-    "name": "names that stand nowhere in training",
-    "pair": "names that were met, with a thing that was never stated or asked of them",
-    "seen": "names and things that training may state and ask together",
+    "new": "names that stand nowhere in training",
+    "met": "names that were met",
 }
 
 
@@ -39,7 +38,7 @@ def _numbers(heads: list[int]) -> str:
 def _values(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
     """Everything that the card's text names."""
     settings, record, model, heads = run["settings"], run["record"], run["model"], figures["heads"]
-    styles = figures["kinds"]["name"]["style"]
+    styles = figures["kinds"]["new"]["style"]
     return {
         **settings,
         **record,
