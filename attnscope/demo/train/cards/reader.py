@@ -11,6 +11,8 @@ from attnscope.demo.train.reading.sentences import FACTS
 from attnscope.demo.train.reading.stream import BEGUN, CHAT, PLAIN
 from attnscope.demo.train.reading.words import FIRST, LIKE, NAMES, NEW, SECOND, THINGS
 
+TRAINED = [str(length) for length in sorted({stage.length for stage in STAGES})]
+LONGER = "2048"
 KINDS = {
     "new": "names that stand nowhere in training",
     "met": "names that were met",
@@ -31,22 +33,58 @@ def _by_head(values: list[list[float]], digits: int = 2) -> str:
     return "\n".join(lines)
 
 
-def _numbers(heads: list[int]) -> str:
-    return ", ".join(map(str, heads)) or "none"
+def _names(heads: list[list[int]]) -> str:
+    return ", ".join(f"L{layer} H{head}" for layer, head in sorted(heads))
+
+
+def _mean(heads: dict[str, Any], where: str) -> float:
+    """The mean weight of the heads that copy."""
+    weights: list[float] = [heads[where][layer][head] for layer, head in heads["copying"]]
+    return sum(weights) / len(weights)
+
+
+def _away(heads: dict[str, Any]) -> str:
+    """What is left without one, two, ... of the heads that copy, and without as many others."""
+    rows = zip(heads["without_first"], heads["without_as_many_others"], strict=True)
+    return "\n".join(
+        f"| {number} | {left:.1%} | {control:.1%} |" for number, (left, control) in enumerate(rows, start=1)
+    )
+
+
+def _seeds(runs: list[dict[str, Any]]) -> tuple[str, str]:
+    """What is said of the runs, and their table rows."""
+    rows = []
+    for one in runs:
+        right, none = (min(one[what][length] for length in TRAINED) for what in ("right", "none"))
+        layers = ", ".join(f"{layer}" for layer in sorted({layer for layer, _ in one["copying"]}))
+        rows.append(
+            f"| {one['seed']} | {one['steps']:,} | {right:.1%} | {none:.1%} | {one['right'][LONGER]:.1%} "
+            f"| {len(one['copying'])} heads of layer {layers} |"
+        )
+    said = (
+        "One run was made of the program as it is, with one seed: how much runs differ is not known."
+        if len(runs) == 1
+        else f"{len(runs)} runs were made; the bundled one is the first of the table, chosen before the "
+        "others were measured."
+    )
+    return said, "\n".join(rows)
 
 
 def _values(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
     """Everything that the card's text names."""
     settings, record, model, heads = run["settings"], run["record"], run["model"], figures["heads"]
+    said, rows = _seeds(figures["seeds"])
     styles = figures["kinds"]["new"]["style"]
     return {
         **settings,
         **record,
         **model,
+        "seeds_said": said,
+        "seed_rows": rows,
         "sharing": settings["heads"] // settings["key_heads"],
         "minutes": record["seconds"] / 60,
         "cpu": record["cpu_seconds"] / 60,
-        "lengths": ", ".join(str(stage.length) for stage in STAGES),
+        "lengths": ", ".join(TRAINED),
         "all_names": len(NAMES),
         "new_names": len(NEW),
         "firsts": len(FIRST),
@@ -67,18 +105,16 @@ def _values(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
         "begun": styles[BEGUN],
         "heads_tokens": heads["tokens"],
         "heads_prompts": heads["prompts"],
-        "layer": heads["layer"],
-        "copying": _numbers(heads["copying"]),
-        "others": _numbers(heads["others"]),
+        "copying": _names(heads["copying"]),
+        "others": _names(heads["others"]),
         "with_all": heads["all"],
-        "without_copying": heads["without_copying"],
-        "without_others": heads["without_others"],
+        "away_rows": _away(heads),
         "sentence_rows": _by_head(heads["sentence"]),
-        "value": max(heads["value"][heads["layer"]]),
-        "stop": max(heads["stop"][heads["layer"]]),
+        "value": _mean(heads, "value"),
+        "stop": _mean(heads, "stop"),
         "each_rows": _by_head(heads["without_each"]),
         "layer_rows": "\n".join(
-            f"| all of layer {layer} | {left:.1%} |" for layer, left in enumerate(heads["without_layer"])
+            f"| {layer} | {left:.1%} |" for layer, left in enumerate(heads["without_layer"])
         ),
     }
 

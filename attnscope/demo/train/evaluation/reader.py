@@ -1,6 +1,7 @@
 """Every figure of demo-reader's card: right answers by length, depth and kind, and the heads that bring them.
 
-`python -m attnscope.demo.train.evaluation.reader` measures the bundled model again and prints the figures.
+`python -m attnscope.demo.train.evaluation.reader [FOLDER ...]` measures the bundled model again and prints
+the figures as JSON; the folders are runs of other seeds, which are measured beside it.
 """
 
 from __future__ import annotations
@@ -117,8 +118,8 @@ def looks(bundle: Bundle, asked: Sequence[Prompt]) -> dict[str, Tensor]:
 def heads(bundle: Bundle) -> Figures:
     """The heads that look at the fact from where the answer is due, and what is left without them.
 
-    They are chosen on other prompts than those reported. The control silences as many other heads of the same
-    layer, or all others where there are fewer.
+    They are chosen, and put in order, on other prompts than those reported. The control silences as many
+    others of their layer or of those above it; the layers below make what is looked at, and are no control.
     """
     chosen, asked = (
         [one for one in prompts(HEADS_AT, NEW_NAME, 2 * HEADS_COUNT, seed) if one.sentence][:HEADS_COUNT]
@@ -126,23 +127,24 @@ def heads(bundle: Bundle) -> Figures:
     )
     found, told = looks(bundle, chosen)["sentence"], looks(bundle, asked)
     layer = int(found.sum(-1).argmax())
-    copying = [(layer, head) for head in range(found.shape[1]) if found[layer, head] >= COPIES]
-    others = [(layer, head) for head in range(found.shape[1]) if (layer, head) not in copying]
+    order = found[layer].argsort(descending=True).tolist()
+    copying = [(layer, head) for head in order if found[layer, head] >= COPIES]
+    everyone = [[(at, head) for head in range(found.shape[1])] for at in range(len(found))]
+    others = [place for row in everyone[layer:] for place in row if place not in copying]
+    others = random.Random(SELECTION).sample(others, min(len(others), len(copying)))
 
     def left(places: Sequence[Place]) -> float:
         with without(bundle.model, list(places)):
             return share(a == one.answer for a, one in zip(bundle.answers(asked), asked, strict=True))
 
-    everyone = [[(at, head) for head in range(found.shape[1])] for at in range(len(found))]
     return {
         "tokens": HEADS_AT,
         "prompts": len(asked),
-        "layer": layer,
-        "copying": [head for _, head in copying],
+        "copying": copying,
+        "others": others,
         "all": left([]),
-        "without_copying": left(copying),
-        "without_others": left(others),
-        "others": [head for _, head in others],
+        "without_first": [left(copying[: number + 1]) for number in range(len(copying))],
+        "without_as_many_others": [left(others[: number + 1]) for number in range(len(others))],
         "without_each": [[left([place]) for place in row] for row in everyone],
         "without_layer": [left(row) for row in everyone],
         **{
@@ -152,22 +154,45 @@ def heads(bundle: Bundle) -> Figures:
     }
 
 
-def figures(path: Path) -> Figures:
-    """All figures of the model in a folder."""
+def by_length(bundle: Bundle) -> Figures:
+    """Right answers about names never met, at every length."""
+    return {str(length): accuracy(bundle, length, NEW_NAME, count) for length, count in COUNTS.items()}
+
+
+def figures(path: Path, others: Sequence[Path] = ()) -> Figures:
+    """All figures of the model in a folder; of other runs, what tells how much runs differ."""
     bundle = Bundle(path)
+    new_names, copying = by_length(bundle), heads(bundle)
     return {
-        "new_names": {
-            str(length): accuracy(bundle, length, NEW_NAME, count) for length, count in COUNTS.items()
-        },
+        "new_names": new_names,
         "kinds": {kind: accuracy(bundle, OTHERS_AT, kind, OTHERS_COUNT) for kind in KINDS},
-        "heads": heads(bundle),
+        "heads": copying,
+        "seeds": [_run(path, new_names, copying), *map(seed, others)],
     }
 
 
-def main() -> int:
-    """Measure the bundled model, or the one in the folder that is named."""
+def seed(path: Path) -> Figures:
+    """The chief figures of one run."""
+    bundle = Bundle(path)
+    return _run(path, by_length(bundle), heads(bundle))
+
+
+def _run(path: Path, new_names: Figures, copying: Figures) -> Figures:
+    run = json.loads((path / "training.json").read_text("utf-8"))
+    return {
+        "seed": run["settings"]["seed"],
+        "steps": run["record"]["steps"],
+        "right": {length: told["all"] for length, told in new_names.items()},
+        "none": {length: told["none"] for length, told in new_names.items()},
+        "copying": copying["copying"],
+    }
+
+
+def main(given: list[str] | None = None) -> int:
+    """Measure the bundled model, and runs of other seeds beside it."""
     disable_progress_bar()
-    print(json.dumps(figures(Path(sys.argv[1]) if sys.argv[1:] else folder("demo-reader")), indent=2))
+    others = [Path(one) for one in (sys.argv[1:] if given is None else given)]
+    print(json.dumps(figures(folder("demo-reader"), others), indent=2))
     return 0
 
 

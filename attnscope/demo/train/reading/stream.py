@@ -91,9 +91,7 @@ def passages(
             room -= len(PASSAGE)
 
 
-def reading(
-    length: int, share: float, none: float, generator: random.Random, easy: bool = False
-) -> Reading:
+def reading(length: int, share: float, none: float, generator: random.Random, easy: bool = False) -> Reading:
     """A text of at most `length` tokens to train on; `share` of its sentences, about, state facts.
 
     A quarter of the pairs that it could state are left out, and it asks for some of these: the name, the
