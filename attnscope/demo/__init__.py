@@ -6,8 +6,8 @@ FOLDERS = {
     "demo": "encoder",
     "demo-causal": "causal",
     "demo-translate": "translate",
-    "demo-caption": "caption",
     "demo-reader": "reader",
+    "demo-caption": "caption",
     "demo-speech": "speech",
 }
 

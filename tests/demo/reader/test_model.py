@@ -127,9 +127,7 @@ def test_a_bare_prompt_is_answered(bundle, end: str, word: str) -> None:
     assert bundle.words[best] == word
 
 
-def test_the_answer_is_gone_without_the_heads_that_copy_and_stays_without_as_many_others(
-    bundle, told
-) -> None:
+def test_the_answer_goes_with_the_heads_that_copy_and_stays_without_as_many_others(bundle, told) -> None:
     heads = told["heads"]
     asked = [one for one in prompts_of(128, 40) if one.sentence]
 
