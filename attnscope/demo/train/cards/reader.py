@@ -20,7 +20,7 @@ KINDS = {
 
 
 def _accuracy(told: dict[str, Any]) -> str:
-    depth = " ".join(f"{value:.1%}" for value in told["depth"])
+    depth = " ".join("–" if value is None else f"{value:.1%}" for value in told["depth"])
     return f"{told['prompts']} | {told['all']:.1%} | {told['stated']:.1%} | {told['none']:.1%} | {depth} |"
 
 

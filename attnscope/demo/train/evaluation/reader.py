@@ -87,8 +87,9 @@ def accuracy(bundle: Bundle, length: int, kind: str, count: int) -> Figures:
     def of(chosen: Callable[[Prompt], bool]) -> float:
         return share(right for one, right in rows if chosen(one))
 
-    def at(quarter: int) -> float:
-        return of(lambda one: bool(one.sentence) and int(4 * one.depth) == quarter)
+    def at(quarter: int) -> float | None:
+        there = [right for one, right in rows if one.sentence and int(4 * one.depth) == quarter]
+        return share(there) if there else None
 
     def styled(style: str) -> float:
         return of(lambda one: one.style == style)
