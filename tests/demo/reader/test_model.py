@@ -95,6 +95,15 @@ def test_the_card_says_what_is_asked_of_the_model(told) -> None:
     assert min(one["all"] for one in trained) >= 0.95
 
 
+def test_the_guide_tells_what_the_figures_say_of_the_heads_that_copy(told) -> None:
+    guide = " ".join((PATH.parents[2] / "docs" / "guide" / "kinds.md").read_text().split())
+    heads = told["heads"]
+    assert f"Over {heads['prompts']} prompts of {heads['tokens']} tokens about names" in guide
+    assert [heads["without_each"][1], heads["without_first"][7]] == [[1.0] * 8, 0.0]
+    assert f"without the four that look most, {100 * heads['without_first'][3]:.0f} % are right" in guide
+    assert heads["without_as_many_others"][7] == heads["without_layer"][2] == 1.0
+
+
 def test_a_chat_goes_on_for_several_turns_and_each_answer_ends(bundle) -> None:
     messages = [
         {"role": "system", "content": "Answer only from the passages."},

@@ -34,7 +34,10 @@ def _by_head(values: list[list[float]], digits: int = 2) -> str:
 
 
 def _names(heads: list[list[int]]) -> str:
-    return ", ".join(f"L{layer} H{head}" for layer, head in sorted(heads))
+    layers = sorted({layer for layer, _ in heads})
+    return ", ".join(
+        f"L{layer} H" + ", ".join(str(head) for at, head in sorted(heads) if at == layer) for layer in layers
+    )
 
 
 def _mean(heads: dict[str, Any], where: str) -> float:
