@@ -21,6 +21,7 @@ from attnscope.cli.app import app
 for arguments in (
     ["distances", {TEXT!r}, "-m", "demo", "--layer", "0", "--head", "4", "--json"],
     ["heads", {TEXT!r}, "-m", "demo", "--layer", "0", "--measure", "nearby", "--json"],
+    ["find", {TEXT!r}, "-m", "demo", "--from", "it", "--to", "door", "--controls", "20", "-o", "found.md", "--json"],
 ):
     done = CliRunner().invoke(app, arguments)
     assert not done.exit_code, (done.stdout, done.stderr, done.exception)
@@ -56,13 +57,13 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_the_measure_the_result_and_the_command_of_contributing_give_the_right_numbers(changed: Path) -> None:
+def test_the_examples_of_contributing_give_the_right_numbers(changed: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(changed), "ATTNSCOPE_CACHE": "off"}
     done = subprocess.run(
         [sys.executable, "-c", ASK], capture_output=True, text=True, cwd=changed, env=environment
     )
     assert not done.returncode, done.stderr
-    distances, overview = map(json.loads, done.stdout.splitlines())
+    distances, overview, found = map(json.loads, done.stdout.splitlines())
     weights = at.load("demo").read(TEXT).head(0, 4).weights
     tokens = range(len(weights))
     by_distance = [np.mean([weights[q, q - back] for q in tokens if q >= back]) for back in tokens]
@@ -70,6 +71,12 @@ def test_the_measure_the_result_and_the_command_of_contributing_give_the_right_n
     assert distances["verdict"] == "certified"
     near = np.mean([sum(weights[q, k] for k in tokens if abs(q - k) <= 2) for q in tokens])
     assert overview["nearby"][0][4] == pytest.approx(near)
+    blocks = (changed / "found.md").read_text("utf-8").split("\n\n")
+    ranking, *_, grid = [block.splitlines() for block in blocks if block.startswith("|")]
+    layer, head = map(int, re.findall(r"\d+", next(line for line in ranking if line.startswith("| L")))[:2])
+    cells = grid[2 + layer].split(" | ")[1:]
+    assert len(cells) == len(found["weights"][layer])
+    assert float(cells[head].strip("<| ")) == pytest.approx(found["weights"][layer][head], abs=0.006)
 
 
 def test_a_hunk_that_no_longer_fits_is_reported(tmp_path: Path) -> None:
