@@ -21,7 +21,7 @@ from attnscope.cli.app import app
 for arguments in (
     ["distances", {TEXT!r}, "-m", "demo", "--layer", "0", "--head", "4", "--json"],
     ["heads", {TEXT!r}, "-m", "demo", "--layer", "0", "--measure", "nearby", "--json"],
-    ["find", {TEXT!r}, "-m", "demo", "--from", "it", "--to", "door", "--controls", "20", "-o", "found.md", "--json"],
+    ["find", {TEXT!r}, "-m", "demo", "--from", "it", "--to", "door", "--controls=20", "--json", "-o", "a.md"],
 ):
     done = CliRunner().invoke(app, arguments)
     assert not done.exit_code, (done.stdout, done.stderr, done.exception)
@@ -71,7 +71,7 @@ def test_the_examples_of_contributing_give_the_right_numbers(changed: Path) -> N
     assert distances["verdict"] == "certified"
     near = np.mean([sum(weights[q, k] for k in tokens if abs(q - k) <= 2) for q in tokens])
     assert overview["nearby"][0][4] == pytest.approx(near)
-    blocks = (changed / "found.md").read_text("utf-8").split("\n\n")
+    blocks = (changed / "a.md").read_text("utf-8").split("\n\n")
     ranking, *_, grid = [block.splitlines() for block in blocks if block.startswith("|")]
     layer, head = map(int, re.findall(r"\d+", next(line for line in ranking if line.startswith("| L")))[:2])
     cells = grid[2 + layer].split(" | ")[1:]
