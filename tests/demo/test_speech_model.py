@@ -124,12 +124,10 @@ def test_the_guide_says_the_same_as_the_card(told) -> None:
     assert f"-m demo-speech --kind cross {place}\n" in guide
 
 
-def test_the_folder_is_that_of_its_settings(told) -> None:
+def test_the_folder_is_that_of_its_settings() -> None:
     run = json.loads((HERE / "training.json").read_text())
     assert run["settings"] == json.loads(json.dumps(vars(train.PROGRAMS["speech"].settings())))
     assert run["record"]["steps"] == run["settings"]["steps"]
-    assert told["seeds"][0]["seed"] == run["settings"]["seed"]
-    assert told["seeds"][0]["word_error"] == told["known"]["word_error"]
 
 
 @pytest.mark.parametrize(

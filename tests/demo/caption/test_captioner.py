@@ -93,14 +93,6 @@ def test_the_card_is_the_one_that_its_figures_give_and_names_no_machine() -> Non
     assert "/" + "tmp" not in text
 
 
-def test_a_card_of_one_seed_says_so_and_one_of_several_lists_them() -> None:
-    one = {"seed": 0, "exact": 0.97, "layer": 1, "head": 2, "weight": 0.9}
-    assert "**One seed.**" in card._seeds([one])
-    several = card._seeds([one, {**one, "seed": 4, "exact": 0.5}])
-    assert "**2 seeds**" in several
-    assert "seed 4: 50.0% exact, best head L1 H2" in several
-
-
 def test_what_is_wrong_with_a_sentence_is_named_by_the_gravest() -> None:
     true = "a red square left of a blue circle"
     assert evaluate.fault(true, true) == ""

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from attnscope.demo.train.cards import spread
 from attnscope.demo.train.corpora import pictures
 
 ROWS = {
@@ -27,26 +28,34 @@ def _gaze_rows(gaze: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _seeds(seeds: list[dict[str, Any]]) -> str:
-    """What is known of other seeds: nothing where only one was run."""
-    if len(seeds) == 1:
-        return (
-            "**One seed.** The program was run to its end once, with this seed, and that run is bundled: how "
-            "much runs of other seeds differ is not known."
-        )
-    each = "; ".join(
-        f"seed {one['seed']}: {one['exact']:.1%} exact, best head L{one['layer']} H{one['head']} with "
-        f"{one['weight']:.1%} of the colour word's row on its shape"
-        for one in seeds
+def row(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
+    """The chief figures of one run."""
+    colour = figures["heads"]["colour"]
+    return {
+        "seed": run["settings"]["seed"],
+        "steps": run["record"]["steps"],
+        "exact": figures["sentences"]["exact"],
+        "exact_3": figures["sentences"]["exact_3"],
+        **{name: colour[name] for name in ("layer", "head", "weight", "control", "mean_weight")},
+    }
+
+
+def _seeds(runs: list[dict[str, Any]]) -> tuple[str, str]:
+    """What is said of the runs, and their table rows."""
+    rows = "\n".join(
+        f"| {one['seed']} | {one['steps']:,} | {one['exact']:.1%} | {one['exact_3']:.1%} "
+        f"| L{one['layer']} H{one['head']} | {one['weight']:.1%} | {one['control']:.1%} "
+        f"| {one['mean_weight']:.1%} |"
+        for one in runs
     )
-    return f"**{len(seeds)} seeds** were run to their end, and the first of them is bundled. {each}."
+    return spread.wrapped(spread.said([one["exact"] for one in runs], "right sentences")), rows
 
 
 def text(run: dict[str, Any], figures: dict[str, Any]) -> str:
     """The card of a run with these figures."""
     settings, record, model = run["settings"], run["record"], run["model"]
     gaze, sentences = figures["heads"], figures["sentences"]
-    own = {"seed": settings["seed"], "exact": sentences["exact"], **gaze["colour"]}
+    said, rows = _seeds([row(run, figures), *figures.get("other_seeds", [])])
     faults = [f"{count} of the {name}" for name, count in sentences["faults"].items() if count]
     weights = gaze["colour"]["weights"]
     heads = range(settings["heads"])
@@ -55,7 +64,7 @@ def text(run: dict[str, Any], figures: dict[str, Any]) -> str:
         cpu=record["cpu_seconds"] / 60 / settings["threads"], shown=record["steps"] * settings["pictures"],
         side=pictures.SIDE, smallest=pictures.SMALLEST, largest=pictures.LARGEST, gap=pictures.GAP,
         share=pictures.HELD_OUT_SHARE, example=figures["example"], sentences=sentences, gaze=gaze,
-        faults=", ".join(faults) or "nothing", seeds=_seeds([own, *figures.get("other_seeds", [])]),
+        faults=", ".join(faults) or "nothing", seeds_said=said, seed_rows=rows,
         all_heads=settings["decoder_layers"] * settings["heads"], gaze_rows=_gaze_rows(gaze),
         head_names=" | ".join(f"H{head}" for head in heads), rule="---|" * len(heads) + "---",
         head_rows="\n".join(

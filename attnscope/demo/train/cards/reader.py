@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from attnscope.demo.train.cards import spread
 from attnscope.demo.train.reading.batches import STAGES
 from attnscope.demo.train.reading.sentences import FACTS
 from attnscope.demo.train.reading.stream import BEGUN, CHAT, PLAIN
@@ -54,29 +55,36 @@ def _away(heads: dict[str, Any]) -> str:
     )
 
 
+def row(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
+    """The chief figures of one run."""
+    told = figures["new_names"]
+    return {
+        "seed": run["settings"]["seed"],
+        "steps": run["record"]["steps"],
+        "right": {length: one["all"] for length, one in told.items()},
+        "none": {length: one["none"] for length, one in told.items()},
+        "copying": figures["heads"]["copying"],
+    }
+
+
 def _seeds(runs: list[dict[str, Any]]) -> tuple[str, str]:
     """What is said of the runs, and their table rows."""
-    rows = []
+    rows, worst = [], []
     for one in runs:
         right, none = (min(one[what][length] for length in TRAINED) for what in ("right", "none"))
+        worst.append(right)
         layers = ", ".join(f"{layer}" for layer in sorted({layer for layer, _ in one["copying"]}))
         rows.append(
             f"| {one['seed']} | {one['steps']:,} | {right:.1%} | {none:.1%} | {one['right'][LONGER]:.1%} "
             f"| {len(one['copying'])} heads of layer {layers} |"
         )
-    said = (
-        "One run was made of the program as it is, with one seed: how much runs differ is not known."
-        if len(runs) == 1
-        else f"{len(runs)} runs were made; the bundled one is the first of the table, chosen before the "
-        "others were measured."
-    )
-    return said, "\n".join(rows)
+    return spread.wrapped(spread.said(worst, "right answers at the worst trained length")), "\n".join(rows)
 
 
 def _values(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
     """Everything that the card's text names."""
     settings, record, model, heads = run["settings"], run["record"], run["model"], figures["heads"]
-    said, rows = _seeds(figures["seeds"])
+    said, rows = _seeds([row(run, figures), *figures.get("other_seeds", [])])
     styles = figures["kinds"]["new"]["style"]
     return {
         **settings,

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from textwrap import wrap
 from typing import Any
 
+from attnscope.demo.train.cards import spread
 from attnscope.demo.train.sound import clips, spelling, voice
-
-SPELLED = {"1": "One run was made.", "2": "Two runs were made.", "3": "Three runs were made."}
 
 
 def _alignment(found: dict[str, Any]) -> str:
@@ -31,6 +29,18 @@ def _alignment(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def row(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
+    """The chief figures of one run."""
+    writes = figures["alignment"]["writes"]
+    return {
+        "seed": run["settings"]["seed"],
+        "steps": run["record"]["steps"],
+        "word_error": figures["known"]["word_error"],
+        "new_word_error": figures["new"]["word_error"],
+        **{name: writes[name] for name in ("layer", "head", "peak_ms", "mean_peak_ms")},
+    }
+
+
 def _seeds(runs: list[dict[str, Any]]) -> tuple[str, str]:
     """What is said of the runs, and their table rows."""
     rows = "\n".join(
@@ -38,18 +48,12 @@ def _seeds(runs: list[dict[str, Any]]) -> tuple[str, str]:
         f"| L{one['layer']} H{one['head']} | {one['peak_ms']} ms | {one['mean_peak_ms']} ms |"
         for one in runs
     )
-    if len(runs) == 1:
-        return "One run was made, with one seed: how much runs differ is not known.", rows
-    errors = [one["word_error"] for one in runs]
-    said = (
-        f"{SPELLED[str(len(runs))]} The bundled one is the first of the table, chosen before the others were "
-        f"measured; from run to run between {min(errors):.2%} and {max(errors):.2%} of the words are wrong."
-    )
+    said = spread.said([one["word_error"] for one in runs], "words wrong", digits=2)
     if any(one["steps"] < runs[0]["steps"] for one in runs):
         said += (
             " A run with fewer steps than the first was measured before its end, as what it saves on its way."
         )
-    return "\n".join(wrap(said, 120)), rows
+    return spread.wrapped(said), rows
 
 
 def _across(values: dict[str, float], unit: str) -> dict[str, str]:
@@ -70,7 +74,7 @@ def text(run: dict[str, Any], figures: dict[str, Any]) -> str:
         for part, unit in (("noise", " dB"), ("length", ""))
         for name, cells in _across(figures[part], unit).items()
     }
-    said, rows = _seeds(figures["seeds"])
+    said, rows = _seeds([row(run, figures), *figures.get("other_seeds", [])])
     heads = ", ".join(
         f"L{layer} H{head} {value}"
         for layer, values in enumerate(found["writes"]["heads_peak_ms"])

@@ -1,7 +1,7 @@
 """Every figure of demo-reader's card: right answers by length, depth and kind, and the heads that bring them.
 
-`python -m attnscope.demo.train.evaluation.reader [FOLDER ...]` measures the bundled model again and prints
-the figures as JSON; the folders are runs of other seeds, which are measured beside it.
+`python -m attnscope.demo.train.evaluation.reader [FOLDER]` measures the bundled model, or that of a folder,
+again and prints the figures as JSON.
 """
 
 from __future__ import annotations
@@ -160,40 +160,21 @@ def by_length(bundle: Bundle) -> Figures:
     return {str(length): accuracy(bundle, length, NEW_NAME, count) for length, count in COUNTS.items()}
 
 
-def figures(path: Path, others: Sequence[Path] = ()) -> Figures:
-    """All figures of the model in a folder; of other runs, what tells how much runs differ."""
+def figures(path: Path) -> Figures:
+    """All figures of the model in a folder."""
     bundle = Bundle(path)
-    new_names, copying = by_length(bundle), heads(bundle)
     return {
-        "new_names": new_names,
+        "new_names": by_length(bundle),
         "kinds": {kind: accuracy(bundle, OTHERS_AT, kind, OTHERS_COUNT) for kind in KINDS},
-        "heads": copying,
-        "seeds": [_run(path, new_names, copying), *map(seed, others)],
-    }
-
-
-def seed(path: Path) -> Figures:
-    """The chief figures of one run."""
-    bundle = Bundle(path)
-    return _run(path, by_length(bundle), heads(bundle))
-
-
-def _run(path: Path, new_names: Figures, copying: Figures) -> Figures:
-    run = json.loads((path / "training.json").read_text("utf-8"))
-    return {
-        "seed": run["settings"]["seed"],
-        "steps": run["record"]["steps"],
-        "right": {length: told["all"] for length, told in new_names.items()},
-        "none": {length: told["none"] for length, told in new_names.items()},
-        "copying": copying["copying"],
+        "heads": heads(bundle),
     }
 
 
 def main(given: list[str] | None = None) -> int:
-    """Measure the bundled model, and runs of other seeds beside it."""
+    """Measure the bundled model, or the one in the folder that is named."""
     disable_progress_bar()
-    others = [Path(one) for one in (sys.argv[1:] if given is None else given)]
-    print(json.dumps(figures(folder("demo-reader"), others), indent=2))
+    named = sys.argv[1:] if given is None else given
+    print(json.dumps(figures(Path(named[0]) if named else folder("demo-reader")), indent=2))
     return 0
 
 

@@ -1,7 +1,7 @@
 """Every figure of the speech model's card, measured on clips that were never trained on.
 
-`python -m attnscope.demo.train.evaluation.speech [FOLDER ...]` measures the bundled model again and prints
-the figures as JSON; the folders are runs of other seeds, which are measured beside it.
+`python -m attnscope.demo.train.evaluation.speech [FOLDER]` measures the bundled model, or that of a folder,
+again and prints the figures as JSON.
 """
 
 from __future__ import annotations
@@ -195,40 +195,23 @@ def new(bundle: Bundle) -> Figures:
     return errors(bundle, evaluated("reported", 300, Kind(new=True), first=30_000))
 
 
-def figures(path: Path, others: Sequence[Path] = ()) -> Figures:
-    """All figures of the model in a folder; of other runs, what tells how much runs differ."""
+def figures(path: Path) -> Figures:
+    """All figures of the model in a folder."""
     bundle = Bundle(path)
-    own = {"known": known(bundle), "new": new(bundle), "alignment": alignment(bundle)}
     return {
-        **own,
+        "known": known(bundle),
+        "new": new(bundle),
+        "alignment": alignment(bundle),
         "noise": by_noise(bundle),
         "length": by_length(bundle),
         "example": example(bundle, path),
-        "seeds": [_run(path, own), *map(seed, others)],
-    }
-
-
-def seed(path: Path) -> Figures:
-    """The chief figures of one run."""
-    bundle = Bundle(path)
-    return _run(path, {"known": known(bundle), "new": new(bundle), "alignment": alignment(bundle)})
-
-
-def _run(path: Path, found: Figures) -> Figures:
-    run, writes = json.loads((path / "training.json").read_text("utf-8")), found["alignment"]["writes"]
-    return {
-        "seed": run["settings"]["seed"],
-        "steps": run["record"]["steps"],
-        "word_error": found["known"]["word_error"],
-        "new_word_error": found["new"]["word_error"],
-        **{name: writes[name] for name in ("layer", "head", "peak_ms", "mean_peak_ms")},
     }
 
 
 def main(given: list[str] | None = None) -> int:
-    """Measure the bundled model, and runs of other seeds beside it."""
-    others = [Path(one) for one in (sys.argv[1:] if given is None else given)]
-    print(json.dumps(figures(folder("demo-speech"), others), indent=2))
+    """Measure the bundled model, or the one in the folder that is named."""
+    named = sys.argv[1:] if given is None else given
+    print(json.dumps(figures(Path(named[0]) if named else folder("demo-speech")), indent=2))
     return 0
 
 
