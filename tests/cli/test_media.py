@@ -18,6 +18,7 @@ import transformers
 from PIL import Image
 
 from attnscope import incoming
+from attnscope.render.kit.numbers import significant
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,22 @@ def test_a_patch_as_the_query(attnscope: Any, saved: Any, square: str) -> None:
     assert "the query's own patch is r2c4" in " ".join(
         attnscope("heads", "--image", square, *options).stdout.split()
     )
+
+
+def test_a_key_is_told_of_one_head_and_ranks_several(attnscope: Any, saved: Any, square: str) -> None:
+    given = ("heads", "--image", square, "-m", saved("vit"), "--query", "[CLS]")
+    one = attnscope(*given, "--layer", "1", "--head", "1", "--key", "r2c3")
+    weights = np.array(document(attnscope(*given, "--layer", "1", "--head", "1", "--json"))["over"])
+    rank = 1 + int((weights > weights[2, 3]).sum())
+    said = " ".join(one.stdout.split())
+    assert one.exit_code == 0, one.stderr
+    assert (
+        rank == 1 or f"r2c3 gets {significant(float(weights[2, 3]))}, rank {rank} of {weights.size};" in said
+    )
+    every = document(attnscope(*given, "--key", "r2c3", "--json"))
+    assert every["kind"] == "encoder"
+    assert "r2c3" in " ".join(attnscope(*given, "--key", "r2c3").stdout.split())
+    assert attnscope(*given, "--layer", "1", "--head", "1", "--key", "r9c9").exit_code == 2
 
 
 def test_the_mean_over_the_queries_can_be_asked_for(attnscope: Any, saved: Any, square: str) -> None:

@@ -1,5 +1,8 @@
 """The picture of one query: bars, a strip of a long text, the matrix with row and key marked."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import made_results as made
 import numpy as np
 import pytest
@@ -96,6 +99,20 @@ def test_masked_keys_are_hatched_and_have_no_bar() -> None:
     assert heights[4:] == [0.0] * 9
     hatched = [each.get_x() for each in axes.patches if isinstance(each, Rectangle) and each.get_hatch()]
     assert hatched == [float(key) for key in range(4, 13)]
+
+
+def test_numbers_above_bars_do_not_overlap_where_nearly_all_weight_lies_on_one_key() -> None:
+    result = made.head(LONG, [*LONG, "last"])
+    weights = np.full_like(result.weights, 1e-5)
+    weights[:, 4] = 1 - weights[:, 1:].sum(axis=1)
+    figure = figure_of(replace(result, weights=weights), Focus("weights", (7,)))
+    axes, heights, _ = bars(figure)
+    with drawing():
+        figure.draw_without_rendering()
+        boxes = [text.get_window_extent() for text in axes.texts]
+    assert len(boxes) == len(heights) == MOST_STRONGEST
+    assert [text.get_text() for text in axes.texts][1:] == ["<.001"] * (MOST_STRONGEST - 1)
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 def test_a_query_that_may_look_at_nothing_says_so() -> None:

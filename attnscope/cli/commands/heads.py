@@ -61,10 +61,9 @@ def heads(
         if (in_tiles := _in_tiles(reading, chosen, long, asked, looking, delivery)) is not None:
             return in_tiles
         if reading.lies_over_medium(chosen) and not asked.grid and measures is None:
-            from attnscope.session.questions.media import lay_over
-
             asked.check_over_medium(looking, writing)
-            return Answer(lay_over(reading, chosen, decoded(asked.query or "") or None))
+            if chosen.one or asked.key is None:
+                return _over_medium(reading, chosen, asked)
         if asked.grid and question.paged:
             return _grid_on_a_page(reading, chosen, asked, looking)
         heads = OpenedHeads(reading, chosen)
@@ -87,6 +86,19 @@ def heads(
     from_cache = None if no_cache or long.asked else ask_kept
     question = Question(ask, request, read, wanted, delivery, output, whole=answers, ask_kept=from_cache)
     question.put(inputs, Purpose.ANSWER_OR_CLASS if answers else Purpose.ATTENTION)
+
+
+def _over_medium(reading: "Reading", chosen: "Chosen", asked: HeadOptions) -> Answer:
+    """Heads over the picture or the sound; of one head also what the query gives to a key."""
+    from attnscope.render.focus import Focus
+    from attnscope.session.looking import position_of
+    from attnscope.session.questions.media import lay_over
+
+    found = lay_over(reading, chosen, decoded(asked.query or "") or None)
+    if asked.key is None:
+        return Answer(found)
+    head = found.head  # type: ignore[union-attr] # with a key there is one
+    return Answer(found, Focus(key=position_of(head.key_tokens, decoded(asked.key))))
 
 
 def _in_full(heads: "ChosenHeads", asked: HeadOptions, looking: Looking) -> Answer:

@@ -26,7 +26,7 @@ from attnscope.render.plot.panel import TICK, Panel, inches
 from attnscope.render.sheet.scale import OUTLINES
 from attnscope.render.sheets.media import query_words
 from attnscope.render.sheets.picture import Original, Overlay, Overlays
-from attnscope.results import Picture, PictureAttention, PictureHeads
+from attnscope.results import Picture, PictureHeads
 
 _TALLEST, _WIDEST = 3.6, 4.6  # inches, of one picture
 _SMALLEST, _LARGEST, _SHEET = 0.45, 1.5, 13.0  # inches, of a small picture's longer side; of a whole row
@@ -57,9 +57,11 @@ def overlay(block: Overlay) -> Panel:
     """The weights under the outlines of the picture, with their colour bar at the right."""
     result = block.result
     told = ["white lines: outlines of the picture"]
-    told += ["framed: the query's own patch"] if result.gaze.cell is not None else []
+    own = result.gaze.cell is not None
+    told += ["framed: the query's own patch"] if own else []
+    told += [f"{'dashed' if own else 'framed'}: the key"] if block.pointed is not None else []
     told += ["without colour: not read"] if np.isnan(result.weights).any() else []
-    panel = _panel(query_words(result), " · ".join(told), result.picture, partial(_draw_overlay, result))
+    panel = _panel(query_words(result), " · ".join(told), result.picture, partial(_draw_overlay, block))
     return replace(panel, right=BAR)
 
 
@@ -78,13 +80,17 @@ def _draw_original(picture: Picture, axes: Axes) -> None:
     _bare(axes)
 
 
-def _draw_overlay(result: PictureAttention, axes: Axes) -> None:
-    """The query's own patch is framed; the colour bar goes from 0 to the largest weight on a patch."""
+def _draw_overlay(block: Overlay, axes: Axes) -> None:
+    """The query's own patch and the key are framed; the colour bar goes from 0 to the largest weight."""
+    result = block.result
     height, width = result.picture.size
     place = _Place(0.0, 0.0, float(width), float(height))
     drawn = _overlay(result.picture, result.picture.image, result.weights, axes, place)
     if result.gaze.cell is not None:
         _outline(result.picture, result.weights.shape, result.gaze.cell, axes, place, 2.0)
+    if block.pointed is not None:
+        line = "-" if result.gaze.cell is None else "--"
+        _outline(result.picture, result.weights.shape, block.pointed, axes, place, 2.0, line)
     axes.set_xlim(0, width)
     axes.set_ylim(height, 0)
     _bare(axes)
@@ -171,11 +177,19 @@ def _covered(picture: Picture, at: _Place) -> tuple[float, float]:
 
 
 def _outline(
-    picture: Picture, shape: tuple[int, ...], cell: tuple[int, ...], axes: Axes, at: _Place, line: float
+    picture: Picture,
+    shape: tuple[int, ...],
+    cell: tuple[int, ...],
+    axes: Axes,
+    at: _Place,
+    line: float,
+    style: str = "-",
 ) -> None:
     high, wide = (side / count for side, count in zip(_covered(picture, at), shape, strict=True))
     corner = (at.left + cell[1] * wide, at.top + cell[0] * high)
-    axes.add_patch(Rectangle(corner, wide, high, fill=False, edgecolor=_MARK, linewidth=line))
+    axes.add_patch(
+        Rectangle(corner, wide, high, fill=False, edgecolor=_MARK, linewidth=line, linestyle=style)
+    )
 
 
 def _bare(axes: Axes) -> None:

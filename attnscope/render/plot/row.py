@@ -35,6 +35,7 @@ _STRIP_DOTS, _DOTS = 1400, 200
 _NUMBERED = 30  # bars at most that carry their weight
 _WIDEST = 16  # characters of a label
 _SIZE, _NUMBER = 8.0, 6.5  # points
+_APART = 0.03  # inches at least between two numbers
 
 
 def panel(block: KeyBars, alone: bool = False) -> Panel:
@@ -171,9 +172,11 @@ def draw_row(row: Row, axes: Axes) -> None:
         style = {"facecolor": "#f3f3f3", "edgecolor": "#d8d8d8", "hatch": "/////", "linewidth": 0}
         axes.add_patch(Rectangle((place - 0.5, 0), 1, top, zorder=0, **style))  # type: ignore[arg-type]
     if len(row.keys) <= _NUMBERED:
-        for place, high in zip(places[visible], weights[visible], strict=True):
-            told = weight(float(high), 2 if high >= 0.1 else 3)
-            axes.text(place, high + 0.015 * top, told, ha="center", va="bottom", size=_NUMBER, color=INK)
+        numbers = [weight(float(high), 2 if high >= 0.1 else 3) for high in weights[visible]]
+        widest = max((text_width(each, _NUMBER) for each in numbers), default=0.0)
+        size = _NUMBER * min(1.0, (row.wide - _APART) / (widest or 1.0))
+        for place, high, told in zip(places[visible], weights[visible], numbers, strict=True):
+            axes.text(place, high + 0.015 * top, told, ha="center", va="bottom", size=size, color=INK)
     axes.set(xlim=(0, len(row.keys)), ylim=(0, top))
     _axes_of(row, axes)
 

@@ -16,7 +16,7 @@ from attnscope.render.kit.figure.page import INK
 from attnscope.render.kit.frame import only_spines
 from attnscope.render.kit.numbers import largest_magnitude, percent, weight
 from attnscope.render.kit.scale import Scale as Weights
-from attnscope.render.kit.typesetting import text_width
+from attnscope.render.kit.typesetting import text_width, tick
 from attnscope.render.plot.layout import token_labels
 from attnscope.render.plot.overlay import BAR, heat, weight_bar
 from attnscope.render.plot.panel import TICK, Panel
@@ -33,6 +33,7 @@ _NARROWEST, _WIDEST, _SECOND = 5.5, 11.0, 0.5  # inches of the time axis, and of
 def panel(block: Timeline) -> Panel:
     """As wide as the sound is long, as high as its rows need."""
     told = [] if block.result.gaze.cell is None else ["marked: the query's own frame"]
+    told += [] if block.pointed is None else ["dashed: the key"]
     if _of_heads(block):
         told.append("at the right: the weight of the brightest colour, and the share on the sound")
     return Panel(
@@ -62,6 +63,10 @@ def draw(block: Timeline, axes: Axes) -> None:
         _draw_curve(block, shown[0])
     else:
         _draw_rows(block, shown[0])
+    if block.pointed is not None:
+        for each in shown:
+            for end in (block.pointed, block.pointed + 1):
+                each.axvline(end * result.seconds, color=_MARK, linewidth=0.9, linestyle="--")
     if result.gaze.cell is not None:
         _mark_frame(result.gaze.cell[0], result.seconds, shown[-1:] if _of_heads(block) else shown)
 
@@ -118,6 +123,7 @@ def _draw_curve(block: Timeline, axes: Axes) -> None:
     weights, step = block.plain.values[0], block.result.seconds
     axes.stairs(weights, step * np.arange(len(weights) + 1), fill=True, color=_BLUE, linewidth=0)
     axes.set_ylim(0, 1.08 * (largest_magnitude(weights) or 1.0))
+    axes.yaxis.set_major_formatter(tick)
     axes.set_ylabel("weight", size=TICK, color=INK)
     _time(axes, block.result.sound.seconds)
 

@@ -32,8 +32,8 @@ def of_one(result: OneHead, focus: Focus, blocks: tuple[Block | Beside, ...], ma
         title=f"{head.name} over a {medium(result)}",
         setting=setting(head),
         origins=(head.provenance,),
-        answer=_answer(result),
-        blocks=(*blocks, *_strongest(result)),
+        answer=_answer(result, focus.key),
+        blocks=(*blocks, *_strongest(result, focus.key)),
         table=lambda: _every_place(result),
         texts=(medium_words(result), *read(head.kind, head.query_tokens, head.key_tokens)),
         notes=(" · ".join(features),) if (features := feature_words(head)) else (),
@@ -88,21 +88,39 @@ def part(result: OneHead | Heads) -> str:
     return "patch" if medium(result) == "picture" else "frame"
 
 
+def place_of(result: OneHead, key: int | None) -> tuple[int, ...] | None:
+    """The patch, by row and column, or the frame that is this key; None for a key that is neither."""
+    found = [] if key is None else np.argwhere(result.gaze.keys == key).tolist()
+    return tuple(found[0]) if found else None
+
+
 def descending(weights: Float[np.ndarray, " place"]) -> list[int]:
     """The places that are read by falling weight, the earlier first where two are alike."""
     order = np.argsort(-weights, kind="stable")
     return [int(place) for place in order[: int(np.isfinite(weights).sum())]]
 
 
-def _answer(result: OneHead) -> str:
-    """Where the query looks hardest, and how much of its attention lies where."""
+def _answer(result: OneHead, key: int | None) -> str:
+    """Where the query looks hardest, what it gives to `key`, and how much of its attention lies where."""
     weights, words = result.weights.ravel(), query_words(result)
     subject = f"The {words}" if result.gaze.query is None else f"Q{words[1:]}"
     if not (order := descending(weights)):
         return f"{subject} reads no {part(result)} of the {medium(result)}."
     strongest = f"{part(result)} {place_name(result, order[0])}, {significant(float(weights[order[0]]))}"
     told = ", ".join(f"{percent(share)} {where}" for where, share in shares(result).items())
-    return f"{subject} gives the most to {strongest}; of its attention {told}."
+    return f"{subject} gives the most to {strongest};{_given_to(result, key, order)} of its attention {told}."
+
+
+def _given_to(result: OneHead, key: int | None, order: list[int]) -> str:
+    """` r5c4 gets .10, rank 4 of 64;`, empty where no key is asked for or it is the strongest."""
+    if key is None:
+        return ""
+    rows = result.head.weights if result.gaze.query is None else result.head.weights[[result.gaze.query]]
+    told = f" {result.head.key_tokens.names[key]} gets {significant(float(rows[:, key].mean()))}"
+    if (found := place_of(result, key)) is None:
+        return f"{told};"
+    rank = order.index(int(np.ravel_multi_index(found, result.gaze.keys.shape))) + 1
+    return "" if rank == 1 else f"{told}, rank {rank} of {len(order):,};"
 
 
 def shares(result: OneHead) -> dict[str, float]:
@@ -113,17 +131,20 @@ def shares(result: OneHead) -> dict[str, float]:
     return {f"lies on the {medium(result)}": on_medium, **elsewhere, **sink}
 
 
-def _strongest(result: OneHead) -> tuple[Ranking, ...]:
-    """The patches or frames with the largest weights."""
-    order = descending(result.weights.ravel())
-    weights = [float(result.weights.ravel()[place]) for place in order[:_MOST]]
+def _strongest(result: OneHead, key: int | None) -> tuple[Ranking, ...]:
+    """The patches or frames with the largest weights, and `key` however weak."""
+    order, found = descending(result.weights.ravel()), place_of(result, key)
+    asked = None if found is None else int(np.ravel_multi_index(found, result.gaze.keys.shape))
+    listed = [*order[:_MOST], *(place for place in order[_MOST:] if place == asked)]
+    weights = [float(result.weights.ravel()[place]) for place in listed]
     if not weights:
         return ()
     ranking = Ranking(
         title=f"largest weights, {query_words(result)}",
         of=part(result),
-        names=tuple(place_name(result, place) for place in order[:_MOST]),
+        names=tuple(place_name(result, place) for place in listed),
         table=Table(Column("weight", weights, "weight", significant)),
+        chosen=frozenset(i for i, place in enumerate(listed) if place == asked),
         measured="attention weight",
         marks=(Mark("bar", "own", "", weights),),
         written="weight",

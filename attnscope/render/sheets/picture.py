@@ -14,7 +14,7 @@ from attnscope.render.sheet.blocks import Beside, Drawing, Matrix, Names
 from attnscope.render.sheet.heads import Companion, HeadGrid
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheets.media import flat, largest, of_heads, of_one, query_words, share
+from attnscope.render.sheets.media import flat, largest, of_heads, of_one, place_of, query_words, share
 from attnscope.results import Picture, PictureAttention, PictureHeads
 from attnscope.vocabulary import Scaling
 
@@ -29,10 +29,14 @@ class Original(Drawing):
 
 @dataclass(frozen=True, eq=False)
 class Overlay(Drawing):
-    """The weights of one query on the patches of a picture; `plain` has them in per cent."""
+    """The weights of one query on the patches of a picture; `plain` has them in per cent.
+
+    `pointed` is the patch that is asked about, by row and column.
+    """
 
     result: PictureAttention
     plain: Matrix
+    pointed: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,18 +51,20 @@ def sheet(result: PictureAttention | PictureHeads, focus: Focus = WHOLE) -> Shee
     """The picture beside the weights of one head on it, or a small picture for each of several."""
     original = Original(result.picture)
     if isinstance(result, PictureAttention):
-        overlay = Overlay(result, _patches(result))
+        pointed = place_of(result, focus.key)
+        overlay = Overlay(result, _patches(result, pointed), pointed)
         return of_one(result, focus, (Beside((original, overlay)),), overlay)
     overlays = Overlays(result, _grid(result))
     return replace(of_heads(result, overlays, overlays), more=(original,))
 
 
-def _patches(result: PictureAttention) -> Matrix:
+def _patches(result: PictureAttention, pointed: tuple[int, ...] | None) -> Matrix:
     """The patches in their rows and columns, in per cent with as many digits as tell them apart."""
     cells, place = 100 * result.weights, result.gaze.cell
     largest = largest_magnitude(cells) or 1.0
     decimals = max(0, 1 - math.floor(math.log10(largest)))
     own = "" if place is None else f"the query's own patch is r{place[0]}c{place[1]}"
+    asked = "" if pointed is None else f"the key is r{pointed[0]}c{pointed[1]}"
     unread = "blank: not read here" if np.isnan(cells).any() else ""
     return Matrix(
         title=f"{query_words(result)}: attention in %",
@@ -68,9 +74,9 @@ def _patches(result: PictureAttention) -> Matrix:
         values=cells,
         scale=Weights(Scaling.MAX, np.full(len(cells), largest)),
         form=partial(cell, decimals=decimals),
-        says=" · ".join(each for each in (own, unread) if each),
+        says=" · ".join(each for each in (own, asked, unread) if each),
         unanswered="",
-        marked=() if place is None else ((place[0], place[1]),),
+        marked=tuple((each[0], each[1]) for each in (place, pointed) if each is not None),
         blank="",
     )
 

@@ -1,6 +1,6 @@
 """Attention of one query over the frames of a sound, of one head or of several."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -11,18 +11,22 @@ from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.sheet.blocks import Drawing, Matrix, Named, Names
 from attnscope.render.sheet.said import name
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheets.media import flat, of_heads, of_one, place_name, query_words
+from attnscope.render.sheets.media import flat, of_heads, of_one, place_name, place_of, query_words
 from attnscope.results import Kind, SoundAttention, SoundHeads
 from attnscope.vocabulary import Scaling
 
 
 @dataclass(frozen=True, eq=False)
 class Timeline(Drawing):
-    """Weights over the frames of a sound, a row for a query or for each head, below its spectrogram."""
+    """Weights over the frames of a sound, a row for a query or for each head, below its spectrogram.
+
+    `pointed` is the frame that is asked about.
+    """
 
     result: SoundAttention | SoundHeads
     plain: Matrix
     spectrogram: bool = True
+    pointed: int | None = None
 
 
 def sheet(result: SoundAttention | SoundHeads, focus: Focus = WHOLE) -> Sheet:
@@ -30,7 +34,14 @@ def sheet(result: SoundAttention | SoundHeads, focus: Focus = WHOLE) -> Sheet:
     rows = _rows(result)
     alone = Timeline(result, rows, spectrogram=False)
     if isinstance(result, SoundAttention):
-        return of_one(result, focus, (Timeline(result, rows),), alone)
+        frame = place_of(result, focus.key)
+        pointed = None if frame is None else frame[0]
+        return of_one(
+            result,
+            focus,
+            (Timeline(result, rows, pointed=pointed),),
+            replace(alone, pointed=pointed),
+        )
     return of_heads(result, Timeline(result, rows), alone)
 
 

@@ -20,6 +20,7 @@ from PIL import Image
 
 from attnscope.render import files
 from attnscope.render.figure import figure_bytes, figure_of, missing_glyphs
+from attnscope.render.focus import Focus
 from attnscope.render.kit import numbers
 from attnscope.render.plot.overlay import outlines
 from attnscope.render.saving import content
@@ -192,6 +193,46 @@ def test_the_patch_of_the_query_is_outlined() -> None:
     assert not frames(figure_of(made.picture_head(0)))
 
 
+def at_key(result: Any, name: str) -> Focus:
+    return Focus(key=result.head.key_tokens.names.index(name))
+
+
+def test_a_key_is_framed_told_with_its_rank_and_listed_however_weak() -> None:
+    result = made.picture_head(0)
+    order = np.argsort(-result.weights.ravel(), kind="stable")
+    row, column = divmod(int(order[11]), 5)
+    name, weighed = f"r{row}c{column}", numbers.significant(float(result.weights[row, column]))
+    focus = at_key(result, name)
+    (frame,) = frames(figure_of(result, focus))
+    assert frame.get_bbox().bounds == (10 * column, 10 * row, 10, 10)
+    assert "framed: the key" in written(figure_of(result, focus))
+    assert f"; {name} gets {weighed}, rank 12 of 15; of its attention" in sheet_of(result, focus).answer
+    listed = next(block for block in sheet_of(result, focus).blocks if isinstance(block, Ranking))
+    assert [listed.names[i] for i in listed.chosen] == [name]
+    assert len(listed.names) == 9
+    assert "rank" not in sheet_of(result).answer
+    assert "framed" not in written(figure_of(result))
+
+
+def test_beside_the_querys_own_patch_the_key_is_dashed() -> None:
+    result = made.picture_head(4)
+    own, key = frames(figure_of(result, at_key(result, "r2c4")))
+    assert (own.get_bbox().bounds, own.get_linestyle()) == ((30, 0, 10, 10), "-")
+    assert (key.get_bbox().bounds, key.get_linestyle()) == ((40, 20, 10, 10), "--")
+    assert "dashed: the key" in written(figure_of(result, at_key(result, "r2c4")))
+
+
+def test_a_key_that_is_no_patch_is_told_and_the_strongest_is_not_said_twice() -> None:
+    result = made.picture_head(4)
+    weighed = numbers.significant(float(result.head.weights[4, 0]))
+    focus = at_key(result, "[CLS]")
+    assert f"; [CLS] gets {weighed}; of its attention" in sheet_of(result, focus).answer
+    assert len(frames(figure_of(result, focus))) == 1
+    best = divmod(int(result.weights.argmax()), 5)
+    strongest = at_key(result, f"r{best[0]}c{best[1]}")
+    assert sheet_of(result, strongest).answer == sheet_of(result).answer
+
+
 def test_patches_that_a_window_does_not_read_have_no_colour() -> None:
     figure = figure_of(made.window_head())
     assert np.ma.getmaskarray(images(figure.axes[1])[1].get_array()).sum() == 9
@@ -240,6 +281,29 @@ def test_curve_and_spectrogram_share_their_time() -> None:
     (steps,) = (patch for each in axes for patch in each.patches if type(patch).__name__ == "StepPatch")
     np.testing.assert_array_equal(steps.get_data().values, made.sound_head().weights)
     np.testing.assert_allclose(steps.get_data().edges, 0.02 * np.arange(41))
+
+
+def test_a_frame_that_is_asked_about_is_dashed_in_both_parts() -> None:
+    result = made.spoken_head(2)
+    focus = at_key(result, "0.20s")
+
+    def dashed(figure: Figure) -> list[float]:
+        lines = [line for axes in every_axes(figure) for line in axes.lines if line.get_linestyle() == "--"]
+        return [float(np.asarray(line.get_xdata())[0]) for line in lines]
+
+    assert dashed(figure_of(result, focus)) == pytest.approx([0.20, 0.22, 0.20, 0.22])
+    assert "dashed: the key" in written(figure_of(result, focus))
+    assert f"; 0.20s gets {numbers.significant(float(result.weights[10]))}" in sheet_of(result, focus).answer
+    assert dashed(figure_of(result)) == []
+
+
+def test_the_weights_over_a_sound_are_written_as_everywhere() -> None:
+    figure = figure_of(made.sound_head())
+    figure.draw_without_rendering()
+    (axes,) = (each for each in every_axes(figure) if each.get_ylabel() == "weight")
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert len(labels) > 2
+    assert not [label for label in labels if label.startswith("0.")]
 
 
 def test_on_an_axes_of_the_user_stand_the_weights_alone() -> None:
