@@ -71,6 +71,16 @@ def test_a_model_of_text_has_no_example_to_name(attnscope) -> None:
     assert demo.example("demo-translate") is None
 
 
+def test_without_a_name_every_bundled_model_is_named(attnscope, monkeypatch) -> None:
+    monkeypatch.setenv("ATTNSCOPE_MODEL", "demo-causal")
+    said = attnscope("model")
+    assert said.exit_code == 0
+    assert "demo-causal" in said.stdout
+    assert ", ".join(demo.FOLDERS) in " ".join(said.stderr.split())
+    assert len(demo.FOLDERS) == 6
+    assert "demo-speech" not in attnscope("model", "demo-causal").stderr
+
+
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_the_same_model_gives_the_same_bytes_and_its_speed_is_said_only_when_asked_for(
     attnscope, form

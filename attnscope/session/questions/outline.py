@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from attnscope.errors import InputError, listed
+from attnscope.model.source.here import BUNDLED
 from attnscope.reference import EXACT
 from attnscope.results import Cost, Outline
 from attnscope.session import selection
@@ -34,6 +35,8 @@ def outline_model(
     """
     lengths = _lengths(length)
     source = find_source(name, listener, revision=revision, remote_code=remote_code, weights=False)
+    if name is None:
+        listener.notice(f"bundled models: {BUNDLED} (attnscope model NAME shows one)")
     if source.example is not None:
         option = "--audio" if source.example.suffix == ".wav" else "--image"
         listener.notice(f"an example comes with {source.name}: {option} {source.example}")
