@@ -21,6 +21,7 @@ from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
     PreTrainedTokenizerFast,
+    TrOCRProcessor,
     VisionEncoderDecoderConfig,
     VisionEncoderDecoderModel,
     ViTConfig,
@@ -186,6 +187,13 @@ def processor() -> ViTImageProcessorPil:
     )
 
 
+def save_processor(out: Path) -> None:
+    """The image processor, and the name of the class by which an AutoProcessor puts the tokenizer to it."""
+    processor().save_pretrained(out)
+    named = json.dumps({"processor_class": TrOCRProcessor.__name__}, indent=2)
+    (out / "processor_config.json").write_text(named + "\n", "utf-8", newline="\n")
+
+
 def example() -> tuple[pictures.Scene, Image.Image]:
     """The held-out picture that comes along, four times as large as the model sees it."""
     chooser = np.random.default_rng([evaluate_caption.SHOWN, EXAMPLE])
@@ -197,7 +205,7 @@ def run(settings: Settings, out: Path) -> None:
     """Train, save in half precision, measure, write the card."""
     model, spelling, record = train(settings)
     loop.save(model.half(), spelling, settings, record, out)
-    processor().save_pretrained(out)
+    save_processor(out)
     example()[1].save(out / "example.png", optimize=True)
     figures = evaluate_caption.figures(out)
     (out / "figures.json").write_text(json.dumps(figures, indent=2) + "\n", "utf-8", newline="\n")
