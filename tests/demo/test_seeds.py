@@ -71,7 +71,9 @@ def test_a_finished_run_becomes_a_row_and_all_else_of_the_card_stays(model: str,
     ("model", "cell", "share"),
     [("caption", 1, ("sentences", "exact")), ("speech", 1, ("known", "word_error"))],
 )
-def test_the_row_holds_what_was_measured_of_that_run(model: str, cell: int, share, tmp_path: Path) -> None:
+def test_the_row_holds_what_was_measured_of_that_run(
+    model: str, cell: int, share: tuple[str, str], tmp_path: Path
+) -> None:
     here, path = bundled(model, tmp_path), run_of(model, SEED, tmp_path)
     seeds.add(model, [path], here)
     part, name = share
@@ -127,7 +129,7 @@ def test_the_bundled_seed_and_other_settings_are_refused_and_change_nothing(tmp_
 
 
 def test_a_folder_without_figures_is_one_line_and_leaves_the_card(
-    tmp_path: Path, monkeypatch, capsys
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     here = bundled("caption", tmp_path)
     monkeypatch.setattr(seeds, "folder", lambda name: here)
