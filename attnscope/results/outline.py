@@ -8,7 +8,7 @@ what the attention module says of itself. None stands for what neither tells.
 from dataclasses import dataclass, field
 
 from attnscope.results.base.origin import Kind, Route
-from attnscope.results.base.parts import Arrays, Value, columns_of
+from attnscope.results.base.parts import Arrays, Value, columns_of, fits
 from attnscope.results.base.presented import Presented
 
 
@@ -51,6 +51,10 @@ class LayerOutline:
     blocks: int | None = None
     queries: int | None = None
     keys: int | None = None
+
+    def check_parts(self) -> None:
+        sizes = (self.heads, self.key_heads, self.dim, self.value_dim)
+        fits(all(size is None or size > 0 for size in sizes), "a layer has no heads, or heads without a size")
 
 
 @dataclass(frozen=True)

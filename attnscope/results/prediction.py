@@ -6,7 +6,7 @@ import numpy as np
 
 from attnscope.printable import printable
 from attnscope.results.base.origin import Provenance
-from attnscope.results.base.parts import Arrays, columns_of, in_tokens
+from attnscope.results.base.parts import Arrays, columns_of, fits, in_tokens
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
@@ -77,6 +77,7 @@ class Prediction(Presented):
     notes: tuple[str, ...] = ()
 
     def check_parts(self) -> None:
+        fits(self.task in ("masked", "next", "generated"), "'task' is none of masked, next, generated")
         if self.generated is None:  # else they are tokens of the text that was written
             in_tokens((blank.position for blank in self.blanks), len(self.tokens), "blanks")
 

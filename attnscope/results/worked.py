@@ -241,5 +241,9 @@ class ScaleStudy(Presented):
         """`failed` when a check did not pass, else None: random numbers are no model's."""
         return None if all(check.passed for check in self.checks) else Verdict.FAILED
 
+    def check_parts(self) -> None:
+        sizes = (self.keys, self.queries, *self.dims)
+        fits(bool(self.dims) and min(sizes) > 0, "'dims', 'keys' and 'queries' are no sizes")
+
     def derived(self) -> dict[str, Value]:
         return {"verdict": self.verdict}

@@ -119,6 +119,8 @@ class Campaign:
         kind, invocation = self.prepared(number)
         outcome = process.run(invocation, self.place)
         found = findings(invocation, outcome)
+        if invocation.kill is not None:
+            found += self._afterwards(invocation)
         if number % REPEATED == 0 and not found and _repeatable(invocation):
             record.repeats += 1
             found = self._again(number, outcome)
@@ -127,6 +129,12 @@ class Campaign:
         for finding in found:
             record.found[finding.sort, finding.cause].append(number)
         return invocation, outcome, found
+
+    def _afterwards(self, invocation: Invocation) -> list[Finding]:
+        """What is found where the same is asked again after a kill, among all that was left by it."""
+        self.place.go_on()
+        again = replace(invocation, kill=None)
+        return findings(again, process.run(again, self.place))
 
     def _again(self, number: int, first: Outcome) -> list[Finding]:
         _, invocation = self.prepared(number)
@@ -138,7 +146,7 @@ class Campaign:
 
 def _repeatable(invocation: Invocation) -> bool:
     """Not where a moment decides."""
-    return invocation.interrupt is None
+    return invocation.interrupt is None and invocation.kill is None
 
 
 def told(

@@ -22,7 +22,8 @@ class Invocation:
     lone surrogates. The current folder has been filled by the kind that made this.
 
     `cold` is a process of its own from the console script, where all others are forks of a warm one;
-    `interrupt` is when Ctrl-C comes, in seconds after the start; `file_limit` how many bytes a file may take;
+    `interrupt` is when Ctrl-C comes, in seconds after the start, `kill` when it is ended without being asked;
+    `file_limit` how many bytes a file may take;
     `unprivileged` is run by nobody, who can be denied a file; `homeless` has its current folder deleted;
     `piped` is what the pipe of number 63 holds, where there is one.
     """
@@ -34,6 +35,7 @@ class Invocation:
     stderr: Stream = Stream.KEPT
     cold: bool = False
     interrupt: float | None = None
+    kill: float | None = None
     file_limit: int | None = None
     unprivileged: bool = False
     homeless: bool = False

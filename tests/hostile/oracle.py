@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import re
+import signal
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ TIME = re.compile(r"\S.{0,40} +\d+[.]\d{3} s")
 OF_A_TEXT = re.compile(r"attnscope: (standard input|[^ ]+):\d+: ")  # a line of a file with many texts
 FORMULA = "=+-@\t\r"  # how a cell begins that a spreadsheet would run
 WRITTEN = ("csv", "py", "html", "json", "svg")  # what is text, and may be shown on a terminal
+UNFINISHED = re.compile(r"(^|/)\.\d+\.part$")  # how a file is called until it is whole
 FRAME = re.compile(r'File "([^"]+)", line (\d+),? in (\S+)')
 
 
@@ -46,6 +48,8 @@ class Finding:
 
 def findings(invocation: Invocation, outcome: Outcome) -> list[Finding]:
     """Everything that is wrong; a crash is told once and not for each of its consequences."""
+    if invocation.kill is not None and outcome.code == -signal.SIGKILL and not outcome.stopped:
+        return list(_halves(outcome))
     crashed = list(_crashes(invocation, outcome))
     return crashed or [finding for check in CHECKS for finding in check(invocation, outcome)]
 
@@ -254,6 +258,13 @@ def _files(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
             f"{invocation.argv[0]}: {_alike(_text(outcome.stderr)[-80:])}",
             _text(outcome.stdout)[:500],
         )
+
+
+def _halves(outcome: Outcome) -> Iterator[Finding]:
+    """Files that are not whole after an end that leaves no time; parts without their name may lie there."""
+    for name, content in outcome.files.items():
+        if not UNFINISHED.search(name) and (why := _broken(name, content)):
+            yield Finding("half a file left", f"killed: {why}", name)
 
 
 def _normal(name: str) -> str:

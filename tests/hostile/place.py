@@ -28,7 +28,11 @@ class Place:
 
     def clear(self) -> None:
         """Everything empty, as each invocation finds it."""
-        for folder in (self.current, self.temporary, self.canaries, self.home):
+        self.go_on(self.current, self.home)
+
+    def go_on(self, *emptied: Path) -> None:
+        """Nothing printed yet and no temporary file; the current folder and home as they were left."""
+        for folder in (*emptied, self.temporary, self.canaries):
             remove(folder)
             folder.mkdir(parents=True)
             folder.chmod(0o777)

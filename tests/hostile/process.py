@@ -65,7 +65,7 @@ def run(invocation: Invocation, place: Place, loaded: Path | None = None) -> Out
     os.close(writer)
     os.read(reader, 1)  # the child is about to start
     os.close(reader)
-    status, stopped = _watch(child, invocation.interrupt)
+    status, stopped = _watch(child, invocation.interrupt, invocation.kill)
     seconds = time.monotonic() - start
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
@@ -85,7 +85,7 @@ def run(invocation: Invocation, place: Place, loaded: Path | None = None) -> Out
     )
 
 
-def _watch(child: int, interrupt: float | None) -> tuple[int, str]:
+def _watch(child: int, interrupt: float | None, kill: float | None) -> tuple[int, str]:
     """The wait status, and the limit that the child was stopped by."""
     start, checked, meter = time.monotonic(), 0.0, Meter(child)
     while True:
@@ -96,6 +96,9 @@ def _watch(child: int, interrupt: float | None) -> tuple[int, str]:
         if interrupt is not None and now >= interrupt:
             os.kill(child, signal.SIGINT)
             interrupt = None
+        if kill is not None and now >= kill:
+            os.kill(child, signal.SIGKILL)
+            kill = None
         if now - checked > 0.1:
             checked = now
             if limit := meter.beyond(now):

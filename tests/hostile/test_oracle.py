@@ -213,3 +213,21 @@ def test_what_differs_when_repeated_is_found(run: Run) -> None:
     _, two, _ = run(lambda: print("0.6"), "x")
     assert [finding.cause for finding in differences(one, two, timed=False)] == ["standard output"]
     assert differences(one, two, timed=True) == []
+
+
+def test_half_a_file_after_a_kill_is_found_and_what_has_no_name_yet_is_not(run: Run) -> None:
+    def killed(name: str) -> Callable[[], None]:
+        def body() -> None:
+            Path(name).write_bytes(b"{")
+            time.sleep(20)
+
+        return body
+
+    _, outcome, found = run(killed("made.json"), "x", "-o", "made.json", kill=0.3)
+    assert (outcome.code, found) == (-signal.SIGKILL, ["half a file left"])
+    assert run(killed(".12.part"), "x", "-o", "made.json", kill=0.3)[2] == []
+    assert run(killed("made.json"), "x", "-o", "made.json", kill=None, interrupt=0.3)[2] != []
+
+
+def test_a_signal_of_its_own_is_no_kill(run: Run) -> None:
+    assert "signal" in run(lambda: os.kill(os.getpid(), signal.SIGSEGV), "x", kill=30.0)[2]

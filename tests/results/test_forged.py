@@ -1,9 +1,12 @@
 """No file is taken at its word: what was changed is named, what was not checked has no tick."""
 
+import copy
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import made_every
 import made_results as made
@@ -51,6 +54,44 @@ def forgeries(arrays: dict[str, np.ndarray]) -> Iterator[tuple[str, dict[str, np
                 changed = change(values)
                 if changed.tobytes() != values.tobytes():
                     yield name, arrays | {name: changed}
+
+
+Field = tuple[str | int, ...]  # the keys and places that lead to it
+
+
+def fields(told: Any, path: Field = ()) -> Iterator[tuple[Field, Any]]:
+    """Everything that a document holds with the way to it; of a list itself and its first entry."""
+    if isinstance(told, dict):
+        for key, each in told.items():
+            yield from fields(each, (*path, key))
+        return
+    yield path, told
+    if isinstance(told, list) and told:
+        yield from fields(told[0], (*path, 0))
+
+
+def others(told: Any) -> list[Any]:
+    """What might stand in its place: by a bit, by a sign, with its entries in another order or one fewer."""
+    if isinstance(told, list):
+        return [told[1:] + told[:1], told[::-1], told[:-1]] if told else [[1]]
+    if isinstance(told, bool) or told is None:
+        return [not told]
+    if isinstance(told, str):
+        return [told + "x"]
+    return [-told, told + 1, math.nextafter(told, math.inf) if isinstance(told, float) else told ^ 1]
+
+
+def forged_fields(document: dict[str, Any]) -> Iterator[tuple[Field, dict[str, Any]]]:
+    """The document with each of its fields changed in turn, in each way that makes a difference."""
+    for path, told in fields({key: each for key, each in document.items() if key != "digests"}):
+        for other in others(told):
+            if json.dumps(other) != json.dumps(told):
+                changed = copy.deepcopy(document)
+                place: Any = changed
+                for step in path[:-1]:
+                    place = place[step]
+                place[path[-1]] = other
+                yield path, changed
 
 
 def plainly(arrays: dict[str, np.ndarray], path: Path) -> Path:
@@ -106,6 +147,36 @@ def test_hashes_written_anew_bring_no_tick_back(tmp_path: Path, kind: str) -> No
         except AttnscopeError:
             continue
         assert "✓" not in told, name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_field_that_was_changed_brings_no_tick_and_no_crash_with_hashes_or_without(
+    tmp_path: Path, kind: str
+) -> None:
+    document = json.loads(files.as_json(made_every.every()[kind]))
+    path, seen = tmp_path / "forged.json", set[Field]()
+    for field, changed in forged_fields(document):
+        if field[0] not in ("schema", "layout"):  # of which it is said that they are not known
+            path.write_text(json.dumps(changed))
+            with pytest.raises(CertificateError, match=f"'{field[0]}' is not as it was"):
+                load(path)
+        path.write_text(json.dumps(resealed.document(changed)))
+        seen.add(field)
+        try:
+            told = written(load(path), width=100)
+        except AttnscopeError:
+            continue
+        assert "✓" not in told.replace("✓ recomputed", "") if kind in FOLLOWING else "✓" not in told, field
+    assert len(seen) > 40
+
+
+def test_a_number_within_a_text_is_no_number(tmp_path: Path) -> None:
+    told = json.loads(files.as_json(made.head()))
+    told["notes"] = ["of 5.0, or 6.0]"]
+    whole = resealed.document(told)
+    (tmp_path / "x.json").write_text(json.dumps({**whole, "notes": ["of 5, or 6]"]}))
+    with pytest.raises(CertificateError, match="'notes' is not as it was"):
+        load(tmp_path / "x.json")
 
 
 @pytest.mark.parametrize("name", made_stored.MADE)

@@ -44,6 +44,10 @@ class CorpusScores:
     def absent(self) -> str:
         return self.scores.absent
 
+    def check_parts(self) -> None:
+        fits(len(self.quantiles) == len(LEVELS), "'quantiles' are not those of the levels")
+        fits(len(self.halves) == 2, "'halves' are not two")
+
 
 @dataclass(frozen=True)
 class CorpusRead:
@@ -76,6 +80,9 @@ class CorpusRead:
     def left_out(self) -> int:
         """How many texts and lines were set aside."""
         return sum(self.set_aside.values())
+
+    def check_parts(self) -> None:
+        fits(len(self.files) == len(self.digests) > 0, "'files' and 'digests' are not one for each")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,8 +128,7 @@ class Corpus(Presented):
         return self.measures[name]
 
     def check_parts(self) -> None:
-        fits(bool(self.measures), "'measures' are none")
-        fits(not self.shown or self.shown in self.measures, "'shown' is none of the measures")
+        _check_measures(self)
 
     def derived(self) -> dict[str, Value]:
         return {"verdict": self.verdict, "levels": LEVELS}
@@ -187,8 +193,16 @@ class CorpusDifference(Presented):
         return next(iter(self.measures.values()))
 
     def check_parts(self) -> None:
-        fits(bool(self.measures), "'measures' are none")
-        fits(not self.shown or self.shown in self.measures, "'shown' is none of the measures")
+        _check_measures(self)
 
     def derived(self) -> dict[str, Value]:
         return {"verdict": self.verdict}
+
+
+def _check_measures(result: Corpus | CorpusDifference) -> None:
+    """Raises `Damaged` where there is no measure to show, or one of other heads."""
+    fits(bool(result.measures), "'measures' are none")
+    fits(not result.shown or result.shown in result.measures, "'shown' is none of the measures")
+    every = [(each.scores.layers, each.scores.heads) for each in result.measures.values()]
+    alike = all(each == (result.layers, result.heads) for each in every)
+    fits(alike, "'measures' are of other layers and heads")

@@ -15,7 +15,8 @@ from attnscope.errors import CertificateError
 from attnscope.results.base.parts import Arrays, Value
 
 KEY = "digests"
-_WHOLE = re.compile(r"(?<=\d)\.0(?=[,\]}]|$)")  # other programs write 1.0 as 1
+# other programs write 1.0 as 1; what stands in a text stays
+_WHOLE = re.compile(r'("(?:[^"\\]|\\.)*")|\.0(?=[,\]}]|$)')
 
 
 def sealed(plain: dict[str, Value], arrays: Arrays | None = None) -> dict[str, Value]:
@@ -41,7 +42,7 @@ def _differing(said: Mapping[str, Value], found: Mapping[str, str]) -> Iterator[
 
 def _hashes(plain: Mapping[str, Value], arrays: Arrays | None) -> Iterator[tuple[str, str]]:
     for key, value in plain.items():
-        yield key, _hash(_WHOLE.sub("", json.dumps(value, sort_keys=True)).encode())
+        yield key, _hash(_WHOLE.sub(r"\1", json.dumps(value, sort_keys=True)).encode())
     for name, values in (arrays or {}).items():
         about = f"{values.dtype.str} {values.shape}".encode()
         yield f"{name}.npy", _hash(about, np.ascontiguousarray(values).tobytes())

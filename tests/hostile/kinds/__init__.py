@@ -15,6 +15,7 @@ from . import (
     folders,
     incoming,
     interrupts,
+    kills,
     media,
     options,
     outgoing,
@@ -27,7 +28,7 @@ from . import (
 Kind = Callable[[Random, Path, Material], Invocation]
 
 KINDS: dict[str, tuple[Kind, int]] = {
-    "options": (options.make, 14),
+    "options": (options.make, 12),
     "texts": (texts.make, 12),
     "folders": (folders.make, 23),
     "media": (media.make, 8),
@@ -39,6 +40,7 @@ KINDS: dict[str, tuple[Kind, int]] = {
     "places": (places.make, 5),
     "environments": (environments.make, 3),
     "interrupts": (interrupts.make, 2),
+    "kills": (kills.make, 2),
 }
 
 

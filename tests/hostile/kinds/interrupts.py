@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: in a warm process while it works, in one of its own also while it starts."""
+"""Ctrl-C at any moment, half of them in the first second: in a warm process, or one that has yet to start."""
 
 from pathlib import Path
 from random import Random
@@ -10,8 +10,17 @@ from .sensible import command, written
 
 
 def make(rng: Random, here: Path, material: Material) -> Invocation:
+    argv, cold = asked(rng), draw.chance(rng, 0.5)
+    return Invocation(argv, interrupt=moment(rng, cold), cold=cold)
+
+
+def asked(rng: Random) -> tuple[str, ...]:
+    """A command that does its work, half of the time into a file."""
     argv = command(rng)
-    argv += written(rng, argv[0]) if draw.chance(rng, 0.5) else []
-    cold = draw.chance(rng, 0.3)
-    after = rng.uniform(0.1, 8) if cold else rng.uniform(0, 1.2)
-    return Invocation(tuple(argv), interrupt=round(after, 3), cold=cold)
+    return (*argv, *(written(rng, argv[0]) if draw.chance(rng, 0.5) else []))
+
+
+def moment(rng: Random, cold: bool) -> float:
+    """Seconds after the start."""
+    later = rng.uniform(1, 8 if cold else 3)
+    return round(rng.uniform(0.1, 1) if draw.chance(rng, 0.5) else later, 3)
