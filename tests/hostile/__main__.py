@@ -1,5 +1,5 @@
 """`python -m tests.hostile --runs 1000 --seed 1 [--kind NAME] [--only N] [--log FILE] [--keep FOLDER]
-[--write docs/hostile.md]`.
+[--write docs/hostile.md]`, or of slices that were logged `--logged FILE... --write docs/hostile.md`.
 
 Ends with 1 where something was found. `--only N` runs one invocation and shows all of it; with `--keep` its
 folder stays. `--write` puts what was found into the table of that page.
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from .place import QUIET
 
 if TYPE_CHECKING:
+    from .campaign import Record
     from .invocation import Invocation, Outcome
     from .oracle import Finding
 
@@ -32,14 +33,15 @@ def main() -> int:
     parser.add_argument("--log", type=Path, help="a line of JSON for each invocation")
     parser.add_argument("--keep", type=Path, help="work in this folder, and leave it")
     parser.add_argument("--write", type=Path, help="a page that has a place for the table")
+    parser.add_argument("--logged", type=Path, nargs="+", help="run nothing: what these logs tell together")
     options = parser.parse_args()
     os.environ.update(QUIET)  # before anything heavy is imported
 
-    from tests import dated
-
-    from .campaign import Campaign, Record, table, told
+    from .campaign import Campaign, Record, told
     from .material import Material, kept
 
+    if options.logged:
+        return _end(Record.logged(*options.logged), options.write)
     campaign, record = Campaign(options.seed, Material(kept()), options.keep), Record()
     numbers = itertools.count(options.start) if options.only is None else [options.only]
     try:
@@ -47,12 +49,16 @@ def main() -> int:
             kind = campaign.kind(number)
             if options.only is None and options.kind not in (None, kind):
                 continue
+            repeats = record.repeats
             invocation, outcome, found = campaign.run(number, record)
             if options.only is not None:
                 _show(kind, invocation, outcome, found)
             if options.log:
                 with options.log.open("a") as log:
-                    log.write(told(options.seed, number, kind, invocation, outcome, found) + "\n")
+                    log.write(
+                        told(options.seed, number, kind, invocation, outcome, found, record.repeats > repeats)
+                    )
+                    log.write("\n")
             for finding in found:
                 if record.found[finding.sort, finding.cause][0] == number:
                     print(f"{number} {finding.sort}: {finding.cause}")
@@ -65,10 +71,19 @@ def main() -> int:
         print("interrupted")
     finally:
         campaign.close()
+    return _end(record, options.write)
+
+
+def _end(record: "Record", page: Path | None) -> int:
+    """What was found, told and written into its page; the exit code."""
+    from tests import dated
+
+    from .campaign import table
+
     print(*record.lines(), sep="\n")
-    if options.write:
+    if page:
         head = ("kind", "runs", "exit codes", "findings")
-        dated.write(options.write, head, table(record, campaign.kind), f"{record.whole()}.")
+        dated.write(page, head, table(record), f"{record.whole()}.")
     return int(bool(record.found))
 
 

@@ -8,7 +8,7 @@ import json
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -31,6 +31,26 @@ class Record:
     repeats: int = 0
     seconds: float = 0.0
     found: dict[tuple[str, str], list[int]] = field(default_factory=lambda: defaultdict(list))
+    wrong: Counter[str] = field(default_factory=Counter)  # findings by kind
+
+    @classmethod
+    def logged(cls, *logs: Path) -> "Record":
+        """What slices of a campaign found together, out of their logs."""
+        record = cls()
+        for told in (json.loads(line) for log in logs for line in log.read_text("utf-8").splitlines()):
+            causes = [(each["sort"], each["cause"]) for each in told["findings"]]
+            record.add(told["number"], told["kind"], told["code"], told["seconds"], causes)
+            record.repeats += told["twice"]
+        return record
+
+    def add(
+        self, number: int, kind: str, code: int, seconds: float, causes: Iterable[tuple[str, str]]
+    ) -> None:
+        self.ends[kind, code] += 1
+        self.seconds += seconds
+        for cause in causes:
+            self.found[cause].append(number)
+            self.wrong[kind] += 1
 
     @property
     def runs(self) -> int:
@@ -60,11 +80,10 @@ def _listed(codes: Counter[int]) -> str:
     return ", ".join(f"{code}: {count}" for code, count in codes.items())
 
 
-def table(record: Record, kind_of: Callable[[int], str]) -> Iterator[tuple[object, ...]]:
+def table(record: Record) -> Iterator[tuple[object, ...]]:
     """A row for each kind: runs, exit codes, findings."""
-    found = Counter(kind_of(number) for numbers in record.found.values() for number in numbers)
     for kind, codes in record.by_kind().items():
-        yield f"`{kind}`", codes.total(), _listed(codes), found[kind]
+        yield f"`{kind}`", codes.total(), _listed(codes), record.wrong[kind]
 
 
 class Campaign:
@@ -124,10 +143,8 @@ class Campaign:
         if number % REPEATED == 0 and not found and _repeatable(invocation):
             record.repeats += 1
             found = self._again(number, outcome)
-        record.ends[kind, outcome.code] += 1
-        record.seconds += time.monotonic() - start
-        for finding in found:
-            record.found[finding.sort, finding.cause].append(number)
+        causes = [(finding.sort, finding.cause) for finding in found]
+        record.add(number, kind, outcome.code, time.monotonic() - start, causes)
         return invocation, outcome, found
 
     def _afterwards(self, invocation: Invocation) -> list[Finding]:
@@ -150,15 +167,26 @@ def _repeatable(invocation: Invocation) -> bool:
 
 
 def told(
-    seed: int, number: int, kind: str, invocation: Invocation, outcome: Outcome, found: list[Finding]
+    seed: int,
+    number: int,
+    kind: str,
+    invocation: Invocation,
+    outcome: Outcome,
+    found: list[Finding],
+    twice: bool,
 ) -> str:
     """One line of the log."""
-    return json.dumps(
-        {
-            "number": number, "kind": kind, "code": outcome.code, "seconds": round(outcome.seconds, 2),
-            "argv": [each[:200] for each in invocation.argv], "stopped": outcome.stopped,
-            "findings": [{"sort": each.sort, "cause": each.cause,
-            "detail": each.detail[-3000:]} for each in found],
-            **({"repeat": f"python -m tests.hostile --seed {seed} --only {number}"} if found else {}),
-        }
-    )  # fmt: skip
+    findings = [{"sort": each.sort, "cause": each.cause, "detail": each.detail[-3000:]} for each in found]
+    line = {
+        "seed": seed,
+        "number": number,
+        "kind": kind,
+        "code": outcome.code,
+        "seconds": round(outcome.seconds, 2),
+        "twice": twice,
+        "argv": [each[:200] for each in invocation.argv],
+        "stopped": outcome.stopped,
+        "findings": findings,
+    }
+    repeat = {"repeat": f"python -m tests.hostile --seed {seed} --only {number}"} if found else {}
+    return json.dumps(line | repeat)

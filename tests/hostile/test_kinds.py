@@ -12,8 +12,11 @@ from random import Random
 import numpy as np
 import pytest
 
+from .campaign import Record, table, told
+from .invocation import Invocation, Outcome
 from .kinds import KINDS, kind_of
 from .material import Material
+from .oracle import Finding
 from .place import Place, paths_in
 
 
@@ -80,3 +83,21 @@ def test_what_another_user_left_is_cleared_by_an_administrator_who_may_not_chang
     subprocess.run(["setpriv", f"--bounding-set={lost}", *command], check=True)
     assert list(root.iterdir()) == []
     root.rmdir()
+
+
+def test_logs_of_slices_tell_together_what_was_found(tmp_path: Path) -> None:
+    whole, logs = Record(), [tmp_path / f"{seed}.log" for seed in (1, 2)]
+    for seed, log in enumerate(logs, start=1):
+        for number, kind, code in ((0, "options", 2), (20, "kills", -9), (21, "options", 1)):
+            found = [Finding("exit code", "1", "all of it")] if code == 1 else []
+            outcome = Outcome(code=code, stdout=b"", stderr=b"", seconds=0.5)
+            line = told(seed, number, kind, Invocation(("x",)), outcome, found, number == 0)
+            with log.open("a") as file:
+                file.write(line + "\n")
+            whole.add(number, kind, code, 0.5, [(each.sort, each.cause) for each in found])
+            whole.repeats += number == 0
+    together = Record.logged(*logs)
+    assert together == whole
+    assert together.whole() == "6 runs, 2 of them twice, 3 s, 2.00 a second"
+    assert list(table(together)) == [("`kills`", 2, "-9: 2", 0), ("`options`", 4, "2: 2, 1: 2", 2)]
+    assert together.found == {("exit code", "1"): [21, 21]}
