@@ -1,6 +1,5 @@
 """No file is taken at its word: what was changed is named, what was not checked has no tick."""
 
-import copy
 import json
 import math
 import re
@@ -81,17 +80,17 @@ def others(told: Any) -> list[Any]:
     return [-told, told + 1, math.nextafter(told, math.inf) if isinstance(told, float) else told ^ 1]
 
 
-def forged_fields(document: dict[str, Any]) -> Iterator[tuple[Field, dict[str, Any]]]:
-    """The document with each of its fields changed in turn, in each way that makes a difference."""
-    for path, told in fields({key: each for key, each in document.items() if key != "digests"}):
+def forged_fields(document: dict[str, Any]) -> Iterator[Field]:
+    """Each field in turn, while it is changed in the document, in each way that makes a difference."""
+    for path, told in list(fields({key: each for key, each in document.items() if key != "digests"})):
+        place: Any = document
+        for step in path[:-1]:
+            place = place[step]
         for other in others(told):
             if json.dumps(other) != json.dumps(told):
-                changed = copy.deepcopy(document)
-                place: Any = changed
-                for step in path[:-1]:
-                    place = place[step]
                 place[path[-1]] = other
-                yield path, changed
+                yield path
+        place[path[-1]] = told
 
 
 def plainly(arrays: dict[str, np.ndarray], path: Path) -> Path:
@@ -155,12 +154,12 @@ def test_a_field_that_was_changed_brings_no_tick_and_no_crash_with_hashes_or_wit
 ) -> None:
     document = json.loads(files.as_json(made_every.every()[kind]))
     path, seen = tmp_path / "forged.json", set[Field]()
-    for field, changed in forged_fields(document):
-        if field[0] not in ("schema", "layout"):  # of which it is said that they are not known
-            path.write_text(json.dumps(changed))
+    for field in forged_fields(document):
+        if field not in seen and field[0] not in ("schema", "layout"):  # which are said to be unknown
+            path.write_text(json.dumps(document))
             with pytest.raises(CertificateError, match=f"'{field[0]}' is not as it was"):
                 load(path)
-        path.write_text(json.dumps(resealed.document(changed)))
+        path.write_text(json.dumps(resealed.document(document)))
         seen.add(field)
         try:
             told = written(load(path), width=100)
