@@ -81,8 +81,15 @@ def others(told: Any) -> list[Any]:
 
 
 def forged_fields(document: dict[str, Any]) -> Iterator[Field]:
-    """Each field in turn, while it is changed in the document, in each way that makes a difference."""
-    for path, told in list(fields({key: each for key, each in document.items() if key != "digests"})):
+    """Each field in turn, while it is changed in the document, in each way that makes a difference.
+
+    Of fields that many parts have alike, as those of measures, one is changed.
+    """
+    every = fields({key: each for key, each in document.items() if key != "digests"})
+    alike = {
+        (path[0], len(path), path[-2:] if path[-1] == 0 else path[-1]): (path, told) for path, told in every
+    }
+    for path, told in alike.values():
         place: Any = document
         for step in path[:-1]:
             place = place[step]
@@ -155,7 +162,10 @@ def test_a_field_that_was_changed_brings_no_tick_and_no_crash_with_hashes_or_wit
     document = json.loads(files.as_json(made_every.every()[kind]))
     path, seen = tmp_path / "forged.json", set[Field]()
     for field in forged_fields(document):
-        if field not in seen and field[0] not in ("schema", "layout"):  # which are said to be unknown
+        if field[0] not in {each[0] for each in seen} and field[0] not in (
+            "schema",
+            "layout",
+        ):  # which are said to be unknown
             path.write_text(json.dumps(document))
             with pytest.raises(CertificateError, match=f"'{field[0]}' is not as it was"):
                 load(path)
@@ -166,7 +176,7 @@ def test_a_field_that_was_changed_brings_no_tick_and_no_crash_with_hashes_or_wit
         except AttnscopeError:
             continue
         assert "✓" not in told.replace("✓ recomputed", "") if kind in FOLLOWING else "✓" not in told, field
-    assert len(seen) > 40
+    assert len(seen) > 20
 
 
 def test_a_number_within_a_text_is_no_number(tmp_path: Path) -> None:
