@@ -52,7 +52,7 @@ class Measure:
     positional: bool = False
     needs: frozenset[Need] = frozenset()
     finish: Callable[[Tensor], float] = mean
-    brief: bool = True
+    brief: bool = False
 
     @property
     def name(self) -> str:
