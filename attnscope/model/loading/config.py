@@ -21,11 +21,10 @@ from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, Generatio
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 from transformers.initialization import no_init_weights
 
-from attnscope.errors import ModelUnavailableError
+from attnscope.errors import ModelUnavailableError, calling
 from attnscope.incoming import settings
 from attnscope.model.source import weight_files
 from attnscope.model.source.checkpoint import Checkpoint
-from attnscope.model.source.foreign import calling
 
 # what a checkpoint may have code of its own for: without a head if that can be, since attention needs none
 OWN = ("AutoModel", "AutoModelForCausalLM", "AutoModelForSeq2SeqLM", "AutoModelForMaskedLM")

@@ -18,7 +18,6 @@ from attnscope.errors import DoesNotFitError, InputError, ModelUnavailableError,
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers
 from attnscope.model.loaded import Model
-from attnscope.model.loading.adapter import put_in
 from attnscope.model.loading.config import (
     base_class,
     build_skeleton,
@@ -32,7 +31,7 @@ from attnscope.model.loading.partial import can_be_cut, cut, drop_pooler, refuse
 from attnscope.model.loading.placing import check_possible
 from attnscope.model.loading.tokenizer import tokenizer_for
 from attnscope.model.loading.unread import left_unread
-from attnscope.model.loading.weights import read_weights
+from attnscope.model.loading.weights import put_in_adapter, read_weights
 from attnscope.model.source.checkpoint import Checkpoint
 
 Read = TypeVar("Read")
@@ -156,7 +155,7 @@ def load_model(
     drop_pooler(module, missing)
     refuse_missing(module, (key for key in missing if _present(module, key)), name)
     if adapter is not None:
-        unread += put_in(module, adapter, planned.skeleton, ignore_unread=ignore_unread)
+        unread += put_in_adapter(module, adapter, planned.skeleton, ignore_unread=ignore_unread)
     try:
         module = module.eval()
         # what stays quantised was put in its place for good, and what is spread over several

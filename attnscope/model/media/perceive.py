@@ -1,7 +1,7 @@
 """A picture or a sound file in, the model's inputs and a name for each of its positions out.
 
 A position is named by the patch or the time that it stands for only where that was found out (`patches`,
-`sound`) or follows from a count that fits; where it cannot be told, positions are numbered and the user is
+`files`) or follows from a count that fits; where it cannot be told, positions are numbered and the user is
 told so.
 """
 
@@ -21,6 +21,14 @@ from attnscope.model.anatomy.placed import device_of
 from attnscope.model.anatomy.sites import Site
 from attnscope.model.inputs.text import Encoded
 from attnscope.model.loaded import Model
+from attnscope.model.media.files import (
+    as_seen,
+    feature_extractor,
+    frame_tokens,
+    image_processor,
+    open_picture,
+    open_sound,
+)
 from attnscope.model.media.patches import (
     Grid,
     Reader,
@@ -32,9 +40,7 @@ from attnscope.model.media.patches import (
     reader_of,
     window_tokens,
 )
-from attnscope.model.media.picture import as_seen, image_processor, open_picture
 from attnscope.model.media.prompt import picture_in_text
-from attnscope.model.media.sound import feature_extractor, frame_tokens, open_sound
 from attnscope.results import Picture, Sound
 from attnscope.tokens import Tokens
 
