@@ -58,7 +58,7 @@ def answers(
             change, watch = (seen.of_trace, seen.number) if changing else (None, seen.seen_by_trace)
             stack.enter_context(traced(followed, watch, taken_back=seen.take_back, change=change))
         for module in {site.module for site in sites}:
-            stack.callback(module.register_forward_hook(seen.leave, always_call=True).remove)
+            stack.enter_context(module.register_forward_hook(seen.leave, always_call=True))
         yield seen
 
 

@@ -12,7 +12,7 @@ same way, by what it returns.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -87,19 +87,14 @@ class OutputProjections:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        handles = []
-        try:
+        with ExitStack() as stack:
             for around in self.waiting:
-                handles += [
-                    part.register_forward_hook(self._reader(around), with_kwargs=True)
-                    for part in around.modules()
-                    if _matrix(part) is not None
-                ]
-                handles.append(around.register_forward_hook(self._leave))
+                for part in around.modules():
+                    if _matrix(part) is not None:
+                        hook = part.register_forward_hook(self._reader(around), with_kwargs=True)
+                        stack.enter_context(hook)
+                stack.enter_context(around.register_forward_hook(self._leave))
             yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
     def answered(self, module: nn.Module, calls: Iterable[AttentionCall]) -> None:
         """The attention `module` has just answered `calls`."""
