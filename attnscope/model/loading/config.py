@@ -141,15 +141,11 @@ def held_to(checkpoint: Checkpoint) -> Iterator[None]:
                 f"{checkpoint.source.name}: config.json describes a model of far more parts than {beside}"
             )
 
-    counting = (
+    with (
         hooks.register_module_parameter_registration_hook(count),
         hooks.register_module_module_registration_hook(count),
-    )
-    try:
+    ):
         yield
-    finally:
-        for handle in counting:
-            handle.remove()
 
 
 def _stored(checkpoint: Checkpoint) -> int | None:
