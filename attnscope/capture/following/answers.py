@@ -63,7 +63,7 @@ def answers(
 
 
 class Answers:
-    """Counts the attentions of a forward pass; `none` are places that turned out to be none."""
+    """Counts the attentions of a forward pass; `none` are places whose answer was no attention's."""
 
     def __init__(self, handle: Handler, begun: Mapping[nn.Module, int]) -> None:
         self.handle = handle

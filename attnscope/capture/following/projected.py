@@ -6,7 +6,7 @@ No names and no list of architectures: of the modules beside an attention with a
 one that reads, number by number, what the attention has answered, heads side by side. That it multiplies by
 this matrix and does nothing else is read back: answer times matrix plus offset is what it returned, and with
 the heads exchanged it is not. Where a gate or a norm comes between, where several modules read the answer or
-one does more than multiply, there is none, and nobody is told one. What makes the values is found in the
+one does more than multiply, the call is left without a projection. What makes the values is found in the
 same way, by what it returns.
 """
 

@@ -55,7 +55,7 @@ class Passage:
 
     @property
     def none(self) -> set[Place]:
-        """Places that turned out to be none."""
+        """Places whose output turned out to be no attention's."""
         return {place for seen, place in self.places.items() if seen in self.answers.none}
 
     def hand_on(self, seen: Answered) -> Tensor | None:
