@@ -7,7 +7,8 @@ keeps its traceback.
 """
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from attnscope.printable import printable
 
@@ -94,3 +95,29 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, LookupError):
         first = f"{type(error).__name__} {first}"
     return first if len(first) <= 200 else first[:197] + "..."
+
+
+@contextmanager
+def calling(trying: str, possible: str = "") -> Iterator[None]:
+    """Around one call into a library that reads a model's files: whatever it raises of them is one line.
+
+    What libraries raise is anything: their own errors, Python's, a bare `Exception`, an assertion, a panic of
+    Rust, which is not even an `Exception`. It becomes a `ModelUnavailableError` that says what was tried, why
+    it failed and what is possible. Our own errors pass through, and so does all that stops the program. This
+    never stands around code of ours, whose bugs keep their traceback.
+    """
+    try:
+        yield
+    except AttnscopeError:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and not _is_panic(error):
+            raise
+        if is_out_of_memory(error):
+            raise DoesNotFitError(f"{trying}: not enough memory: {one_line(error)}") from error
+        raise ModelUnavailableError(f"{trying}: {one_line(error)}{possible}") from error
+
+
+def _is_panic(error: BaseException) -> bool:
+    """Whether code in Rust gave up; its class is made anew in every library that is built with PyO3."""
+    return type(error).__name__ == "PanicException"

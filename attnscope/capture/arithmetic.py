@@ -99,8 +99,8 @@ def _adds_in_half() -> bool:
 def _switches() -> tuple[str, ...]:
     """All that decides about products and may change while a process runs."""
     new = [_float32_precision(torch.backends.cuda), _float32_precision(torch.backends.mkldnn)]
-    told = new if all(new) else [torch.get_float32_matmul_precision()]
-    return *map(str, told), str(torch.backends.mkldnn.enabled)
+    precisions = new if all(new) else [torch.get_float32_matmul_precision()]
+    return *map(str, precisions), str(torch.backends.mkldnn.enabled)
 
 
 def _float32_precision(backend: Any) -> str | None:
@@ -108,8 +108,8 @@ def _float32_precision(backend: Any) -> str | None:
 
     These set the new ones as well, while asking the old ones is an error once a new one was set.
     """
-    told = getattr(getattr(backend, "matmul", None), "fp32_precision", None)
-    return None if told is None else str(told)
+    precision = getattr(getattr(backend, "matmul", None), "fp32_precision", None)
+    return None if precision is None else str(precision)
 
 
 @lru_cache(maxsize=64)

@@ -1,11 +1,13 @@
-"""A model in evaluation mode, or without gradients of its weights, for a run; afterwards as it was.
+"""A model in evaluation mode, without gradients of its weights or without a cache, for a run; then as it was.
 
 Where `torch.compile` was asked for, its own Python code runs: a compiled graph shows nobody what passes by.
 """
 
+import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import torch
 from torch import nn
@@ -36,6 +38,12 @@ def without_weights(model: nn.Module) -> Iterator[None]:
     finally:
         for each in learned:
             each.requires_grad_(True)
+
+
+def without_cache(model: nn.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs, and where a model would keep keys and values for a next token, that there is none."""
+    known = "use_cache" in inspect.signature(model.forward).parameters
+    return {**inputs, **({"use_cache": False} if known and "use_cache" not in inputs else {})}
 
 
 def is_compiled(model: nn.Module) -> bool:

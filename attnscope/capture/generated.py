@@ -128,12 +128,9 @@ class Steps:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        begin = self.model.register_forward_pre_hook(self._begin, with_kwargs=True)
-        try:
-            with self.recorder.watching(lambda layer: None):
-                yield
-        finally:
-            begin.remove()
+        beginning = self.model.register_forward_pre_hook(self._begin, with_kwargs=True)
+        with beginning, self.recorder.watching(lambda layer: None):
+            yield
 
     def _begin(self, _model: nn.Module, _positional: Any, given: Mapping[str, Any]) -> None:
         ids = given.get("decoder_input_ids")

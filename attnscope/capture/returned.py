@@ -8,7 +8,7 @@ weights; keys are called after tokens only where hiding a token from the model e
 import inspect
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.following.describe import as_read, kernel_of, numbered, sides_of, tokens_of
 from attnscope.capture.routes import Labels, NothingSeenError, Selection, tower_of, wanted_layers
 from attnscope.capture.run import batch_size, chosen_row, record
+from attnscope.capture.trace.operations import tensors_in
 from attnscope.errors import InputError
 from attnscope.model.anatomy.towers import Tower
 from attnscope.reference import exact
@@ -113,15 +114,7 @@ def _attentions(output: Any) -> Iterator[Tensor]:
         if isinstance(value, Mapping):
             yield from _attentions(value)
         elif "attentions" in name:
-            yield from _tensors(value)
-
-
-def _tensors(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, tuple | list | Mapping):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _tensors(each)
+            yield from tensors_in(value)
 
 
 def _storage(tensor: Tensor) -> int:
@@ -139,14 +132,12 @@ def _watching(tower: Tower) -> Iterator[dict[int, list[Tensor]]]:
     def keep(module: nn.Module, _inputs: Any, output: Any) -> None:
         layer = site_of[module].layer_of(calls[module])
         calls[module] += 1
-        seen[layer] += list(_tensors(output))[1:]
+        seen[layer] += list(tensors_in(output))[1:]
 
-    handles = [module.register_forward_hook(keep) for module in site_of]
-    try:
+    with ExitStack() as stack:
+        for module in site_of:
+            stack.enter_context(module.register_forward_hook(keep))
         yield seen
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 @contextmanager
@@ -180,10 +171,10 @@ def _checked(
         raise InputError(f"what {where} returns is {shape} numbers, not {expected}: it cannot be shown")
     sums = exact(made).sum(-1)
     if not made.isfinite().all() or made.min() < 0 or sums.max() > 1 + _TOLERANCE:
-        told = (
+        numbers = (
             f"least {float(made.min()):.2g}, rows sum to {float(sums.min()):.2g} to {float(sums.max()):.2g}"
         )
-        raise InputError(f"what {where} returns is no weights ({told}): it cannot be shown")
+        raise InputError(f"what {where} returns is no weights ({numbers}): it cannot be shown")
     return made
 
 

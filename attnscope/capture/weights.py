@@ -102,7 +102,7 @@ def _watching(rung: Rung, wanted: set[int], take: Take) -> Iterator[None]:
         if mine := [site.module for site in sites if site.route is Route.TRACED]:
             stack.enter_context(traced(mine, passing.of_trace, taken_back=passing.taken_back))
         for site in sites:  # after the tracer's own hooks, so that it has taken back what it will
-            stack.callback(site.module.register_forward_hook(passing.leave).remove)
+            stack.enter_context(site.module.register_forward_hook(passing.leave))
         yield
 
 
@@ -142,8 +142,8 @@ class _Passing:
 def _own(given: KernelInputs, returned: Tensor | None) -> Float[Tensor, "row head query key"]:
     """The kernel's own weights; of one that returns none, or without its sinks, made to print them."""
     lengths = (given.query.shape[2], given.key.shape[2])
-    without_sinks = given.options.get("s_aux") is None and given.options.get("sinks") is None
-    if without_sinks and returned is not None and returned.ndim == 4 and returned.shape[2:] == lengths:
+    there = returned is not None and returned.ndim == 4 and returned.shape[2:] == lengths
+    if returned is not None and there and not given.has_sinks:
         return returned.detach()
     return torch.stack([kernel_weights(given, row) for row in range(given.query.shape[0])])
 

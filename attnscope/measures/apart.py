@@ -1,4 +1,4 @@
-"""Measures that are not taken of the text that is read: of random tokens that stand twice, of weights.
+"""Measures of another run than that over the text, or of weights alone: asked for by name.
 
     A B C D A B C D        at the second B: induction looks at C, duplicate at the first B, previous at A
 
@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from jaxtyping import Float
 
-from attnscope.measures.tile import Tile, known
+from attnscope.measures.measure import Measure, mass_on, signed_unit
+from attnscope.measures.tile import Need, Tile, known
+from attnscope.results import MeasureDescription
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,6 +25,8 @@ else:
     Tensor = Any
 
 Rows = Float[Tensor, " query"]
+OLSSON = "Olsson et al. 2022, In-context Learning and Induction Heads"
+_TWICE = "random tokens, read twice over in a run of their own"
 
 
 def induction(tile: Tile) -> Rows:
@@ -62,3 +66,56 @@ def positivity(tile: Tile) -> Float[Tensor, ""]:
     values = torch.linalg.eigvals(circuit)
     ratio: Tensor = values.real.sum() / values.abs().sum()
     return ratio
+
+
+APART = (
+    mass_on(
+        "what came after it, of random tokens",
+        "induction",
+        induction,
+        OLSSON,
+        meaning="Mean weight on the token behind a query's first place, of the second half.",
+        apart=_TWICE,
+        positional=True,
+        needs=frozenset({Need.PERIOD}),
+    ),
+    mass_on(
+        "its first place, of random tokens",
+        "duplicate",
+        duplicate,
+        OLSSON,
+        meaning="Mean weight on a query's first place, of the second half.",
+        apart=_TWICE,
+        positional=True,
+        needs=frozenset({Need.PERIOD}),
+    ),
+    mass_on(
+        "the previous of random tokens",
+        "previous-random",
+        previous,
+        OLSSON,
+        meaning="Mean weight on the previous token, of the second half.",
+        apart=_TWICE,
+        positional=True,
+        needs=frozenset({Need.PERIOD}),
+    ),
+    Measure(
+        MeasureDescription(
+            name="copying",
+            unit="positivity",
+            meaning="Sum of the eigenvalues of W_E W_V W_O W_U over the sum of their sizes; norms left out.",
+            paper="Elhage et al. 2021, A Mathematical Framework for Transformer Circuits",
+            label="eigenvalues of the value-output circuit",
+            least="-1",
+            low="speaks against its token",
+            high="copies",
+            strongest="head of each layer that copies most",
+            signed=True,
+            apart="the model's weights alone",
+        ),
+        positivity,
+        signed_unit,
+        needs=frozenset({Need.CIRCUIT}),
+        finish=float,
+    ),
+)

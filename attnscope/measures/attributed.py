@@ -90,7 +90,6 @@ OF_ANSWERS = (
         _first,
         needs=frozenset({Need.SLOPE}),
         finish=_size,
-        brief=False,
     ),
     Measure(
         MeasureDescription(
@@ -111,7 +110,6 @@ OF_ANSWERS = (
         _around_nothing,
         needs=frozenset({Need.GRADIENT}),
         finish=_sum,
-        brief=False,
     ),
     Measure(
         MeasureDescription(
@@ -131,7 +129,6 @@ OF_ANSWERS = (
         _from_nothing,
         needs=frozenset({Need.GRADIENT}),
         finish=_sum,
-        brief=False,
     ),
     Measure(
         MeasureDescription(
@@ -156,6 +153,5 @@ OF_ANSWERS = (
         _first,
         needs=frozenset({Need.DIRECT}),
         finish=_sum,
-        brief=False,
     ),
 )

@@ -52,7 +52,7 @@ class Measure:
     positional: bool = False
     needs: frozenset[Need] = frozenset()
     finish: Callable[[Tensor], float] = mean
-    brief: bool = True
+    brief: bool = False
 
     @property
     def name(self) -> str:
@@ -65,15 +65,15 @@ class Measure:
 
 def by_norm(measure: Measure) -> Measure:
     """The same measure with the share of weight x ||f(x)|| in what a query moves in place of its weights."""
-    told, contribution = measure.description, measure.contribution
+    plain, contribution = measure.description, measure.contribution
     described = replace(
-        told,
-        name=f"{told.name}-norm",
-        unit="share" if told.unit == "weight" else told.unit,
-        meaning=f"{told.meaning.removesuffix('.')}, by shares of weight x ||f(x)||.",
-        paper=f"{told.paper}; Kobayashi et al. 2020, Attention is Not Only a Weight",
-        label=f"{told.label}, by norm" if told.label else "",
-        strongest=f"{told.strongest} by norm",
+        plain,
+        name=f"{plain.name}-norm",
+        unit="share" if plain.unit == "weight" else plain.unit,
+        meaning=f"{plain.meaning.removesuffix('.')}, by shares of weight x ||f(x)||.",
+        paper=f"{plain.paper}; Kobayashi et al. 2020, Attention is Not Only a Weight",
+        label=f"{plain.label}, by norm" if plain.label else "",
+        strongest=f"{plain.strongest} by norm",
     )
     return replace(
         measure,

@@ -1,9 +1,9 @@
-"""The measures that there are: a new one is a function, an entry here or beside it, and a test."""
+"""The table of measures: a new one is a function, an entry here or beside that function, and a test."""
 
 import math
 
 from attnscope.errors import InputError
-from attnscope.measures import apart, attributed, near, pattern, rows, strongest
+from attnscope.measures import apart, attributed, near, pattern, rows
 from attnscope.measures.measure import Measure, by_norm, larger, mass_on, signed_unit
 from attnscope.measures.tile import Need
 from attnscope.results import MeasureDescription
@@ -11,9 +11,7 @@ from attnscope.results import MeasureDescription
 _CLARK = "Clark et al. 2019, What Does BERT Look At?"
 _XIAO = "Xiao et al. 2023, Efficient Streaming Language Models with Attention Sinks"
 _VOITA = "Voita et al. 2019, Analyzing Multi-Head Self-Attention"
-_OLSSON = "Olsson et al. 2022, In-context Learning and Induction Heads"
 _NONE = ", 0 where it has none"
-_TWICE = "random tokens, read twice over in a run of their own"
 
 # of the weights themselves
 _WEIGHED = (
@@ -31,6 +29,7 @@ _WEIGHED = (
         ),
         rows.entropy,
         lambda keys: (0.0, math.log(keys)),
+        brief=True,
     ),
     Measure(
         MeasureDescription(
@@ -45,6 +44,7 @@ _WEIGHED = (
         ),
         rows.confidence,
         combine=larger,
+        brief=True,
     ),
     Measure(
         MeasureDescription(
@@ -60,11 +60,20 @@ _WEIGHED = (
         rows.distance,
         lambda keys: (0.0, keys - 1.0),
         positional=True,
+        brief=True,
     ),
-    mass_on("itself", "self", rows.on_offset(0), _CLARK, positional=True),
-    mass_on("the previous token", "previous", rows.on_offset(-1), _CLARK, positional=True, missing=_NONE),
-    mass_on("the next token", "next", rows.on_offset(1), _CLARK, positional=True, missing=_NONE),
-    mass_on("the first key", "first", rows.on_first, _XIAO),
+    mass_on("itself", "self", rows.on_offset(0), _CLARK, positional=True, brief=True),
+    mass_on(
+        "the previous token",
+        "previous",
+        rows.on_offset(-1),
+        _CLARK,
+        positional=True,
+        missing=_NONE,
+        brief=True,
+    ),
+    mass_on("the next token", "next", rows.on_offset(1), _CLARK, positional=True, missing=_NONE, brief=True),
+    mass_on("the first key", "first", rows.on_first, _XIAO, brief=True),
     mass_on(
         "the first token, as a sink",
         "sink",
@@ -72,7 +81,6 @@ _WEIGHED = (
         _XIAO,
         meaning="Mean weight on the first token of every query but the first.",
         positional=True,
-        brief=False,
     ),
     mass_on(
         "special tokens",
@@ -80,7 +88,6 @@ _WEIGHED = (
         rows.on_special,
         _CLARK,
         needs=frozenset({Need.SPECIAL}),
-        brief=False,
     ),
     mass_on(
         "punctuation",
@@ -88,17 +95,15 @@ _WEIGHED = (
         rows.on_punctuation,
         _CLARK,
         needs=frozenset({Need.PUNCTUATION}),
-        brief=False,
     ),
     mass_on(
         "the same token elsewhere",
         "same",
         rows.on_alike,
-        _OLSSON,
+        apart.OLSSON,
         missing=_NONE,
         positional=True,
         needs=frozenset({Need.ALIKE}),
-        brief=False,
     ),
     Measure(
         MeasureDescription(
@@ -114,7 +119,6 @@ _WEIGHED = (
         ),
         rows.evenness,
         needs=frozenset({Need.ALLOWED}),
-        brief=False,
     ),
     Measure(
         MeasureDescription(
@@ -127,11 +131,10 @@ _WEIGHED = (
             high="always there",
             strongest="most positional head of each layer",
         ),
-        strongest.strongest,
-        combine=strongest.stronger,
-        finish=strongest.share,
+        rows.strongest,
+        combine=rows.stronger,
+        finish=rows.share_at_one_offset,
         positional=True,
-        brief=False,
     ),
     Measure(
         MeasureDescription(
@@ -147,12 +150,11 @@ _WEIGHED = (
             strongest="head of each layer that looks farthest behind",
             signed=True,
         ),
-        strongest.strongest,
+        rows.strongest,
         lambda keys: (1.0 - keys, keys - 1.0),
-        strongest.stronger,
-        finish=strongest.offset,
+        rows.stronger,
+        finish=rows.most_frequent_offset,
         positional=True,
-        brief=False,
     ),
 )
 
@@ -172,7 +174,6 @@ _OF_THIS_TEXT = (
         rows.moved,
         lambda keys: (0.0, math.inf),
         needs=frozenset({Need.NORMS}),
-        brief=False,
     ),
     Measure(
         MeasureDescription(
@@ -193,7 +194,6 @@ _OF_THIS_TEXT = (
         near.more,
         needs=frozenset({Need.SCORES, Need.ALLOWED}),
         finish=near.rank_correlation,
-        brief=False,
     ),
     Measure(
         MeasureDescription(
@@ -217,68 +217,10 @@ _OF_THIS_TEXT = (
         positional=True,
         needs=frozenset({Need.ALLOWED}),
         finish=pattern.classified,
-        brief=False,
     ),
 )
 
-# of another run, or of the model alone: asked for by name
-_APART = (
-    mass_on(
-        "what came after it, of random tokens",
-        "induction",
-        apart.induction,
-        _OLSSON,
-        meaning="Mean weight on the token behind a query's first place, of the second half.",
-        apart=_TWICE,
-        positional=True,
-        needs=frozenset({Need.PERIOD}),
-        brief=False,
-    ),
-    mass_on(
-        "its first place, of random tokens",
-        "duplicate",
-        apart.duplicate,
-        _OLSSON,
-        meaning="Mean weight on a query's first place, of the second half.",
-        apart=_TWICE,
-        positional=True,
-        needs=frozenset({Need.PERIOD}),
-        brief=False,
-    ),
-    mass_on(
-        "the previous of random tokens",
-        "previous-random",
-        apart.previous,
-        _OLSSON,
-        meaning="Mean weight on the previous token, of the second half.",
-        apart=_TWICE,
-        positional=True,
-        needs=frozenset({Need.PERIOD}),
-        brief=False,
-    ),
-    Measure(
-        MeasureDescription(
-            name="copying",
-            unit="positivity",
-            meaning="Sum of the eigenvalues of W_E W_V W_O W_U over the sum of their sizes; norms left out.",
-            paper="Elhage et al. 2021, A Mathematical Framework for Transformer Circuits",
-            label="eigenvalues of the value-output circuit",
-            least="-1",
-            low="speaks against its token",
-            high="copies",
-            strongest="head of each layer that copies most",
-            signed=True,
-            apart="the model's weights alone",
-        ),
-        apart.positivity,
-        signed_unit,
-        needs=frozenset({Need.CIRCUIT}),
-        finish=float,
-        brief=False,
-    ),
-)
-
-_ALL = (*_WEIGHED, *map(by_norm, _WEIGHED), *_OF_THIS_TEXT, *_APART, *attributed.OF_ANSWERS)
+_ALL = (*_WEIGHED, *map(by_norm, _WEIGHED), *_OF_THIS_TEXT, *apart.APART, *attributed.OF_ANSWERS)
 MEASURES = {each.name: each for each in _ALL}
 
 

@@ -99,7 +99,7 @@ class Tile:
 
 
 def known(value: Known | None) -> Known:
-    """What a measure needs, and so was given."""
+    """A field of the tile that is there, since the measure said that it needs it."""
     assert value is not None, "a measure is asked only where what it needs is known"
     return value
 

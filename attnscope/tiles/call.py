@@ -17,7 +17,7 @@ from attnscope.sdpa import Operands
 
 Queries = Int[Tensor, " query"]
 Keys = Int[Tensor, " key"]
-Asked = Callable[[int, Queries, Keys], Bool[Tensor, "query key"]]
+MayLook = Callable[[int, Queries, Keys], Bool[Tensor, "query key"]]
 
 
 @runtime_checkable
@@ -59,13 +59,13 @@ class Written:
 
 @dataclass(frozen=True, eq=False)
 class Symbolic:
-    """A rule that some code holds, `asked(head, queries, keys)`; one for all heads unless `per_head`."""
+    """Some code says whether queries may look at keys; the same for all heads unless `per_head`."""
 
-    asked: Asked
+    may_look: MayLook
     per_head: bool = False
 
     def block(self, head: int, queries: Queries, keys: Keys) -> Bool[Tensor, "query key"]:
-        return self.asked(head, queries, keys)
+        return self.may_look(head, queries, keys)
 
 
 EVERYWHERE = Everywhere()

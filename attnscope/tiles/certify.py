@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.attention import AttentionCall, Term
 from attnscope.reference import EXACT, brought, exact, place
 from attnscope.results import Certificate, Fault, Verdict
-from attnscope.results.base.origin import Kind
 from attnscope.sdpa import Operands, attend
 from attnscope.tiles.call import Everywhere, LongCall
 from attnscope.tiles.softmax import Rows
 from attnscope.verify import certify, conclusion
+from attnscope.verify.faults import hidden_by_window
 
 
 def certify_long(call: LongCall, head: int, rows: Rows) -> Certificate:
@@ -76,40 +76,29 @@ def sampled(call: LongCall, head: int) -> AttentionCall:
     return AttentionCall(**{**plain, **changed}).at(place(call.q.device))
 
 
-def _of_places(call: LongCall, some: AttentionCall, head: int, told: Certificate) -> Iterator[Fault]:
+def _of_places(call: LongCall, some: AttentionCall, head: int, of_sample: Certificate) -> Iterator[Fault]:
     """The faults that need to know where the rows of the sample stand among all."""
     assert call.sample is not None, "it has been sampled"
     operands, rows = some.operands(head), call.sample.rows.to(some.q.device)
     if call.window is not None:
         allowed = some.allowed_matrix(head)
-        wider = allowed | _hidden_by_window(call, rows, allowed)
+        read = torch.tensor([not token.padding for token in call.key_tokens.items], device=rows.device)
+        wider = allowed | hidden_by_window(call, allowed, rows, read)
         if not torch.equal(wider, allowed):
-            yield _fault("window dropped", some, head, operands.but(allowed=wider[None]), told)
+            yield _fault("window dropped", some, head, operands.but(allowed=wider[None]), of_sample)
     if call.q.shape[1:] == call.k.shape[1:]:
         exchanged = operands.but(q=operands.k[:, rows], k=exact(call.q[head : head + 1]))
-        yield _fault("query and key exchanged", some, head, exchanged, told)
+        yield _fault("query and key exchanged", some, head, exchanged, of_sample)
 
 
-def _hidden_by_window(
-    call: LongCall, rows: Int[Tensor, " row"], allowed: Bool[Tensor, "row key"]
-) -> Bool[Tensor, "row key"]:
-    """Pairs that only the window forbids: far enough apart, and the key is no padding."""
-    queries, keys = call.q.shape[1], call.k.shape[1]
-    distance = rows[:, None] + (keys - queries) - torch.arange(keys, device=rows.device)
-    size = call.window or 0
-    far = distance >= size if call.kind is Kind.DECODER else distance.abs() >= size
-    read = torch.tensor([not token.padding for token in call.key_tokens.items], device=rows.device)
-    return far & read & allowed.any(1)[:, None]
-
-
-def _fault(name: str, some: AttentionCall, head: int, faulty: Operands, told: Certificate) -> Fault:
+def _fault(name: str, some: AttentionCall, head: int, faulty: Operands, of_sample: Certificate) -> Fault:
     stages = attend(faulty)
     answered = some.allowed_matrix(head).any(-1)
     largest = exact(some.v[some.key_head(head)]).abs().max().clamp_min(torch.finfo(EXACT).tiny)
     off = (stages.weights[0] - exact(some.weights[head]))[answered].abs()
     output = (stages.output[0] - exact(some.output[head]))[answered].abs() / largest
     errors = [float(each.max()) if each.numel() else 0.0 for each in (off, output)]
-    power = max(errors[0] / told.weight_tolerance, errors[1] / told.output_tolerance)
+    power = max(errors[0] / of_sample.weight_tolerance, errors[1] / of_sample.output_tolerance)
     return Fault(name, errors[0], errors[1], power)
 
 

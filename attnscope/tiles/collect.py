@@ -6,10 +6,11 @@ of Python while it computes.
 """
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TypeVar
 
 import torch
 
@@ -22,13 +23,14 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
-@runtime_checkable
-class Collector(Protocol):
+class Collector(ABC):
     """Sees tiles; those of the same rows come one after the other, and then `end` is called."""
 
+    @abstractmethod
     def see(self, rows: slice, columns: slice, tile: Tile) -> None: ...
 
-    def end(self, rows: slice) -> None: ...
+    def end(self, rows: slice) -> None:  # noqa: B027 - of use to some
+        """For most there is nothing left to do then."""
 
 
 def collect(stream: Stream, collectors: Sequence[Collector]) -> Rows:
@@ -42,7 +44,7 @@ def collect(stream: Stream, collectors: Sequence[Collector]) -> Rows:
     return stream.rows
 
 
-class Halt:
+class Halt(Collector):
     """A collector that ends the work of its thread after the block that is being computed."""
 
     def __init__(self) -> None:

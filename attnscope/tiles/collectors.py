@@ -7,10 +7,11 @@ from torch import Tensor
 from attnscope.measures import Tile
 from attnscope.measures.rows import confidence
 from attnscope.reference import EXACT, exact
+from attnscope.tiles.collect import Collector
 from attnscope.tiles.quick import largest
 
 
-class Strongest:
+class Strongest(Collector):
     """The largest weight among some queries and keys, the first of equals; (-1, -1) and NaN without any."""
 
     def __init__(self, queries: Bool[Tensor, " query"], keys: Bool[Tensor, " key"]) -> None:
@@ -32,11 +33,8 @@ class Strongest:
         if found >= 0 and (not found <= self.weight or (found == self.weight and at < self.place)):
             self.place, self.weight = at, found
 
-    def end(self, _rows: slice) -> None:
-        pass
 
-
-class TopKeys:
+class TopKeys(Collector):
     """The `count` keys of every query with the largest weights, largest first.
 
     -1 and NaN where there are fewer; of equal weights the first key counts.
@@ -66,7 +64,7 @@ class TopKeys:
         self.weights[rows, : keys.shape[1]] = exact(weights).masked_fill(~there, torch.nan)
 
 
-class OnKeys:
+class OnKeys(Collector):
     """The mean weight, over queries that have a key, on each of some keys."""
 
     def __init__(self, keys: Bool[Tensor, " key"]) -> None:
@@ -85,15 +83,12 @@ class OnKeys:
             place = slice(int(self.before[columns.start]), int(self.before[columns.stop]))
             self.sums[place] += exact(tile.weights[answered][:, mine].sum(0)).cpu()
 
-    def end(self, _rows: slice) -> None:
-        pass
-
     @property
     def means(self) -> Float[Tensor, " key"]:
         return self.sums / self.rows if self.rows else self.sums * torch.nan
 
 
-class Pooled:
+class Pooled(Collector):
     """Blocks of `steps` queries by keys, of the pairs in a window of the head.
 
     A mean is over the pairs that are allowed; NaN where there is none.
@@ -131,9 +126,6 @@ class Pooled:
         self.counts[place] += _summed(allowed.to(weights.dtype), lead, self.steps).cpu()
         highest = exact(_in_blocks(weights, lead, self.steps).amax((1, 3))).cpu()
         self.largest[place] = torch.maximum(self.largest[place], highest)
-
-    def end(self, _rows: slice) -> None:
-        pass
 
     @property
     def mean(self) -> Float[Tensor, "row column"]:

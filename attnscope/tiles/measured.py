@@ -13,6 +13,7 @@ from torch import Tensor
 from attnscope.measures import MEASURES, Measure, Tile, near, pattern
 from attnscope.measures.apart import positivity
 from attnscope.reference import EXACT, exact
+from attnscope.tiles.collect import Collector
 from attnscope.tiles.quick import adds_nothing
 
 WITHOUT_FORM: Mapping[str, str] = {
@@ -22,7 +23,7 @@ WITHOUT_FORM: Mapping[str, str] = {
 }
 
 
-class Measured:
+class Measured(Collector):
     """One measure of a head; `value` when all tiles have been seen."""
 
     def __init__(self, measure: Measure) -> None:
@@ -47,7 +48,7 @@ class Measured:
         return self.measure.finish(torch.cat(self.blocks, dim=-1).cpu())
 
 
-class MeasuredOnce:
+class MeasuredOnce(Collector):
     """A measure that is the same in every tile."""
 
     def __init__(self, measure: Measure) -> None:
@@ -59,11 +60,8 @@ class MeasuredOnce:
         if not self.seen:
             self.value, self.seen = self.measure.finish(self.measure.contribution(tile)), True
 
-    def end(self, _rows: slice) -> None:
-        pass
 
-
-class Patterned:
+class Patterned(Collector):
     """The class of a head by its columns, its offsets and its texts, whose sums are kept over all tiles."""
 
     def __init__(self, queries: int, keys: int) -> None:
@@ -95,9 +93,6 @@ class Patterned:
         self.rows += len(places)
         for i, offset in enumerate(self.offsets):
             self.counts[i] += int(((places + offset >= 0) & (places + offset < self.keys)).sum())
-
-    def end(self, rows: slice) -> None:
-        pass
 
     @property
     def value(self) -> float:

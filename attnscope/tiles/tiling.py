@@ -118,14 +118,14 @@ def tiling(rule: Rule, head: int, queries: int, keys: int, sizes: Sizes, device:
     for i, mine in enumerate(rows):
         visible[mine] = 0
         for those in _cut(keys, sizes.keys):
-            asked = rule.block(head, *_positions(mine, those, device))
-            counts = _blocks(asked, grain).sum(-1, dtype=torch.int32)
+            allowed = rule.block(head, *_positions(mine, those, device))
+            counts = _blocks(allowed, grain).sum(-1, dtype=torch.int32)
             visible[mine] += counts.sum(-1)
             blocks = list(_cut(those.stop - those.start, grain))
             for j, (block, there) in enumerate(zip(blocks, counts.sum(0).tolist(), strict=True)):
                 place = i, those.start // grain + j
-                state[i][place[1]] = _state(there, len(asked) * (block.stop - block.start))
-                if state[i][place[1]] == PART and (mask := shelf.keep(asked[:, block])):
+                state[i][place[1]] = _state(there, len(allowed) * (block.stop - block.start))
+                if state[i][place[1]] == PART and (mask := shelf.keep(allowed[:, block])):
                     made.parts[place] = mask
     return made
 
@@ -147,10 +147,10 @@ class _Shelf:
         return self.last[-1]
 
 
-def _blocks(asked: Bool[Tensor, "query key"], grain: int) -> Bool[Tensor, "query block {grain}"]:
+def _blocks(allowed: Bool[Tensor, "query key"], grain: int) -> Bool[Tensor, "query block {grain}"]:
     """The pairs in blocks of keys, the last one filled up with what is not allowed."""
-    missing = -asked.shape[1] % grain
-    whole = torch.nn.functional.pad(asked, (0, missing)) if missing else asked
+    missing = -allowed.shape[1] % grain
+    whole = torch.nn.functional.pad(allowed, (0, missing)) if missing else allowed
     return whole.reshape(len(whole), -1, grain)
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attnscope.attention import AttentionCall
@@ -38,19 +38,26 @@ def _window_dropped(call: AttentionCall, head: int, operands: Operands) -> Opera
     if call.window is None:
         return None
     allowed = call.allowed_matrix(head)
-    wider = allowed | _hidden_by_window(call, allowed)
+    rows = torch.arange(len(allowed), device=allowed.device)
+    wider = allowed | hidden_by_window(call, allowed, rows, allowed.any(0))
     return None if torch.equal(wider, allowed) else operands.but(allowed=wider[None])
 
 
-def _hidden_by_window(call: AttentionCall, allowed: Bool[Tensor, "query key"]) -> Bool[Tensor, "query key"]:
-    """Pairs that only the window forbids: far enough apart, not in the future, and the key is no padding."""
-    queries, keys = allowed.shape
-    by, to = (torch.arange(length, device=allowed.device) for length in (queries, keys))
-    distance = by[:, None] + (keys - queries) - to[None, :]
-    far = (
-        distance >= (call.window or 0) if call.kind is Kind.DECODER else distance.abs() >= (call.window or 0)
-    )
-    return far & allowed.any(0) & allowed.any(1)[:, None]
+def hidden_by_window(
+    call: AttentionCall,
+    allowed: Bool[Tensor, "row key"],
+    rows: Int[Tensor, " row"],
+    read: Bool[Tensor, " key"],
+) -> Bool[Tensor, "row key"]:
+    """Pairs that only the window forbids: far enough apart, not in the future, and the key is no padding.
+
+    `allowed` is of those queries of the call that stand at `rows`, `read` says which keys are no padding.
+    """
+    (_, queries, _), keys = call.q.shape, call.k.shape[1]
+    distance = rows[:, None] + (keys - queries) - torch.arange(keys, device=rows.device)
+    size = call.window or 0
+    far = distance >= size if call.kind is Kind.DECODER else distance.abs() >= size
+    return far & read & allowed.any(1)[:, None]
 
 
 def _soft_cap_dropped(call: AttentionCall, head: int, operands: Operands) -> Operands | None:

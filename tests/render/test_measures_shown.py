@@ -275,7 +275,7 @@ def test_a_measure_that_is_registered_appears_everywhere(monkeypatch: pytest.Mon
         name="own", unit="weight", meaning="Weight on the one before the last.", paper="Nobody 2020",
         label="weight two before", strongest="head of each layer looking two back",
     )  # fmt: skip
-    monkeypatch.setitem(MEASURES, "own", Measure(own, two_before, positional=True))
+    monkeypatch.setitem(MEASURES, "own", Measure(own, two_before, positional=True, brief=True))
     assert "own" in parse_measures("all")
     result = made.measured(made.overview(12, 12), *parse_measures("own"))
     expected = [[np.diag(w, -2).sum() / len(w) for w in row] for row in result.dense_weights]

@@ -19,7 +19,7 @@ from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need, Tile
 from attnscope.measures import pattern as patterns
 from attnscope.measures.measure import Measure, mean
-from attnscope.measures.strongest import offset, share
+from attnscope.measures.rows import most_frequent_offset, share_at_one_offset
 from attnscope.reference import EXACT, brought, exact, place
 
 _KNOWN = {Need.ALLOWED, Need.SPECIAL, Need.PUNCTUATION, Need.ALIKE, Need.NORMS}
@@ -201,14 +201,14 @@ def _finished(measure: Measure, rows: Tensor, facts: Facts) -> Float[Tensor, "ro
     beyond = ~facts.own[:, None]
     if measure.finish is mean:
         return rows.masked_fill(beyond, math.nan).nanmean(-1)
-    if measure.finish in (share, offset):
+    if measure.finish in (share_at_one_offset, most_frequent_offset):
         shares, offsets = _most(rows[:, :, 0].masked_fill(beyond, math.nan), rows[:, :, 1])
-        return shares if measure.finish is share else offsets
+        return shares if measure.finish is share_at_one_offset else offsets
     raise InputError(f"no {measure.name} over a corpus")
 
 
 def _most(strongest: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
-    """Twin of `measures.strongest._most`: the commonest offset, of several the shortest, then the first."""
+    """Twin of `measures.rows._most_frequent`: of several offsets the shortest, then the first."""
     beyond = offsets.shape[-1] - 1
     counted = ~strongest.isnan()
     places = (offsets + beyond).long()

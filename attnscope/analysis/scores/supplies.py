@@ -16,8 +16,8 @@ from attnscope.analysis.scores import sorts
 from attnscope.analysis.scores.sorts import is_picture
 from attnscope.attention import AttentionCall
 from attnscope.measures import MEASURES, Need
-from attnscope.measures.moved import moved_norms
 from attnscope.measures.near import cosine_distances
+from attnscope.measures.rows import moved_norms
 from attnscope.reference import EXACT
 from attnscope.sdpa import attend
 from attnscope.tiles.call import LongCall

@@ -16,7 +16,7 @@ from attnscope.capture.cause import rows
 from attnscope.capture.cause.heads import note_columns, note_heads, touched
 from attnscope.capture.cause.outputs import Trial, one_each, perturbed
 from attnscope.capture.cause.passage import Enter, Hooks
-from attnscope.capture.cause.rerun import Clean, Rerun, restored
+from attnscope.capture.cause.rerun import Clean, Rerun
 from attnscope.capture.following.answers import Forward, Place
 
 Choose = Callable[[Trial, Place], Tensor]  # the rows of an attention whose answers become others
@@ -83,10 +83,7 @@ def _asked(
             asked[place] = rows.changed(*pair, clean.epsilon)
         return clean.answers.get(place)
 
-    def leave_block(forward: Forward, now: list[Tensor]) -> list[Tensor]:
-        return restored(clean.blocks[forward], now)
-
-    rerun.run(Hooks(answer, leave_block=leave_block, enter_block=_another_half(blocks, given, bit)))
+    rerun.run(Hooks(answer, leave_block=clean.leave_block, enter_block=_another_half(blocks, given, bit)))
     return asked, given
 
 
@@ -116,12 +113,6 @@ def _clear_ways(rerun: Rerun, clean: Clean, mixed: Sequence[Trial]) -> None:
     given: Halves = {}
     blocks = {clean.within[trial.forward][0] for trial in mixed}
 
-    def answer(place: Place, answered: Tensor, _queries: Tensor) -> Tensor | None:
-        return clean.answers.get(place)
-
-    def leave(forward: Forward, now: list[Tensor]) -> list[Tensor]:
-        return restored(clean.results[forward], now)
-
     def leave_block(forward: Forward, now: list[Tensor]) -> list[Tensor]:
         for trial in mixed:
             if clean.within[trial.forward] == forward and forward in given:
@@ -129,9 +120,9 @@ def _clear_ways(rerun: Rerun, clean: Clean, mixed: Sequence[Trial]) -> None:
                 there = _moved(clean, forward, now, leading)
                 if there is not None and torch.equal(there, half):
                     trial.block = "blended"
-        return restored(clean.blocks[forward], now)
+        return clean.leave_block(forward, now)
 
-    rerun.run(Hooks(answer, leave, leave_block, enter_block=_another_half(blocks, given, None)))
+    rerun.run(Hooks(clean.answer, clean.leave, leave_block, enter_block=_another_half(blocks, given, None)))
 
 
 def _moved(clean: Clean, forward: Forward, now: Sequence[Tensor], leading: torch.Size) -> Tensor | None:
@@ -187,13 +178,13 @@ def _one_run(
         if trial is not None and not trial.shared:
             note_heads(trial, clean, now, touched(trial, amounts))
         is_alone = forward not in clean.within
-        return restored(clean.results[forward], now) if is_alone else None
+        return clean.leave(forward, now) if is_alone else None
 
     def leave_block(forward: Forward, now: list[Tensor]) -> list[Tensor]:
         for trial in active.values():
             if clean.within.get(trial.forward) == forward:
                 _judge(trial, clean, now, _expected(trial, clean, chosen, given), rerun, given, chosen)
-        return restored(clean.blocks[forward], now)
+        return clean.leave_block(forward, now)
 
     def feed(forward: Forward, part: nn.Module, now: Tensor) -> None:
         before = clean.fed.get((forward, part))

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from attnscope.capture.cause import rows
 from attnscope.capture.cause.outputs import Trial, Unit, one_each, perturbed, row_changes
 from attnscope.capture.cause.passage import Hooks
-from attnscope.capture.cause.rerun import Clean, Rerun, restored
+from attnscope.capture.cause.rerun import Clean, Rerun
 from attnscope.capture.following.answers import Forward, Place
 
 _NEARLY_ALL = 0.9  # of a row's change stands in the columns of one head
@@ -62,7 +62,7 @@ def _try_heads(
     def leave(forward: Forward, now: list[Tensor]) -> list[Tensor]:
         if forward in active:
             note_heads(active[forward], clean, now, touched(active[forward], amounts))
-        return restored(clean.results[forward], now)
+        return clean.leave(forward, now)
 
     def feed(forward: Forward, part: nn.Module, now: Tensor) -> None:
         before = clean.fed.get((forward, part))
@@ -147,11 +147,8 @@ def asking_rows(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> dict[Forw
             seen.setdefault(forward, []).append(rows.changed(*pair, clean.epsilon))
         return clean.answers.get(place)
 
-    def leave(forward: Forward, now: list[Tensor]) -> list[Tensor]:
-        return restored(clean.results[forward], now)
-
     while mine and (not turn or turn < max((each.shape[1] for each in code.values()), default=0)):
-        rerun.run(Hooks(answer, leave, enter_module=enter))
+        rerun.run(Hooks(answer, clean.leave, enter_module=enter))
         turn += 1
     found: dict[Forward, QueryRows] = {}
     for forward, each in seen.items():

@@ -111,7 +111,7 @@ def _muted(
             stack.enter_context(_silence(by_route[Route.TRACED]))
             stack.enter_context(traced(by_route[Route.TRACED], keep, taken_back=taken_back))
         for module in wanted:
-            stack.callback(module.register_forward_hook(leave).remove)
+            stack.enter_context(module.register_forward_hook(leave))
         yield
 
 
@@ -121,8 +121,8 @@ def _silence(modules: Iterable[nn.Module]) -> Iterator[None]:
     silence = _Silence()
     with ExitStack() as stack:
         for module in modules:
-            stack.callback(module.register_forward_pre_hook(silence.enter).remove)
-            stack.callback(module.register_forward_hook(silence.leave, always_call=True).remove)
+            stack.enter_context(module.register_forward_pre_hook(silence.enter))
+            stack.enter_context(module.register_forward_hook(silence.leave, always_call=True))
         stack.enter_context(silence)
         yield
 

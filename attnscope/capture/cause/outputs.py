@@ -16,7 +16,7 @@ from torch import Tensor
 
 from attnscope.capture.cause import rows
 from attnscope.capture.cause.passage import Hooks
-from attnscope.capture.cause.rerun import Clean, Rerun, restored
+from attnscope.capture.cause.rerun import Clean, Rerun
 from attnscope.capture.cause.rows import Shape
 from attnscope.capture.following.answers import Forward, Place
 
@@ -35,7 +35,8 @@ class Trial:
 
     `row_count` is that of the module's result, `starts` where the rows of each attention begin in it, `units`
     are the attentions and heads. Found: `layouts`, which tensors of the result have these rows; `omap`, which
-    row of the answer each of them changes with; `quiet`, how many change with none; `alive`, which units
+    row of the answer each of them changes with; `quiet`, how many change with none; `alive`, which units act;
+    `columns`, in which head's columns each head's changes stood.
     """
 
     forward: Forward
@@ -81,7 +82,7 @@ def trials(clean: Clean, forwards: Iterable[Forward], padding: Sequence[Tensor])
         places = tuple(place for place in clean.of(forward) if place in clean.numbers)
         if not places:
             continue
-        shapes = {place: Shape(*_four(clean.answers[place])) for place in places}
+        shapes = {place: Shape(*clean.answers[place].shape) for place in places}
         units = tuple((place, head) for place in places for head in range(shapes[place].heads))
         counts = [shape.rows for shape in shapes.values()]
         here = {each[..., 0].numel() for each in clean.results.get(forward, ()) if each.numel()}
@@ -93,11 +94,6 @@ def trials(clean: Clean, forwards: Iterable[Forward], padding: Sequence[Tensor])
         padded = here_padded[0].flatten() if here_padded else torch.zeros(count, dtype=torch.bool)
         made.append(Trial(forward, places, shapes, units, count, starts, padded=padded))
     return made
-
-
-def _four(answer: Tensor) -> tuple[int, int, int, int]:
-    batch, heads, queries, dim = answer.shape
-    return batch, heads, queries, dim
 
 
 def perturbed(
@@ -146,12 +142,12 @@ def two_runs(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
     def leave_first(forward: Forward, now: list[Tensor]) -> list[Tensor]:
         if forward in by:
             first[forward] = [each.detach().clone() for each in now]
-        return restored(clean.results[forward], now)
+        return clean.leave(forward, now)
 
     def leave_second(forward: Forward, now: list[Tensor]) -> list[Tensor]:
         if forward in by and forward in first:
             _compare(by[forward], clean.results[forward], first.pop(forward), now, factors[forward])
-        return restored(clean.results[forward], now)
+        return clean.leave(forward, now)
 
     rerun.run(Hooks(answer(False), leave_first), sketched=True)
     rerun.run(Hooks(answer(True), leave_second), sketched=True)
@@ -228,7 +224,7 @@ def by_words(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
             patterns[forward].append(
                 row_changes(doubted[forward], clean.results[forward], now, clean.epsilon)
             )
-        return restored(clean.results[forward], now)
+        return clean.leave(forward, now)
 
     while turn < max((each.shape[1] for each in code.values()), default=0):
         rerun.run(Hooks(answer, leave))

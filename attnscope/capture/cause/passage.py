@@ -84,19 +84,16 @@ class Passage:
             for module in asked.tried if hooks.feed else ():
                 for part in module.modules():
                     if part is not module and _multiplies(part):
-                        stack.callback(part.register_forward_pre_hook(self._fed(module)).remove)
+                        stack.enter_context(part.register_forward_pre_hook(self._fed(module)))
+            early = {"with_kwargs": True, "prepend": True}
             for block in blocks:
-                entered = ours(self._block_entered)
-                hook = block.register_forward_pre_hook(entered, with_kwargs=True, prepend=True)
-                stack.callback(hook.remove)
+                stack.enter_context(block.register_forward_pre_hook(ours(self._block_entered), **early))
             for module in asked.tried if hooks.enter_module else ():
-                entered = ours(self._module_entered)
-                hook = module.register_forward_pre_hook(entered, with_kwargs=True, prepend=True)
-                stack.callback(hook.remove)
+                stack.enter_context(module.register_forward_pre_hook(ours(self._module_entered), **early))
             for module in {site.module for site in asked.sites}:
-                stack.callback(module.register_forward_hook(ours(self._module_left)).remove)
+                stack.enter_context(module.register_forward_hook(ours(self._module_left)))
             for block in blocks:
-                stack.callback(block.register_forward_hook(ours(self._block_left)).remove)
+                stack.enter_context(block.register_forward_hook(ours(self._block_left)))
             yield
 
     def _answered(self, seen: Answered) -> Tensor | None:

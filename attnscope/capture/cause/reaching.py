@@ -28,6 +28,16 @@ from attnscope.results import Reach
 from attnscope.vocabulary import Effect
 
 _OFTEN = 0.8  # of a head's trials in which its change stood in one head's columns
+_OF_ROWS = {  # by what was found of the rows of the module's result
+    "silent": (Effect.NONE, "what this attention computes has no effect on its module's result"),
+    "other": (Effect.OTHER, "its answers reach other rows than those that asked"),
+    "mixed": (Effect.OTHER, "its answers are mixed with those of other rows before they go on"),
+}
+_OF_BLOCKS = {  # and of the rows of its block's result
+    "silent": (Effect.NONE, "what this attention computes has no effect on its block's result"),
+    "other": (Effect.OTHER, "its answers reach other rows of its block than those that asked"),
+    "blended": (Effect.OTHER, "its answers are mixed with those of other rows within its block"),
+}
 
 Name = tuple[str, int]  # a module's path, and how many attentions it had made before
 
@@ -68,11 +78,7 @@ def reaches_of(
     """
     serving = None if layers is None else set(layers)
     path_of = {site.module: site.path for site in watched}
-    tried = {
-        site.module: max(i + 1 for i, layer in enumerate(site.layers) if serving is None or layer in serving)
-        for site in watched
-        if serving is None or serving & {*site.layers}
-    }
+    tried = {site.module: often for site in watched if (often := site.runs_for(serving))}
     others = [site for site in find_sites(model) if site.module not in path_of]
     rerun = Rerun(model, inputs, [*watched, *others], tried)
     try:
@@ -140,34 +146,21 @@ def _reach(trial: Trial, place: Place, head: int, runs: int) -> Reach:
     """The reach of one head, from the trials of its module's results."""
     if trial.shapes[place].rows < trial.row_count and not any(trial.starts.values()):
         return Reach(Effect.UNKNOWN, "its module returns the results of several attentions", runs)
-    if trial.row_of == "silent":
-        return Reach(Effect.NONE, "what this attention computes has no effect on its module's result", runs)
-    if trial.row_of == "other":
-        return Reach(Effect.OTHER, "its answers reach other rows than those that asked", runs)
-    if trial.row_of == "mixed":
-        return Reach(Effect.OTHER, "its answers are mixed with those of other rows before they go on", runs)
-    if trial.block == "silent":
-        return Reach(Effect.NONE, "what this attention computes has no effect on its block's result", runs)
-    if trial.block == "other":
-        return Reach(Effect.OTHER, "its answers reach other rows of its block than those that asked", runs)
-    if trial.block == "blended":
-        reason = "its answers are mixed with those of other rows within its block"
-        return Reach(Effect.OTHER, reason, runs)
-    if trial.row_of == "own":
-        if (place, head) not in trial.alive:
-            return Reach(Effect.NONE, f"what head {head} computes has no effect on its module's result", runs)
-        if (other := _exchanged(trial).get(head, head)) != head:
-            return Reach(
-                Effect.OTHER, f"what head {head} computes goes on in the place of head {other}", runs
-            )
-        if trial.quiet:
-            count = f"{trial.quiet} of {trial.row_count} rows"
-            return Reach(Effect.SOME, f"what it computes for {count} has no effect", runs)
-        if trial.block_quiet[0]:
-            count = f"{trial.block_quiet[0]} of the {trial.block_quiet[1]} rows that were tried"
-            return Reach(Effect.SOME, f"what it computes for {count} has no effect on its block", runs)
-        return Reach(Effect.OWN, "", runs)
-    return Reach(Effect.UNKNOWN, trial.why or "its way on could not be told", runs)
+    if known := _OF_ROWS.get(trial.row_of) or _OF_BLOCKS.get(trial.block):
+        return Reach(*known, runs)
+    if trial.row_of != "own":
+        return Reach(Effect.UNKNOWN, trial.why or "its way on could not be told", runs)
+    if (place, head) not in trial.alive:
+        return Reach(Effect.NONE, f"what head {head} computes has no effect on its module's result", runs)
+    if (other := _exchanged(trial).get(head, head)) != head:
+        return Reach(Effect.OTHER, f"what head {head} computes goes on in the place of head {other}", runs)
+    if trial.quiet:
+        count = f"{trial.quiet} of {trial.row_count} rows"
+        return Reach(Effect.SOME, f"what it computes for {count} has no effect", runs)
+    if trial.block_quiet[0]:
+        count = f"{trial.block_quiet[0]} of the {trial.block_quiet[1]} rows that were tried"
+        return Reach(Effect.SOME, f"what it computes for {count} has no effect on its block", runs)
+    return Reach(Effect.OWN, "", runs)
 
 
 def _exchanged(trial: Trial) -> dict[int, int]:

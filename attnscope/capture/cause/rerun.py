@@ -49,6 +49,18 @@ class Clean:
         """The attentions of one forward of a module, in their order."""
         return [place for place in self.answers if place[:2] == forward]
 
+    def answer(self, place: Place, _answered: Tensor, _queries: Tensor) -> Tensor | None:
+        """A hook: the attention answers what it answered here."""
+        return self.answers.get(place)
+
+    def leave(self, forward: Forward, now: Sequence[Tensor]) -> list[Tensor]:
+        """A hook: a module returns what it returned here."""
+        return restored(self.results[forward], now)
+
+    def leave_block(self, forward: Forward, now: Sequence[Tensor]) -> list[Tensor]:
+        """A hook: a block returns what it returned here."""
+        return restored(self.blocks[forward], now)
+
 
 def restored(before: Sequence[Tensor], now: Sequence[Tensor]) -> list[Tensor]:
     """What was returned before in the place of what is returned now, where that was kept and fits."""

@@ -105,19 +105,18 @@ def standings_of(
     and of positions that are not called by the tokens of one text.
     """
     serving = None if layers is None else set(layers)
-    wanted = {site.module: site for site in watched if serving is None or serving & {*site.layers}}
+    times = {site.module: often for site in watched if (often := site.runs_for(serving))}
     texts = dict(zip(_IDS, (sides.source, sides.target), strict=True))
     changed = exchanged(inputs, texts, model.config, row, most)
-    if not changed or not wanted:
+    if not changed or not times:
         return Standings({})
-    times = {module: _runs_of(site, serving) for module, site in wanted.items()}
     try:
         seen = _changes(model, runs(inputs, changed, row), watched, times)
     except Refused:
         return Standings({})
-    found = {}
-    for place, handed in seen.items():
-        site, number = wanted[place[0]], place[1]
+    found, site_of = {}, {site.module: site for site in watched}
+    for (module, number), handed in seen.items():
+        site = site_of[module]
         tokens = sides.of(site.kind, handed.query.positions, handed.key.positions, site.tower)
         found[site.path, number] = _judged(handed, tokens, tuple(changed.values()))
     halves = max(each.halves for each in changed.values())
@@ -152,11 +151,6 @@ def _changes(
             return handed_over(model, each, watched, times, Change.of)
         pieces.append(handed_over(model, each, watched, times, Tensor.clone))
     return {place: Handed(*map(Change.of, whole)) for place, whole in _joined(pieces).items()}
-
-
-def _runs_of(site: Site, layers: set[int] | None) -> int:
-    """How often a module runs until it has served the last of these layers; once where it serves only one."""
-    return max(i + 1 for i, layer in enumerate(site.layers) if layers is None or layer in layers)
 
 
 def _joined(pieces: Sequence[Seen[Tensor]]) -> Seen[Tensor]:

@@ -93,12 +93,12 @@ class FactorSeeker(OutputProjections):
                 self.made[id(call.output)] = _made(self.runs[self.around[module]], call)
 
     def of(self, call: AttentionCall, first: AttentionCall | None = None) -> AttentionCall:
-        told = super().of(call, first)
+        projected = super().of(call, first)
         if call.block == 0:
-            self.of_layer[call.layer] = self._factors(told)
+            self.of_layer[call.layer] = self._factors(projected)
         else:
-            self.of_layer[call.layer] = _none(call, "the layer attends several times for one input")
-        return told
+            self.of_layer[call.layer] = _none(call)
+        return projected
 
     def _factors(self, call: AttentionCall) -> Factors:
         answer, made = self.found[id(call.output)], self.made[id(call.output)]
@@ -118,8 +118,8 @@ class FactorSeeker(OutputProjections):
         return Factors(call.layer, call.heads, call.key_heads, query, key, value, output, reasons)
 
 
-def _none(call: AttentionCall, why: str) -> Factors:
-    reasons = dict.fromkeys((*_WORDS, "output"), why)
+def _none(call: AttentionCall) -> Factors:
+    reasons = dict.fromkeys((*_WORDS, "output"), "the layer attends several times for one input")
     return Factors(call.layer, call.heads, call.key_heads, None, None, None, None, reasons)
 
 

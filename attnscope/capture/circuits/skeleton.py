@@ -7,15 +7,17 @@ derivatives say what it is. Everything is put back afterwards.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map_only
 
 from attnscope.capture.circuits.gains import Gain, gain_of
+from attnscope.capture.intervening.kept import standing_in
 from attnscope.reference import widest
 
 Turn = tuple[nn.Module, int]  # a module and how often it had run before
@@ -66,7 +68,7 @@ class Skeleton:
 
         with ExitStack() as stack, torch.no_grad():
             for each in leaves:
-                stack.callback(each.register_forward_hook(hook).remove)
+                stack.enter_context(each.register_forward_hook(hook))
             self.model(**self.inputs)
 
     def run(self, seed: int = 0) -> Walked:
@@ -82,7 +84,7 @@ class Skeleton:
                 if turn in self.reads:
                     seen.read[turn] = next(clock), next(iter((*args, *kwargs.values())))
                 seen.put[turn] = _drawn(self.made[part][turn[1]], random)
-                return _copied(seen.put[turn])
+                return tree_map_only(Tensor, Tensor.clone, seen.put[turn])  # the model may write into it
 
             return forward
 
@@ -96,24 +98,11 @@ class Skeleton:
 
         replaced = {part: stand_in(part) for part in self.made}
         replaced |= {part: weigh(part, gain) for part, gain in self.gains.items()}
-        with _replaced(replaced), torch.enable_grad():
+        with ExitStack() as stack, torch.enable_grad():
+            for part, forward in replaced.items():
+                stack.enter_context(standing_in(part, forward))
             self.model(**self.inputs)
         return seen
-
-
-@contextmanager
-def _replaced(forwards: Mapping[nn.Module, Any]) -> Iterator[None]:
-    before = {part: part.__dict__.get("forward") for part in forwards}
-    try:
-        for part, forward in forwards.items():
-            part.forward = forward  # type: ignore[method-assign]
-        yield
-    finally:
-        for part, own in before.items():
-            if own is None:
-                part.__dict__.pop("forward", None)
-            else:
-                part.forward = own  # type: ignore[method-assign]
 
 
 def _is_leaf(part: nn.Module) -> bool:
@@ -147,10 +136,3 @@ def _drawn(shape: Any, random: torch.Generator) -> Any:
     if isinstance(shape, list):
         return tuple(_drawn(each, random) for each in shape)
     return shape
-
-
-def _copied(drawn: Any) -> Any:
-    """The same for the model, which may write into it."""
-    if isinstance(drawn, tuple):
-        return tuple(_copied(each) for each in drawn)
-    return drawn.clone() if isinstance(drawn, Tensor) else drawn

@@ -81,10 +81,10 @@ class Watch(TorchFunctionMode):
         with ExitStack() as stack:
             for module in model.modules():
                 if module in self.site_of:
-                    stack.callback(module.register_forward_pre_hook(self._enter).remove)
-                    stack.callback(module.register_forward_hook(self._leave, always_call=True).remove)
+                    stack.enter_context(module.register_forward_pre_hook(self._enter))
+                    stack.enter_context(module.register_forward_hook(self._leave, always_call=True))
                 elif is_rotary(module):
-                    stack.callback(module.register_forward_hook(self._turned).remove)
+                    stack.enter_context(module.register_forward_hook(self._turned))
             for route, stand_in in self.stand_ins.items():
                 if mine := [site.module for site in self.site_of.values() if site.route is route]:
                     stack.enter_context(stand_in(mine, self._kernel))

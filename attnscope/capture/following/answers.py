@@ -58,12 +58,12 @@ def answers(
             change, watch = (seen.of_trace, seen.number) if changing else (None, seen.seen_by_trace)
             stack.enter_context(traced(followed, watch, taken_back=seen.take_back, change=change))
         for module in {site.module for site in sites}:
-            stack.callback(module.register_forward_hook(seen.leave, always_call=True).remove)
+            stack.enter_context(module.register_forward_hook(seen.leave, always_call=True))
         yield seen
 
 
 class Answers:
-    """Counts the attentions of a forward pass; `none` are places that turned out to be none."""
+    """Counts the attentions of a forward pass; `none` are places whose answer was no attention's."""
 
     def __init__(self, handle: Handler, begun: Mapping[nn.Module, int]) -> None:
         self.handle = handle

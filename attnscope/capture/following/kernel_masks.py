@@ -30,7 +30,7 @@ def terms_and_allowed(given: KernelInputs, row: int) -> tuple[tuple[Term, ...], 
         # eager functions add whatever they are given: a mask of True and False is one of 1 and 0 to them
         bias, allowed = _of_tensor(mask.to(given.query.dtype) if name == "eager" else mask)
         added |= {} if bias is None else {IN_THE_MASK: bias}
-    elif name == "sdpa" and queries > 1 and _is_causal(given):
+    elif name == "sdpa" and queries > 1 and given.is_causal:  # eager without a mask looks everywhere
         allowed = given.query.new_ones(queries, keys, dtype=torch.bool).tril()[None]
     if (bias := given.options.get("position_bias")) is not None:
         added[RELATIVE_POSITION] = _of_row(bias, row).expand(-1, queries, -1)[..., -keys:]
@@ -49,12 +49,6 @@ def _of_tensor(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
         return None, mask.clone()
     allowed = mask > torch.finfo(mask.dtype).min / 2
     return torch.where(allowed, mask, 0), allowed
-
-
-def _is_causal(given: KernelInputs) -> bool:
-    """Whether a flag makes a fused kernel causal; eager without a mask lets every query look everywhere."""
-    flag = given.options.get("is_causal")
-    return bool(getattr(given.module, "is_causal", True) if flag is None else flag)
 
 
 def _of_block_mask(mask: BlockMask, given: KernelInputs, row: int) -> Tensor:
@@ -94,7 +88,7 @@ def _flagged(given: KernelInputs, row: int) -> list[Tensor]:
     ahead = to[None, :] - by[:, None] - (keys - queries)
     window, mask = given.options.get("sliding_window"), given.mask
     rules = []
-    if causal := queries > 1 and _is_causal(given):
+    if causal := queries > 1 and given.is_causal:
         rules.append(ahead <= 0)
     if window is not None and keys > window:
         rules.append((-ahead if causal else ahead.abs()) < window)

@@ -6,13 +6,13 @@ No names and no list of architectures: of the modules beside an attention with a
 one that reads, number by number, what the attention has answered, heads side by side. That it multiplies by
 this matrix and does nothing else is read back: answer times matrix plus offset is what it returned, and with
 the heads exchanged it is not. Where a gate or a norm comes between, where several modules read the answer or
-one does more than multiply, there is none, and nobody is told one. What makes the values is found in the
+one does more than multiply, the call is left without a projection. What makes the values is found in the
 same way, by what it returns.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -87,19 +87,14 @@ class OutputProjections:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        handles = []
-        try:
+        with ExitStack() as stack:
             for around in self.waiting:
-                handles += [
-                    part.register_forward_hook(self._reader(around), with_kwargs=True)
-                    for part in around.modules()
-                    if _matrix(part) is not None
-                ]
-                handles.append(around.register_forward_hook(self._leave))
+                for part in around.modules():
+                    if _matrix(part) is not None:
+                        hook = part.register_forward_hook(self._reader(around), with_kwargs=True)
+                        stack.enter_context(hook)
+                stack.enter_context(around.register_forward_hook(self._leave))
             yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
     def answered(self, module: nn.Module, calls: Iterable[AttentionCall]) -> None:
         """The attention `module` has just answered `calls`."""

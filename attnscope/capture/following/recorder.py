@@ -115,12 +115,10 @@ class Recorder:
             elif module in self.projections.around:
                 self.projections.through(module, partial(after, layer))
 
-        handles = [module.register_forward_hook(leave) for module in self.site_of]
-        try:
+        with ExitStack() as stack:
+            for module in self.site_of:
+                stack.enter_context(module.register_forward_hook(leave))
             yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
     def _hand_on(self, module: nn.Module, layer: int) -> None:
         """Numbers the calls of a module that is through, and keeps them."""
@@ -220,16 +218,12 @@ def unrotated_keys(modules: Iterable[nn.Module]) -> Iterator[dict[nn.Module, Ten
     out on purpose and must notice.
     """
     latest: dict[nn.Module, Tensor] = {}
-    handles = []
-    try:
+    with ExitStack() as stack:
         for module in modules:
             maker = getattr(module, "k_norm", None) or getattr(module, "k_proj", None)
             if isinstance(maker, nn.Module):
-                handles.append(maker.register_forward_hook(_remember(latest, module)))
+                stack.enter_context(maker.register_forward_hook(_remember(latest, module)))
         yield latest
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _remember(latest: dict[nn.Module, Tensor], module: nn.Module):  # type: ignore[no-untyped-def]

@@ -47,6 +47,21 @@ class KernelInputs:
         """The kernel's own output `batch query head value_dim` and, if it makes them, its weights."""
         return self.kernel(self.module, self.query, self.key, self.value, self.mask, **self.options)
 
+    def answer_to(self, values: Tensor) -> Tensor:
+        """What it answers to other values: `batch head query value_dim`."""
+        return replace(self, value=values).answer()[0].transpose(1, 2)
+
+    @property
+    def has_sinks(self) -> bool:
+        """Whether its softmax has a sink: weights that it returns may leave that out."""
+        return any(self.options.get(name) is not None for name in ("s_aux", "sinks"))
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether a flag makes a fused kernel causal that is handed no mask."""
+        flag = self.options.get("is_causal")
+        return bool(getattr(self.module, "is_causal", True) if flag is None else flag)
+
     def row(self, row: int) -> "KernelInputs":
         """The same for one entry of the batch, batch axis of length 1."""
         return self.some(slice(row, row + 1))
@@ -103,14 +118,21 @@ def takeover(modules: Iterable[nn.Module], watch: Watcher) -> Iterator[None]:
             f"cannot read attention kernel {', '.join(sorted(unreadable))}: "
             f"those that can be are {', '.join(sorted(_READABLE_KERNELS))}, and what a user registers"
         )
-    registries = (AttentionInterface._global_mapping, ALL_ATTENTION_FUNCTIONS._local_mapping)
+    common, own = AttentionInterface._global_mapping, ALL_ATTENTION_FUNCTIONS._local_mapping
+    with put_back(common, own):
+        for name in names:
+            stand_in = _stand_in(own.get(name, common.get(name)), watched, watch)
+            AttentionInterface.register(name, stand_in)
+            if name in own:
+                ALL_ATTENTION_FUNCTIONS[name] = stand_in
+        yield
+
+
+@contextmanager
+def put_back(*registries: dict[str, Any]) -> Iterator[None]:
+    """The library's registries are as they were when the block ends, however it ends."""
     before = [dict(registry) for registry in registries]
     try:
-        for name in names:
-            stand_in = _stand_in(before[1].get(name, before[0].get(name)), watched, watch)
-            AttentionInterface.register(name, stand_in)
-            if name in before[1]:
-                ALL_ATTENTION_FUNCTIONS[name] = stand_in
         yield
     finally:
         for registry, entries in zip(registries, before, strict=True):
@@ -150,12 +172,7 @@ def kernel_weights(given: KernelInputs, entry: int) -> Tensor:
     """The weights `head query key` that a kernel used on one batch entry."""
     if kernel_name(given.module) in ("eager", "sdpa"):
         given, entry = given.row(entry), 0  # the masks of other kernels cannot be cut to one entry
-
-    def answer(values: Tensor) -> Tensor:
-        output, _ = replace(given, value=values).answer()
-        return output[entry].transpose(0, 1)
-
-    return weights_by_identity(answer, torch.zeros_like(given.value))
+    return weights_by_identity(lambda values: given.answer_to(values)[entry], torch.zeros_like(given.value))
 
 
 @contextmanager
@@ -168,20 +185,16 @@ def custom_name(modules: Iterable[nn.Module], watch: Watcher) -> Iterator[None]:
     watched = set(modules)
     configs: dict[int, Any] = {id(module.config): module.config for module in watched}
     before = {key: config._attn_implementation for key, config in configs.items()}
-    registries = (AttentionInterface._global_mapping, AttentionMaskInterface._global_mapping)
-    entries = [dict(registry) for registry in registries]
-    try:
+    with put_back(AttentionInterface._global_mapping, AttentionMaskInterface._global_mapping):
         AttentionInterface.register(_CUSTOM_NAME, _stand_in(None, watched, watch))
         AttentionMaskInterface.register(_CUSTOM_NAME, AttentionMaskInterface._global_mapping["eager"])
-        for config in configs.values():
-            config._attn_implementation_internal = _CUSTOM_NAME
-        yield
-    finally:
-        for key, config in configs.items():
-            config._attn_implementation_internal = before[key]
-        for registry, was in zip(registries, entries, strict=True):
-            registry.clear()
-            registry.update(was)
+        try:
+            for config in configs.values():
+                config._attn_implementation_internal = _CUSTOM_NAME
+            yield
+        finally:
+            for key, config in configs.items():
+                config._attn_implementation_internal = before[key]
 
 
 # how to stand in for the kernels of modules that are read by this route

@@ -63,11 +63,8 @@ def rows_only(model: nn.Module, asked: AnswerRows) -> Iterator[None]:
             return (hidden[:, list(asked.rows)], *args[1:])
         return None
 
-    handle = head.register_forward_pre_hook(cut)
-    try:
+    with head.register_forward_pre_hook(cut):
         yield
-    finally:
-        handle.remove()
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,6 @@ untouched run by more than rounding, the batch is run once more without these sa
 variant alone.
 """
 
-import inspect
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -22,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.capture.arithmetic import epsilon_of
-from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.evaluation_mode import evaluating, without_cache
 from attnscope.capture.intervening.changes import AnswerRows, Attended, Logits, Place, Variant, rows_only
 from attnscope.capture.intervening.kept import Kept
 from attnscope.capture.intervening.passing import passing
@@ -209,12 +208,6 @@ def carried(untouched: Tensor) -> float:
     """
     largest = float(untouched[untouched.isfinite()].abs().max())
     return _STRAY * math.sqrt(epsilon_of(untouched)) * (1 + largest)
-
-
-def without_cache(model: nn.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs, and where a model would keep keys and values for a next token, that there is none."""
-    known = "use_cache" in inspect.signature(model.forward).parameters
-    return {**inputs, **({"use_cache": False} if known and "use_cache" not in inputs else {})}
 
 
 def repeated(inputs: Mapping[str, Any], entries: int) -> dict[str, Any]:

@@ -19,11 +19,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.capture.arithmetic import epsilon_of
-from attnscope.capture.evaluation_mode import evaluating, without_weights
+from attnscope.capture.evaluation_mode import evaluating, without_cache, without_weights
 from attnscope.capture.intervening.changes import AnswerRows, Attended, Logits, Place
 from attnscope.capture.intervening.direct_path import ENDED, DirectPath, Role
 from attnscope.capture.intervening.direct_rules import RULES
-from attnscope.capture.intervening.experiments import strays, without_cache
+from attnscope.capture.intervening.experiments import strays
+from attnscope.capture.intervening.kept import holding
 from attnscope.capture.intervening.passing import passing
 from attnscope.capture.trace.fused import unscripted
 from attnscope.capture.trace.operations import tensors_in
@@ -84,8 +85,9 @@ def direct_gradients(
         stack.enter_context(without_weights(model))
         stack.enter_context(torch.enable_grad())
         stack.enter_context(unscripted(model.modules()))
-        for layer in _layers(model, sites):
-            stack.callback(layer.register_forward_hook(hands_on).remove)
+        stacked = [inside[-1] for site in sites if (inside := holding(model, site.path))]
+        for layer in dict.fromkeys(stacked):
+            stack.enter_context(layer.register_forward_hook(hands_on))
         stack.enter_context(path)
         passage = stack.enter_context(passing(sites, probe, changing=True))
         answer = asked.of(model(**without_cache(model, inputs)))
@@ -125,8 +127,8 @@ def _checked(
             size, off = _apart(parts, slopes, score)
             tolerance = _ROUNDINGS * epsilon_of(score) * size
             if not off <= tolerance:
-                told = f"{off:.2g} off, where rounding makes {tolerance:.2g}"
-                return f"the parts of its answer's score do not add up to it: {told}"
+                how_far = f"{off:.2g} off, where rounding makes {tolerance:.2g}"
+                return f"the parts of its answer's score do not add up to it: {how_far}"
     return Direct(tuple(found), norms, off)
 
 
@@ -138,15 +140,3 @@ def _apart(parts: Sequence[Tensor], slopes: Sequence[Tensor | None], score: Tens
             each = exact(part.detach().cpu()) * exact(slope.cpu())
             total, size = total + float(each.sum()), size + float(each.abs().sum())
     return size, abs(total - float(score.detach()))
-
-
-def _layers(model: nn.Module, sites: Sequence[Site]) -> list[nn.Module]:
-    """The entries of lists of modules that the attentions stand in, the innermost ones."""
-    found: dict[str, nn.Module] = {}
-    for site in sites:
-        parts = site.path.split(".")
-        ends = [end for end in range(1, len(parts) + 1) if parts[end - 1].isdigit()]
-        if ends:
-            path = ".".join(parts[: ends[-1]])
-            found[path] = model.get_submodule(path)
-    return list(found.values())

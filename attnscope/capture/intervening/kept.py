@@ -10,11 +10,12 @@ the first run.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map_only
 
 from attnscope.model.anatomy.sites import Site, find_sites
 
@@ -40,10 +41,10 @@ class Kept:
         """While open, the one run whose results are kept."""
         with ExitStack() as stack:
             for module in self.site_of:
-                stack.callback(module.register_forward_pre_hook(self._begin).remove)
-                stack.callback(module.register_forward_hook(self._through).remove)
+                stack.enter_context(module.register_forward_pre_hook(self._begin))
+                stack.enter_context(module.register_forward_hook(self._through))
             for module in self.layers:
-                stack.callback(module.register_forward_hook(self._end).remove)
+                stack.enter_context(module.register_forward_hook(self._end))
             yield
 
     def _begin(self, module: nn.Module, _inputs: Any) -> None:
@@ -57,7 +58,7 @@ class Kept:
     def _end(self, module: nn.Module, _inputs: Any, output: Any) -> None:
         mine = module, self._ended[module]
         self._ended[module] += 1
-        self.results[mine] = _each_tensor(output, lambda tensor: tensor.detach().clone())
+        self.results[mine] = tree_map_only(Tensor, lambda tensor: tensor.detach().clone(), output)
         self.counts[mine] = Counter(self._ended)
 
     @contextmanager
@@ -66,7 +67,7 @@ class Kept:
         ended, forwards = self.before[layer], Counter[nn.Module]()
         with ExitStack() as stack:
             for module in dict.fromkeys(module for module, _ in ended):
-                stack.enter_context(_stand_in(module, self._answer(module, ended, forwards, copies)))
+                stack.enter_context(standing_in(module, self._answer(module, ended, forwards, copies)))
             yield
 
     def _answer(
@@ -81,13 +82,13 @@ class Kept:
                 return own(*args, **kwargs)
             for inner, count in self.counts[mine].items():  # layers within it are not run either
                 forwards[inner] = max(forwards[inner], count)
-            return _each_tensor(self.results[mine], lambda tensor: _copied(tensor, copies))
+            return tree_map_only(Tensor, lambda tensor: _copied(tensor, copies), self.results[mine])
 
         return forward
 
 
 @contextmanager
-def _stand_in(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
+def standing_in(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
     """`forward` in the place of the module's own, which it has again afterwards."""
     had, own = "forward" in vars(module), vars(module).get("forward")
     module.forward = forward
@@ -109,19 +110,6 @@ def _copied(tensor: Tensor, copies: int) -> Tensor:
     if repeats:
         repeats[int(tensor.ndim > 2 and tensor.shape[0] != 1 and tensor.shape[1] == 1)] = copies
     return tensor.repeat(repeats) if copies > 1 else tensor.clone()  # as it lay in memory
-
-
-def _each_tensor(value: Any, do: Callable[[Tensor], Tensor]) -> Any:
-    if isinstance(value, Tensor):
-        return do(value)
-    if isinstance(value, Mapping):
-        named = {key: _each_tensor(each, do) for key, each in value.items()}
-        return type(value)(**named)
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_each_tensor(each, do) for each in value))
-    if isinstance(value, tuple | list):
-        return type(value)(_each_tensor(each, do) for each in value)
-    return value
 
 
 def holding(model: nn.Module, path: str) -> list[nn.Module]:

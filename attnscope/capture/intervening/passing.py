@@ -1,17 +1,23 @@
-"""The outputs of attentions as they pass by, by layer, with what they are made of; where asked for replaced.
+"""The outputs of attentions as they pass by, by layer, with what they are made of.
 
-kernel's answer, or the product with the values  ->  handler  ->  the model goes on with what it says
+    kernel's answer, or the product with the values  ->  handler  ->  the model goes on with what it says
+
+They are looked at (`answers_to`), replaced where a handler asks for it, or something is added to them that
+tells how a score of the model changes with them (`slopes`).
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
+from attnscope.capture.evaluation_mode import evaluating, without_cache, without_weights
 from attnscope.capture.following.answers import Answered, Answers, answers
 from attnscope.capture.following.answers import Place as ModulePlace
 from attnscope.capture.following.takeover import KernelInputs, kernel_weights
@@ -49,7 +55,7 @@ class Passage:
 
     @property
     def none(self) -> set[Place]:
-        """Places that turned out to be none."""
+        """Places whose output turned out to be no attention's."""
         return {place for seen, place in self.places.items() if seen in self.answers.none}
 
     def hand_on(self, seen: Answered) -> Tensor | None:
@@ -68,10 +74,7 @@ def _of_kernel(given: KernelInputs, place: Place, output: Tensor, weights: Tenso
     def seen_weights() -> Tensor:
         return _kernel_weights(given, output, weights)
 
-    def answer_to(values: Tensor) -> Tensor:
-        return replace(given, value=values).answer()[0].transpose(1, 2)
-
-    return Attended(place, output, seen_weights, given.value, answer_to, _has_sinks(given))
+    return Attended(place, output, seen_weights, given.value, given.answer_to, given.has_sinks)
 
 
 def _of_trace(one: TracedAttention, place: Place, output: Tensor) -> Attended:
@@ -90,13 +93,108 @@ def _of_trace(one: TracedAttention, place: Place, output: Tensor) -> Attended:
     return Attended(place, output, weights, one.value, answer_to)
 
 
-def _has_sinks(given: KernelInputs) -> bool:
-    return any(given.options.get(name) is not None for name in ("s_aux", "sinks"))
-
-
 def _kernel_weights(given: KernelInputs, output: Tensor, weights: Tensor | None) -> Tensor:
     """The weights that the kernel returns, or is made to print; a sink is taken into account only then."""
     shape = (*output.shape[:3], given.key.shape[2])
-    if weights is not None and not _has_sinks(given) and weights.shape == shape:
+    if weights is not None and not given.has_sinks and weights.shape == shape:
         return weights
     return torch.stack([kernel_weights(given, entry) for entry in range(len(output))])
+
+
+def answers_to(
+    model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site]
+) -> tuple[dict[Place, Tensor], Any]:
+    """What heads answer to `inputs`, by place as `batch head query value_dim`, and what the model returns."""
+    found: dict[Place, Tensor] = {}
+
+    def look(seen: Attended) -> None:
+        found[seen.place] = seen.output.detach().clone()
+
+    with evaluating(model), passing(sites, look, changing=False) as passage:
+        output = model(**without_cache(model, inputs))
+    return {place: each for place, each in found.items() if place not in passage.none}, output
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """One attention as it passed by: what its heads answer, and what that is made of.
+
+    `weights` are None where the model mixes them, or the values, after the softmax, or nobody asked.
+    """
+
+    output: Float[Tensor, "batch head query value_dim"]
+    value: Float[Tensor, "batch kv_head key value_dim"]
+    weights: Float[Tensor, "batch head query key"] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """How each of several scores changes with every head's output, and what these outputs are, by place."""
+
+    by_score: tuple[Mapping[Place, Float[Tensor, "batch head query value_dim"]], ...]
+    seen: Mapping[Place, Observed]
+
+
+def gradients(
+    model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site], score: Callable[[Any], Tensor]
+) -> Mapping[Place, Tensor]:
+    """How the `score` of what the model returns changes with every head's output, by place.
+
+    Axes: batch head query value_dim, as those outputs have. One forward and one backward pass; the weights
+    get no gradients. `InputError` for a model whose own code keeps gradients from passing.
+    """
+    return slopes(model, inputs, sites, lambda output: score(output)[None]).by_score[0]
+
+
+def slopes(
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    sites: Sequence[Site],
+    scores: Callable[[Any], Float[Tensor, " score"]],
+    *,
+    weights: bool = False,
+) -> Slopes:
+    """The same for several scores: one forward pass, and one backward for each; with the `weights` seen."""
+    probes: dict[Place, Tensor] = {}
+    found: dict[Place, Observed] = {}
+
+    def probe(seen: Attended) -> Tensor:
+        nothing = torch.zeros_like(seen.output, requires_grad=True)
+        probes[seen.place] = nothing
+        with torch.no_grad():
+            made = _weights_of(seen) if weights else None
+            found[seen.place] = Observed(seen.output.detach().clone(), seen.value.detach(), made)
+        return seen.output + nothing
+
+    with (
+        evaluating(model),
+        without_weights(model),
+        torch.enable_grad(),
+        passing(sites, probe, changing=True) as passage,
+    ):
+        answers = scores(model(**without_cache(model, inputs)))
+    mine = {place: each for place, each in probes.items() if place not in passage.none}
+    if not answers.requires_grad:
+        raise InputError(
+            f"{type(model).__name__} lets no gradients pass: nothing can be foretold of its heads"
+        )
+    return Slopes(
+        tuple(_back(score, mine, number < len(answers) - 1) for number, score in enumerate(answers)),
+        {place: found[place] for place in mine},
+    )
+
+
+def _weights_of(seen: Attended) -> Tensor | None:
+    try:
+        return seen.weights().detach()
+    except InputError:
+        return None
+
+
+def _back(score: Tensor, probes: Mapping[Place, Tensor], more: bool) -> dict[Place, Tensor]:
+    """The gradients of one score; `more` are to come."""
+    found = torch.autograd.grad(score, list(probes.values()), allow_unused=True, retain_graph=more)
+    return {
+        place: torch.zeros_like(probe) if each is None else each.detach()
+        for (place, probe), each in zip(probes.items(), found, strict=True)
+    }

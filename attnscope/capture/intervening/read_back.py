@@ -77,11 +77,8 @@ class ReadBack:
         """While open, the parts of the model that have weights of their own are watched."""
         with ExitStack() as stack:
             for part in self.model.modules():
-                if any(True for _ in part.parameters(recurse=False)) or any(
-                    True for _ in part.buffers(recurse=False)
-                ):
-                    hook = part.register_forward_pre_hook(self._enter, with_kwargs=True)
-                    stack.callback(hook.remove)
+                if [*part.parameters(recurse=False), *part.buffers(recurse=False)]:
+                    stack.enter_context(part.register_forward_pre_hook(self._enter, with_kwargs=True))
             yield
 
     def expect(self, attended: Attended, variants: Sequence[Variant]) -> None:

@@ -23,9 +23,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.evaluation_mode import evaluating, without_cache
 from attnscope.capture.intervening.changes import Attended
-from attnscope.capture.intervening.experiments import TOKENS_AT_ONCE, repeated, strays, without_cache
+from attnscope.capture.intervening.experiments import TOKENS_AT_ONCE, repeated, strays
 from attnscope.capture.intervening.kept import Ended, Kept, holding
 from attnscope.capture.intervening.passing import passing
 from attnscope.capture.intervening.read_back import ReadBack
@@ -182,7 +182,7 @@ class ValueZeroing:
             if saving:
                 stack.enter_context(self.kept.replayed(layer, copies))
             stack.enter_context(passing(touched, handle, changing=True, begun=begun))
-            stack.callback(self._stop(layer, ended).remove)
+            stack.enter_context(self._stop(layer, ended))
             with suppress(_Through):
                 self.model(**repeated(self.inputs, copies))
         return _by_entry(_vectors(ended[0]), self.kept.results[self.ends[layer]])

@@ -13,8 +13,8 @@ from attnscope.capture.following.call import KernelCall, kept, kernel_fields
 from attnscope.capture.following.kernel_masks import IN_THE_MASK, RELATIVE_POSITION
 from attnscope.capture.following.takeover import KernelInputs
 from attnscope.capture.identity_probe import weights_by_identity
-from attnscope.capture.long.chunked import _is_causal, own, rows_of
-from attnscope.capture.long.masks import SymbolicMask, lowered
+from attnscope.capture.long.chunked import fused_rows, is_causal_unmasked, own, rows_of
+from attnscope.capture.long.masks import SymbolicMask
 from attnscope.tiles.call import EVERYWHERE, LongCall, Rule, Sample, Symbolic, Written
 
 _SAMPLED = 2**19  # pairs of queries and keys in a sample, from 16 rows on
@@ -28,7 +28,7 @@ def long_call(
     terms, rule = _terms_and_rule(given, entry)
     rows = sample_rows(given.query.shape[2], given.key.shape[2])
     chosen = range(given.query.shape[1]) if heads is None else heads
-    own = _own_weights(_entry(given, entry), rows.to(given.query.device), chosen, by_fused)
+    own = _own_weights(given, entry, rows.to(given.query.device), chosen, by_fused)
     return LongCall(
         terms=terms,
         allowed=None,
@@ -49,45 +49,23 @@ def sample_rows(queries: int, keys: int) -> Int[Tensor, " row"]:
     return torch.tensor(sorted({*ends, *others}))
 
 
-def _entry(given: KernelInputs, entry: int) -> KernelInputs:
-    """The same for one batch entry; the rule of a mask is still asked for it by its number."""
-    if isinstance(given.mask, SymbolicMask):
-        plain = replace(given, mask=None).row(entry)
-        return replace(plain, mask=_OfEntry(given.mask, entry))
-    return given.row(entry)
-
-
-class _OfEntry:
-    """One batch entry of a mask that has no memory."""
-
-    def __init__(self, mask: SymbolicMask, entry: int) -> None:
-        self.mask, self.entry = mask, entry if mask.shape[0] > 1 else 0
-
-    def rows(self, rows: Tensor) -> Tensor:
-        keys = torch.arange(self.mask.shape[-1], device=rows.device)
-        block = self.mask.rule.block(self.entry, rows, keys)
-        return block if self.mask.dtype == torch.bool else lowered(block, self.mask.dtype)
-
-
 def _own_weights(
-    given: KernelInputs, rows: Tensor, heads: Sequence[int], by_fused: bool
+    given: KernelInputs, entry: int, rows: Tensor, heads: Sequence[int], by_fused: bool
 ) -> dict[int, Tensor]:
-    """The weights of some rows that the kernel used, by head."""
-    if isinstance(given.mask, _OfEntry):
-        written = given.mask.rows(rows)[None, None]
-        some = replace(rows_of(replace(given, mask=None), rows), mask=written)
+    """The weights of some rows that the kernel used on one batch entry, by head."""
+    if isinstance(given.mask, SymbolicMask):
+        written = given.mask.rows(entry, rows)[None, None]
+        some = replace(rows_of(replace(given, mask=None).row(entry), rows), mask=written)
     else:
-        some = rows_of(given, rows)
+        some = rows_of(given.row(entry), rows)
     if by_fused:
         few = _of_heads(some, heads)
         weights = weights_by_identity(lambda v: fused_rows(few, v), torch.zeros_like(few.value))
         return {head: kept(weights[0, i]) for i, head in enumerate(heads)}
     some = replace(some, kernel=own(given))
     returned = some.answer()[1]
-    without_sinks = all(given.options.get(name) is None for name in ("s_aux", "sinks"))
-    if returned is None or not without_sinks:
-        answer = _answer_to(some)
-        returned = weights_by_identity(answer, torch.zeros_like(some.value))
+    if returned is None or some.has_sinks:
+        returned = weights_by_identity(some.answer_to, torch.zeros_like(some.value))
     return {head: kept(returned[0, head]) for head in heads}
 
 
@@ -104,29 +82,12 @@ def _of_heads(some: KernelInputs, heads: Sequence[int]) -> KernelInputs:
     )
 
 
-def fused_rows(some: KernelInputs, value: Tensor) -> Tensor:
-    """What torch's fused kernel answers to other values: `batch head query value_dim`."""
-    heads = some.query.shape[1]
-    key, value = (
-        each if each.shape[1] == heads else each.repeat_interleave(heads // each.shape[1], 1)
-        for each in (some.key, value)
-    )
-    mask = some.mask
-    return torch.nn.functional.scaled_dot_product_attention(
-        some.query, key, value, attn_mask=mask, scale=some.options.get("scaling")
-    )
-
-
-def _answer_to(some: KernelInputs) -> Any:
-    return lambda values: replace(some, value=values).answer()[0].transpose(1, 2)
-
-
 def _terms_and_rule(given: KernelInputs, entry: int) -> tuple[tuple[Term, ...], Rule]:
     """What is added to the scores, as the model wrote it out, and where a query may look."""
     terms, rule, mask = [], _unmasked(given), given.mask
     if isinstance(mask, SymbolicMask):
-        asked, place = mask.rule, entry if mask.shape[0] > 1 else 0
-        rule = Symbolic(lambda _head, queries, keys: asked.block(place, queries, keys))
+        held, place = mask.rule, entry if mask.shape[0] > 1 else 0
+        rule = Symbolic(lambda _head, queries, keys: held.block(place, queries, keys))
     elif mask is not None:
         one = mask[entry if len(mask) > 1 else 0].detach()
         one = one[..., : given.key.shape[2]].expand(-1, given.query.shape[2], -1)
@@ -145,6 +106,6 @@ def _terms_and_rule(given: KernelInputs, entry: int) -> tuple[tuple[Term, ...], 
 
 def _unmasked(given: KernelInputs) -> Rule:
     """What no mask at all stands for."""
-    if given.mask is not None or not _is_causal(given):
+    if given.mask is not None or not is_causal_unmasked(given):
         return EVERYWHERE
     return Symbolic(lambda _head, queries, keys: keys[None, :] <= queries[:, None])

@@ -80,10 +80,8 @@ def rows_of(given: KernelInputs, rows: Tensor) -> KernelInputs:
     """The same for some of the queries, all keys, its mask written out for them."""
     mask, queries = given.mask, given.query.shape[2]
     if isinstance(mask, SymbolicMask):
-        keys = range(mask.shape[-1])
-        entries = [_asked_rows(mask, entry, rows, keys) for entry in range(mask.shape[0])]
-        mask = torch.stack(entries)[:, None]
-    elif mask is None and _is_causal(given):
+        mask = torch.stack([mask.rows(entry, rows) for entry in range(mask.shape[0])])[:, None]
+    elif mask is None and is_causal_unmasked(given):
         places = torch.arange(given.key.shape[2], device=rows.device)
         mask = (places[None, :] <= rows[:, None])[None, None]
     elif mask is not None and mask.shape[2] == queries:
@@ -94,22 +92,14 @@ def rows_of(given: KernelInputs, rows: Tensor) -> KernelInputs:
     return replace(given, query=given.query[:, :, rows], mask=mask, options=options)
 
 
-def _asked_rows(mask: SymbolicMask, entry: int, rows: Tensor, keys: range) -> Tensor:
-    block = mask.rule.block(entry, rows, torch.arange(keys.start, keys.stop, device=rows.device))
-    return block if mask.dtype == torch.bool else lowered(block, mask.dtype)
-
-
 def _of_rows(name: str, value: Any, rows: Tensor, queries: int) -> Any:
     by_query = name in _BY_QUERY and isinstance(value, Tensor) and value.shape[2] == queries
     return value[:, :, rows] if by_query else value
 
 
-def _is_causal(given: KernelInputs) -> bool:
+def is_causal_unmasked(given: KernelInputs) -> bool:
     """Whether no mask stands for a causal one: fused kernels are told by a flag."""
-    if kernel_name(given.module) != "sdpa" or given.query.shape[2] < 2:
-        return False
-    flag = given.options.get("is_causal")
-    return bool(getattr(given.module, "is_causal", True) if flag is None else flag)
+    return kernel_name(given.module) == "sdpa" and given.query.shape[2] > 1 and given.is_causal
 
 
 def own(given: KernelInputs) -> Callable[..., Any]:
@@ -163,16 +153,24 @@ def _mask(
     given: KernelInputs, entry: int, rows: range, keys: int, device: torch.device
 ) -> tuple[int, int, Tensor | None]:
     """The keys in the reach of some rows, and where they may look among these, None: everywhere."""
+    queries = torch.arange(rows.start, rows.stop, device=device)
     if given.mask is None:
-        if not _is_causal(given):
+        if not is_causal_unmasked(given):
             return 0, keys, None
-        queries = torch.arange(rows.start, rows.stop, device=device)
         return 0, rows.stop, torch.arange(rows.stop, device=device)[None, :] <= queries[:, None]
     first, last, all_of_them = given.mask.rule.reach(entry, rows, keys, device)
     if all_of_them:
         return first, last, None
-    mask = given.mask.rows(entry, rows, range(first, last))
+    mask = given.mask.rows(entry, queries, range(first, last))
     return first, last, mask if mask.dtype == torch.bool else mask.to(given.query.dtype)
+
+
+def fused_rows(some: KernelInputs, values: Tensor) -> Tensor:
+    """What torch's fused kernel answers to some rows and these values: `batch head query value_dim`."""
+    key, values = (_for_each_head(each, some.query.shape[1]) for each in (some.key, values))
+    return scaled_dot_product_attention(
+        some.query, key, values, attn_mask=some.mask, scale=some.options.get("scaling")
+    )
 
 
 def _for_each_head(shared: Tensor, heads: int) -> Tensor:
@@ -188,10 +186,6 @@ def _agrees(given: KernelInputs) -> bool:
     if some.mask is not None and some.mask.dtype == torch.bool:
         some = replace(some, mask=lowered(some.mask, given.query.dtype))
     expected = some.answer()[0]
-    mask = some.mask
-    key, value = (_for_each_head(each, given.query.shape[1]) for each in (given.key, given.value))
-    found = scaled_dot_product_attention(
-        some.query, key, value, attn_mask=mask, scale=given.options.get("scaling")
-    ).transpose(1, 2)
+    found = fused_rows(some, some.value).transpose(1, 2)
     size = given.value.abs().max() * 64 * epsilon_of(found) * queries**0.5
     return bool(((found - expected).abs() <= size).all())

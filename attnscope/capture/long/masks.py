@@ -16,6 +16,7 @@ from torch import Tensor
 from transformers import masking_utils
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
 
+from attnscope.capture.following.takeover import put_back
 from attnscope.errors import DoesNotFitError
 
 _LARGEST = 2**31  # bytes of a mask that is written out because a model works on it
@@ -76,9 +77,14 @@ class SymbolicMask(Tensor):
     def __repr__(self) -> str:  # type: ignore[override]
         return f"SymbolicMask({tuple(self.shape)})"
 
-    def rows(self, entry: int, rows: range, keys: range) -> Tensor:
-        """These rows of one batch entry written out, `query key`, as the model's kernel takes them."""
-        block = self.rule.block(entry, *_positions(rows, keys, self.device))
+    def rows(self, entry: int, rows: Tensor, keys: range | None = None) -> Tensor:
+        """These rows of one batch entry written out, `query key`, as the model's kernel takes them.
+
+        Without `keys` over all of them. A mask of one entry is the same for every entry of a batch.
+        """
+        wanted = range(self.shape[-1]) if keys is None else keys
+        entry = entry if self.shape[0] > 1 else 0
+        block = self.rule.block(entry, rows, torch.arange(wanted.start, wanted.stop, device=rows.device))
         return block if self.dtype == torch.bool else lowered(block, self.dtype)
 
     def written(self) -> Tensor:
@@ -91,8 +97,8 @@ class SymbolicMask(Tensor):
                 f"{size / 1e9:.0f} GB and cannot be kept as a rule"
             )
         step = max(1, _AT_ONCE // keys)
-        parts = [range(start, min(start + step, queries)) for start in range(0, queries, step)]
-        entries = [torch.cat([self.rows(i, part, range(keys)) for part in parts]) for i in range(batch)]
+        parts = torch.arange(queries, device=self.device).split(step)  # type: ignore[no-untyped-call]
+        entries = [torch.cat([self.rows(i, part) for part in parts]) for i in range(batch)]
         return torch.stack(entries)[:, None]
 
     @classmethod
@@ -133,17 +139,12 @@ def _positions(rows: range, keys: range, device: torch.device) -> tuple[Tensor, 
 @contextmanager
 def symbolic_masks() -> Iterator[None]:
     """While open, models that run with eager or sdpa attention are handed masks that have no memory."""
-    registries = (AttentionMaskInterface._global_mapping, ALL_MASK_ATTENTION_FUNCTIONS._local_mapping)
-    before = [dict(registry) for registry in registries]
-    try:
+    common, own = AttentionMaskInterface._global_mapping, ALL_MASK_ATTENTION_FUNCTIONS._local_mapping
+    with put_back(common, own):
         for name, floating in (("eager", True), ("sdpa", False)):
-            registries[0][name] = _maker(floating)
-            registries[1].pop(name, None)
+            common[name] = _maker(floating)
+            own.pop(name, None)
         yield
-    finally:
-        for registry, entries in zip(registries, before, strict=True):
-            registry.clear()
-            registry.update(entries)
 
 
 def _maker(floating: bool) -> Callable[..., Tensor | None]:

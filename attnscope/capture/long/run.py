@@ -1,6 +1,5 @@
 """Running a model over a long text to the last layer that is needed, nothing of queries by keys held."""
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,7 +10,7 @@ from torch import Tensor, nn
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.cause.reaching import reaches_of
 from attnscope.capture.cause.standing import Standings, standings_of
-from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.evaluation_mode import evaluating, without_cache
 from attnscope.capture.following.call import KernelCall
 from attnscope.capture.following.describe import Sides, as_read, sides_of, tokens_of
 from attnscope.capture.following.projected import projections_of
@@ -71,7 +70,7 @@ def record_long(
     _check_route(rung, model)
     wanted = wanted_layers(rung.tower, selection.layers)
     sides = sides_of(model, inputs, tokens, labels.target, row)
-    called = {**inputs, **_without_cache(model, inputs)}
+    called = without_cache(model, inputs)
     modules = [site.module for site in find_sites(model) if site.route is Route.TAKEOVER]
     calls: list[AttentionCall] = []
 
@@ -141,9 +140,3 @@ def _check_route(rung: Rung, model: nn.Module) -> None:
             f"attention of {type(model).__name__} {against}: its own code holds all queries by all keys, and "
             "cannot be read in tiles"
         )
-
-
-def _without_cache(model: nn.Module, inputs: Mapping[str, Any]) -> dict[str, bool]:
-    """That keys and values of layers that are through need not be kept, where the model takes that."""
-    takes = "use_cache" in inspect.signature(model.forward).parameters
-    return {"use_cache": False} if takes and "use_cache" not in inputs else {}

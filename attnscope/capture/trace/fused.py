@@ -8,7 +8,7 @@ functions compiled by `torch.jit.script` are not seen at all.
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FunctionType
 from typing import Any
 
@@ -126,16 +126,11 @@ def native_answers(modules: Iterable[nn.Module]) -> Iterator[None]:
 
     Under a function mode it goes step by step, which may round otherwise; the native path is then asked too.
     """
-    handles = [
-        module.register_forward_hook(_native_answer, with_kwargs=True)
-        for module in dict.fromkeys(inner for module in modules for inner in module.modules())
-        if isinstance(module, nn.MultiheadAttention)
-    ]
-    try:
+    with ExitStack() as stack:
+        for module in dict.fromkeys(inner for outer in modules for inner in outer.modules()):
+            if isinstance(module, nn.MultiheadAttention):
+                stack.enter_context(module.register_forward_hook(_native_answer, with_kwargs=True))
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _native_answer(module: nn.Module, args: Any, kwargs: Any, answer: Any) -> Any:

@@ -82,6 +82,13 @@ def compact(tensor: Tensor) -> Tensor:
     return tensor
 
 
+def in_order(tensor: Tensor, axis: int, order: Tensor) -> Tensor:
+    """`tensor` with these entries of one axis; itself where they are all of them as they stand."""
+    if torch.equal(order, torch.arange(tensor.shape[axis], device=order.device)):
+        return tensor
+    return tensor.index_select(axis, order)
+
+
 def _first(tensor: Tensor, axis: int) -> Tensor:
     return tensor.narrow(axis, 0, 1)
 

@@ -10,7 +10,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from attnscope.capture.trace.layout import Layout, Logits, compact, completed, layout_of, query_axis
+from attnscope.capture.trace.layout import Layout, Logits, compact, completed, in_order, layout_of, query_axis
 from attnscope.capture.trace.scores import FORBIDDEN, Origin, Part, Product, Scores
 from attnscope.reference import exact
 
@@ -69,10 +69,7 @@ def _operands(product: Product, exchanged: bool, layout: Layout, shape: torch.Si
 def _picked(operand: Tensor, lead: Tensor, rows: Tensor) -> Tensor:
     """`batch head row dim` with the leading indices and rows of `*lead row dim` in the asked order."""
     flat = operand.reshape(-1, *operand.shape[-2:])
-    if not torch.equal(lead.flatten(), torch.arange(len(flat), device=lead.device)):
-        flat = flat[lead.flatten()]
-    if not torch.equal(rows, torch.arange(flat.shape[1], device=rows.device)):
-        flat = flat[:, rows]
+    flat = in_order(in_order(flat, 0, lead.flatten()), 1, rows)
     return flat.reshape(*lead.shape, *flat.shape[-2:])
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from attnscope.capture.trace.layout import Logits, compact
+from attnscope.capture.trace.layout import Logits, compact, in_order
 from attnscope.capture.trace.operations import Multiplication, product_shape
 from attnscope.capture.trace.scores import Places
 from attnscope.reference import brought, exact
@@ -80,8 +80,7 @@ def attention_of(
     def arranged(tensor: Tensor, *orders: Tensor) -> Tensor:
         flat = tensor.expand(*lead, *tensor.shape[-2:]).reshape(-1, *tensor.shape[-2:])
         for axis, order in enumerate(orders):
-            if not torch.equal(order, torch.arange(len(order), device=order.device)):
-                flat = flat.index_select(axis, order)
+            flat = in_order(flat, axis, order)
         return flat.reshape(batch, heads, *flat.shape[-2:])
 
     met = arranged(met, pair, row, column) if weights.changed else weights.weights

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnscope.capture.trace.layout import query_axis
+from attnscope.capture.trace.layout import in_order, query_axis
 from attnscope.capture.trace.operations import KEEPS
 from attnscope.capture.trace.scores import (
     FORBIDDEN,
@@ -177,16 +177,8 @@ def _plain(block: Scores) -> tuple[Product, float] | None:
         return None
     corner = (0,) * (rank - 2)
     rows, columns = product.places.row[corner][:, 0], product.places.column[corner][0]
-    cut = replace(product, left=_picked(product.left, rows), right=_picked(product.right, columns))
+    cut = replace(product, left=in_order(product.left, -2, rows), right=in_order(product.right, -2, columns))
     return cut, part.factor
-
-
-def _picked(operand: Tensor, rows: Tensor) -> Tensor:
-    """These rows of an operand; itself where they are all of them in order."""
-    whole = len(rows) == operand.shape[-2] and bool(
-        (rows == torch.arange(len(rows), device=rows.device)).all()
-    )
-    return operand if whole else operand[..., rows, :]
 
 
 def _diagonal(blocks: Sequence[Tensor]) -> Tensor:

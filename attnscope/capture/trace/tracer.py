@@ -101,10 +101,8 @@ def traced(
         for module in watched:
             for buffer in module.buffers():
                 tracer.memory.keep(buffer, Origin(shapes=(buffer.shape,)))
-            entered = module.register_forward_pre_hook(tracer.enter)
-            stack.callback(entered.remove)
-            left = module.register_forward_hook(tracer.leave, always_call=True)
-            stack.callback(left.remove)
+            stack.enter_context(module.register_forward_pre_hook(tracer.enter))
+            stack.enter_context(module.register_forward_hook(tracer.leave, always_call=True))
         stack.enter_context(tracer)
         yield
 

@@ -8,7 +8,7 @@ the layer's own; `layer_idx` attributes are missing or wrong on many models and 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -38,6 +38,11 @@ class Site:
     def layer_of(self, forward: int) -> int:
         """The layer that its forward number `forward` serves: each in its turn, the last one ever after."""
         return self.layers[min(forward, len(self.layers) - 1)]
+
+    def runs_for(self, layers: Container[int] | None) -> int:
+        """How often it runs until it has served the last of `layers` (None: all); 0 where it serves none."""
+        serving = (i + 1 for i, layer in enumerate(self.layers) if layers is None or layer in layers)
+        return max(serving, default=0)
 
     @property
     def holds_all_pairs(self) -> str:

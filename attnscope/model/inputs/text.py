@@ -146,19 +146,19 @@ def tokens_from_encoding(
     special = special | {id for id, added in marked if added}
     # each of these is made anew whenever it is asked for: of a long text, once for all of its tokens
     columns = (getattr(encoding, name) for name in _COLUMNS)
-    told = zip(*columns, strict=True)
-    return Tokens(texts, tuple(_token(each, texts, unknown_id, special) for each in told))
+    rows = zip(*columns, strict=True)
+    return Tokens(texts, tuple(_token(row, texts, unknown_id, special) for row in rows))
 
 
 _COLUMNS = ("ids", "tokens", "offsets", "sequence_ids", "special_tokens_mask", "word_ids")
-_Told = tuple[int, str, tuple[int, int], int | None, int, int | None]
+_Row = tuple[int, str, tuple[int, int], int | None, int, int | None]
 
 
-def _token(told: _Told, texts: tuple[str, ...], unknown_id: int | None, special: Set[int]) -> Token:
-    id, piece, (start, end), sequence, mark, word = told
+def _token(row: _Row, texts: tuple[str, ...], unknown_id: int | None, special: Set[int]) -> Token:
+    id, piece, (start, end), sequence, mark, word = row
     part, added = sequence or 0, bool(mark)
     if piece == _WORD_START and texts and texts[part][start:end].strip(_WORD_START + " "):
-        end = start  # put in front of a word: the place that it is told belongs to the next character
+        end = start  # put in front of a word: the place that it is given belongs to the next character
     text = "" if added else texts[part][start:end] if texts else piece
     return Token(
         id=id,

@@ -7,7 +7,7 @@ token has. All that is asked of a tokenizer passes here, so no caller need know 
 from collections.abc import Callable
 from typing import Any
 
-from attnscope.model.source.foreign import calling
+from attnscope.errors import calling
 
 REMEDY = "; its tokenizer files may be damaged: take them anew from where the model came from"
 _NOTHING = object()

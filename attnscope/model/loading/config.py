@@ -21,11 +21,10 @@ from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, Generatio
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 from transformers.initialization import no_init_weights
 
-from attnscope.errors import ModelUnavailableError
+from attnscope.errors import ModelUnavailableError, calling
 from attnscope.incoming import settings
 from attnscope.model.source import weight_files
 from attnscope.model.source.checkpoint import Checkpoint
-from attnscope.model.source.foreign import calling
 
 # what a checkpoint may have code of its own for: without a head if that can be, since attention needs none
 OWN = ("AutoModel", "AutoModelForCausalLM", "AutoModelForSeq2SeqLM", "AutoModelForMaskedLM")
@@ -142,15 +141,11 @@ def held_to(checkpoint: Checkpoint) -> Iterator[None]:
                 f"{checkpoint.source.name}: config.json describes a model of far more parts than {beside}"
             )
 
-    counting = (
+    with (
         hooks.register_module_parameter_registration_hook(count),
         hooks.register_module_module_registration_hook(count),
-    )
-    try:
+    ):
         yield
-    finally:
-        for handle in counting:
-            handle.remove()
 
 
 def _stored(checkpoint: Checkpoint) -> int | None:

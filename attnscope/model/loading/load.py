@@ -3,10 +3,11 @@
 import copy
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pickle import UnpicklingError
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 import transformers
@@ -18,7 +19,6 @@ from attnscope.errors import DoesNotFitError, InputError, ModelUnavailableError,
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers
 from attnscope.model.loaded import Model
-from attnscope.model.loading.adapter import put_in
 from attnscope.model.loading.config import (
     base_class,
     build_skeleton,
@@ -32,10 +32,9 @@ from attnscope.model.loading.partial import can_be_cut, cut, drop_pooler, refuse
 from attnscope.model.loading.placing import check_possible
 from attnscope.model.loading.tokenizer import tokenizer_for
 from attnscope.model.loading.unread import left_unread
-from attnscope.model.loading.weights import read_weights
+from attnscope.model.loading.weights import put_in_adapter, read_weights
 from attnscope.model.source.checkpoint import Checkpoint
 
-Read = TypeVar("Read")
 _UNREADABLE = (
     OSError,
     ValueError,
@@ -125,10 +124,8 @@ def load_model(
     _check_kernel(planned, attention)
     folder = planned.checkpoint.source.folder
     tokenizer = tokenizer_for(planned.model_class, folder, name, remote_code, words)
-    read = _read(
-        name,
-        "the weights",
-        lambda: read_weights(
+    with _reading_weights(name):
+        read = read_weights(
             planned.checkpoint,
             planned.skeleton,
             model_class,
@@ -139,8 +136,7 @@ def load_model(
             attention=attention,
             device_map=device_map,
             max_memory=max_memory,
-        ),
-    )
+        )
     module, info, quantisation = read.module, read.info, read.quantisation
     refuse_other_shapes(info["mismatched_keys"], name)
     unread = left_unread(
@@ -156,7 +152,7 @@ def load_model(
     drop_pooler(module, missing)
     refuse_missing(module, (key for key in missing if _present(module, key)), name)
     if adapter is not None:
-        unread += put_in(module, adapter, planned.skeleton, ignore_unread=ignore_unread)
+        unread += put_in_adapter(module, adapter, planned.skeleton, ignore_unread=ignore_unread)
     try:
         module = module.eval()
         # what stays quantised was put in its place for good, and what is spread over several
@@ -211,10 +207,11 @@ def _present(module: nn.Module, key: str) -> bool:
         return False
 
 
-def _read(name: str, what: str, reader: Callable[[], Read]) -> Read:
-    """What `reader` returns, its failures in one line that says which part of the model is at fault."""
+@contextmanager
+def _reading_weights(name: str) -> Iterator[None]:
+    """Around reading the weights of the model `name`: their faults in one line."""
     try:
-        return reader()
+        yield
     except _UNREADABLE as error:
         if is_out_of_memory(error):
             raise _out_of_memory(error, name) from error
@@ -222,7 +219,7 @@ def _read(name: str, what: str, reader: Callable[[], Read]) -> Read:
             raise needs_code(name) from error
         why = "the pickle is corrupt or holds more than weights"
         why = why if isinstance(error, UnpicklingError) else one_line(error)
-        raise ModelUnavailableError(f"{name}: cannot read {what}: {why}") from error
+        raise ModelUnavailableError(f"{name}: cannot read the weights: {why}") from error
 
 
 def _out_of_memory(error: Exception, what: str) -> Exception:

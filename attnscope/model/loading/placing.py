@@ -29,16 +29,16 @@ Place = str | torch.device  # a device, or `disk`
 Saved = Callable[[], nn.Module | None]
 
 
-def check_possible(told: str | None) -> None:
+def check_possible(device_map: str | None) -> None:
     """Raises `InputError` where a map is given and this installation cannot follow any."""
-    if told is not None and find_spec("accelerate") is None:
+    if device_map is not None and find_spec("accelerate") is None:
         raise InputError('--device-map needs accelerate: pip install "attnscope[device-map]"')
-    for place in () if told in (None, AUTO) else json.loads(str(told)).values():
+    for place in () if device_map in (None, AUTO) else json.loads(str(device_map)).values():
         _device(place)
 
 
 def places_for(
-    told: str,
+    device_map: str,
     budgets: str | None,
     left: Any,
     dtype: torch.dtype,
@@ -52,10 +52,10 @@ def places_for(
     Parts that go together are one. `saved` makes the model as it was saved, if that is another one. Raises
     `InputError` for a map that does not fit the model or the machine.
     """
-    if told == AUTO:
+    if device_map == AUTO:
         wanted = _planned(left, dtype, _budgets(budgets))
     else:
-        wanted = _mapped(json.loads(told), whole, layers, saved)
+        wanted = _mapped(json.loads(device_map), whole, layers, saved)
     found = dict(_grouped("", left, _of_each(wanted, left)))
     _refuse_split(found, left)
     return found
@@ -118,14 +118,14 @@ def _planned(left: Any, dtype: torch.dtype, budgets: dict[int | str, int]) -> di
     return {part: _device(place) for part, place in found.items()}
 
 
-def _budgets(told: str | None) -> dict[int | str, int]:
+def _budgets(max_memory: str | None) -> dict[int | str, int]:
     """Bytes for each device as accelerate names them, accelerators first; `InputError` for one not there."""
-    if told is None:
+    if max_memory is None:
         shared = any(kind == "mps" for kind in devices())  # one memory for both
         there = [device for device in _all() if not (shared and device == CPU)]
         return {_called(device): int(_SHARE * _room(device)) for device in there}
     given = {}
-    for name, size in json.loads(told).items():
+    for name, size in json.loads(max_memory).items():
         place = _device(int(name) if name.isdigit() else name)
         if not isinstance(place, torch.device):
             raise InputError("--max-memory is about devices and cpu: the disk takes what is left")
@@ -170,7 +170,9 @@ def _device(place: Any) -> Place:
     )
 
 
-def _mapped(told: Mapping[str, Any], whole: nn.Module, layers: int | None, saved: Saved) -> dict[str, Place]:
+def _mapped(
+    place_of: Mapping[str, Any], whole: nn.Module, layers: int | None, saved: Saved
+) -> dict[str, Place]:
     """The map by the names of this model, of parts that are not cut away.
 
     The same map is for a model with a head and without: the names of one are those of the other behind the
@@ -179,7 +181,7 @@ def _mapped(told: Mapping[str, Any], whole: nn.Module, layers: int | None, saved
     prefix, gone = f"{getattr(whole, 'base_model_prefix', '')}.", cut_away(whole, layers)
     known = _names(whole)
     found: dict[str, Place] = {}
-    for part, place in told.items():
+    for part, place in place_of.items():
         names = (part, prefix + part, part.removeprefix(prefix))
         own = next((each for each in names if each in known), None)
         if own is None and (other := saved()) is not None and not _names(other).keys().isdisjoint(names):

@@ -15,12 +15,11 @@ from typing import Any
 from torch import nn
 from transformers import AutoTokenizer
 
-from attnscope.errors import ModelUnavailableError
+from attnscope.errors import ModelUnavailableError, calling
 from attnscope.incoming import settings
 from attnscope.model.inputs.numbered import Unreadable
 from attnscope.model.inputs.tokenizer import REMEDY, Tokenizer
 from attnscope.model.loading.config import needs_code
-from attnscope.model.source.foreign import calling
 
 FILE = "tokenizer.json"
 _HEAD = 4  # bytes of a charsmap that say how long its table is

@@ -8,7 +8,7 @@ the same way, by changing the parameter. No architecture is known by name, and t
 
 import inspect
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,14 +70,11 @@ class Reader:
             seen.extend(each for each in (*given, *named.values()) if isinstance(each, Tensor))
             raise _Seen
 
-        handles = [self.first.module.register_forward_pre_hook(look, with_kwargs=True)]
-        handles += [module.register_forward_hook(_mute) for module in others]
-        try:
-            with suppress(_Seen):
-                functional_call(self.module, dict(changed or {}), (), dict(inputs))
-        finally:
-            for handle in handles:
-                handle.remove()
+        with ExitStack() as stack, suppress(_Seen):
+            stack.enter_context(self.first.module.register_forward_pre_hook(look, with_kwargs=True))
+            for module in others:
+                stack.enter_context(module.register_forward_hook(_mute))
+            functional_call(self.module, dict(changed or {}), (), dict(inputs))
         return seen[0].float().flatten(0, -2)
 
     def learned(self) -> Iterator[tuple[str, Tensor]]:

@@ -1,7 +1,7 @@
 """A picture or a sound file in, the model's inputs and a name for each of its positions out.
 
 A position is named by the patch or the time that it stands for only where that was found out (`patches`,
-`sound`) or follows from a count that fits; where it cannot be told, positions are numbered and the user is
+`files`) or follows from a count that fits; where it cannot be told, positions are numbered and the user is
 told so.
 """
 
@@ -21,6 +21,7 @@ from attnscope.model.anatomy.placed import device_of
 from attnscope.model.anatomy.sites import Site
 from attnscope.model.inputs.text import Encoded
 from attnscope.model.loaded import Model
+from attnscope.model.media import files
 from attnscope.model.media.patches import (
     Grid,
     Reader,
@@ -32,9 +33,7 @@ from attnscope.model.media.patches import (
     reader_of,
     window_tokens,
 )
-from attnscope.model.media.picture import as_seen, image_processor, open_picture
 from attnscope.model.media.prompt import picture_in_text
-from attnscope.model.media.sound import feature_extractor, frame_tokens, open_sound
 from attnscope.results import Picture, Sound
 from attnscope.tokens import Tokens
 
@@ -110,12 +109,12 @@ def _seen(model: Model, path: Path, texts: tuple[str, ...]) -> Perceived:
         raise InputError(f"{model.name} reads no pictures: leave --image out or choose a model that does")
     if texts and "input_ids" not in takes:
         raise InputError(f"{model.name} reads pictures and no text: leave the text out")
-    opened, digest, notices = open_picture(path)
+    opened, digest, notices = files.open_picture(path)
     own = getattr(model.processor, "image_processor", model.processor)
-    processor, remarks = (own, []) if own is not None else image_processor(model.folder, model.name)
+    processor, remarks = (own, []) if own is not None else files.image_processor(model.folder, model.name)
     with _preparing(f"{model.name} takes no picture like '{path.name}'"):
         given = dict(processor(images=opened, return_tensors="pt", input_data_format="channels_last"))
-    pixels = as_seen(given, processor)
+    pixels = files.as_seen(given, processor)
     grid = _grid(reader, given, pixels)
     positions, are_named = _positions(reader, _moved(model, given), grid)
     if not are_named:
@@ -150,9 +149,9 @@ def _heard(model: Model, path: Path, texts: tuple[str, ...]) -> Perceived:
     if texts:
         raise InputError(f"{model.name} reads sounds and no text: leave the text out")
     own = getattr(model.processor, "feature_extractor", model.processor)
-    extractor = own if own is not None else feature_extractor(model.folder, model.name)
+    extractor = own if own is not None else files.feature_extractor(model.folder, model.name)
     rate = extractor.sampling_rate
-    samples, digest, notices = open_sound(path, rate)
+    samples, digest, notices = files.open_sound(path, rate)
     most = getattr(extractor, "n_samples", None)  # of an extractor that pads and cuts to one length
     if most is not None and len(samples) > most:
         notices.append(f"{model.name} reads {most / rate:g} s: the rest of the sound is left out")
@@ -162,7 +161,7 @@ def _heard(model: Model, path: Path, texts: tuple[str, ...]) -> Perceived:
     given = _moved(model, made)
     inputs = {each: value for each, value in given.items() if each in takes}
     seconds = (most or len(samples)) / rate
-    positions, are_named = frame_tokens(reader, {name: inputs[name]}, extractor, seconds)
+    positions, are_named = files.frame_tokens(reader, {name: inputs[name]}, extractor, seconds)
     if not are_named:
         notices.append(f"which time each of {model.name}'s positions stands for cannot be told")
     sound = Sound(path.name, digest, samples, rate)

@@ -46,8 +46,8 @@ def is_adapter_alone(folder: Path) -> bool:
 def base_of(folder: Path, name: str) -> tuple[str, str | None]:
     """The name of the model that an adapter was made for, and its revision, as its config tells them."""
     try:
-        told = settings(folder / CONFIG)
-        base, revision = told["base_model_name_or_path"], told.get("revision")
+        stated = settings(folder / CONFIG)
+        base, revision = stated["base_model_name_or_path"], stated.get("revision")
         if not isinstance(base, str) or not base.strip() or not isinstance(revision, str | None):
             raise ValueError(f"base_model_name_or_path is {base!r}")
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

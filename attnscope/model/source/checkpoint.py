@@ -135,10 +135,7 @@ def open_checkpoint(source: Source, *, allow_pickle: bool = False, adapter: str 
     not allowed, or a file that is truncated or corrupt. Shards may be missing as long as they are not read.
     """
     folder, name = source.folder, source.name
-    if not (folder / "config.json").is_file():
-        raise ModelUnavailableError(
-            f"{name} has no config.json: a model folder holds config.json and weights"
-        )
+    source.check_config()
     check_settings(*(file for file in folder.glob("*.json") if file.is_file()))
     opened = weight_files(source, hub.SAFETENSORS)
     pickles = None if opened else weight_files(source, hub.PICKLES)

@@ -39,8 +39,8 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 def stamp(handle: int) -> Stamp:
     """What the system tells of an open file without reading it."""
-    told = os.fstat(handle)
-    return [told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino, told.st_dev]
+    status = os.fstat(handle)
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev]
 
 
 def lasting_stamp(handle: int) -> Stamp | None:
@@ -67,8 +67,8 @@ def _settled(of: Stamp) -> bool:
 
 def _kind(handle: int) -> str | None:
     """The kind of the file system that an open file is of, as the kernel calls it."""
-    told = Path(f"/proc/self/fdinfo/{handle}").read_text("ascii", "replace")
-    mount = dict(line.split(":", 1) for line in told.splitlines() if ":" in line).get("mnt_id", "").strip()
+    fdinfo = Path(f"/proc/self/fdinfo/{handle}").read_text("ascii", "replace")
+    mount = dict(line.split(":", 1) for line in fdinfo.splitlines() if ":" in line).get("mnt_id", "").strip()
     for line in Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines():
         mounted, _, of = line.partition(" - ")
         if mount and mounted.split(" ", 1)[0] == mount:
@@ -131,8 +131,8 @@ def _note(of: Stamp) -> Path | None:
 
 def _remembered(note: Path, of: Stamp) -> str | None:
     try:
-        told = json.loads(note.read_bytes())
-        found, check = told["sha256"], told["check"]
+        noted = json.loads(note.read_bytes())
+        found, check = noted["sha256"], noted["check"]
     except (OSError, ValueError, TypeError, KeyError):
         return None
     whole = isinstance(found, str) and _HASH.fullmatch(found) and check == _check(of, found)
@@ -146,11 +146,11 @@ def _check(of: Stamp, found: str) -> str:
 def _remember(note: Path, of: Stamp, found: str) -> None:
     """Keep it, whole or not at all; where it cannot be kept, the file is read again next time."""
     partial = note.with_name(f"{note.name}.{os.getpid()}")
-    told = {"sha256": found, "check": _check(of, found)}
+    noted = {"sha256": found, "check": _check(of, found)}
     with undone_by_a_signal(partial.unlink), suppress(OSError):
         try:
             note.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_bytes(json.dumps(told).encode())
+            partial.write_bytes(json.dumps(noted).encode())
             os.replace(partial, note)
             _forget_all_but_the_newest(note.parent)
         except OSError:

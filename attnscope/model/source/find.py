@@ -28,6 +28,13 @@ class Source:
     notice: str | None = None
     adapter: Path | None = None
 
+    def check_config(self) -> None:
+        """Raises `ModelUnavailableError` where the folder has no config."""
+        if not (self.folder / "config.json").is_file():
+            raise ModelUnavailableError(
+                f"{self.name} has no config.json: a model folder holds config.json and weights"
+            )
+
     @property
     def example(self) -> Path | None:
         """The picture or the sound that comes with a bundled model."""

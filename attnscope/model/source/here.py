@@ -60,8 +60,8 @@ def _cached(name: str, revision: str | None) -> Path | None:
 def _hub_cache() -> Path:
     """As the hub's library has it."""
     own = os.path.join(os.path.expanduser("~"), ".cache")
-    told = os.environ.get("HF_HOME", os.path.join(os.environ.get("XDG_CACHE_HOME", own), "huggingface"))
-    home = os.path.expandvars(os.path.expanduser(told))
+    stated = os.environ.get("HF_HOME", os.path.join(os.environ.get("XDG_CACHE_HOME", own), "huggingface"))
+    home = os.path.expandvars(os.path.expanduser(stated))
     usual = os.environ.get("HUGGINGFACE_HUB_CACHE", os.path.join(home, "hub"))
     return Path(os.path.expandvars(os.path.expanduser(os.environ.get("HF_HUB_CACHE", usual))))
 

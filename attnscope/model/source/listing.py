@@ -15,7 +15,6 @@ from huggingface_hub.errors import (
     SafetensorsParsingError,
 )
 
-from attnscope.errors import ModelUnavailableError
 from attnscope.incoming import settings
 from attnscope.model.source import hub
 from attnscope.model.source.checkpoint import Checkpoint, weight_files
@@ -42,10 +41,7 @@ class Listing:
 
 def list_files(source: Source) -> Listing:
     """The listing of the model in the folder of `source`; `ModelUnavailableError` when that has no config."""
-    if not (source.folder / "config.json").is_file():
-        raise ModelUnavailableError(
-            f"{source.name} has no config.json: a model folder holds config.json and weights"
-        )
+    source.check_config()
     here = weight_files(source, hub.SAFETENSORS) or weight_files(source, hub.PICKLES)
     if here is not None:
         for file in () if here.pickled else here.there:

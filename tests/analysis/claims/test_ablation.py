@@ -29,7 +29,7 @@ from attnscope.analysis.claims.attribution import estimates
 from attnscope.capture import Selection
 from attnscope.capture.intervening.changes import Put, Zero
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
-from attnscope.capture.intervening.observed import answers_to
+from attnscope.capture.intervening.passing import answers_to
 from attnscope.errors import CertificateError, InputError
 from attnscope.results import Verdict
 from attnscope.results.claims.ablation import Asks, HeadEffect, Intervention, ranked

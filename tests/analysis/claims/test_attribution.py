@@ -18,7 +18,7 @@ from attnscope.analysis.claims.attribution.heads import attributed
 from attnscope.capture import Selection
 from attnscope.capture.intervening.changes import AnswerRows
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
-from attnscope.capture.intervening.observed import Observed
+from attnscope.capture.intervening.passing import Observed
 from attnscope.errors import InputError
 from attnscope.results import HeadScores
 from attnscope.vocabulary import Kind

@@ -13,7 +13,7 @@ from attnscope.analysis.claims.finding.rank import beside, beside_controls, numb
 from attnscope.analysis.claims.finding.rows import Lens, lens, rows_of
 from attnscope.analysis.claims.finding.sought import Likeness, Target, divergence, pair, pattern_keys
 from attnscope.attention import AttentionCall, Term
-from attnscope.measures.moved import moved_norms
+from attnscope.measures.rows import moved_norms
 from attnscope.results import Pattern, Sought, Special
 from attnscope.results.claims.finding import Account, Controls, Finding, beyond
 from attnscope.sdpa import attend

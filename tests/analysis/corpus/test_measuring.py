@@ -12,7 +12,7 @@ from attnscope.analysis.corpus.measuring import LINEAR, check_measurable, leakin
 from attnscope.capture.weights import Passed
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, parse_measures, whole
-from attnscope.measures.moved import moved_norms
+from attnscope.measures.rows import moved_norms
 
 LENGTHS, HEADS, DIM, HIDDEN = (2, 7, 5, 1), 4, 3, 11
 NAMES = measurable(parse_measures("all"))

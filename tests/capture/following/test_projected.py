@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from attnscope.capture import Selection, record
 from attnscope.capture.generated import record_written
-from attnscope.measures.moved import moved_norms
+from attnscope.measures.rows import moved_norms
 from attnscope.model.inputs.generation import Settings
 
 LAYER = 1

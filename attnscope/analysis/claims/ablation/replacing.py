@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from attnscope.analysis.claims.controls import batches, control_texts, inputs_with
 from attnscope.capture.intervening.changes import Answers, Cut, Place, Put, What, Zero
-from attnscope.capture.intervening.observed import answers_to
+from attnscope.capture.intervening.passing import answers_to
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site
 from attnscope.reference import exact

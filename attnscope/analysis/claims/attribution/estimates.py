@@ -22,7 +22,7 @@ from attnscope.analysis.claims.attribution.answers import Ids
 from attnscope.analysis.claims.attribution.heads import attributed
 from attnscope.capture.intervening.changes import Cut, Put, What, Zero
 from attnscope.capture.intervening.experiments import Experiments
-from attnscope.capture.intervening.observed import gradients
+from attnscope.capture.intervening.passing import gradients
 from attnscope.errors import InputError
 from attnscope.reference import exact
 from attnscope.results.claims.ablation import Estimate, HeadEffect

@@ -16,7 +16,7 @@ from attnscope.analysis.scores.dense import scores_of
 from attnscope.capture.arithmetic import epsilon_of, sums_of
 from attnscope.capture.intervening.experiments import Experiments
 from attnscope.capture.intervening.gradients import Direct, direct_gradients
-from attnscope.capture.intervening.observed import Observed, Slopes, slopes
+from attnscope.capture.intervening.passing import Observed, Slopes, slopes
 from attnscope.measures import MEASURES, Need, Tile
 from attnscope.reference import EXACT, exact
 from attnscope.results import HeadScores
@@ -114,10 +114,12 @@ def _tile(
     known: dict[str, Any] = {"output": outputs}
     weights = torch.zeros(len(outputs), 1, dtype=EXACT)
     if Need.SLOPE in needs or Need.GRADIENT in needs:
-        of_chances = found.slopes.each[answer]
+        of_chances = found.slopes.by_score[answer]
         known["slope"] = torch.cat([_rows(of_chances[place], head) for place in places])
     if Need.GRADIENT in needs:
-        pairs = [_pairs(found.slopes.seen[place], found.slopes.each[answer][place], head) for place in places]
+        pairs = [
+            _pairs(found.slopes.seen[place], found.slopes.by_score[answer][place], head) for place in places
+        ]
         weights, known["gradient"] = (_below(each) for each in zip(*pairs, strict=True))
         if layer in found.mixed:
             known["gradient"] = torch.full_like(known["gradient"], math.nan)

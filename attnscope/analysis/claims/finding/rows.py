@@ -68,7 +68,7 @@ def moved(layer: Layer) -> Float[np.ndarray, "head key"] | None:
     """How much each head can move of each key, ||f(x)||; None where the output projection is not known."""
     if isinstance(layer, ReturnedLayer) or layer.projection is None:
         return None
-    from attnscope.measures.moved import moved_norms
+    from attnscope.measures.rows import moved_norms
 
     return np.asarray(moved_norms(layer.v, layer.projection).numpy())
 
