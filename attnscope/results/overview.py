@@ -8,11 +8,11 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attnscope.errors import InputError
+from attnscope.results.base.groups import Special, SpecialMass, special_mass
 from attnscope.results.base.measure import MeasureDescription
 from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Arrays, Value, fits, one_for_each
 from attnscope.results.base.presented import Presented
-from attnscope.results.base.special import Special, SpecialMass, special_mass
 from attnscope.tokens import Tokens
 
 

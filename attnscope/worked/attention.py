@@ -1,6 +1,8 @@
-"""Attention on arrays, every step of `attnscope.sdpa` named and proved."""
+"""Attention on arrays or of a head that was read, every step of `attnscope.sdpa` named and proved."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -8,11 +10,12 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from attnscope.errors import InputError
-from attnscope.results.worked import Axis, Given, Matrix, Scoring, Step, Worked
+from attnscope.results import HeadAttention
+from attnscope.results.worked import Axis, Check, Given, Matrix, Scoring, Step, Worked
 from attnscope.sdpa import Stages, project
-from attnscope.worked.beside import Beside
 from attnscope.worked.same import excused, no_faults
 from attnscope.worked.scored import (
+    Beside,
     Scored,
     additive_scored,
     dot_scored,
@@ -174,3 +177,54 @@ def _refuse_overflow(stages: Stages) -> None:
     answered = ~(stages.masked == -torch.inf).all(-1)
     if not all(bool(torch.isfinite(each[answered]).all()) for each in (stages.scores, stages.output)):
         raise InputError("the numbers are too large: products of them do not fit into float64")
+
+
+def work_head(head: HeadAttention) -> Worked:
+    """Every step of `head` from its own q, k, v, mask, scale and what was added to its scores.
+
+    What comes out is held against the weights and the output that the head has, and its certificate against
+    the model stands beside. Raises `InputError` for a head of which these were not kept.
+    """
+    if not all(np.isfinite(array).all() for array in (head.q, head.k, head.v)):
+        raise InputError(f"{head.name}: the file does not hold its q, k and v: write it again")
+    if head.sink is not None and head.sink_by_query:
+        raise InputError(f"{head.name} has a sink of its own for every query, which the file does not hold")
+    names = {"query_names": head.query_tokens.labels, "key_names": head.key_tokens.labels}
+    given = {letter: Given(np.asarray(getattr(head, letter), np.float64)) for letter in "qkv"}
+    worked = work_out(given, names=names, beside=beside_of(head))
+    tolerances = worked.proofs[0][1]
+    largest = float(np.abs(head.v).max())
+    return replace(
+        worked,
+        title=f"{worked.title}, {called(head)}",
+        notes=(*worked.notes, *head.notes),
+        proofs=(*worked.proofs, ("the model's own weights and output", head.certificate)),
+        checks=(
+            _check(worked, "weights", head.weights, tolerances.weight_tolerance),
+            _check(worked, "output", head.output, tolerances.output_tolerance * largest),
+        ),
+        provenance=head.provenance,
+    )
+
+
+def _check(worked: Worked, key: str, kept: np.ndarray, tolerance: float) -> Check:
+    off = np.nan_to_num(np.abs(worked.step(key).matrix.values - kept))
+    return Check.of(f"{key} against those of the head", float(off.max()), tolerance)
+
+
+def beside_of(head: HeadAttention) -> Beside:
+    """What entered the softmax of `head` beside its products."""
+    return Beside(
+        scale=head.scale,
+        softcap=head.softcap,
+        added=head.terms,
+        allowed=None if head.allowed.all() else head.allowed,
+        sink=head.sink,
+    )
+
+
+def called(head: HeadAttention) -> str:
+    """`L0 H11 of the bundled demo model`; of a folder on this machine its own name."""
+    origin, place = head.provenance, Path(head.provenance.model)
+    name = place.name if place.is_absolute() else origin.model
+    return f"{head.name} of " + (f"the bundled {name} model" if origin.demo else name)

@@ -16,7 +16,7 @@ from torch import Tensor
 from attnscope.results import Certificate, Verdict
 from attnscope.results.worked import Matrix
 from attnscope.verify import conclusion
-from attnscope.worked.beside import Beside
+from attnscope.worked.scored import Beside
 
 MOST_PRODUCTS = 200_000
 EXCHANGED, SCALE, TANH = "query and key exchanged", "scale off by sqrt 2", "tanh left out"

@@ -12,12 +12,12 @@ import numpy as np
 from jaxtyping import Complex, Float, Int
 
 from attnscope.analysis.heads.head import recompute_head
-from attnscope.analysis.heads.links import pair_of
+from attnscope.analysis.heads.view import pair_of
 from attnscope.analysis.padding import without_padding
 from attnscope.attention import AttentionCall, Capture
 from attnscope.reference import exact
 from attnscope.results import Dimensions
-from attnscope.results.dimensions import Rotation
+from attnscope.results.score import Rotation
 
 UNPAIRED = "its keys are turned, but not two and two by one angle from token to token"
 

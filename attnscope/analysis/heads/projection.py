@@ -19,8 +19,8 @@ from threadpoolctl import threadpool_limits
 
 from attnscope.errors import InputError
 from attnscope.results import HeadAttention, HeadView, MapSettings, Projection
+from attnscope.results.base.groups import Groups
 from attnscope.results.projection import MAX_ITER
-from attnscope.results.view import Groups
 
 SETTLED = 20_000  # iterations after which a map that never stops by itself no longer visibly changes
 SMALL, MAX_ITER_LARGE = 256, 1_000  # points, and the ceiling (scikit-learn's own) for maps of more

@@ -18,8 +18,7 @@ from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.results import Overview, Special, Thumbnails, Verdict
-from attnscope.results.base.grouped import members, regrouped
-from attnscope.results.base.words import Groups, joined
+from attnscope.results.base.groups import Groups, joined, members, regrouped
 from attnscope.sdpa import weights_alone
 from attnscope.tokens import Tokens
 from attnscope.verify import certify_heads

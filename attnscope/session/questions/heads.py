@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from attnscope.analysis import measure_heads, recompute_head, verify_model
 from attnscope.analysis.heads.dimensions import head_dimensions
 from attnscope.analysis.heads.head import head_terms
-from attnscope.analysis.heads.links import among_all
 from attnscope.analysis.heads.overview import viewed_overview
 from attnscope.analysis.heads.returned import returned_head, returned_overview
 from attnscope.analysis.heads.thumbnails import View, thumbnails
+from attnscope.analysis.heads.view import among_all
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.scores.supplies import AllowedPairs
 from attnscope.attention import Capture

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from attnscope.analysis.claims.attribution.answers import Ids, log_probabilities, logits_over_mean
+from attnscope.analysis.claims.ablation.question import Ids, log_probabilities, logits_over_mean
 from attnscope.analysis.scores.dense import scores_of
 from attnscope.capture.arithmetic import epsilon_of, sums_of
 from attnscope.capture.intervening.experiments import Experiments

@@ -18,8 +18,8 @@ import torch
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from attnscope.analysis.claims.attribution.answers import Ids
-from attnscope.analysis.claims.attribution.heads import attributed
+from attnscope.analysis.claims.ablation.attribution import attributed
+from attnscope.analysis.claims.ablation.question import Ids
 from attnscope.capture.intervening.changes import Cut, Put, What, Zero
 from attnscope.capture.intervening.experiments import Experiments
 from attnscope.capture.intervening.observed import gradients
