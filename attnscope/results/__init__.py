@@ -8,7 +8,6 @@ from pathlib import Path
 
 from attnscope.errors import InputError
 from attnscope.results.base.groups import Special, SpecialMass
-from attnscope.results.base.measure import MeasureDescription
 from attnscope.results.base.origin import Certificate, Fault, Kind, Provenance, Reach, Route, Verdict
 from attnscope.results.claims.ablation import Ablation
 from attnscope.results.claims.comparison import Between, Comparison, Divergence, Side, Similarity
@@ -32,12 +31,13 @@ from attnscope.results.media import (
     Spectrogram,
 )
 from attnscope.results.outline import Cost, Gap, LayerOutline, Outline, Position, Storage, TowerOutline
-from attnscope.results.overview import HeadScores, Overview, Thumbnails
+from attnscope.results.overview import Overview, Thumbnails
 from attnscope.results.prediction import Blank, Generated, Guess, NextSentence, Prediction
 from attnscope.results.projection import MapSettings, Projection
 from attnscope.results.report import Report
 from attnscope.results.result import Result
 from attnscope.results.score import Dimensions, HeadTerms, Influence, Rotation
+from attnscope.results.scores import HeadScores, MeasureDescription
 from attnscope.results.verification import Check, HeadCheck, LayerCheck, OutputCheck, Verification
 from attnscope.results.worked import ScaleStudy, Worked
 

@@ -127,8 +127,8 @@ class Projection(OfOneHead):
 
     def rank(self, query: int, key: int) -> int | None:
         """Place of `key` among the keys that `query` may look at, from 1; None where it may not."""
-        found = np.flatnonzero(self.ranked_keys(query) == key)
-        return int(found[0]) + 1 if found.size else None
+        places = np.flatnonzero(self.ranked_keys(query) == key)
+        return int(places[0]) + 1 if places.size else None
 
     def check_parts(self) -> None:
         points = len(self.query_tokens), len(self.key_tokens)

@@ -39,10 +39,10 @@ def head_dimensions(
 
     `InputError` when the head was not captured, or for a token that is not there or masked.
     """
-    found = recompute_head(captured, layer, head, block=block)
-    row, column = pair_of(found, query, key)
-    rotation, unpaired = rotation_in(without_padding(captured.call(layer, block=block)), found.key_head)
-    return Dimensions(found, row, column, rotation, unpaired)
+    whole = recompute_head(captured, layer, head, block=block)
+    row, column = pair_of(whole, query, key)
+    rotation, unpaired = rotation_in(without_padding(captured.call(layer, block=block)), whole.key_head)
+    return Dimensions(whole, row, column, rotation, unpaired)
 
 
 def rotation_in(call: AttentionCall, key_head: int) -> tuple[Rotation | None, str]:
@@ -52,8 +52,8 @@ def rotation_in(call: AttentionCall, key_head: int) -> tuple[Rotation | None, st
     before, after = (exact(each[key_head]).numpy() for each in (call.unrotated_k, call.k))
     if (before == after).all():  # the same numbers: nothing was computed in between
         return None, ""
-    found = rotation_of(before, after)
-    return found, "" if found is not None else UNPAIRED
+    rotation = rotation_of(before, after)
+    return rotation, "" if rotation is not None else UNPAIRED
 
 
 class _Pairs(NamedTuple):

@@ -79,9 +79,9 @@ def links(weights: Weights, queries: Tokens, keys: Tokens, *, ordinary: bool = T
     """
     if ordinary:
         rows, columns = (_ordinary(tokens) for tokens in (queries, keys))
-        found = _strongest(weights, rows, columns)
-        if not np.isnan(found.strongest_weight).all():
-            return found
+        best = _strongest(weights, rows, columns)
+        if not np.isnan(best.strongest_weight).all():
+            return best
     return _strongest(weights, range(len(queries)), range(len(keys)))._replace(ordinary=False)
 
 
@@ -103,8 +103,8 @@ def _strongest(weights: Weights, rows: Sequence[int], columns: Sequence[int]) ->
 
 def among_all(overview: Overview) -> Overview:
     """The overview with the strongest links among all tokens, special ones too."""
-    found = links(overview.dense_weights, overview.query_tokens, overview.key_tokens, ordinary=False)
-    return replace(overview, **found._asdict())
+    best = links(overview.dense_weights, overview.query_tokens, overview.key_tokens, ordinary=False)
+    return replace(overview, **best._asdict())
 
 
 def aimed(overview: Overview, query: int, key: int | None = None, beside: Sequence[str] = ()) -> Overview:
@@ -118,17 +118,17 @@ def aimed(overview: Overview, query: int, key: int | None = None, beside: Sequen
     keys = overview.key_tokens
     ordinary = overview.ordinary and not overview.query_tokens.items[query].special
     columns = _ordinary(keys) if ordinary else range(len(keys))
-    found = _strongest(weights, [0], columns if key is None else [key])
-    places = found.strongest.copy()
+    best = _strongest(weights, [0], columns if key is None else [key])
+    places = best.strongest.copy()
     places[..., 0] = np.where(places[..., 0] < 0, -1, query)
-    told = _described(overview, query, key)
-    aim = HeadScores(told, overview.layers, overview.heads, found.strongest_weight)
+    described = _described(overview, query, key)
+    aim = HeadScores(described, overview.layers, overview.heads, best.strongest_weight)
     kept = {name: overview.scores[name] for name in beside}
     return replace(
         overview,
         scores={aim.measure: aim, **kept},
         strongest=places,
-        strongest_weight=found.strongest_weight,
+        strongest_weight=best.strongest_weight,
         ordinary=ordinary and key is None,
         aim=(query, key),
     )

@@ -72,12 +72,12 @@ def library(name: str) -> list[str] | None:
         marks = [home / name for name in _MARKS if (home / name).is_file()]
         compiled = sorted((home / "lib").glob("libtorch*"))
         versions = [f"{mark} {digests.sha256(mark)}" for mark in marks]
-        return [*installed, _hashed(*versions, *(_told(str(file), file.stat()) for file in compiled))]
+        return [*installed, _hashed(*versions, *(_status(str(file), file.stat()) for file in compiled))]
     except OSError:
         return None
 
 
-def _told(path: str, status: os.stat_result) -> str:
+def _status(path: str, status: os.stat_result) -> str:
     return f"{path} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
 
 

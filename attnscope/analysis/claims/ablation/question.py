@@ -44,8 +44,8 @@ class Question:
         """The answer in an untouched run; `CertificateError` where its probabilities are no numbers."""
         chances = log_chances(scores[0])
         ids = self.ids or tuple(chances.argmax(-1).tolist())
-        told = self.text or self.name(ids[0])
-        return Answer(self.asks, told, ids, self.position, probability(chances, ids))
+        text = self.text or self.name(ids[0])
+        return Answer(self.asks, text, ids, self.position, probability(chances, ids))
 
 
 def word_at(

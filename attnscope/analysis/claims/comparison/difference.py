@@ -189,8 +189,8 @@ def _with_rest(weights: Float[np.ndarray, "query key"]) -> Float[np.ndarray, "qu
 
 
 def _mean(values: Float[np.ndarray, " query"]) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else math.nan
+    numbers = values[~np.isnan(values)]
+    return float(numbers.mean()) if numbers.size else math.nan
 
 
 def _largest(a: Float[np.ndarray, "query key"], b: Float[np.ndarray, "query key"]) -> float:
