@@ -1,8 +1,8 @@
-"""Mistakes that change nothing in the sum at hand, proven: they are no faults of it and prove nothing.
+"""Mistakes that change nothing in the example at hand, which its certificate therefore need not catch.
 
-A certificate is inconclusive where a mistake would not have been seen. Small arrays often make the same sum
-of it, whatever the arithmetic: queries that are the keys, a single key. That is told here, in fractions of
-the numbers as they were given, for those mistakes alone that were not seen.
+A certificate is inconclusive where a mistake would not have been seen. Small arrays often give the same
+result with a mistake as without it: queries that are the keys, a single key. Whether they do is computed here
+in fractions of the numbers as they were given, and only for mistakes that were not seen.
 """
 
 from collections.abc import Callable, Mapping
