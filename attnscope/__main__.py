@@ -14,9 +14,9 @@ def main() -> None:
     answer_signals()
     hasten()
     with running.part("imports"):
-        from attnscope.process.bugs import tell_bugs_harmlessly
+        from attnscope.process.ending import show_bugs_harmlessly
 
-        tell_bugs_harmlessly()
+        show_bugs_harmlessly()
         from attnscope.cli.app import main as program
 
     try:

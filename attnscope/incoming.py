@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 
 from attnscope.errors import DoesNotFitError, InputError, one_line
 from attnscope.printable import printable
-from attnscope.process.memory import bytes_of, gigabytes, left
+from attnscope.process.machine import bytes_of, gigabytes, left
 
 STANDARD_INPUT = Path("-")
 LIMIT, USUAL_LIMIT = "ATTNSCOPE_INPUT_LIMIT", 256 * 10**6  # bytes of what has no size

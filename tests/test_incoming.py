@@ -12,7 +12,7 @@ import pytest
 
 from attnscope import incoming
 from attnscope.errors import AttnscopeError, DoesNotFitError, InputError
-from attnscope.process import memory
+from attnscope.process import machine
 
 GIVEN = b"\xef\xbb\xbfthe door\r\n\n\xff opened"
 
@@ -290,7 +290,7 @@ def test_sizes_are_read_as_people_write_them() -> None:
         "-1": None,
         "": None,
     }.items():
-        assert memory.bytes_of(spelled) == size
+        assert machine.bytes_of(spelled) == size
 
 
 def test_settings_of_a_model_are_read_where_they_have_room(tmp_path: Path, monkeypatch) -> None:

@@ -46,13 +46,13 @@ def verify_model(
     """
     with evaluating(model), final_hidden_states(model) as before:
         untouched = model(**inputs)
-    found = find_towers(find_sites(model))
-    if not found:
+    towers = find_towers(find_sites(model))
+    if not towers:
         raise InputError(without_attention(model, provenance.model))
-    tower_of = {site.path: tower for tower in found for site in tower.sites}
+    tower_of = {site.path: tower for tower in towers for site in tower.sites}
     checks: list[LayerCheck] = []
 
-    every, labels = [site for tower in found for site in tower.sites], Labels(tokens, target)
+    every, labels = [site for tower in towers for site in tower.sites], Labels(tokens, target)
     most = None if every_token else AT_ONCE
     sides = sides_of(model, inputs, tokens, target)
     standings = standings_of(model, inputs, every, None, sides, most=most)
@@ -72,12 +72,12 @@ def verify_model(
         if mute := _could_have_asked(every, ran, checks):
             again = run_watched(model, inputs, mute, keep, labels)
             outputs = _worse(outputs, compared({**before, **untouched}, {**after, **again}))
-    silent = [check for tower in found for check in _unread(tower, ran, checks)]
-    idle = [tower.called for tower in found if not any(site.module in ran for site in tower.sites)]
+    silent = [check for tower in towers for check in _unread(tower, ran, checks)]
+    idle = [tower.called for tower in towers if not any(site.module in ran for site in tower.sites)]
     notes = (f"not run for this input: {', '.join(idle)}",) if idle else ()
     if standings.tried:
         notes = (*notes, f"the tokens' places were tried {standings.tried}: --every-token tries them all")
-    ordered = _in_order(found, [*checks, *silent])
+    ordered = _in_order(towers, [*checks, *silent])
     routes = dict.fromkeys(check.route for check in ordered)
     as_read = replace(provenance, route=", ".join(routes))
     return Verification(tokens, ordered, outputs, as_read, notes)
@@ -116,9 +116,9 @@ def _unread(tower: Tower, ran: Container[nn.Module], checks: Sequence[LayerCheck
                 yield LayerCheck(layer, site.kind, site.path, nothing, tower.name, "none")
 
 
-def _in_order(found: Sequence[Tower], checks: Sequence[LayerCheck]) -> tuple[LayerCheck, ...]:
+def _in_order(towers: Sequence[Tower], checks: Sequence[LayerCheck]) -> tuple[LayerCheck, ...]:
     """The checks by tower as the model has them, then by layer and block."""
-    place = {site.path: number for number, tower in enumerate(found) for site in tower.sites}
+    place = {site.path: number for number, tower in enumerate(towers) for site in tower.sites}
     return tuple(sorted(checks, key=lambda check: (place[check.module], check.layer, check.block)))
 
 

@@ -56,7 +56,7 @@ def timings_at_the_end() -> Iterator[None]:
         yield
     finally:
         if _timings_wanted:
-            for line in stopwatch.told():
+            for line in stopwatch.summary():
                 streams.say(line)
         _timings_wanted = False
         stopwatch.running.restart()

@@ -7,7 +7,7 @@
 
 o is the head's output, A its weights. Since o is the sum over keys of A v, A dy/dA summed over all pairs is
 o . dy/do: the size of `attention-gradient` is `importance`, and only its sign and its positive part say more.
-Which answer, and how the gradients came about, stands in `analysis.claims.attribution`.
+Which answer, and how the gradients came about, stands in `analysis.claims.ablation`.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -78,7 +78,7 @@ class timed:
         return timing
 
 
-def told() -> list[str]:
+def summary() -> list[str]:
     """A line for every part of the run and one for all of it."""
     seconds = running.parts()
     lines = [(name, seconds[name]) for name in seconds] + [("in all", running.total())]

@@ -7,11 +7,9 @@ project's own: layer, head, query, key, dim. Numbers are float64 as the referenc
 from pathlib import Path
 
 from attnscope.errors import InputError
-from attnscope.results.base.measure import MeasureDescription
+from attnscope.results.base.groups import Special, SpecialMass
 from attnscope.results.base.origin import Certificate, Fault, Kind, Provenance, Reach, Route, Verdict
-from attnscope.results.base.special import Special, SpecialMass
 from attnscope.results.claims.ablation import Ablation
-from attnscope.results.claims.checking import Check, HeadCheck
 from attnscope.results.claims.comparison import Between, Comparison, Divergence, Side, Similarity
 from attnscope.results.claims.composition import Composition
 from attnscope.results.claims.corpus import Corpus, CorpusDifference
@@ -20,8 +18,7 @@ from attnscope.results.claims.finding import Contents, Controls, Finding, Patter
 from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.relations import Dependencies
 from attnscope.results.claims.senses import Senses
-from attnscope.results.dimensions import Dimensions, Rotation
-from attnscope.results.heads import HeadAttention, HeadWeights
+from attnscope.results.heads import HeadAttention, HeadView, HeadWeights
 from attnscope.results.long import LongHead
 from attnscope.results.media import (
     Gaze,
@@ -34,14 +31,14 @@ from attnscope.results.media import (
     Spectrogram,
 )
 from attnscope.results.outline import Cost, Gap, LayerOutline, Outline, Position, Storage, TowerOutline
-from attnscope.results.overview import HeadScores, Overview, Thumbnails
+from attnscope.results.overview import Overview, Thumbnails
 from attnscope.results.prediction import Blank, Generated, Guess, NextSentence, Prediction
 from attnscope.results.projection import MapSettings, Projection
 from attnscope.results.report import Report
 from attnscope.results.result import Result
-from attnscope.results.terms import HeadTerms, Influence
-from attnscope.results.verification import LayerCheck, OutputCheck, Verification
-from attnscope.results.view import HeadView
+from attnscope.results.score import Dimensions, HeadTerms, Influence, Rotation
+from attnscope.results.scores import HeadScores, MeasureDescription
+from attnscope.results.verification import Check, HeadCheck, LayerCheck, OutputCheck, Verification
 from attnscope.results.worked import ScaleStudy, Worked
 
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from attnscope.results.base.groups import SpecialMass
 from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict
 from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
-from attnscope.results.base.special import SpecialMass
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Pool
 

@@ -10,9 +10,8 @@ from attnscope.printable import printable
 from attnscope.results.base.origin import Verdict
 from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
-from attnscope.results.heads import HeadAttention
+from attnscope.results.heads import HeadAttention, OfOneHead
 from attnscope.results.overview import Overview
-from attnscope.tokens import Tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,12 +103,6 @@ class Spectrogram:
     seconds: float
 
 
-def _stored(spectrogram: Spectrogram | None) -> Spectrogram:
-    if spectrogram is None:
-        raise InputError("this sound was read without its spectrogram, which only an npz of this version has")
-    return spectrogram
-
-
 @dataclass(frozen=True, eq=False)
 class Gaze:
     """Whose attention is laid over a picture or a sound, and where that lies among the keys.
@@ -123,8 +116,9 @@ class Gaze:
     cell: tuple[int, ...] | None = field(metadata={"file": "query_cell"})
     keys: Int[np.ndarray, "..."]
 
-    def check_places(self, queries: Tokens, keys: Tokens, weights: Float[np.ndarray, "..."]) -> None:
-        """Raises `Damaged` where it does not lie within these tokens, or below these weights."""
+    def check_places(self, heads: HeadAttention | Overview, weights: Float[np.ndarray, "..."]) -> None:
+        """Raises `Damaged` where it does not lie within the tokens of these heads, or below these weights."""
+        queries, keys = heads.query_tokens, heads.key_tokens
         shape = weights.shape[-self.keys.ndim :]
         fits(not (weights < 0).any(), "'over' has a weight below 0")
         fits(self.keys.shape == shape, "'keys' are not one for each patch or frame")
@@ -135,8 +129,56 @@ class Gaze:
         fits(inside, "'query_cell' lies outside of the picture or the sound")
 
 
+class _HeadLaidOver(OfOneHead):
+    """One head over a picture or a sound: every class of these has a gaze and the weights that are laid."""
+
+    head: HeadAttention
+    gaze: Gaze
+    weights: Float[np.ndarray, "..."]
+
+    def check_parts(self) -> None:
+        self.gaze.check_places(self.head, self.weights)
+
+    def derived(self) -> dict[str, Value]:
+        return {"verdict": self.verdict}
+
+
+class _HeadsLaidOver(Presented):
+    """Several heads over a picture or a sound."""
+
+    overview: Overview
+    gaze: Gaze
+    weights: Float[np.ndarray, "..."]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of any head."""
+        return self.overview.verdict
+
+    def check_parts(self) -> None:
+        self.gaze.check_places(self.overview, self.weights)
+
+    def derived(self) -> dict[str, Value]:
+        return {"verdict": self.verdict}
+
+
+class _Heard:
+    """What attention over a sound holds beside the sound."""
+
+    spectrogram: Spectrogram | None
+
+    @property
+    def heard(self) -> Spectrogram:
+        """The spectrogram; `InputError` where it was not stored."""
+        if self.spectrogram is None:
+            raise InputError(
+                "this sound was read without its spectrogram, which only an npz of this version has"
+            )
+        return self.spectrogram
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class PictureAttention(Presented):
+class PictureAttention(_HeadLaidOver):
     """One head over a picture: `weights` on every patch, and by name what lies `elsewhere`."""
 
     head: HeadAttention = field(metadata={"spread": True})
@@ -145,20 +187,9 @@ class PictureAttention(Presented):
     weights: Float[np.ndarray, "row column"] = field(metadata={"file": "over"})
     elsewhere: dict[str, float]
 
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict of the head's certificate."""
-        return self.head.verdict
-
-    def check_parts(self) -> None:
-        self.gaze.check_places(self.head.query_tokens, self.head.key_tokens, self.weights)
-
-    def derived(self) -> dict[str, Value]:
-        return {"verdict": self.verdict}
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PictureHeads(Presented):
+class PictureHeads(_HeadsLaidOver):
     """Several heads over a picture, all for the same query."""
 
     overview: Overview = field(metadata={"spread": True})
@@ -166,20 +197,9 @@ class PictureHeads(Presented):
     gaze: Gaze = field(metadata={"spread": True})
     weights: Float[np.ndarray, "layer head row column"] = field(metadata={"file": "over"})
 
-    @property
-    def verdict(self) -> Verdict:
-        """The worst verdict of any head."""
-        return self.overview.verdict
-
-    def check_parts(self) -> None:
-        self.gaze.check_places(self.overview.query_tokens, self.overview.key_tokens, self.weights)
-
-    def derived(self) -> dict[str, Value]:
-        return {"verdict": self.verdict}
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SoundAttention(Presented):
+class SoundAttention(_HeadLaidOver, _Heard):
     """One head over a sound: `weights` on every frame, each `seconds` later than the one before."""
 
     head: HeadAttention = field(metadata={"spread": True})
@@ -190,25 +210,9 @@ class SoundAttention(Presented):
     seconds: float = field(metadata={"file": "frame_seconds"})
     elsewhere: dict[str, float]
 
-    @property
-    def heard(self) -> Spectrogram:
-        """The spectrogram; `InputError` where it was not stored."""
-        return _stored(self.spectrogram)
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict of the head's certificate."""
-        return self.head.verdict
-
-    def check_parts(self) -> None:
-        self.gaze.check_places(self.head.query_tokens, self.head.key_tokens, self.weights)
-
-    def derived(self) -> dict[str, Value]:
-        return {"verdict": self.verdict}
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SoundHeads(Presented):
+class SoundHeads(_HeadsLaidOver, _Heard):
     """Several heads over a sound, all for the same query."""
 
     overview: Overview = field(metadata={"spread": True})
@@ -217,19 +221,3 @@ class SoundHeads(Presented):
     gaze: Gaze = field(metadata={"spread": True})
     weights: Float[np.ndarray, "layer head frame"] = field(metadata={"file": "over"})
     seconds: float = field(metadata={"file": "frame_seconds"})
-
-    @property
-    def heard(self) -> Spectrogram:
-        """The spectrogram; `InputError` where it was not stored."""
-        return _stored(self.spectrogram)
-
-    @property
-    def verdict(self) -> Verdict:
-        """The worst verdict of any head."""
-        return self.overview.verdict
-
-    def check_parts(self) -> None:
-        self.gaze.check_places(self.overview.query_tokens, self.overview.key_tokens, self.weights)
-
-    def derived(self) -> dict[str, Value]:
-        return {"verdict": self.verdict}

@@ -1,4 +1,4 @@
-"""Several heads at a glance: a number, a link and a certificate for each, or its weights in a few cells."""
+"""Several heads at a glance: numbers, a link and a certificate for each, or its weights in a few cells."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,62 +8,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attnscope.errors import InputError
-from attnscope.results.base.measure import MeasureDescription
+from attnscope.results.base.groups import Special, SpecialMass, special_mass
 from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Arrays, Value, fits, one_for_each
 from attnscope.results.base.presented import Presented
-from attnscope.results.base.special import Special, SpecialMass, special_mass
+from attnscope.results.scores import HeadScores
 from attnscope.tokens import Tokens
-
-
-@dataclass(frozen=True, eq=False)
-class HeadScores:
-    """One number per head: `values[i, j]` belongs to `layers[i]` and `heads[j]`.
-
-    `limits` are the least and the largest possible value. `even` is what each head would have if its
-    queries weighed all keys that they may look at alike, None where that was not asked. All values are NaN
-    where the measure has no meaning, and `absent` then says why in one phrase. `control` is the median size
-    of what each head has for other answers than the one that is meant, None where no answer is.
-    """
-
-    description: MeasureDescription = field(metadata={"spread": True})
-    layers: tuple[int, ...]
-    heads: tuple[int, ...]
-    values: Float[np.ndarray, "layer head"]
-    limits: tuple[float, float] = (0.0, 1.0)
-    even: Float[np.ndarray, "layer head"] | None = None
-    absent: str = ""
-    control: Float[np.ndarray, "layer head"] | None = None
-
-    @property
-    def measure(self) -> str:
-        return self.description.name
-
-    @property
-    def unit(self) -> str:
-        return self.description.unit
-
-    def class_of(self, i: int, j: int) -> str | None:
-        """The class of a head whose measure is one, empty for NaN; None where it is a number."""
-        if not self.description.classes:
-            return None
-        value = float(self.values[i, j])
-        return "" if np.isnan(value) else self.description.classes[int(value)]
-
-    def check_parts(self) -> None:
-        classes = self.description.classes
-        known = self.values[self.values == self.values]  # without NaN
-        right = not classes or all(value == int(value) and 0 <= value < len(classes) for value in known.flat)
-        fits(right, "'values' has a class that there is not")
-
-    def derived(self) -> dict[str, Value]:
-        one = {"value": float(self.values.flat[0])} if self.values.size == 1 else {}
-        return {"measure": self.measure, "range": self.description.range} | one
-
-    def value_of(self, i: int, j: int) -> Value:
-        """A number, or the name of the class that it stands for."""
-        named = self.class_of(i, j)
-        return float(self.values[i, j]) if named is None else named or None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,11 +6,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attnscope.errors import InputError
-from attnscope.results.base.origin import Verdict
 from attnscope.results.base.parts import fits
-from attnscope.results.base.presented import Presented
-from attnscope.results.heads import HeadAttention
-from attnscope.results.view import HeadView
+from attnscope.results.heads import HeadAttention, HeadView, OfOneHead
 from attnscope.tokens import Tokens
 
 METRICS = ("cosine", "euclidean", "manhattan", "chebyshev", "correlation")
@@ -39,7 +36,7 @@ class MapSettings:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Projection(Presented):
+class Projection(OfOneHead):
     """A t-SNE map of the queries and keys of `head` (van der Maaten and Hinton 2008).
 
     `queries` and `keys` are places in the plane, without unit. `distance` is the distance of every query
@@ -80,11 +77,6 @@ class Projection(Presented):
     view_scaled: Float[np.ndarray, "row column"] | None = None
     otherwise: float = float("nan")
     apart: bool = False
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict of the head's certificate."""
-        return self.head.verdict
 
     @property
     def shown(self) -> HeadAttention | HeadView:
@@ -135,8 +127,8 @@ class Projection(Presented):
 
     def rank(self, query: int, key: int) -> int | None:
         """Place of `key` among the keys that `query` may look at, from 1; None where it may not."""
-        found = np.flatnonzero(self.ranked_keys(query) == key)
-        return int(found[0]) + 1 if found.size else None
+        places = np.flatnonzero(self.ranked_keys(query) == key)
+        return int(places[0]) + 1 if places.size else None
 
     def check_parts(self) -> None:
         points = len(self.query_tokens), len(self.key_tokens)

@@ -8,11 +8,10 @@ from jaxtyping import Float
 from attnscope.results.base.origin import Verdict
 from attnscope.results.base.parts import fits, in_tokens, within
 from attnscope.results.base.presented import Presented
-from attnscope.results.heads import HeadAttention
-from attnscope.results.overview import HeadScores
+from attnscope.results.heads import HeadAttention, HeadView
 from attnscope.results.prediction import Prediction
 from attnscope.results.projection import Projection
-from attnscope.results.view import HeadView
+from attnscope.results.scores import HeadScores
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 from attnscope.results.base.presented import Presented
 from attnscope.results.claims.ablation import Ablation
-from attnscope.results.claims.checking import Check
 from attnscope.results.claims.comparison import Comparison
 from attnscope.results.claims.composition import Composition
 from attnscope.results.claims.corpus import Corpus, CorpusDifference
@@ -16,8 +15,7 @@ from attnscope.results.claims.finding import Finding
 from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.relations import Dependencies
 from attnscope.results.claims.senses import Senses
-from attnscope.results.dimensions import Dimensions
-from attnscope.results.heads import HeadAttention, HeadWeights
+from attnscope.results.heads import HeadAttention, HeadView, HeadWeights
 from attnscope.results.long import LongHead
 from attnscope.results.media import PictureAttention, PictureHeads, SoundAttention, SoundHeads
 from attnscope.results.outline import Outline
@@ -25,9 +23,8 @@ from attnscope.results.overview import Overview, Thumbnails
 from attnscope.results.prediction import Prediction
 from attnscope.results.projection import Projection
 from attnscope.results.report import Report
-from attnscope.results.terms import HeadTerms
-from attnscope.results.verification import Verification
-from attnscope.results.view import HeadView
+from attnscope.results.score import Dimensions, HeadTerms
+from attnscope.results.verification import Check, Verification
 from attnscope.results.worked import ScaleStudy, Worked
 
 Result: TypeAlias = Presented

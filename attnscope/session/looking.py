@@ -7,8 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
-from attnscope.analysis.heads.links import aimed
-from attnscope.analysis.heads.view import viewed
+from attnscope.analysis.heads.view import aimed, viewed
 from attnscope.results import (
     Dimensions,
     HeadAttention,

@@ -14,7 +14,7 @@ from typing import Any
 
 from attnscope import incoming
 from attnscope.errors import InputError
-from attnscope.process.memory import bytes_of
+from attnscope.process.machine import bytes_of
 
 AUTO = "auto"
 DeviceMap = str | Path | Mapping[str, str | int] | None

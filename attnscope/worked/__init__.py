@@ -3,12 +3,11 @@
 Beside `attnscope.analysis` and not in it: numbers need no transformers, only `model_head` has a model.
 """
 
-from attnscope.worked.attention import work_out
-from attnscope.worked.beside import Beside
+from attnscope.worked.attention import work_head, work_out
 from attnscope.worked.examples import EXAMPLES, TABLE, example, look_up
 from attnscope.worked.mistakes import MISTAKES, mistaken
 from attnscope.worked.scale import scale_study
-from attnscope.worked.stored_head import work_head
+from attnscope.worked.scored import Beside
 
 __all__ = [
     "EXAMPLES",

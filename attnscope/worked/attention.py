@@ -1,6 +1,8 @@
-"""Attention on arrays, every step of `attnscope.sdpa` named and proved."""
+"""Attention on arrays or of a head that was read, every step of `attnscope.sdpa` named and proved."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -8,11 +10,12 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from attnscope.errors import InputError
-from attnscope.results.worked import Axis, Given, Matrix, Scoring, Step, Worked
+from attnscope.results import HeadAttention
+from attnscope.results.worked import Axis, Check, Given, Matrix, Scoring, Step, Worked
 from attnscope.sdpa import Stages, project
-from attnscope.worked.beside import Beside
 from attnscope.worked.same import excused, no_faults
 from attnscope.worked.scored import (
+    Beside,
     Scored,
     additive_scored,
     dot_scored,
@@ -55,25 +58,27 @@ def work_out(
     the top left, as torch does it. Raises `InputError` for arrays that do not fit together and for numbers
     that are too large to be multiplied.
     """
-    matrices = named(given, names or {}, scoring)
-    steps = [Step(key, matrix, meaning=matrix.reading) for key, matrix in matrices.items() if key != "scores"]
-    steps += _projected(matrices)
-    found = matrices | {step.key: step.matrix for step in steps}
-    queries, keys = _counts(found)
-    allowed = _allowed(found, beside, causal)
-    scored = _scored(found, allowed, scoring, beside)
+    given_arrays = named(given, names or {}, scoring)
+    steps = [
+        Step(key, matrix, meaning=matrix.reading) for key, matrix in given_arrays.items() if key != "scores"
+    ]
+    steps += _projected(given_arrays)
+    arrays = given_arrays | {step.key: step.matrix for step in steps}
+    queries, keys = _counts(arrays)
+    allowed = _allowed(arrays, beside, causal)
+    scored = _scored(arrays, allowed, scoring, beside)
     _refuse_overflow(scored.stages)
-    steps += scored.steps + _answered(found, scored, allowed, beside)
-    if "wo" in found:
-        steps.append(_back(steps[-1].matrix, found["wo"]))
+    steps += scored.steps + _answered(arrays, scored, allowed, beside)
+    if "wo" in arrays:
+        steps.append(_back(steps[-1].matrix, arrays["wo"]))
     against, certificate = scored.proof
-    certificate, same = excused(certificate, lambda: no_faults(found, allowed, beside))
+    certificate, same = excused(certificate, lambda: no_faults(arrays, allowed, beside))
     if causal and queries != keys:
         notes += (
             f"causal mask, {queries} x {keys} (queries x keys): query i may look at keys 0 to i, aligned at "
             "the top left as in torch",
         )
-    title, formula = _called(found, scoring, beside)
+    title, formula = _called(arrays, scoring, beside)
     return Worked(
         name=name,
         title=title,
@@ -82,40 +87,40 @@ def work_out(
         scoring=None if "scores" in given else scoring,
         causal=causal,
         notes=notes + same,
-        warnings=squares(matrices),
+        warnings=squares(given_arrays),
         proofs=((against, certificate),),
     )
 
 
-def _called(found: Mapping[str, Matrix], scoring: Scoring, beside: Beside) -> tuple[str, str]:
+def _called(arrays: Mapping[str, Matrix], scoring: Scoring, beside: Beside) -> tuple[str, str]:
     """Title and formula."""
-    if "scores" not in found:
+    if "scores" not in arrays:
         return TITLES[scoring], FORMULAS[scoring]
     scaled = "" if beside.scale is None else " / √d_k"
-    return "weights from scores", f"softmax(scores{scaled})" + (" V" if "v" in found else "")
+    return "weights from scores", f"softmax(scores{scaled})" + (" V" if "v" in arrays else "")
 
 
-def _counts(found: Mapping[str, Matrix]) -> tuple[int, int]:
+def _counts(arrays: Mapping[str, Matrix]) -> tuple[int, int]:
     """How many queries and keys there are."""
-    rows, columns = found["scores"].values.shape if "scores" in found else (0, 0)
-    return (rows, columns) if rows else (len(found["q"].values), len(found["k"].values))
+    rows, columns = arrays["scores"].values.shape if "scores" in arrays else (0, 0)
+    return (rows, columns) if rows else (len(arrays["q"].values), len(arrays["k"].values))
 
 
-def _allowed(found: Mapping[str, Matrix], beside: Beside, causal: bool) -> Allowed:
+def _allowed(arrays: Mapping[str, Matrix], beside: Beside, causal: bool) -> Allowed:
     """Where a query may look; None for everywhere. A score of -inf forbids its key."""
-    allowed = beside.mask(*_counts(found), causal)
-    if "scores" not in found or np.isfinite(found["scores"].values).all():
+    allowed = beside.mask(*_counts(arrays), causal)
+    if "scores" not in arrays or np.isfinite(arrays["scores"].values).all():
         return allowed
-    finite = torch.from_numpy(np.isfinite(found["scores"].values))
+    finite = torch.from_numpy(np.isfinite(arrays["scores"].values))
     return finite if allowed is None else finite & allowed
 
 
-def _scored(found: Mapping[str, Matrix], allowed: Allowed, scoring: Scoring, beside: Beside) -> Scored:
-    if "scores" in found:
-        return given_scored(found, allowed, beside)
+def _scored(arrays: Mapping[str, Matrix], allowed: Allowed, scoring: Scoring, beside: Beside) -> Scored:
+    if "scores" in arrays:
+        return given_scored(arrays, allowed, beside)
     if scoring is Scoring.ADDITIVE:
-        return additive_scored(found, allowed)
-    return dot_scored(found, allowed, scoring, beside)
+        return additive_scored(arrays, allowed)
+    return dot_scored(arrays, allowed, scoring, beside)
 
 
 def _projected(matrices: Mapping[str, Matrix]) -> list[Step]:
@@ -133,7 +138,7 @@ def _projected(matrices: Mapping[str, Matrix]) -> list[Step]:
     return steps
 
 
-def _answered(found: Mapping[str, Matrix], scored: Scored, allowed: Allowed, beside: Beside) -> list[Step]:
+def _answered(arrays: Mapping[str, Matrix], scored: Scored, allowed: Allowed, beside: Beside) -> list[Step]:
     """The weights, and where there are values their output."""
     scores = scored.steps[-1].matrix
     logits, weights = (
@@ -155,8 +160,8 @@ def _answered(found: Mapping[str, Matrix], scored: Scored, allowed: Allowed, bes
             cell=softmax_cell(logits, beside.sink),
         )
     ]
-    if "v" in found:
-        values = found["v"]
+    if "v" in arrays:
+        values = arrays["v"]
         output = Matrix("output", scored.stages.output[0].numpy(), weights.rows, values.columns)
         cell = product_cell(weights, values)
         steps.append(Step("output", output, "weights V", "the values mixed by weight", cell=cell))
@@ -174,3 +179,54 @@ def _refuse_overflow(stages: Stages) -> None:
     answered = ~(stages.masked == -torch.inf).all(-1)
     if not all(bool(torch.isfinite(each[answered]).all()) for each in (stages.scores, stages.output)):
         raise InputError("the numbers are too large: products of them do not fit into float64")
+
+
+def work_head(head: HeadAttention) -> Worked:
+    """Every step of `head` from its own q, k, v, mask, scale and what was added to its scores.
+
+    What comes out is held against the weights and the output that the head has, and its certificate against
+    the model stands beside. Raises `InputError` for a head of which these were not kept.
+    """
+    if not all(np.isfinite(array).all() for array in (head.q, head.k, head.v)):
+        raise InputError(f"{head.name}: the file does not hold its q, k and v: write it again")
+    if head.sink is not None and head.sink_by_query:
+        raise InputError(f"{head.name} has a sink of its own for every query, which the file does not hold")
+    names = {"query_names": head.query_tokens.labels, "key_names": head.key_tokens.labels}
+    given = {letter: Given(np.asarray(getattr(head, letter), np.float64)) for letter in "qkv"}
+    worked = work_out(given, names=names, beside=beside_of(head))
+    tolerances = worked.proofs[0][1]
+    largest = float(np.abs(head.v).max())
+    return replace(
+        worked,
+        title=f"{worked.title}, {called(head)}",
+        notes=(*worked.notes, *head.notes),
+        proofs=(*worked.proofs, ("the model's own weights and output", head.certificate)),
+        checks=(
+            _check(worked, "weights", head.weights, tolerances.weight_tolerance),
+            _check(worked, "output", head.output, tolerances.output_tolerance * largest),
+        ),
+        provenance=head.provenance,
+    )
+
+
+def _check(worked: Worked, key: str, kept: np.ndarray, tolerance: float) -> Check:
+    off = np.nan_to_num(np.abs(worked.step(key).matrix.values - kept))
+    return Check.of(f"{key} against those of the head", float(off.max()), tolerance)
+
+
+def beside_of(head: HeadAttention) -> Beside:
+    """What entered the softmax of `head` beside its products."""
+    return Beside(
+        scale=head.scale,
+        softcap=head.softcap,
+        added=head.terms,
+        allowed=None if head.allowed.all() else head.allowed,
+        sink=head.sink,
+    )
+
+
+def called(head: HeadAttention) -> str:
+    """`L0 H11 of the bundled demo model`; of a folder on this machine its own name."""
+    origin, place = head.provenance, Path(head.provenance.model)
+    name = place.name if place.is_absolute() else origin.model
+    return f"{head.name} of " + (f"the bundled {name} model" if origin.demo else name)

@@ -14,7 +14,7 @@ from attnscope.sdpa import softmax
 
 _SAME = 1e-12  # of the largest number: what two orders of adding up the same may differ by
 
-Found = Mapping[str, Matrix]
+Arrays = Mapping[str, Matrix]
 Pairs = Float[np.ndarray, "query column"]
 
 
@@ -28,7 +28,7 @@ class Known:
 
     what: str
     why: str
-    steps: Callable[[Found], list[Step]]
+    steps: Callable[[Arrays], list[Step]]
 
 
 def mistaken(result: Worked, name: str) -> Worked:
@@ -38,21 +38,23 @@ def mistaken(result: Worked, name: str) -> Worked:
     """
     if name not in MISTAKES:
         raise InputError(f"no mistake '{name}': {', '.join(MISTAKES)}")
-    known, found = MISTAKES[name], {step.key: step.matrix for step in result.steps}
-    if "weights" not in found:
+    mistake, arrays = MISTAKES[name], {step.key: step.matrix for step in result.steps}
+    if "weights" not in arrays:
         raise InputError(f"{name}: there is no softmax here that could go wrong")
     try:
-        steps = known.steps(found)
+        steps = mistake.steps(arrays)
     except _NoPlaceError as error:
         raise InputError(f"{name}: {error}") from error
     except Impossible as error:
-        return replace(result, mistake=Mistake(name, known.what, known.why, (f"it cannot be done: {error}",)))
+        return replace(
+            result, mistake=Mistake(name, mistake.what, mistake.why, (f"it cannot be done: {error}",))
+        )
     steps = [replace(step, key=WRONG + step.key, matrix=_called_wrong(step.matrix)) for step in steps]
-    differs = tuple(_differences(found, {step.key.removeprefix(WRONG): step.matrix for step in steps}))
+    differs = tuple(_differences(arrays, {step.key.removeprefix(WRONG): step.matrix for step in steps}))
     return replace(
         result,
         steps=(*result.steps, *steps),
-        mistake=Mistake(name, known.what, known.why, differs or (_nothing(found),)),
+        mistake=Mistake(name, mistake.what, mistake.why, differs or (_nothing(arrays),)),
     )
 
 
@@ -64,48 +66,48 @@ def _called_wrong(matrix: Matrix) -> Matrix:
     return replace(matrix, symbol=f"wrong {matrix.symbol}")
 
 
-def _nothing(found: Found) -> str:
-    one = "q" in found and len(found["q"].columns.names) == 1 and "scaled" in found
+def _nothing(arrays: Arrays) -> str:
+    one = "q" in arrays and len(arrays["q"].columns.names) == 1 and "scaled" in arrays
     return "nothing: here it makes the same numbers" + (" (√d_k = 1)" if one else "")
 
 
-def _differences(right: Found, wrong: Found) -> list[str]:
+def _differences(right: Arrays, wrong: Arrays) -> list[str]:
     """Where weights and output lie furthest off, and how many queries have another strongest key."""
-    told = []
+    phrases = []
     for key in ("weights", "output"):
         if key not in wrong:
             continue
-        expected, found = right[key].values, wrong[key].values
-        off = np.nan_to_num(np.abs(expected - found))
+        expected, actual = right[key].values, wrong[key].values
+        off = np.nan_to_num(np.abs(expected - actual))
         if not off.max() > _SAME * max(float(np.nanmax(np.abs(expected))), 1.0):
             continue
         row, column = (int(place) for place in np.unravel_index(off.argmax(), off.shape))
         names = right[key].rows.names[row], right[key].columns.names[column]
-        told.append(
+        phrases.append(
             f"{key} up to {off.max():.4g} off, at {names[0]}, {names[1]} "
-            f"({found[row, column]:.4g} where {expected[row, column]:.4g} is right)"
+            f"({actual[row, column]:.4g} where {expected[row, column]:.4g} is right)"
         )
         if key == "weights":
-            told += _strongest(expected, found)
-    return told
+            phrases += _strongest(expected, actual)
+    return phrases
 
 
-def _strongest(expected: Pairs, found: Pairs) -> list[str]:
+def _strongest(expected: Pairs, actual: Pairs) -> list[str]:
     answered = ~np.isnan(expected).any(axis=1)
-    other = int((expected[answered].argmax(1) != np.nan_to_num(found[answered]).argmax(1)).sum())
+    other = int((expected[answered].argmax(1) != np.nan_to_num(actual[answered]).argmax(1)).sum())
     return [f"the strongest key is another one for {other} of {answered.sum()} queries"] if other else []
 
 
-def _logits(found: Found) -> Matrix:
+def _logits(arrays: Arrays) -> Matrix:
     """What enters the softmax."""
-    key = next(key for key in ("masked", "biased", "capped", "scaled", "scores") if key in found)
-    return found[key]
+    key = next(key for key in ("masked", "biased", "capped", "scaled", "scores") if key in arrays)
+    return arrays[key]
 
 
-def _finite(found: Found) -> Matrix:
+def _finite(arrays: Arrays) -> Matrix:
     """The same before any mask, as far as it is known."""
-    key = next(key for key in ("biased", "capped", "scaled", "scores") if key in found)
-    return found[key]
+    key = next(key for key in ("biased", "capped", "scaled", "scores") if key in arrays)
+    return arrays[key]
 
 
 def _softmaxed(logits: Pairs, axis: int = 1) -> Pairs:
@@ -115,102 +117,102 @@ def _softmaxed(logits: Pairs, axis: int = 1) -> Pairs:
 
 
 def _mixed(
-    found: Found, weights: Pairs, formula: str, like: Matrix | None = None, *, sums: bool = True
+    arrays: Arrays, weights: Pairs, formula: str, like: Matrix | None = None, *, sums: bool = True
 ) -> list[Step]:
     """Weights, and the values mixed by them where there are any."""
-    matrix = replace(like or found["weights"], symbol="weights", values=weights)
+    matrix = replace(like or arrays["weights"], symbol="weights", values=weights)
     steps = [Step("weights", matrix, formula, weights=sums)]
-    if "v" in found:
-        values = np.nan_to_num(weights) @ found["v"].values
-        steps.append(Step("output", replace(found["output"], values=values), "wrong weights V"))
+    if "v" in arrays:
+        values = np.nan_to_num(weights) @ arrays["v"].values
+        steps.append(Step("output", replace(arrays["output"], values=values), "wrong weights V"))
     return steps
 
 
-def _scored(found: Found, scores: Matrix, formula: str) -> list[Step]:
+def _scored(arrays: Arrays, scores: Matrix, formula: str) -> list[Step]:
     """All from other scores on, scaled and masked as the right ones are."""
-    if {"capped", "biased"} & set(found):
+    if {"capped", "biased"} & set(arrays):
         raise _NoPlaceError("the scores are capped or have something added to them")
     steps, logits, source = [Step("scores", scores, formula)], scores.values, "wrong scores"
-    if "scaled" in found:
-        root = math.sqrt(len(found["q"].columns.names))
+    if "scaled" in arrays:
+        root = math.sqrt(len(arrays["q"].columns.names))
         logits, source = logits / root, "wrong scaled"
         steps.append(Step("scaled", replace(scores, symbol="scaled", values=logits), "wrong scores / √d_k"))
-    if "masked" in found:
-        logits = np.where(np.isneginf(found["masked"].values), -np.inf, logits)
-    return steps + _mixed(found, _softmaxed(logits), f"softmax({source})", scores)
+    if "masked" in arrays:
+        logits = np.where(np.isneginf(arrays["masked"].values), -np.inf, logits)
+    return steps + _mixed(arrays, _softmaxed(logits), f"softmax({source})", scores)
 
 
-def _products(found: Found) -> tuple[Matrix, Matrix]:
-    if "q" not in found or "additive_q" in found:
+def _products(arrays: Arrays) -> tuple[Matrix, Matrix]:
+    if "q" not in arrays or "additive_q" in arrays:
         raise _NoPlaceError("there is no Q Kᵀ here")
-    return found["q"], found["k"]
+    return arrays["q"], arrays["k"]
 
 
-def _no_transpose(found: Found) -> list[Step]:
-    q, k = _products(found)
+def _no_transpose(arrays: Arrays) -> list[Step]:
+    q, k = _products(arrays)
     size, keys = len(q.columns.names), len(k.values)
     if size != keys:
         raise Impossible(
             f"Q is {q.shape} and K is {k.shape}, and d_k = {size} columns of Q meet {keys} rows of K"
         )
-    return _scored(found, Matrix("scores", q.values @ k.values, q.rows, k.columns), "Q K")
+    return _scored(arrays, Matrix("scores", q.values @ k.values, q.rows, k.columns), "Q K")
 
 
-def _exchanged(found: Found) -> list[Step]:
-    q, k = _products(found)
+def _exchanged(arrays: Arrays) -> list[Step]:
+    q, k = _products(arrays)
     scores = Matrix("scores", k.values @ q.values.T, k.rows, q.rows)
     if len(q.values) != len(k.values):
         counts = f"{len(k.values)} x {len(q.values)}"
         raise Impossible(f"K Qᵀ is {counts}, and its {len(q.values)} columns meet {len(k.values)} rows of V")
-    return _scored(found, scores, "K Qᵀ")
+    return _scored(arrays, scores, "K Qᵀ")
 
 
-def _rescaled(found: Found, divisor: float, formula: str) -> list[Step]:
-    if "scaled" not in found or "q" not in found:
+def _rescaled(arrays: Arrays, divisor: float, formula: str) -> list[Step]:
+    if "scaled" not in arrays or "q" not in arrays:
         raise _NoPlaceError("nothing is scaled here")
-    if {"capped", "biased"} & set(found):
+    if {"capped", "biased"} & set(arrays):
         raise _NoPlaceError("the scores are capped or have something added to them")
-    logits = found["scores"].values / divisor
-    if "masked" in found:
-        logits = np.where(np.isneginf(found["masked"].values), -np.inf, logits)
-    return _mixed(found, _softmaxed(logits), f"softmax({formula})")
+    logits = arrays["scores"].values / divisor
+    if "masked" in arrays:
+        logits = np.where(np.isneginf(arrays["masked"].values), -np.inf, logits)
+    return _mixed(arrays, _softmaxed(logits), f"softmax({formula})")
 
 
-def _no_scale(found: Found) -> list[Step]:
-    return _rescaled(found, 1.0, "scores")
+def _no_scale(arrays: Arrays) -> list[Step]:
+    return _rescaled(arrays, 1.0, "scores")
 
 
-def _scale_by_d(found: Found) -> list[Step]:
-    size = len(found["q"].columns.names) if "q" in found else 1
-    return _rescaled(found, float(size), "scores / d_k")
+def _scale_by_d(arrays: Arrays) -> list[Step]:
+    size = len(arrays["q"].columns.names) if "q" in arrays else 1
+    return _rescaled(arrays, float(size), "scores / d_k")
 
 
-def _softmax_axis(found: Found) -> list[Step]:
-    return _mixed(found, _softmaxed(_logits(found).values, axis=0), "softmax over the queries of each key")
+def _softmax_axis(arrays: Arrays) -> list[Step]:
+    return _mixed(arrays, _softmaxed(_logits(arrays).values, axis=0), "softmax over the queries of each key")
 
 
-def _no_softmax(found: Found) -> list[Step]:
-    logits = _logits(found)
+def _no_softmax(arrays: Arrays) -> list[Step]:
+    logits = _logits(arrays)
     weights = np.where(np.isneginf(logits.values), 0.0, logits.values)
-    return _mixed(found, weights, f"{logits.symbol}, as they are", sums=False)
+    return _mixed(arrays, weights, f"{logits.symbol}, as they are", sums=False)
 
 
-def _hidden(found: Found) -> np.ndarray:
-    if "masked" not in found:
+def _hidden(arrays: Arrays) -> np.ndarray:
+    if "masked" not in arrays:
         raise _NoPlaceError("nothing is masked here (--causal masks)")
-    return np.isneginf(found["masked"].values)
+    return np.isneginf(arrays["masked"].values)
 
 
-def _mask_after(found: Found) -> list[Step]:
-    hidden, before = _hidden(found), _finite(found)
+def _mask_after(arrays: Arrays) -> list[Step]:
+    hidden, before = _hidden(arrays), _finite(arrays)
     weights = np.where(hidden, 0.0, _softmaxed(before.values))
-    return _mixed(found, weights, f"softmax({before.symbol}), then 0 for masked keys")
+    return _mixed(arrays, weights, f"softmax({before.symbol}), then 0 for masked keys")
 
 
-def _mask_with_zero(found: Found) -> list[Step]:
-    hidden, before = _hidden(found), _finite(found)
+def _mask_with_zero(arrays: Arrays) -> list[Step]:
+    hidden, before = _hidden(arrays), _finite(arrays)
     weights = _softmaxed(np.where(hidden, 0.0, before.values))
-    return _mixed(found, weights, f"softmax({before.symbol}, 0 for masked keys)")
+    return _mixed(arrays, weights, f"softmax({before.symbol}, 0 for masked keys)")
 
 
 MISTAKES = {

@@ -16,9 +16,8 @@ from attnscope.reference import exact
 from attnscope.results import HeadAttention
 from attnscope.results.worked import Check, Given, Pair, Worked
 from attnscope.tokens import Tokens
-from attnscope.worked.attention import work_out
+from attnscope.worked.attention import beside_of, called, work_out
 from attnscope.worked.projections import Linear, Part, projections_of, reads, watching
-from attnscope.worked.stored_head import beside_of, called
 
 SENTENCE = "Bill is going to the theatre to watch a new movie"
 PAIRS = (("watch", "movie"), ("movie", "watch"), ("theatre", "watch"), ("watch", "theatre"))

@@ -133,8 +133,8 @@ def projections_of(linears: list[Linear], call: AttentionCall, head: int, name: 
     """The parts that make Q, K and V of a head; `InputError` where one of them is not made so."""
     shared = call.key_head(head)
     vectors = {"q": call.q[head], "k": call.k[shared], "v": call.v[shared]}
-    found = {letter: makes(linears, each) for letter, each in vectors.items()}
-    parts = {letter: part for letter, part in found.items() if part is not None}
+    makers = {letter: makes(linears, each) for letter, each in vectors.items()}
+    parts = {letter: part for letter, part in makers.items() if part is not None}
     if missing := [letter for letter in vectors if letter not in parts]:
         raise InputError(
             f"{name} is no plain X W: {_between(linears, call, head, missing)}. From Q, K and V on: "

@@ -1,8 +1,8 @@
-"""Mistakes that change nothing in the sum at hand, proven: they are no faults of it and prove nothing.
+"""Mistakes that change nothing in the example at hand, which its certificate therefore need not catch.
 
-A certificate is inconclusive where a mistake would not have been seen. Small arrays often make the same sum
-of it, whatever the arithmetic: queries that are the keys, a single key. That is told here, in fractions of
-the numbers as they were given, for those mistakes alone that were not seen.
+A certificate is inconclusive where a mistake would not have been seen. Small arrays often give the same
+result with a mistake as without it: queries that are the keys, a single key. Whether they do is computed here
+in fractions of the numbers as they were given, and only for mistakes that were not seen.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from torch import Tensor
 from attnscope.results import Certificate, Verdict
 from attnscope.results.worked import Matrix
 from attnscope.verify import conclusion
-from attnscope.worked.beside import Beside
+from attnscope.worked.scored import Beside
 
 MOST_PRODUCTS = 200_000
 EXCHANGED, SCALE, TANH = "query and key exchanged", "scale off by sqrt 2", "tanh left out"
@@ -36,40 +36,40 @@ def excused(
     names = [name for name in certificate.unseen if name in reasons]
     faults = tuple(fault for fault in certificate.faults if fault.name not in names)
     verdict, reason = conclusion(True, certificate.weight_error, certificate.output_error, faults)
-    told = tuple(reasons[name] for name in names)
-    return replace(certificate, verdict=verdict, reason=reason, faults=faults), told
+    why = tuple(reasons[name] for name in names)
+    return replace(certificate, verdict=verdict, reason=reason, faults=faults), why
 
 
 def no_faults(
-    found: Mapping[str, Matrix], allowed: Bool[Tensor, "query key"] | None, beside: Beside
+    arrays: Mapping[str, Matrix], allowed: Bool[Tensor, "query key"] | None, beside: Beside
 ) -> dict[str, str]:
     """The mistakes that are none in this example, each with the reason; of huge arrays none is told."""
-    if "additive_v" in found:
-        return _without_tanh(found)
-    if _products(found) > MOST_PRODUCTS:
+    if "additive_v" in arrays:
+        return _without_tanh(arrays)
+    if _products(arrays) > MOST_PRODUCTS:
         return {}
-    scores, called = _scores(found)
+    scores, called = _scores(arrays)
     same = {}
-    if _exchangeable(found) and (scores == scores.T).all():
+    if _exchangeable(arrays) and (scores == scores.T).all():
         same[EXCHANGED] = called
     if beside.sink is None:
         same |= _at_any_scale(scores, allowed)
     return same
 
 
-def _exchangeable(found: Mapping[str, Matrix]) -> bool:
+def _exchangeable(arrays: Mapping[str, Matrix]) -> bool:
     """Whether the two sides have as many vectors of one size."""
-    rows, columns = found["scores"].values.shape if "scores" in found else (0, 0)
-    return rows == columns and ("scores" in found or found["q"].values.shape == found["k"].values.shape)
+    rows, columns = arrays["scores"].values.shape if "scores" in arrays else (0, 0)
+    return rows == columns and ("scores" in arrays or arrays["q"].values.shape == arrays["k"].values.shape)
 
 
-def _scores(found: Mapping[str, Matrix]) -> tuple[Exact, str]:
+def _scores(arrays: Mapping[str, Matrix]) -> tuple[Exact, str]:
     """All products of queries and keys, and what it means where they are symmetric."""
-    if "scores" in found:
-        given = found["scores"]
+    if "scores" in arrays:
+        given = arrays["scores"]
         finite = np.where(np.isfinite(given.values), given.values, 0.0)
         return fractions(replace(given, values=finite)), _SYMMETRIC.format("as given", "queries", "keys")
-    return _rows(found, "q") @ _rows(found, "k").T, _SYMMETRIC.format("Q Kᵀ", "Q", "K")
+    return _rows(arrays, "q") @ _rows(arrays, "k").T, _SYMMETRIC.format("Q Kᵀ", "Q", "K")
 
 
 def _at_any_scale(scores: Exact, allowed: Bool[Tensor, "query key"] | None) -> dict[str, str]:
@@ -81,9 +81,9 @@ def _at_any_scale(scores: Exact, allowed: Bool[Tensor, "query key"] | None) -> d
     return {SCALE: _ANY_SCALE.format(why)}
 
 
-def _without_tanh(found: Mapping[str, Matrix]) -> dict[str, str]:
+def _without_tanh(arrays: Mapping[str, Matrix]) -> dict[str, str]:
     """Additive scores say nothing of their tanh where all keys are alike: all weights of a row are equal."""
-    keys = found["k"].values
+    keys = arrays["k"].values
     alike = bool((keys == keys[0]).all())
     return {TANH: "all keys are alike: the weights are the same without tanh"} if alike else {}
 
@@ -96,18 +96,18 @@ def fractions(matrix: Matrix) -> Exact:
     return exact
 
 
-def _products(found: Mapping[str, Matrix]) -> int:
+def _products(arrays: Mapping[str, Matrix]) -> int:
     """How many products the scores take."""
-    if "scores" in found:
-        return found["scores"].values.size
-    q, k = (found[letter].values for letter in "qk")
-    return len(q) * k.size + (2 * len(q) * found["wq"].values.size if "x" in found else 0)
+    if "scores" in arrays:
+        return arrays["scores"].values.size
+    q, k = (arrays[letter].values for letter in "qk")
+    return len(q) * k.size + (2 * len(q) * arrays["wq"].values.size if "x" in arrays else 0)
 
 
-def _rows(found: Mapping[str, Matrix], letter: str) -> Exact:
+def _rows(arrays: Mapping[str, Matrix], letter: str) -> Exact:
     """Q or K, made from X where they were not given."""
-    if "x" not in found:
-        return fractions(found[letter])
-    rows: Exact = fractions(found["x"]) @ fractions(found[f"w{letter}"])
-    bias = found.get(f"b{letter}")
+    if "x" not in arrays:
+        return fractions(arrays[letter])
+    rows: Exact = fractions(arrays["x"]) @ fractions(arrays[f"w{letter}"])
+    bias = arrays.get(f"b{letter}")
     return rows if bias is None else rows + fractions(bias)

@@ -5,7 +5,7 @@ The first cell of a step is taken apart into the numbers that it is made of.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -16,8 +16,39 @@ from attnscope.reference import EXACT, exact
 from attnscope.results import Certificate
 from attnscope.results.worked import Cell, Matrix, Scoring, Step
 from attnscope.sdpa import Operands, Stages, additive_scores, attend, project, weigh
-from attnscope.worked.beside import Beside
 from attnscope.worked.proof import LOOP, prove_additive, prove_dot
+
+Pairs = Float[np.ndarray, "query key"]
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """What enters a softmax beside the products of Q and K.
+
+    `scale` is None where the scoring says it; `allowed` is False where a key is masked (None: nowhere).
+
+    `added` are terms by name, added to the scores once these are scaled and capped; `sink` is the logit of
+    one more key without a value.
+    """
+
+    scale: float | None = None
+    softcap: float | None = None
+    added: Mapping[str, Pairs] = field(default_factory=dict)
+    allowed: Bool[np.ndarray, "query key"] | None = None
+    sink: float | None = None
+
+    def factor(self, scoring: Scoring, size: int) -> float:
+        """What the scores of vectors of `size` are multiplied by."""
+        if self.scale is not None:
+            return self.scale
+        return 1 / math.sqrt(size) if scoring is Scoring.SCALED_DOT else 1.0
+
+    def mask(self, queries: int, keys: int, causal: bool) -> Bool[Tensor, "query key"] | None:
+        """Where a query may look, with the causal mask where there is one; None for everywhere."""
+        if self.allowed is None and not causal:
+            return None
+        seen = np.ones((queries, keys), dtype=bool) if self.allowed is None else self.allowed
+        return torch.from_numpy(np.tril(seen) if causal else seen)
 
 
 def product_cell(
@@ -58,7 +89,7 @@ def _floats(terms: Iterable[Iterable[float]]) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(float(number) for number in term) for term in terms)
 
 
-Found = Mapping[str, Matrix]
+Arrays = Mapping[str, Matrix]
 Allowed = Bool[Tensor, "query key"] | None
 
 
@@ -81,10 +112,10 @@ def pairs(symbol: str, values: Float[Tensor, "1 query key"], like: Matrix) -> Ma
     return replace(like, symbol=symbol, values=values[0].numpy())
 
 
-def dot_scored(found: Found, allowed: Allowed, scoring: Scoring, beside: Beside) -> Scored:
+def dot_scored(arrays: Arrays, allowed: Allowed, scoring: Scoring, beside: Beside) -> Scored:
     """The scores of dot products, scaled by 1/sqrt(d_k) unless it is said otherwise."""
-    q, k = found["q"], found["k"]
-    operands = Operands(tensor(q)[None], tensor(k)[None], tensor(found["v"])[None], 1.0)
+    q, k = arrays["q"], arrays["k"]
+    operands = Operands(tensor(q)[None], tensor(k)[None], tensor(arrays["v"])[None], 1.0)
     scores = Matrix("scores", (operands.q @ operands.k.mT)[0].numpy(), q.rows, k.rows)
     meaning = "how well each key fits each query"
     first = Step("scores", scores, "Q Kᵀ", meaning, cell=product_cell(q, k, transposed=True))
@@ -94,12 +125,12 @@ def dot_scored(found: Found, allowed: Allowed, scoring: Scoring, beside: Beside)
     return _to_the_softmax([first], operands.but(scale=scale), allowed, beside, size if shown else None)
 
 
-def given_scored(found: Found, allowed: Allowed, beside: Beside) -> Scored:
+def given_scored(arrays: Arrays, allowed: Allowed, beside: Beside) -> Scored:
     """Scores as they were given: those of queries that are their rows with keys that are the axes."""
-    scores = found["scores"]
+    scores = arrays["scores"]
     rows = np.where(np.isfinite(scores.values), scores.values, 0.0)
     identity = torch.eye(rows.shape[1], dtype=EXACT)
-    values = tensor(found["v"]) if "v" in found else identity
+    values = tensor(arrays["v"]) if "v" in arrays else identity
     operands = Operands(torch.from_numpy(rows)[None], identity[None], values[None], beside.scale or 1.0)
     size = None if beside.scale is None else round(beside.scale**-2)
     masked = None if np.isfinite(scores.values).all() else np.isfinite(scores.values)
@@ -157,24 +188,24 @@ def _masked(scored: Scored, scores: Matrix, allowed: Allowed) -> Scored:
     )
 
 
-def additive_scored(found: Found, allowed: Allowed) -> Scored:
+def additive_scored(arrays: Arrays, allowed: Allowed) -> Scored:
     """The scores of Bahdanau et al. (2015): a . tanh(q Aq + k Ak) for every query and key."""
     steps = []
     for letter in "qk":
-        rows, weight = found[letter], found[f"additive_w{letter}"]
+        rows, weight = arrays[letter], arrays[f"additive_w{letter}"]
         symbol = f"{letter.upper()}A"
         matrix = Matrix(symbol, project(tensor(rows), tensor(weight)).numpy(), rows.rows, weight.columns)
         formula = f"{rows.symbol} {weight.symbol}"
         steps.append(Step(f"additive_{letter}", matrix, formula, cell=product_cell(rows, weight)))
     query, key = (step.matrix for step in steps)
-    vector = found["additive_v"]
+    vector = arrays["additive_v"]
     raw = additive_scores(tensor(query)[None], tensor(key)[None], tensor(vector)[0])
-    stages = weigh(raw, tensor(found["v"])[None], allowed=None if allowed is None else allowed[None])
+    stages = weigh(raw, tensor(arrays["v"])[None], allowed=None if allowed is None else allowed[None])
     scores = Matrix("scores", raw[0].numpy(), query.rows, key.rows)
     meaning = "for every query (row of QA) and key (row of KA)"
     steps.append(Step("scores", scores, "a · tanh(QA + KA)", meaning, cell=tanh_cell(query, key, vector)))
-    arrays = {
-        name: found[name].values for name in ("q", "k", "v", "additive_wq", "additive_wk", "additive_v")
+    values = {
+        name: arrays[name].values for name in ("q", "k", "v", "additive_wq", "additive_wk", "additive_v")
     }
-    proof = LOOP, prove_additive(stages, arrays, allowed is not None)
+    proof = LOOP, prove_additive(stages, values, allowed is not None)
     return _masked(Scored(steps, stages, "scores", proof), scores, allowed)

@@ -104,8 +104,8 @@ def named(
     chosen = {NAMES[key]: value for key, value in names.items()}
     if spare := [key for key, axis in NAMES.items() if axis in chosen and axis not in lengths]:
         raise InputError(f"{', '.join(spare)}: these arrays have no such axis")
-    known = _brought(given, roles, without=set(chosen)) | chosen
-    axes = {axis: _axis(axis, length, known.get(axis)) for axis, length in lengths.items()}
+    all_names = _brought(given, roles, without=set(chosen)) | chosen
+    axes = {axis: _axis(axis, length, all_names.get(axis)) for axis, length in lengths.items()}
     return {
         key: Matrix(role.symbol, given[key].values, axes[role.rows], axes[role.columns])
         for key, role in roles.items()
@@ -114,18 +114,18 @@ def named(
 
 def _lengths(given: Mapping[str, Given], roles: Mapping[str, Role]) -> dict[str, int]:
     """The length of every axis; `InputError` that names both shapes where two arrays disagree."""
-    found: dict[str, tuple[str, int]] = {}
+    firsts: dict[str, tuple[str, int]] = {}
     for key, role in roles.items():
         for axis, length in zip((role.rows, role.columns), given[key].values.shape, strict=True):
-            first, before = found.setdefault(axis, (key, length))
+            first, before = firsts.setdefault(axis, (key, length))
             if axis == "one" and length != 1:
                 raise InputError(
                     f"{_shaped(key, given, roles)}: it has one row, of {AXES[role.columns].symbol}"
                 )
             if before != length:
-                told = f"{_shaped(first, given, roles)}, {_shaped(key, given, roles)}"
-                raise InputError(f"{told}: {AXES[axis].plural} must agree{_hint(key, given)}")
-    lengths = {axis: length for axis, (_, length) in found.items()}
+                shapes = f"{_shaped(first, given, roles)}, {_shaped(key, given, roles)}"
+                raise InputError(f"{shapes}: {AXES[axis].plural} must agree{_hint(key, given)}")
+    lengths = {axis: length for axis, (_, length) in firsts.items()}
     queries, keys = (lengths.get(axis, lengths.get("T", 0)) for axis in ("query", "key"))
     if queries * keys > MOST_PAIRS:
         raise InputError(f"{queries} queries x {keys} keys are too many to show: at most {MOST_PAIRS} pairs")
@@ -163,16 +163,16 @@ def _brought(
     given: Mapping[str, Given], roles: Mapping[str, Role], without: set[str]
 ) -> dict[str, tuple[str, ...]]:
     """The names that arrays bring for their axes; `InputError` where two of them disagree."""
-    found: dict[str, tuple[str, tuple[str, ...]]] = {}
+    firsts: dict[str, tuple[str, tuple[str, ...]]] = {}
     for key, role in roles.items():
         for axis, names in ((role.rows, given[key].rows), (role.columns, given[key].columns)):
             if names is None or axis == "one" or axis in without:
                 continue
-            first, before = found.setdefault(axis, (key, names))
+            first, before = firsts.setdefault(axis, (key, names))
             if before != names:
                 told = f"{first} has {', '.join(before)}, {key} has {', '.join(names)}"
                 raise InputError(f"two names for the same {AXES[axis].plural}: {told}")
-    return {axis: names for axis, (_, names) in found.items()}
+    return {axis: names for axis, (_, names) in firsts.items()}
 
 
 def squares(matrices: Mapping[str, Matrix]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from attnscope.errors import AttnscopeError
 from attnscope.model.source import hub
 from attnscope.model.source.find import find
 from attnscope.model.source.here import folder_here
-from attnscope.session.cache import surroundings
+from attnscope.session.cache import witnesses
 from attnscope.session.cache.memory import Memory, look_into, remember
 from attnscope.session.listener import Quiet
 from attnscope.session.request import Inputs, ModelRequest, Wanted, Writing
@@ -140,7 +140,7 @@ def test_libraries_processor_threads_and_devices_are_part_of_the_key(monkeypatch
         ("__version__", "9.9"),
     ):
         with monkeypatch.context() as changed:
-            changed.setattr(surroundings, name, other)
+            changed.setattr(witnesses, name, other)
             keys.append(key())
     assert len(set(keys)) == len(keys)
     assert key() == keys[0]
@@ -152,21 +152,21 @@ def test_a_library_that_was_installed_anew_is_another_one(tmp_path: Path, monkey
     (home / "__init__.py").write_text("")
     (tmp_path / "torchlike-1.0.dist-info").mkdir()
     monkeypatch.syspath_prepend(str(tmp_path))
-    first = surroundings.library("torchlike")
+    first = witnesses.library("torchlike")
     (tmp_path / "torchlike-1.0.dist-info").rename(tmp_path / "torchlike-1.1.dist-info")
-    second = surroundings.library("torchlike")
+    second = witnesses.library("torchlike")
     (home / "__init__.py").write_text("# patched")
-    found = [first, second, surroundings.library("torchlike")]
+    found = [first, second, witnesses.library("torchlike")]
     (home / "lib").mkdir()
     for content in (b"1", b"2"):  # as an installer does, which makes a new file
         (home / "lib" / "new").write_bytes(content)
         (home / "lib" / "new").replace(home / "lib" / "libtorch_cpu.so")
-        found.append(surroundings.library("torchlike"))
+        found.append(witnesses.library("torchlike"))
     assert first is not None
     assert "torchlike-1.0.dist-info" in first
     assert len({str(each) for each in found}) == len(found)
-    assert str(surroundings.library("torchlike")) == str(found[-1])
-    assert surroundings.library("nosuchlibrary") is None
+    assert str(witnesses.library("torchlike")) == str(found[-1])
+    assert witnesses.library("nosuchlibrary") is None
 
 
 def snapshot(cache: Path, name: str, commit: str, ref: str | None = "main", weights: bool = True) -> Path:

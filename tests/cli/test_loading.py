@@ -19,7 +19,7 @@ from transformers import BertForMaskedLM, BertModel
 
 from attnscope.model.loading import memory
 from attnscope.model.source import adapter as adapters
-from attnscope.process import memory as machine
+from attnscope.process import machine
 from attnscope.render.kit.words.header import model_words, reading
 
 TEXT = "the dog was near the big door"

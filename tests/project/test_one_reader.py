@@ -10,7 +10,7 @@ import attnscope
 HOUSE = Path(attnscope.__file__).parent
 MAY_READ = {  # and what, which is bounded by whoever wrote it
     "incoming.py": "what a user names or pipes in",
-    "process/memory.py": "what the system says, in /proc and /sys",
+    "process/machine.py": "what the system says, in /proc and /sys",
     "model/source/": "weight files, by their heads and hashes; the hub's note of a revision",
     "session/corpus/folder.py": "the folder of a corpus run: its own files",
     "session/corpus/identity.py": "code that takes part",

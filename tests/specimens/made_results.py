@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from attnscope.analysis.heads.links import links
+from attnscope.analysis.heads.view import links
 from attnscope.analysis.scores.dense import apply_measures as measure
 from attnscope.analysis.scores.dense import unplaced
 from attnscope.measures import MEASURES

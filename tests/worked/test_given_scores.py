@@ -9,7 +9,7 @@ from attnscope.errors import InputError
 from attnscope.results import Verdict, Worked
 from attnscope.results.worked import Given
 from attnscope.worked import work_out
-from attnscope.worked.beside import Beside
+from attnscope.worked.scored import Beside
 
 SCORES = [[2.0, 0.0, 1.0], [0.5, -1.0, 3.0]]
 V = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]

@@ -49,7 +49,7 @@ class Moments:
 
     def half(self, half: int) -> tuple[Statistic, Statistic, Statistic]:
         """Count, mean and standard error of one half."""
-        return _told(self.count[half], self.mean[half], self.squares[half])
+        return _moments_of(self.count[half], self.mean[half], self.squares[half])
 
     def whole(self) -> tuple[Statistic, Statistic, Statistic]:
         """Count, mean and standard error of the mean; NaN of the latter where fewer than two texts count."""
@@ -67,7 +67,9 @@ def _moments(values: Float[np.ndarray, "text measure layer head"]) -> tuple[Stat
     return count, mean, (np.where(there, values - mean, 0.0) ** 2).sum(axis=0)
 
 
-def _told(count: Statistic, mean: Statistic, squares: Statistic) -> tuple[Statistic, Statistic, Statistic]:
+def _moments_of(
+    count: Statistic, mean: Statistic, squares: Statistic
+) -> tuple[Statistic, Statistic, Statistic]:
     with np.errstate(invalid="ignore", divide="ignore"):
         error = np.sqrt(np.where(count > 1, squares / (count - 1) / count, np.nan))
     return count, np.where(count > 0, mean, np.nan), error

@@ -12,12 +12,12 @@ import numpy as np
 from jaxtyping import Complex, Float, Int
 
 from attnscope.analysis.heads.head import recompute_head
-from attnscope.analysis.heads.links import pair_of
+from attnscope.analysis.heads.view import pair_of
 from attnscope.analysis.padding import without_padding
 from attnscope.attention import AttentionCall, Capture
 from attnscope.reference import exact
 from attnscope.results import Dimensions
-from attnscope.results.dimensions import Rotation
+from attnscope.results.score import Rotation
 
 UNPAIRED = "its keys are turned, but not two and two by one angle from token to token"
 
@@ -39,10 +39,10 @@ def head_dimensions(
 
     `InputError` when the head was not captured, or for a token that is not there or masked.
     """
-    found = recompute_head(captured, layer, head, block=block)
-    row, column = pair_of(found, query, key)
-    rotation, unpaired = rotation_in(without_padding(captured.call(layer, block=block)), found.key_head)
-    return Dimensions(found, row, column, rotation, unpaired)
+    whole = recompute_head(captured, layer, head, block=block)
+    row, column = pair_of(whole, query, key)
+    rotation, unpaired = rotation_in(without_padding(captured.call(layer, block=block)), whole.key_head)
+    return Dimensions(whole, row, column, rotation, unpaired)
 
 
 def rotation_in(call: AttentionCall, key_head: int) -> tuple[Rotation | None, str]:
@@ -52,8 +52,8 @@ def rotation_in(call: AttentionCall, key_head: int) -> tuple[Rotation | None, st
     before, after = (exact(each[key_head]).numpy() for each in (call.unrotated_k, call.k))
     if (before == after).all():  # the same numbers: nothing was computed in between
         return None, ""
-    found = rotation_of(before, after)
-    return found, "" if found is not None else UNPAIRED
+    rotation = rotation_of(before, after)
+    return rotation, "" if rotation is not None else UNPAIRED
 
 
 class _Pairs(NamedTuple):

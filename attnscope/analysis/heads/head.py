@@ -8,7 +8,7 @@ from torch import Tensor
 from attnscope.analysis.padding import without_padding
 from attnscope.attention import AttentionCall, Capture
 from attnscope.results import Certificate, HeadAttention, HeadTerms, Influence, Kind
-from attnscope.results.terms import CAP, CONTENT, MASK, SINK
+from attnscope.results.score import CAP, CONTENT, MASK, SINK
 from attnscope.sdpa import Operands, Stages, attend
 from attnscope.verify import certify
 

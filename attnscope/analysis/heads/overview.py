@@ -6,8 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from attnscope.analysis.heads.links import links
-from attnscope.analysis.heads.view import groups_of
+from attnscope.analysis.heads.view import groups_of, links
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.scores.dense import ENTROPY, apply_measures, unplaced
 from attnscope.analysis.scores.supplies import AllowedPairs, of_calls, of_groups, without_norms
@@ -15,8 +14,7 @@ from attnscope.attention import AttentionCall, Capture
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
 from attnscope.results import Overview, Special
-from attnscope.results.base.grouped import members, regrouped
-from attnscope.results.base.words import joined
+from attnscope.results.base.groups import joined, members, regrouped
 from attnscope.sdpa import weights_alone
 from attnscope.verify import certify_heads
 

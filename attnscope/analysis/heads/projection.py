@@ -19,8 +19,8 @@ from threadpoolctl import threadpool_limits
 
 from attnscope.errors import InputError
 from attnscope.results import HeadAttention, HeadView, MapSettings, Projection
+from attnscope.results.base.groups import Groups
 from attnscope.results.projection import MAX_ITER
-from attnscope.results.view import Groups
 
 SETTLED = 20_000  # iterations after which a map that never stops by itself no longer visibly changes
 SMALL, MAX_ITER_LARGE = 256, 1_000  # points, and the ceiling (scikit-learn's own) for maps of more
@@ -170,8 +170,8 @@ def _check(head: HeadAttention, points: Float[np.ndarray, "point dim"], settings
     """Refuses what would end the process, or a map that would be noise."""
     largest = float(np.abs(points).max())
     if largest and not SMALLEST <= largest <= LARGEST:
-        told = f"the largest entry of its queries and keys is {largest:.1e}"
-        raise InputError(f"{head.name} has no map: {told}, it must be from {SMALLEST:g} to {LARGEST:g}")
+        entry = f"the largest entry of its queries and keys is {largest:.1e}"
+        raise InputError(f"{head.name} has no map: {entry}, it must be from {SMALLEST:g} to {LARGEST:g}")
     if settings.metric == "correlation" and largest and (np.ptp(points, axis=1) == 0).any():
         others = "choose cosine, euclidean, manhattan or chebyshev"
         raise InputError(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnscope.analysis.heads.links import links
+from attnscope.analysis.heads.view import links
 from attnscope.analysis.padding import cut_tokens, kept
 from attnscope.analysis.scores.dense import ENTROPY, apply_measures, unplaced
 from attnscope.analysis.scores.supplies import of_tokens
@@ -18,32 +18,34 @@ from attnscope.results import Certificate, HeadWeights, Overview, Verdict
 _ALONE = "the model returns weights alone"
 
 
-def returned_head(found: Returned, layer: int, head: int) -> HeadWeights:
+def returned_head(returned: Returned, layer: int, head: int) -> HeadWeights:
     """Head `head` as it was returned; `InputError` where the layer has no such head."""
-    mine = _without_padding(found.layer(layer))
+    mine = _without_padding(returned.layer(layer))
     _check(head, len(mine.weights), layer)
     weights = exact(mine.weights[head]).numpy()
     return HeadWeights(
         layer=layer,
         head=head,
-        kind=found.kind,
+        kind=returned.kind,
         heads=len(mine.weights),
-        layers=found.depth,
+        layers=returned.depth,
         query_tokens=mine.query_tokens,
         key_tokens=mine.key_tokens,
         weights=weights,
         allowed=np.ones(weights.shape, dtype=bool),
         module=mine.module,
-        certificate=uncertified(found.reason),
-        provenance=found.provenance,
-        tower=found.tower,
+        certificate=uncertified(returned.reason),
+        provenance=returned.provenance,
+        tower=returned.tower,
         notes=mine.notes,
     )
 
 
-def returned_overview(found: Returned, heads: Sequence[int], measures: Sequence[str] = ENTROPY) -> Overview:
+def returned_overview(
+    returned: Returned, heads: Sequence[int], measures: Sequence[str] = ENTROPY
+) -> Overview:
     """Measures and strongest link of `heads` in every layer that was asked for, as they were returned."""
-    every = [_without_padding(layer) for layer in found.layers]
+    every = [_without_padding(layer) for layer in returned.layers]
     first = every[0]
     for layer in every:
         _check(max(heads), len(layer.weights), layer.layer)
@@ -53,7 +55,7 @@ def returned_overview(found: Returned, heads: Sequence[int], measures: Sequence[
     dense = tuple(tuple(each.numpy() for each in row) for row in weights)
     numbers = tuple(layer.layer for layer in every)
     return Overview(
-        kind=found.kind,
+        kind=returned.kind,
         query_tokens=first.query_tokens,
         key_tokens=first.key_tokens,
         scores=apply_measures(
@@ -61,15 +63,15 @@ def returned_overview(found: Returned, heads: Sequence[int], measures: Sequence[
             measures,
             layers=numbers,
             heads=tuple(heads),
-            unplaced=unplaced(found.kind, first.query_tokens, first.key_tokens),
+            unplaced=unplaced(returned.kind, first.query_tokens, first.key_tokens),
             supplies=of_tokens(first.query_tokens, first.key_tokens, _ALONE),
         ),
         **links(dense, first.query_tokens, first.key_tokens)._asdict(),
         weights=dense,
-        certificates=((uncertified(found.reason),) * len(heads),) * len(numbers),
-        provenance=found.provenance,
-        tower=found.tower,
-        notes=tuple(dict.fromkeys((found.reason, *(note for layer in every for note in layer.notes)))),
+        certificates=((uncertified(returned.reason),) * len(heads),) * len(numbers),
+        provenance=returned.provenance,
+        tower=returned.tower,
+        notes=tuple(dict.fromkeys((returned.reason, *(note for layer in every for note in layer.notes)))),
     )
 
 

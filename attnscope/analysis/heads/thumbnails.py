@@ -18,8 +18,7 @@ from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.results import Overview, Special, Thumbnails, Verdict
-from attnscope.results.base.grouped import members, regrouped
-from attnscope.results.base.words import Groups, joined
+from attnscope.results.base.groups import Groups, joined, members, regrouped
 from attnscope.sdpa import weights_alone
 from attnscope.tokens import Tokens
 from attnscope.verify import certify_heads
@@ -102,30 +101,30 @@ def thumbnails(
 
     `InputError` for layers that look at axes of different lengths, and for a `view` that leaves nothing.
     """
-    made: list[_Layer] = []
+    layers: list[_Layer] = []
     notes: list[str] = []
     for part in parts:
         whole = part
         if isinstance(part, Returned):
-            made += _of_returned(part, heads, view)
+            layers += _of_returned(part, heads, view)
         else:
-            made += _of_capture(part, heads, block, view)
+            layers += _of_capture(part, heads, block, view)
         notes += _notes(part)
-        if odd := next((each for each in made if each.size != made[0].size), None):
+        if odd := next((each for each in layers if each.size != layers[0].size), None):
             raise InputError(
-                f"layers {made[0].layer} and {odd.layer} differ in their numbers of queries and keys: "
+                f"layers {layers[0].layer} and {odd.layer} differ in their numbers of queries and keys: "
                 "show them one by one"
             )
-    first = max(made, key=lambda each: each.labelled)  # what is numbered in one layer is so for all
+    first = max(layers, key=lambda each: each.labelled)  # what is numbered in one layer is so for all
     return Thumbnails(
         kind=whole.kind if isinstance(whole, Returned) else whole.calls[0].kind,
         query_tokens=first.query_tokens,
         key_tokens=first.key_tokens,
-        layers=tuple(each.layer for each in made),
+        layers=tuple(each.layer for each in layers),
         heads=tuple(heads),
         step=step_for(*first.size, len(heads)),
-        weights=np.array([each.cells for each in made]),
-        verdicts=tuple(each.verdicts for each in made),
+        weights=np.array([each.cells for each in layers]),
+        verdicts=tuple(each.verdicts for each in layers),
         provenance=whole.provenance,
         tower=whole.tower,
         notes=tuple(dict.fromkeys(notes)),
@@ -134,29 +133,32 @@ def thumbnails(
     )
 
 
-def made_small(found: Overview, allowed: AllowedPairs, view: View = PLAIN) -> Thumbnails:
+def made_small(overview: Overview, allowed: AllowedPairs, view: View = PLAIN) -> Thumbnails:
     """The same of heads that were read already; `allowed` says by the places of a layer and a head."""
-    sides = found.query_tokens, found.key_tokens
+    sides = overview.query_tokens, overview.key_tokens
     asked, given = view.tokens(*sides)
-    step = step_for(len(asked), len(given), len(found.heads))
+    step = step_for(len(asked), len(given), len(overview.heads))
 
     def small(i: int, j: int, weights: Weights) -> Cells:
         return pooled(*view.seen(weights, allowed(i, j).numpy(), *sides), step)
 
     return Thumbnails(
-        kind=found.kind,
+        kind=overview.kind,
         query_tokens=asked,
         key_tokens=given,
-        layers=found.layers,
-        heads=found.heads,
+        layers=overview.layers,
+        heads=overview.heads,
         step=step,
         weights=np.array(
-            [[small(i, j, each) for j, each in enumerate(row)] for i, row in enumerate(found.dense_weights)]
+            [
+                [small(i, j, each) for j, each in enumerate(row)]
+                for i, row in enumerate(overview.dense_weights)
+            ]
         ),
-        verdicts=tuple(tuple(each.verdict for each in row) for row in found.certificates),
-        provenance=found.provenance,
-        tower=found.tower,
-        notes=found.notes,
+        verdicts=tuple(tuple(each.verdict for each in row) for row in overview.certificates),
+        provenance=overview.provenance,
+        tower=overview.tower,
+        notes=overview.notes,
         words=view.words,
         special=view.special,
     )
@@ -178,11 +180,11 @@ def _of_capture(part: Capture, heads: Sequence[int], block: int, view: View) -> 
 
 def _of_returned(part: Returned, heads: Sequence[int], view: View) -> Iterator[_Layer]:
     """What a model returns does not say which keys may be seen: a weight of 0 is one like any other."""
-    found = returned_overview(part, heads)
-    sides = found.query_tokens, found.key_tokens
+    overview = returned_overview(part, heads)
+    sides = overview.query_tokens, overview.key_tokens
     queries, keys = view.tokens(*sides)
     step, verdicts = step_for(len(queries), len(keys), len(heads)), (Verdict.UNCERTIFIED,) * len(heads)
-    for layer, dense in zip(found.layers, found.dense_weights, strict=True):
+    for layer, dense in zip(overview.layers, overview.dense_weights, strict=True):
         every = (view.seen(each, np.ones(each.shape, bool), *sides) for each in dense)
         cells = [pooled(weights, allowed, step) for weights, allowed in every]
         yield _Layer(layer, queries, keys, cells, verdicts)

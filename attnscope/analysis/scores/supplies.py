@@ -66,18 +66,18 @@ class Supplies:
 
 def of_tokens(queries: Tokens, keys: Tokens, without: str) -> Supplies:
     """What the tokens tell; `without` says why that is all."""
-    found = {
+    facts = {
         Need.SPECIAL: sorts.special(keys),
         Need.PUNCTUATION: sorts.punctuation(keys),
         Need.ALIKE: sorts.alike(queries, keys),
     }
-    apart = torch.eye(*found[Need.ALIKE].shape, dtype=torch.bool)
-    there = {**found, Need.ALIKE: found[Need.ALIKE] & ~apart}
+    apart = torch.eye(*facts[Need.ALIKE].shape, dtype=torch.bool)
+    there = {**facts, Need.ALIKE: facts[Need.ALIKE] & ~apart}
     missing, absent = unmeasured({need: bool(there[need].any()) for need in _SORTS}, queries, keys)
     others = dict.fromkeys((Need.ALLOWED, Need.NORMS, Need.SCORES), without)
 
     def fields(_layer: int, _head: int, _weights: Tensor, needs: Collection[Need]) -> Fields:
-        return {need.value: values for need, values in found.items() if need in needs}
+        return {need.value: values for need, values in facts.items() if need in needs}
 
     return Supplies({**others, **missing}, fields, absent)
 
@@ -103,11 +103,11 @@ def of_groups(queries: Tokens, keys: Tokens, allowed: AllowedPairs | None, words
     missing |= {} if allowed else {Need.ALLOWED: "where queries may look is not known"}
 
     def fields(layer: int, head: int, weights: Tensor, needs: Collection[Need]) -> Fields:
-        found = by_tokens.fields(layer, head, weights, needs)
+        facts = by_tokens.fields(layer, head, weights, needs)
         if Need.ALLOWED in needs and allowed is not None:
             seen = allowed(layer, head)
-            found |= {"allowed": seen, "visible": seen.sum(-1), "together": sorts.together(queries, keys)}
-        return found
+            facts |= {"allowed": seen, "visible": seen.sum(-1), "together": sorts.together(queries, keys)}
+        return facts
 
     return Supplies(missing, fields, {**by_tokens.absent, **({"pattern": _EVEN} if words else {})})
 
@@ -129,18 +129,18 @@ def of_calls(calls: Sequence[AttentionCall], heads: Sequence[int], queries: Toke
 
     def fields(layer: int, head: int, weights: Tensor, needs: Collection[Need]) -> Fields:
         call, number = calls[layer], heads[head]
-        found = by_tokens.fields(layer, head, weights, needs)
+        facts = by_tokens.fields(layer, head, weights, needs)
         if Need.ALLOWED in needs:
             allowed = call.allowed_matrix(number)
-            found |= {"allowed": allowed, "visible": allowed.sum(-1), "together": together}
+            facts |= {"allowed": allowed, "visible": allowed.sum(-1), "together": together}
         if Need.NORMS in needs:
             mine = norms(layer)[number]
-            found |= {"norms": mine, "moved": weights @ mine}
+            facts |= {"norms": mine, "moved": weights @ mine}
         if Need.SCORES in needs:
             operands = call.operands(number)
             distances = cosine_distances(operands.q[0], operands.k[0])
-            found |= {"scaled": attend(operands).masked[0], "distances": distances}
-        return found
+            facts |= {"scaled": attend(operands).masked[0], "distances": distances}
+        return facts
 
     return Supplies(missing, fields, by_tokens.absent)
 
@@ -186,8 +186,8 @@ def beside(call: LongCall, head: int, queries: Tokens, keys: Tokens, needs: Coll
         wanted["query_names"], wanted["key_names"] = sorts.named(queries, keys)
     if Need.ALLOWED in needs and (parts := sorts.parts(queries, keys)) is not None:
         wanted["query_parts"], wanted["key_parts"] = parts
-    found = {name: values.to(device) for name, values in wanted.items()}
-    return Beside(**found, norms=norms(call, head) if Need.NORMS in needs else None)
+    facts = {name: values.to(device) for name, values in wanted.items()}
+    return Beside(**facts, norms=norms(call, head) if Need.NORMS in needs else None)
 
 
 def norms(call: AttentionCall, head: int) -> Float[Tensor, " key"]:

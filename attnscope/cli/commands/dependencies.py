@@ -44,7 +44,8 @@ def dependencies(
     """
     check_delivery(delivery, "Dependencies")
     incoming.check_there(file)
-    from attnscope.session.questions.claims.relations import TreebankQuestion, find_relations
+    from attnscope.session.questions.claims.relations import find_relations
+    from attnscope.session.questions.claims.treebank import TreebankQuestion
 
     asked = TreebankQuestion(file, relation, limit, batch)
     output.deliver(find_relations(request, asked, wanted, output), delivery)

@@ -137,7 +137,7 @@ def _at_a_glance(heads: "ChosenHeads", asked: HeadOptions, looking: Looking) -> 
 def _of_an_answer(reading: "Reading", chosen: "Chosen", asked: HeadOptions, looking: Looking) -> "Overview":
     """Several heads by measures that are about the model's answer."""
     from attnscope.session.effects import Attributing
-    from attnscope.session.questions.claims.attribution import read_measured
+    from attnscope.session.questions.claims.answers import read_measured
 
     answer = None if asked.answer is None else decoded(asked.answer)
     return read_measured(reading, chosen, asked.measures or (), looking, Attributing(answer))

@@ -188,7 +188,7 @@ class HeadOptions:
                     "--answer is what --measure importance, logit and others are about: name one"
                 )
             return False
-        from attnscope.session.questions.claims.attribution import of_answers
+        from attnscope.session.questions.claims.answers import of_answers
 
         if not of_answers(self.measures or ()):
             if self.answer is not None:

@@ -12,7 +12,7 @@ from torch import nn
 
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.model.loaded import Model
-from attnscope.process.memory import gigabytes, left
+from attnscope.process.machine import gigabytes, left
 
 _NAME = re.compile("([a-z]+)(:[0-9]{1,4})?")
 _KNOWN = ("cpu", "cuda", "mps")

@@ -21,7 +21,7 @@ from attnscope.errors import DoesNotFitError, InputError
 from attnscope.model.loading import memory
 from attnscope.model.loading.memory import devices, torch_device
 from attnscope.model.loading.partial import cut_away
-from attnscope.process.memory import gigabytes
+from attnscope.process.machine import gigabytes
 
 AUTO, DISK, CPU = "auto", "disk", torch.device("cpu")
 _SHARE = 0.9  # of what is free: the rest is for what passes through

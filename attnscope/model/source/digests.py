@@ -22,8 +22,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from attnscope.process.cachedir import kept_in
 from attnscope.process.ending import undone_by_a_signal
+from attnscope.process.machine import kept_in
 
 SETTLED = 2.0  # seconds; no file system in use counts more coarsely
 _TELLING, _OVER_OTHERS = {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"}, "overlay"

@@ -31,7 +31,7 @@ from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import HeadAttention, HeadTerms, Influence
-from attnscope.results.terms import CAP, CONTENT, MASK
+from attnscope.results.score import CAP, CONTENT, MASK
 from attnscope.vocabulary import Scaling
 
 MOST_KEYS = 40  # of one query

@@ -3,7 +3,7 @@
 from typing import Any
 
 from attnscope.errors import InputError
-from attnscope.results.base.words import joined, words_of
+from attnscope.results.base.groups import joined, words_of
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Special
 

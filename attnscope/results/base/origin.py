@@ -103,8 +103,8 @@ class Provenance:
         unread = f"{count} weight{'s' if count > 1 else ''} unread" if count else None
         adapted = self.revision and self.digest and self.adapter not in (None, "none")
         whole = f"with the adapter {self.digest[:19]}" if adapted and self.digest else None
-        told = ", ".join(each for each in (self.part, whole, unread) if each)
-        return f"{pin} ({told})" if told else pin
+        remarks = ", ".join(each for each in (self.part, whole, unread) if each)
+        return f"{pin} ({remarks})" if remarks else pin
 
 
 @dataclass(frozen=True)

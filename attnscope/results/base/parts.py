@@ -1,8 +1,8 @@
-"""What classes say of themselves for files, beside their fields. Each has, where there is something to say,
+"""What a class that is stored may say beside its fields, and the checks that these methods are made of.
 
-check_parts()  raises `Damaged` where its parts do not fit together, which their types do not tell
-derived()      what files tell their readers, by key: it follows from the fields and is not read again
-npz_columns()  the same as arrays, for the npz of a result that holds none by itself
+check_parts()  raises `Damaged` where parts do not fit together in a way that their types do not show
+derived()      what files hold beside the fields, by key: it follows from them and is not read again
+npz_columns()  more arrays for the npz, which follow from the fields as well
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ def fits(right: bool | np.bool_, wrong: str) -> None:
 
 
 def within(position: int | None, size: int) -> bool:
-    """Whether there is such a position; None is none that could be wrong."""
+    """Whether `position` is one of `size`; None stands for no position, and is allowed."""
     return position is None or 0 <= position < size
 
 

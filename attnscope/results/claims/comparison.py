@@ -6,12 +6,11 @@ from enum import StrEnum
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attnscope.results.base.origin import Certificate, Kind, Verdict
+from attnscope.results.base.groups import Special
+from attnscope.results.base.origin import Certificate, Kind, Verdict, worst
 from attnscope.results.base.parts import Value, fits, one_for_each, within
 from attnscope.results.base.presented import Presented
-from attnscope.results.base.special import Special
-from attnscope.results.heads import HeadAttention
-from attnscope.results.view import HeadView
+from attnscope.results.heads import HeadAttention, HeadView
 from attnscope.tokens import Tokens
 
 
@@ -211,8 +210,7 @@ class Comparison(Presented):
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of both sides."""
-        every = [certificate.verdict for side in self.sides for certificate in side.every_certificate]
-        return max(every, key=lambda verdict: verdict.rank)
+        return worst(certificate.verdict for side in self.sides for certificate in side.every_certificate)
 
     def similarity(self, vector: str) -> Similarity | None:
         """The similarity of one kind of vector, None where there is none."""

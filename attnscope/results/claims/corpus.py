@@ -10,7 +10,7 @@ from attnscope.errors import InputError
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Value, fits
 from attnscope.results.base.presented import Presented
-from attnscope.results.overview import HeadScores
+from attnscope.results.scores import HeadScores
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.results.base.origin import Kind, Provenance, Verdict
+from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
@@ -50,7 +50,7 @@ class Difference(Presented):
     @property
     def verdict(self) -> Verdict:
         """The worse of both runs' verdicts."""
-        return max(self.a.verdict, self.b.verdict, key=lambda verdict: verdict.rank)
+        return worst((self.a.verdict, self.b.verdict))
 
     @property
     def ranking(self) -> list[int]:

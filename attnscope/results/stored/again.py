@@ -9,10 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.results.base.grouped import members, regrouped
-from attnscope.results.base.special import Special
-from attnscope.results.heads import HeadAttention
-from attnscope.results.view import HeadView
+from attnscope.results.base.groups import Special, members, regrouped
+from attnscope.results.heads import HeadAttention, HeadView
 
 _EPSILON = float(np.finfo(np.float64).eps)
 Stage = tuple[str, Float[np.ndarray, "query column"], Float[np.ndarray, "query column"]]

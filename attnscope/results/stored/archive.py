@@ -10,7 +10,7 @@ import numpy as np
 
 from attnscope.errors import AttnscopeError, InputError, is_out_of_memory
 from attnscope.incoming import check_room
-from attnscope.process.memory import gigabytes
+from attnscope.process.machine import gigabytes
 from attnscope.results.base.parts import Arrays
 
 ARCHIVE, ARRAY = b"PK\x03\x04", b"\x93NUMPY"  # how the files begin

@@ -19,7 +19,7 @@ from attnscope import incoming
 from attnscope.errors import CertificateError, Damaged, Departs, InputError
 from attnscope.printable import steers
 from attnscope.results.base.parts import Arrays, Value
-from attnscope.results.heads import HeadWeights
+from attnscope.results.heads import HeadView, HeadWeights
 from attnscope.results.result import KINDS, Result, name_of
 from attnscope.results.stored.again import view_follows
 from attnscope.results.stored.archive import ARCHIVE, arrays_in
@@ -27,7 +27,6 @@ from attnscope.results.stored.arrays import parted
 from attnscope.results.stored.codec import Place, decode, encode
 from attnscope.results.stored.seal import check_seal, sealed
 from attnscope.results.stored.strict import LAYOUT, exactly, strict
-from attnscope.results.view import HeadView
 
 _SCHEMA = re.compile(r"attnscope\.([a-z-]{1,40})/([0-9]{1,9})")
 NO_RESULT = "is no result of attnscope"

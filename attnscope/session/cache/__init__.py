@@ -1,8 +1,8 @@
 """The cache of captures: a second question about the same text and model is answered without either library.
 
     store <- entry <- packed       the files and where they lie, what is in one, results as bytes
-    surroundings, memory           machine, settings and the model's small files: what decides about a number
-    witnesses                      weights and code that it was made with, looked at again
+    memory                         the key of a question: surroundings and the model's small files
+    witnesses                      machine, settings, weights and code that it was made with
     recall, keeping                heads answered from the cache, and kept for it
 
 Nothing in here but `keeping` imports torch or transformers, not even by way of others. What could make a

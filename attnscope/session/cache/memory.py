@@ -17,8 +17,7 @@ from attnscope.model.source import digests
 from attnscope.model.source.here import folder_here
 from attnscope.session.cache.entry import FORMAT, DamagedEntryError, Entry, Part
 from attnscope.session.cache.store import Store, place
-from attnscope.session.cache.surroundings import surroundings
-from attnscope.session.cache.witnesses import Witnesses
+from attnscope.session.cache.witnesses import Witnesses, surroundings
 from attnscope.session.listener import Listener
 from attnscope.session.request import Inputs, ModelRequest, Wanted
 

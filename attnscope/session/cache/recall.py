@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from attnscope.analysis.heads.links import pair_of
+from attnscope.analysis.heads.view import pair_of
 from attnscope.errors import InputError
 from attnscope.results import Dimensions, HeadAttention, HeadTerms, Overview, Result, Rotation, Thumbnails
 from attnscope.session import selection

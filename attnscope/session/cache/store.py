@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attnscope.errors import InputError
-from attnscope.process.cachedir import kept_in
 from attnscope.process.ending import undone_by_a_signal
-from attnscope.process.memory import bytes_of
+from attnscope.process.machine import bytes_of, kept_in
 from attnscope.session.cache.entry import Entry, Part, open_entry, written
 
 ROOM = "ATTNSCOPE_CACHE_SIZE"

@@ -17,7 +17,8 @@ from attnscope.session.listener import Listener, Log
 from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.placing import Budgets, DeviceMap
 from attnscope.session.questions.claims.composition import DRAWS, CompositionQuestion, compose_in
-from attnscope.session.questions.claims.relations import BATCH, TreebankQuestion, find_relations_in
+from attnscope.session.questions.claims.relations import find_relations_in
+from attnscope.session.questions.claims.treebank import BATCH, TreebankQuestion
 from attnscope.session.questions.outline import Lengths, outline_model
 from attnscope.session.request import Inputs, ModelRequest, Numbers, Wanted, Writing
 

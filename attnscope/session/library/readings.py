@@ -23,7 +23,7 @@ from attnscope.session.choosing import choose
 from attnscope.session.effects import OTHERS, Attributing
 from attnscope.session.library.claimed import Claimed
 from attnscope.session.looking import ENTROPY, look_at, map_head, overview_aimed
-from attnscope.session.questions.claims.attribution import of_answers, read_measured
+from attnscope.session.questions.claims.answers import of_answers, read_measured
 from attnscope.session.questions.heads import OpenedHeads, verify_reading
 from attnscope.session.questions.long import ask_long, in_tiles, read_long_overview
 from attnscope.session.questions.media import Laid, lay_over

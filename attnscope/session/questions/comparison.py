@@ -9,7 +9,7 @@ from attnscope.analysis.heads.view import groups_of
 from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.results import Comparison
-from attnscope.results.base.words import joined
+from attnscope.results.base.groups import joined
 from attnscope.session.choosing import Chosen, choose_layers
 from attnscope.session.entering import open_chosen, read_inputs
 from attnscope.session.listener import Listener

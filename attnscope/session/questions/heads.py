@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from attnscope.analysis import measure_heads, recompute_head, verify_model
 from attnscope.analysis.heads.dimensions import head_dimensions
 from attnscope.analysis.heads.head import head_terms
-from attnscope.analysis.heads.links import among_all
 from attnscope.analysis.heads.overview import viewed_overview
 from attnscope.analysis.heads.returned import returned_head, returned_overview
 from attnscope.analysis.heads.thumbnails import View, thumbnails
+from attnscope.analysis.heads.view import among_all
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.scores.supplies import AllowedPairs
 from attnscope.attention import Capture
@@ -142,7 +142,7 @@ def _overview_of_text(
         overview = among_all(overview)
     if not looking.changes:
         return overview
-    allowed = None if isinstance(attention, Returned) else _allowed(attention, chosen, overview.layers)
+    allowed = None if isinstance(attention, Returned) else allowed_pairs(attention, chosen, overview.layers)
     return viewed_overview(overview, words=looking.words, special=looking.treatment, allowed=allowed)
 
 
@@ -152,7 +152,7 @@ def check_has_words(reading: Reading, chosen: Chosen, looking: Looking) -> None:
         raise InputError("--words joins the pieces of words: a picture or a sound has none")
 
 
-def _allowed(attention: Capture, chosen: Chosen, layers: Sequence[int]) -> AllowedPairs:
+def allowed_pairs(attention: Capture, chosen: Chosen, layers: Sequence[int]) -> AllowedPairs:
     """Where queries may look, by the place of a layer and of a head."""
     calls = [without_padding(attention.call(layer, block=chosen.block)) for layer in layers]
     return lambda layer, head: calls[layer].allowed_matrix(chosen.heads[head])

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from attnscope.analysis.long.cost import WORTH, Cost, gigabytes
-from attnscope.analysis.long.head import read_long_head
-from attnscope.analysis.long.overview import measure_long
+from attnscope.analysis.heads.long import WORTH, Cost, gigabytes, read_long_head
+from attnscope.analysis.heads.long_overview import measure_long
 from attnscope.attention import Capture
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.long.run import record_long

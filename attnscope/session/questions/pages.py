@@ -12,7 +12,6 @@ import torch
 from attnscope.analysis import measure_heads, recompute_head
 from attnscope.analysis.heads.returned import returned_overview
 from attnscope.analysis.heads.thumbnails import View, made_small
-from attnscope.analysis.padding import without_padding
 from attnscope.analysis.scores.supplies import AllowedPairs
 from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
@@ -20,7 +19,7 @@ from attnscope.errors import InputError
 from attnscope.results import Ablation, Comparison, Finding, HeadAttention, Overview, Thumbnails
 from attnscope.session.choosing import Chosen
 from attnscope.session.looking import ENTROPY
-from attnscope.session.questions.heads import check_has_words, needs_norms
+from attnscope.session.questions.heads import allowed_pairs, check_has_words, needs_norms
 from attnscope.session.questions.media import tell_windows
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
@@ -177,8 +176,7 @@ def _allowed(attention: Capture | Returned, chosen: Chosen, overview: Overview) 
     if isinstance(attention, Returned):
         everywhere = torch.ones(overview.dense_weights[0][0].shape, dtype=torch.bool)
         return lambda i, j: everywhere
-    calls = [without_padding(attention.call(layer, block=chosen.block)) for layer in overview.layers]
-    return lambda i, j: calls[i].allowed_matrix(chosen.heads[j])
+    return allowed_pairs(attention, chosen, overview.layers)
 
 
 def _numbers(head: HeadAttention) -> int:

@@ -8,7 +8,7 @@ import torch
 from families import HEADS, LAYERS, ids, sharp
 from torch import Tensor, nn
 
-from attnscope.analysis.claims.ablation import replacing
+from attnscope.analysis.claims.ablation import estimates, replacing
 from attnscope.analysis.claims.ablation.experiment import (
     MOST_DRAWN,
     groups_drawn,
@@ -25,7 +25,6 @@ from attnscope.analysis.claims.ablation.question import (
     verdict_on_pair,
     word_at,
 )
-from attnscope.analysis.claims.attribution import estimates
 from attnscope.capture import Selection
 from attnscope.capture.intervening.changes import Put, Zero
 from attnscope.capture.intervening.experiments import Experiments, experiments_on

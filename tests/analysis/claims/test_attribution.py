@@ -11,10 +11,10 @@ import transformers as hf
 from families import CONFIGS, DIM, HEADS, KEY_HEADS
 from torch import Tensor, nn
 
-from attnscope.analysis.claims.attribution import heads as measured
-from attnscope.analysis.claims.attribution.answers import log_probabilities, other_answers, runner_up
-from attnscope.analysis.claims.attribution.estimates import measured_estimates
-from attnscope.analysis.claims.attribution.heads import attributed
+from attnscope.analysis.claims.ablation import attribution as measured
+from attnscope.analysis.claims.ablation.attribution import attributed
+from attnscope.analysis.claims.ablation.estimates import measured_estimates
+from attnscope.analysis.claims.ablation.question import log_probabilities, other_answers, runner_up
 from attnscope.capture import Selection
 from attnscope.capture.intervening.changes import AnswerRows
 from attnscope.capture.intervening.experiments import Experiments, experiments_on

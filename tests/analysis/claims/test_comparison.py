@@ -11,7 +11,7 @@ from scipy.spatial import distance
 from torch import Tensor, nn
 
 from attnscope.analysis.claims.comparison.compare import compare_layers, compare_models, compare_texts
-from attnscope.analysis.claims.comparison.distances import cosines, jensen_shannon, total_variation
+from attnscope.analysis.claims.comparison.difference import cosines, jensen_shannon, total_variation
 from attnscope.analysis.claims.comparison.word import Look
 from attnscope.attention import Capture
 from attnscope.capture import Selection, record

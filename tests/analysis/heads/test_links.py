@@ -8,8 +8,8 @@ import made_results as made
 import numpy as np
 import pytest
 
-from attnscope.analysis.heads.links import aimed, among_all, links
 from attnscope.analysis.heads.overview import viewed_overview
+from attnscope.analysis.heads.view import aimed, among_all, links
 from attnscope.results import Overview, Special
 from attnscope.results.stored.document import as_json, as_npz, load
 

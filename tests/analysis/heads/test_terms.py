@@ -13,7 +13,7 @@ from attnscope.attention import AttentionCall, Capture, Term
 from attnscope.capture import Selection, record
 from attnscope.capture.following.describe import numbered
 from attnscope.results import HeadTerms, Kind
-from attnscope.results.terms import CAP, CONTENT, MASK, SINK
+from attnscope.results.score import CAP, CONTENT, MASK, SINK
 from attnscope.sdpa import attend
 from attnscope.verify import certify
 

@@ -13,8 +13,7 @@ from attnscope.analysis.heads.view import viewed
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import encode
 from attnscope.results import HeadAttention, Special
-from attnscope.results.base.grouped import regrouped
-from attnscope.results.base.words import words_of
+from attnscope.results.base.groups import regrouped, words_of
 
 TEXTS = {
     "english": "closing the door, unopened",

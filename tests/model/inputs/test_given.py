@@ -10,7 +10,7 @@ from attnscope.errors import InputError
 from attnscope.model.inputs.given import encode_numbers, encode_words
 from attnscope.model.inputs.numbered import Numbered, Unreadable, read_vocabulary
 from attnscope.model.inputs.text import encode
-from attnscope.results.base.words import joined, words_of
+from attnscope.results.base.groups import joined, words_of
 
 WORDS = ("the", "don't", "closing", "喜欢猫", "door,", "“the”")
 SLOW = ("canine", "byt5")

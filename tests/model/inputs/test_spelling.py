@@ -5,7 +5,7 @@ from small_tokenizers import BUILD
 
 from attnscope.model.inputs.generation import Written, tokens_read
 from attnscope.model.inputs.text import tokens_of
-from attnscope.results.base.words import words_of
+from attnscope.results.base.groups import words_of
 from attnscope.tokens import Tokens
 
 SORTS = ("bert", "gpt2", "roberta", "llama", "t5", "xlm-roberta", "byt5")

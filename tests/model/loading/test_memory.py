@@ -13,7 +13,7 @@ from attnscope.model.loading import memory
 from attnscope.model.loading.load import load_model, plan_model
 from attnscope.model.source.checkpoint import open_checkpoint
 from attnscope.model.source.find import Source
-from attnscope.process import memory as machine
+from attnscope.process import machine
 
 CPU = torch.device("cpu")
 

@@ -21,7 +21,7 @@ from attnscope.model.loading import memory
 from attnscope.model.loading.load import load_model, plan_model
 from attnscope.model.source.checkpoint import open_checkpoint
 from attnscope.model.source.find import Source
-from attnscope.process import memory as machine
+from attnscope.process import machine
 from attnscope.results import Verdict
 
 FOUR_BITS = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])

@@ -16,7 +16,7 @@ from attnscope.model.loading.load import load_model, load_with_head, plan_model
 from attnscope.model.source import hub as real_hub
 from attnscope.model.source.checkpoint import Checkpoint, open_checkpoint
 from attnscope.model.source.find import find
-from attnscope.process import memory as machine
+from attnscope.process import machine
 
 REPOSITORY = "some/llama"
 INDEX = "model.safetensors.index.json"

@@ -25,7 +25,7 @@ from attnscope.render.sheets.terms import sheet as terms
 from attnscope.render.terminal.ranking import kept_columns
 from attnscope.render.terminal.sheet import body
 from attnscope.results import HeadTerms, Influence
-from attnscope.results.terms import CAP, CONTENT, MASK, SINK
+from attnscope.results.score import CAP, CONTENT, MASK, SINK
 
 LONG = [f"w{i}" for i in range(70)]
 

@@ -1,1 +1,1 @@
-"""What a model's answer becomes without some of its heads: experiments, and what they are held against."""
+"""What heads do to a model's answer: by taking them away, and by gradients that foretell it."""

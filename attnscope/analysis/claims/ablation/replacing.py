@@ -38,15 +38,15 @@ def zeros() -> Replacement:
 
 def without_edge(query: int, key: int, names: tuple[str, str]) -> Replacement:
     """Their own outputs without the attention of one query to one key, both by position."""
-    told = f"the attention of {query} {names[0]} to {key} {names[1]} cut before the softmax"
-    return Replacement(Method.EDGE, Cut(query, key), told)
+    how_replaced = f"the attention of {query} {names[0]} to {key} {names[1]} cut before the softmax"
+    return Replacement(Method.EDGE, Cut(query, key), how_replaced)
 
 
 def of_text(model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site]) -> Replacement:
     """What the heads answer to other inputs of the same length."""
     answers, output = answers_to(model, inputs, sites)
-    told = "each output replaced by that of the same head in the other text"
-    return Replacement(Method.TEXT, Put(answers), told, output)
+    how_replaced = "each output replaced by that of the same head in the other text"
+    return Replacement(Method.TEXT, Put(answers), how_replaced, output)
 
 
 def means(
@@ -80,26 +80,28 @@ def means(
     longest = max(len(tokens) for tokens in sides.values())
     for several in batches(entries, longest):
         batch = _batch(changed, drawn, range(several.start, several.stop))
-        found, _ = answers_to(model, batch, sites)
-        for place, each in found.items():
+        outputs, _ = answers_to(model, batch, sites)
+        for place, each in outputs.items():
             parts = exact(each.unflatten(0, (several.stop - several.start, -1)).cpu()).sum(0)  # type: ignore[no-untyped-call]
             sums[place] = sums[place] + parts if place in sums else parts
     answers: Answers = {place: each / entries for place, each in sums.items()}
-    told = f"each output replaced by its mean over {entries} control texts, position by position ({how})"
+    how_replaced = (
+        f"each output replaced by its mean over {entries} control texts, position by position ({how})"
+    )
     texts = tuple(ControlIds(name, ids) for name, ids in drawn.items())
-    return Replacement(Method.MEAN, Put(answers), told, controls=texts)
+    return Replacement(Method.MEAN, Put(answers), how_replaced, controls=texts)
 
 
 def _batch(inputs: Mapping[str, Any], drawn: Mapping[str, Any], entries: range) -> dict[str, Any]:
     """A batch of control texts; of a side that has fewer of them they come again."""
-    made: dict[str, Any] | None = None
+    batch: dict[str, Any] | None = None
     for name, ids in drawn.items():
         mine = ids[[entry % len(ids) for entry in entries]]
-        if made is None:
-            made = inputs_with(inputs, name, mine)
-            if made is None:
+        if batch is None:
+            batch = inputs_with(inputs, name, mine)
+            if batch is None:
                 raise InputError("--with mean needs an input that is text alone: leave it out, or use zero")
         else:
-            made[name] = torch.as_tensor(mine, dtype=inputs[name].dtype, device=inputs[name].device)
-    assert made is not None, "there is a side with controls"
-    return made
+            batch[name] = torch.as_tensor(mine, dtype=inputs[name].dtype, device=inputs[name].device)
+    assert batch is not None, "there is a side with controls"
+    return batch

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results import Certificate, HeadAttention, HeadWeights, Overview, Verdict
-from attnscope.results.claims.checking import HeadCheck
+from attnscope.results.verification import HeadCheck
 
 TIMES = 4
 _VECTORS = ("q", "k", "v", "output")

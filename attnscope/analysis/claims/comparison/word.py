@@ -21,8 +21,7 @@ from attnscope.analysis.padding import place_in_text, without_padding
 from attnscope.attention import AttentionCall
 from attnscope.reference import exact
 from attnscope.results import Certificate, Kind, Special
-from attnscope.results.base.grouped import regrouped
-from attnscope.results.base.words import Groups, joined, words_of
+from attnscope.results.base.groups import Groups, joined, regrouped, words_of
 from attnscope.sdpa import attend
 from attnscope.tokens import Token, Tokens
 from attnscope.verify import certify_heads

@@ -21,7 +21,7 @@ from attnscope.capture.returned import ReturnedLayer
 from attnscope.errors import InputError
 from attnscope.reference import exact
 from attnscope.results import Special
-from attnscope.results.base.words import Groups, joined
+from attnscope.results.base.groups import Groups, joined
 from attnscope.sdpa import Operands, attend
 from attnscope.tokens import Tokens
 

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attnscope.analysis.claims.comparison.distances import jensen_shannon
+from attnscope.analysis.claims.comparison.difference import jensen_shannon
 from attnscope.analysis.claims.controls import is_punctuation
 from attnscope.analysis.scores.sorts import alike, is_picture
 from attnscope.results import Pattern

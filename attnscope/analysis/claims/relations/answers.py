@@ -28,20 +28,20 @@ Pieces = Bool[Tensor, "row word token"]
 
 def pieces_of(tokens: Tokens, words: int) -> Bool[Tensor, "word token"]:
     """Which tokens are pieces of each word; a word that the tokenizer leaves out has none."""
-    found = torch.zeros(words, len(tokens), dtype=torch.bool)
+    pieces = torch.zeros(words, len(tokens), dtype=torch.bool)
     for i, token in enumerate(tokens.items):
         if token.span is not None and token.word is not None and not token.special:
-            found[token.word, i] = True
-    return found
+            pieces[token.word, i] = True
+    return pieces
 
 
 def together(pieces: Sequence[Bool[Tensor, "_ token"]]) -> Pieces:
     """Those of several sentences of as many tokens; a shorter sentence's missing words have no pieces."""
     longest = max(map(len, pieces))
-    found = torch.zeros(len(pieces), longest, pieces[0].shape[1], dtype=torch.bool)
+    joined = torch.zeros(len(pieces), longest, pieces[0].shape[1], dtype=torch.bool)
     for row, mine in enumerate(pieces):
-        found[row, : len(mine)] = mine
-    return found
+        joined[row, : len(mine)] = mine
+    return joined
 
 
 def word_weights(

@@ -3,7 +3,7 @@
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import cell, counted, percent
 from attnscope.results import HeadAttention, HeadView, HeadWeights, Overview, Special, SpecialMass
-from attnscope.results.view import Groups
+from attnscope.results.base.groups import Groups
 
 JOINED = "words: sum over the pieces of a key, mean over those of a query"
 WITHOUT_SPECIAL = "special tokens left out, rows divided by what remains"

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from attnscope.analysis.claims.ablation import replacing
+from attnscope.analysis.claims.ablation.estimates import estimated, held_against, measured_estimates
 from attnscope.analysis.claims.ablation.experiment import (
     Head,
     check_heads,
@@ -14,7 +15,6 @@ from attnscope.analysis.claims.ablation.experiment import (
 )
 from attnscope.analysis.claims.ablation.question import Question, effect, log_chances
 from attnscope.analysis.claims.ablation.replacing import Replacement
-from attnscope.analysis.claims.attribution.estimates import estimated, held_against, measured_estimates
 from attnscope.capture import Selection, provenance_of
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.experiments import Experiments, experiments_on

@@ -16,7 +16,7 @@ from attnscope.session.entering import read_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.looking import ENTROPY
 from attnscope.session.opening import Opened, Purpose, open_model
-from attnscope.session.questions.claims.attribution import of_answers
+from attnscope.session.questions.claims.answers import of_answers
 from attnscope.session.questions.claims.files_read import Given, heads_in, inputs_of, medium_in
 from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.reading import Reading

@@ -79,7 +79,7 @@ class Words:
         written = self._written()
         held = written if key and not written & {*key} else set[int]()
         staying = ([] if {*asks} <= held else [*ASKING]) + (["what the model wrote"] if held else [])
-        made = control_texts(
+        drawn = control_texts(
             self.tokens,
             mask_id=self.mask_id,
             count=asked.count,
@@ -89,7 +89,7 @@ class Words:
             staying=staying,
         )
         more = "; read at once, not written anew" if written else ""
-        return replace(made, how=f"{made.how}{more}")
+        return replace(drawn, how=f"{drawn.how}{more}")
 
     def _written(self) -> set[int]:
         last = len(self.tokens.texts) - 1
@@ -99,11 +99,11 @@ class Words:
     def went(self, controls: ControlTexts, key: Sequence[int]) -> list[list[int]]:
         """Where the tokens of `key` stand in each control."""
         places = {position: i for i, position in enumerate(self.there)}
-        found = []
+        places_of_key = []
         for sources in controls.sources:
             at = {int(source): place for place, source in enumerate(sources)}
-            found.append([places[at[self.there[i]]] for i in key])
-        return found
+            places_of_key.append([places[at[self.there[i]]] for i in key])
+        return places_of_key
 
     def values(self, controls: ControlTexts, part: slice) -> list[Tensor]:
         drawn = torch.as_tensor(controls.ids[part], dtype=self.ids.dtype, device=self.ids.device)
@@ -125,22 +125,22 @@ class Parts:
         """The pieces in other orders."""
         kept = self.pieces.at_positions(asked.query)
         moved = [each for each in self.pieces.at_positions(asked.key) if each not in kept]
-        made = control_pieces(
+        drawn = control_pieces(
             self.pieces.contents, self.pieces.of, count=asked.count, seed=asked.seed, kept=kept, moved=moved
         )
         stay = f"; {self.beside} stays" if self.beside else ""
         if asked.key and not self.pieces.at_positions(asked.key):
-            stay += f"; what is looked at is no {made.of.part} of it and stays"
-        return replace(made, how=f"{made.how}{stay}")
+            stay += f"; what is looked at is no {drawn.of.part} of it and stays"
+        return replace(drawn, how=f"{drawn.how}{stay}")
 
     def went(self, controls: ControlTexts, key: Sequence[int]) -> list[list[int]]:
         """Where the pieces of `key` stand in each control; what is no piece stays."""
-        mine, found = self.pieces.at_positions(key), []
+        mine, places_of_key = self.pieces.at_positions(key), []
         stay = [each for each in key if each not in self.pieces.positions]
         for sources in controls.sources:
             at = {int(source): place for place, source in enumerate(sources)}
-            found.append([*stay, *(self.pieces.positions[at[each]] for each in mine)])
-        return found
+            places_of_key.append([*stay, *(self.pieces.positions[at[each]] for each in mine)])
+        return places_of_key
 
     def values(self, controls: ControlTexts, part: slice) -> list[Tensor]:
         return [self.pieces.exchanged(sources) for sources in controls.sources[part]]
@@ -178,11 +178,11 @@ def _parts(reading: Reading, chosen: Chosen, layer: Layer) -> Parts | None:
     perceived = reading.perceived
     if perceived is None:
         return None
-    found = pieces_of(perceived.inputs, perceived.positions, layer.key_tokens, perceived.medium)
-    if found is None:
+    pieces = pieces_of(perceived.inputs, perceived.positions, layer.key_tokens, perceived.medium)
+    if pieces is None:
         return None
     text = "what the decoder reads" if chosen.kind is Kind.CROSS else "the text"
-    return Parts(found, text if layer.key_tokens.texts or chosen.kind is Kind.CROSS else "")
+    return Parts(pieces, text if layer.key_tokens.texts or chosen.kind is Kind.CROSS else "")
 
 
 def layers_of(attention: Capture | Returned, chosen: Chosen) -> tuple[list[Layer], list[Layer]]:
@@ -219,20 +219,20 @@ def runs(
     shapes, own = [_shape(each) for each in layers], reading.inputs[exchange.name]
     for part in batches(len(controls), max(shapes[0])):
         values = exchange.values(controls, part)
-        made = None
+        read = None
         if together:
             first = [own] if part.start == 0 else []
-            made = _batch(reading, chosen, exchange.name, [*first, *values])
-            if made is not None and any([_shape(each) for each in run] != shapes for run in made):
-                made = None
-            if made is not None and first:
-                untouched, *made = made
-                made = made if alike(untouched) else None
-        if made is None:
+            read = _batch(reading, chosen, exchange.name, [*first, *values])
+            if read is not None and any([_shape(each) for each in run] != shapes for run in read):
+                read = None
+            if read is not None and first:
+                untouched, *read = read
+                read = read if alike(untouched) else None
+        if read is None:
             together = False
             yield from (alone(reading, chosen, exchange.name, each) for each in values)
         else:
-            yield from made
+            yield from read
 
 
 def _batch(reading: Reading, chosen: Chosen, name: str, values: Sequence[Tensor]) -> list[list[Layer]] | None:
@@ -246,10 +246,10 @@ def _batch(reading: Reading, chosen: Chosen, name: str, values: Sequence[Tensor]
     target = None if reading.target is None else reading.target.tokens
     try:
         with if_it_runs(model.module, inputs, model.name):
-            made = record_rows(model.module, inputs, selection, Labels(reading.encoded.tokens, target))
+            several = record_rows(model.module, inputs, selection, Labels(reading.encoded.tokens, target))
     except InputError:
         return None  # what is refused one by one as well is told there
-    return None if made is None else [[without_padding(call) for call in calls] for calls in made]
+    return None if several is None else [[without_padding(call) for call in calls] for calls in several]
 
 
 def alone(reading: Reading, chosen: Chosen, name: str, value: Tensor) -> list[Layer]:

@@ -8,7 +8,6 @@ captured and certified in full, and the weights that were counted there held aga
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from torch import Tensor
 
 from attnscope.analysis.claims.relations.answers import Sample, answers, looks_ahead, pieces_of, together
 from attnscope.analysis.claims.relations.ranking import OFFSETS, Tally, accuracies, offset_accuracies, ranked
-from attnscope.analysis.claims.relations.treebank import Sentence, read_treebank
+from attnscope.analysis.claims.relations.treebank import Sentence
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.weights import Weights
@@ -31,39 +30,19 @@ from attnscope.results.claims.relations import Treebank
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened, Purpose, open_model
-from attnscope.session.questions.claims.lengths import Lengths
+from attnscope.session.questions.claims.treebank import Lengths, TreebankQuestion, progress, read_asked
 from attnscope.session.request import Inputs, ModelRequest, Wanted
 from attnscope.vocabulary import Kind, Route
 
-BATCH = 32
 _MOST_CELLS = 2**24  # of the weights of a layer at once
 _ROUNDING = 1e-3  # of weights in a batch and alone, beyond which it is told
-_BAR = 24  # characters of the progress bar
-
-
-@dataclass(frozen=True)
-class TreebankQuestion:
-    """Which treebank, how much of it at most, and how many sentences at once.
-
-    `relation` is the one of which all heads are to be shown.
-    """
-
-    file: Path
-    relation: str | None = None
-    limit: int | None = None
-    batch: int = BATCH
-
-    def __post_init__(self) -> None:
-        for name, value in (("--limit", self.limit), ("--batch", self.batch)):
-            if value is not None and value < 1:
-                raise InputError(f"{name} is {value}: it takes at least 1")
 
 
 def find_relations(
     request: ModelRequest, asked: TreebankQuestion, wanted: Wanted, listener: Listener
 ) -> Dependencies:
     """The relations of a treebank under the model that is asked for; the file is read before the model."""
-    sentences = _treebank(asked)
+    sentences = read_asked(asked)
     words = sentences[0].words
     inputs = Inputs(" ".join(words), words=words)
     opened = open_model(request, inputs, wanted, Purpose.ATTENTION, listener)
@@ -75,18 +54,7 @@ def find_relations_in(
     opened: Opened, chosen: Chosen, asked: TreebankQuestion, listener: Listener
 ) -> Dependencies:
     """The same under a model that is open."""
-    return relations_of(opened, chosen, asked, _treebank(asked), listener)
-
-
-def _treebank(asked: TreebankQuestion) -> tuple[Sentence, ...]:
-    sentences = read_treebank(asked.file, asked.limit)
-    there = Counter(name for sentence in sentences for _, _, name in sentence.edges)
-    if not there:
-        raise InputError(f"no relation in '{asked.file}': every sentence of it is a single word")
-    if asked.relation is not None and asked.relation not in there:
-        relations = ", ".join(name for name, _ in there.most_common())
-        raise InputError(f"no relation '{asked.relation}' in '{asked.file}': {relations}")
-    return sentences
+    return relations_of(opened, chosen, asked, read_asked(asked), listener)
 
 
 def relations_of(
@@ -284,9 +252,3 @@ def _check_weights(weights: Tensor, tokens: int, name: str) -> None:
         )
     if not bool(weights.isfinite().all()):
         raise InputError(f"{name}: weights of its attention are not numbers: its checkpoint may be damaged")
-
-
-def progress(done: int, total: int) -> str:
-    """`━━━━━━────── 1,024 of 2,001 sentences`."""
-    filled = round(_BAR * done / total)
-    return f"{'━' * filled}{'─' * (_BAR - filled)} {done:,} of {total:,} sentences"

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from attnscope.analysis.claims.attribution.answers import Ids, log_probabilities, logits_over_mean
+from attnscope.analysis.claims.ablation.question import Ids, log_probabilities, logits_over_mean
 from attnscope.analysis.scores.dense import scores_of
 from attnscope.capture.arithmetic import epsilon_of, sums_of
 from attnscope.capture.intervening.experiments import Experiments
@@ -51,27 +51,32 @@ def attributed(
     says why.
     """
     needs = {need for name in names for need in MEASURES[name].needs}
-    found = _found(experiments, every, needs)
-    absent = _absent(found, names, layers)
+    gradients = _gradients(experiments, every, needs)
+    absent = _absent(gradients, names, layers)
     there = [name for name in names if not absent.get(name)]
     wanted = {need for name in there for need in MEASURES[name].needs}
-    each = []
+    scored = []
     for answer in range(len(every)):
         tiles = (
-            ([_tile(experiments, found, layer, head, answer, wanted)] for head in heads) for layer in layers
+            ([_tile(experiments, gradients, layer, head, answer, wanted)] for head in heads)
+            for layer in layers
         )
-        each.append(scores_of(names, tiles, tuple(layers), tuple(heads), 1, absent))
+        scored.append(scores_of(names, tiles, tuple(layers), tuple(heads), 1, absent))
     scores = {}
-    for name, first in each[0].items():
-        others = np.array([one[name].values for one in each[2:]]).reshape(-1, *first.values.shape)
+    for name, first in scored[0].items():
+        others = np.array([one[name].values for one in scored[2:]]).reshape(-1, *first.values.shape)
         control = np.median(np.abs(others), axis=0) if len(others) and not first.absent else None
-        told = "" if first.absent or len(each) < 2 else _told(first, each[1][name].values, others, found)
-        described = replace(first.description, apart=told or first.description.apart)
+        words = (
+            ""
+            if first.absent or len(scored) < 2
+            else _in_words(first, scored[1][name].values, others, gradients)
+        )
+        described = replace(first.description, apart=words or first.description.apart)
         scores[name] = replace(first, control=control, description=described)
     return scores
 
 
-def _found(experiments: Experiments, every: Sequence[Ids], needs: Collection[Need]) -> HeadGradients:
+def _gradients(experiments: Experiments, every: Sequence[Ids], needs: Collection[Need]) -> HeadGradients:
     model, inputs, sites = experiments.model, experiments.inputs, experiments.sites
     asked = experiments.asked
     weighed = Need.GRADIENT in needs
@@ -87,21 +92,21 @@ def _found(experiments: Experiments, every: Sequence[Ids], needs: Collection[Nee
     return HeadGradients(of_chances, direct, tuple(dict.fromkeys(mixed)))
 
 
-def _absent(found: HeadGradients, names: Sequence[str], layers: Sequence[int]) -> dict[str, str]:
+def _absent(gradients: HeadGradients, names: Sequence[str], layers: Sequence[int]) -> dict[str, str]:
     """Why measures have no meaning here; empty for those that have one."""
     reasons = {}
     for name in names:
         needs = MEASURES[name].needs
-        if Need.DIRECT in needs and isinstance(found.direct, str):
-            reasons[name] = found.direct
-        elif Need.GRADIENT in needs and set(layers) <= set(found.mixed):
+        if Need.DIRECT in needs and isinstance(gradients.direct, str):
+            reasons[name] = gradients.direct
+        elif Need.GRADIENT in needs and set(layers) <= set(gradients.mixed):
             reasons[name] = _MIXED
     return reasons
 
 
 def _tile(
     experiments: Experiments,
-    found: HeadGradients,
+    gradients: HeadGradients,
     layer: int,
     head: int,
     answer: int,
@@ -111,21 +116,22 @@ def _tile(
     places = sorted(place for place in experiments.answers if place[0] == layer)
     outputs = torch.cat([_rows(experiments.answers[place], head) for place in places])
     queries = torch.arange(len(outputs))
-    known: dict[str, Any] = {"output": outputs}
+    facts: dict[str, Any] = {"output": outputs}
     weights = torch.zeros(len(outputs), 1, dtype=EXACT)
     if Need.SLOPE in needs or Need.GRADIENT in needs:
-        of_chances = found.slopes.by_score[answer]
-        known["slope"] = torch.cat([_rows(of_chances[place], head) for place in places])
+        of_chances = gradients.slopes.by_score[answer]
+        facts["slope"] = torch.cat([_rows(of_chances[place], head) for place in places])
     if Need.GRADIENT in needs:
         pairs = [
-            _pairs(found.slopes.seen[place], found.slopes.by_score[answer][place], head) for place in places
+            _pairs(gradients.slopes.seen[place], gradients.slopes.by_score[answer][place], head)
+            for place in places
         ]
-        weights, known["gradient"] = (_below(each) for each in zip(*pairs, strict=True))
-        if layer in found.mixed:
-            known["gradient"] = torch.full_like(known["gradient"], math.nan)
-    if Need.DIRECT in needs and isinstance(found.direct, Direct):
-        known["direct"] = torch.cat([_rows(found.direct.slopes[answer][place], head) for place in places])
-    return Tile(weights, queries, torch.arange(weights.shape[1]), **known)
+        weights, facts["gradient"] = (_below(each) for each in zip(*pairs, strict=True))
+        if layer in gradients.mixed:
+            facts["gradient"] = torch.full_like(facts["gradient"], math.nan)
+    if Need.DIRECT in needs and isinstance(gradients.direct, Direct):
+        facts["direct"] = torch.cat([_rows(gradients.direct.slopes[answer][place], head) for place in places])
+    return Tile(weights, queries, torch.arange(weights.shape[1]), **facts)
 
 
 def _rows(of_heads: Float[Tensor, "batch head query value_dim"], head: int) -> Float[Tensor, "row value_dim"]:
@@ -154,16 +160,16 @@ def _makes_output(seen: Observed) -> bool:
         return False
     values = exact(seen.value).repeat_interleave(seen.output.shape[1] // seen.value.shape[1], 1)
     off = (exact(seen.weights) @ values - exact(seen.output)).nan_to_num(0.0).abs().max()
-    made = seen.output, seen.value
-    tolerance = apart(values.shape[2], epsilon_of(*made), sums_of(*made))
+    tensors = seen.output, seen.value
+    tolerance = apart(values.shape[2], epsilon_of(*tensors), sums_of(*tensors))
     return bool(off <= tolerance * values.abs().max())
 
 
-def _told(
+def _in_words(
     scores: HeadScores,
     beside: Float[np.ndarray, "layer head"],
     others: Float[np.ndarray, "answer layer head"],
-    found: HeadGradients,
+    gradients: HeadGradients,
 ) -> str:
     """The largest head beside the same for the runner-up and for others, and what was held on the way."""
     sizes = np.abs(scores.values)
@@ -171,26 +177,24 @@ def _told(
         return ""
     i, j = np.unravel_index(int(np.nanargmax(sizes)), sizes.shape)
     count = f"{sizes.size} heads" if sizes.size > 1 else "1 head"
-    told = f"the largest of {count} is L{scores.layers[i]} H{scores.heads[j]} {scores.values[i, j]:.3g}"
-    told += f", for the runner-up {beside[i, j]:.3g}"
+    words = f"the largest of {count} is L{scores.layers[i]} H{scores.heads[j]} {scores.values[i, j]:.3g}"
+    words += f", for the runner-up {beside[i, j]:.3g}"
     if len(others):
         there = np.abs(others[:, i, j])
-        told += f", size for the others {np.median(there):.3g}"
-        told += f" in the median ({int((there < sizes[i, j]).sum())} of {len(others)} less)"
-        told += _alike(sizes, np.median(np.abs(others), axis=0))
-    if Need.DIRECT in MEASURES[scores.measure].needs and isinstance(found.direct, Direct):
-        norms = f"{found.direct.norms} norms" if found.direct.norms != 1 else "1 norm"
-        told += f"; {norms} held on the way, all parts add up to the logit"
-    if Need.GRADIENT in MEASURES[scores.measure].needs and found.mixed:
-        told += f"; L{', L'.join(map(str, found.mixed))}: {_MIXED}"
-    return told
+        words += f", size for the others {np.median(there):.3g}"
+        words += f" in the median ({int((there < sizes[i, j]).sum())} of {len(others)} less)"
+        words += _alike(sizes, np.median(np.abs(others), axis=0))
+    if Need.DIRECT in MEASURES[scores.measure].needs and isinstance(gradients.direct, Direct):
+        norms = f"{gradients.direct.norms} norms" if gradients.direct.norms != 1 else "1 norm"
+        words += f"; {norms} held on the way, all parts add up to the logit"
+    if Need.GRADIENT in MEASURES[scores.measure].needs and gradients.mixed:
+        words += f"; L{', L'.join(map(str, gradients.mixed))}: {_MIXED}"
+    return words
 
 
 def _alike(mine: Float[np.ndarray, "layer head"], theirs: Float[np.ndarray, "layer head"]) -> str:
     """How alike heads are ranked for the answer and for others."""
     if mine.size < 3:
         return ""
-    found = float(spearmanr(mine.ravel(), theirs.ravel(), nan_policy="omit").statistic)
-    return (
-        "" if math.isnan(found) else f"; rank correlation with those for others {found:.2f}".replace("-", "−")
-    )
+    rho = float(spearmanr(mine.ravel(), theirs.ravel(), nan_policy="omit").statistic)
+    return "" if math.isnan(rho) else f"; rank correlation with those for others {rho:.2f}".replace("-", "−")

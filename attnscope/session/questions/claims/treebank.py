@@ -1,18 +1,51 @@
-"""Which sentences of a treebank are read: those with a relation that the model can read, by their length.
+"""What is asked of a treebank, and which of its sentences are read: those with a relation, by their length.
 
-It counts the tokens of each, and leaves reading to `relations`.
+Lengths are counted in tokens of the model; `relations` reads the sentences.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from attnscope.analysis.claims.relations.treebank import Sentence
+from attnscope.analysis.claims.relations.treebank import Sentence, read_treebank
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import limit_of
 from attnscope.model.loaded import Model
 
+BATCH = 32  # sentences that are read at once, at most
+_BAR = 24  # characters of the progress bar
 SAMPLE = 3  # sentences that are certified: of lengths that cut all of them in four
+
+
+@dataclass(frozen=True)
+class TreebankQuestion:
+    """Which treebank, how much of it at most, and how many sentences at once.
+
+    `relation` is the one of which all heads are to be shown.
+    """
+
+    file: Path
+    relation: str | None = None
+    limit: int | None = None
+    batch: int = BATCH
+
+    def __post_init__(self) -> None:
+        for name, value in (("--limit", self.limit), ("--batch", self.batch)):
+            if value is not None and value < 1:
+                raise InputError(f"{name} is {value}: it takes at least 1")
+
+
+def read_asked(asked: TreebankQuestion) -> tuple[Sentence, ...]:
+    """The sentences of the file; `InputError` where it has no relation, or not the one that is asked for."""
+    sentences = read_treebank(asked.file, asked.limit)
+    there = Counter(name for sentence in sentences for _, _, name in sentence.edges)
+    if not there:
+        raise InputError(f"no relation in '{asked.file}': every sentence of it is a single word")
+    if asked.relation is not None and asked.relation not in there:
+        relations = ", ".join(name for name, _ in there.most_common())
+        raise InputError(f"no relation '{asked.relation}' in '{asked.file}': {relations}")
+    return sentences
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,3 +85,9 @@ class Lengths:
         """The sentences that are certified: where lengths, in order, are cut in four."""
         order = [i for length in sorted(self.by_length) for i in self.by_length[length]]
         return {order[len(order) * (k + 1) // (SAMPLE + 1)] for k in range(SAMPLE)}
+
+
+def progress(done: int, total: int) -> str:
+    """`━━━━━━────── 1,024 of 2,001 sentences`."""
+    filled = round(_BAR * done / total)
+    return f"{'━' * filled}{'─' * (_BAR - filled)} {done:,} of {total:,} sentences"

@@ -1,17 +1,22 @@
-"""Which tokens make up a word, as the tokenizer itself cuts them: by its words, its offsets and white space.
+"""Tokens taken together: the pieces of a word, groups of keys and queries, and the special tokens.
 
-A word ends where the tokenizer's own splitting ends one, and at white space, which sentence-piece
-vocabularies keep within a piece. Bytes, marks and joiners of one character are never parted. Chinese,
-Japanese, Thai and other scripts that set no blanks keep the tokenizer's pieces, which are all the words
-there are. Special tokens, patches and frames stay by themselves.
+A word is what the tokenizer itself cuts as one, by its words, its offsets and white space: it ends where the
+tokenizer's own splitting ends one, and at white space, which sentence-piece vocabularies keep within a piece.
+Bytes, marks and joiners of one character are never parted. Chinese, Japanese, Thai and other scripts that set
+no blanks keep the tokenizer's pieces, which are all the words there are. Special tokens, patches and frames
+stay by themselves. Weights between groups are the sum over a group of keys, the mean over a group of queries.
 """
 
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Float
 
 from attnscope.errors import InputError
 from attnscope.tokens import Token, Tokens
+from attnscope.vocabulary import Special
 
 _JOINERS = "\u200c\u200d"
 _WITHOUT_BLANKS = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
@@ -101,3 +106,63 @@ def _is_mark(character: str) -> bool:
 
 def _sets_no_blanks(character: str) -> bool:
     return bool(character) and unicodedata.name(character, "").startswith(_WITHOUT_BLANKS)
+
+
+def regrouped(
+    weights: Float[np.ndarray, "query key"], queries: Groups, keys: Groups, *, renormalise: bool = False
+) -> Float[np.ndarray, "query_group key_group"]:
+    """Weights by groups of tokens; with `renormalise` each row is divided by its sum, NaN where that is 0.
+
+    A row of NaN is a query without a key: it is left out of the mean over its group, which is NaN only
+    where no piece has a key.
+    """
+    answered = ~np.isnan(weights).any(axis=1)
+    taken = (members(queries, len(weights)) & answered).astype(np.float64)
+    pieces = taken.sum(axis=1, keepdims=True)
+    sums = np.nan_to_num(weights) @ members(keys, weights.shape[1]).T
+    rows = _divided(taken @ sums, pieces)
+    return _divided(rows, rows.sum(axis=1, keepdims=True)) if renormalise else rows
+
+
+def members(groups: Groups, count: int) -> Bool[np.ndarray, "group token"]:
+    """Which of `count` tokens belong to each group."""
+    members = np.zeros((len(groups), count), dtype=bool)
+    for row, group in enumerate(groups):
+        members[row, list(group)] = True
+    return members
+
+
+def _divided(
+    rows: Float[np.ndarray, "row column"], sums: Float[np.ndarray, "row 1"]
+) -> Float[np.ndarray, "row column"]:
+    """Rows over their sums, NaN where that is 0."""
+    empty = np.full(rows.shape, np.nan)
+    quotients: Float[np.ndarray, "row column"] = np.divide(rows, sums, out=empty, where=sums > 0)
+    return quotients
+
+
+__all__ = ["Special", "SpecialMass", "special_mass"]
+
+
+@dataclass(frozen=True)
+class SpecialMass:
+    """Share of the weight, 0 to 1, that lies on special tokens: mean over the queries that have a key.
+
+    `by_name` splits it among them in the order of the text, those of one name together.
+    """
+
+    total: float
+    by_name: Mapping[str, float]
+
+
+def special_mass(weights: Sequence[Float[np.ndarray, "query key"]], keys: Tokens) -> SpecialMass | None:
+    """The mass of one head, or the mean over several; None without special tokens or answered queries."""
+    special = [i for i, token in enumerate(keys.items) if token.special]
+    rows = [each[~np.isnan(each).any(axis=1)] for each in weights]
+    means = [each[:, special].mean(axis=0) for each in rows if len(each)]
+    if not special or not means:
+        return None
+    masses: dict[str, float] = {}
+    for position, mass in zip(special, np.mean(means, axis=0).tolist(), strict=True):
+        masses[keys.names[position]] = masses.get(keys.names[position], 0.0) + mass
+    return SpecialMass(sum(masses.values()), masses)

@@ -66,22 +66,22 @@ def measure_long(
     absent = absences(measures, placed, of_long_calls(calls, queries, keys))
     ordinary = not among_all and not (sorts.special(queries).all() or sorts.special(keys).all())
     there = tuple(name for name in measures if not absent[name])
-    found: list[list[_Measured]] = []
+    rows: list[list[_Measured]] = []
     for i, call in enumerate(calls):
         computed = heads_of(call)
-        found.append([])
+        rows.append([])
         progress(i * len(chosen), len(calls) * len(chosen))
         look = partial(_head, call, computed, there, queries, keys, ordinary)
         for one in side_by_side(look, chosen, call.q.device):
-            found[i].append(one)
-            progress(i * len(chosen) + len(found[i]), len(calls) * len(chosen))
+            rows[i].append(one)
+            progress(i * len(chosen) + len(rows[i]), len(calls) * len(chosen))
     values = np.array(
         [
             [
                 [dict(zip(there, one.values, strict=True)).get(name, np.nan) for name in measures]
                 for one in row
             ]
-            for row in found
+            for row in rows
         ]
     )
     notes = [note for layer in layers for note in captured.notes(layer)]
@@ -93,17 +93,17 @@ def measure_long(
         query_tokens=queries,
         key_tokens=keys,
         scores=as_scores(measures, values, layers, chosen, len(keys), absent),
-        strongest=np.array([[one.place for one in row] for row in found]),
-        strongest_weight=np.array([[one.weight for one in row] for row in found]),
+        strongest=np.array([[one.place for one in row] for row in rows]),
+        strongest_weight=np.array([[one.weight for one in row] for row in rows]),
         ordinary=ordinary,
         weights=None,
-        certificates=tuple(tuple(one.certificate for one in row) for row in found),
+        certificates=tuple(tuple(one.certificate for one in row) for row in rows),
         provenance=captured.provenance,
         tower=captured.tower,
         sharing=tuple(call.heads // call.key_heads for call in calls),
         notes=tuple(dict.fromkeys((*notes, sampled_words(first)))),
-        told_mass=special_mass(keys, [one.mass for row in found for one in row]),
-        told_shares=_shares(found) if sorts.special(keys).any() else None,
+        told_mass=special_mass(keys, [one.mass for row in rows for one in row]),
+        told_shares=_shares(rows) if sorts.special(keys).any() else None,
     )
 
 
@@ -164,8 +164,8 @@ def special_mass(keys: Tokens, masses: Sequence[Sequence[float]]) -> SpecialMass
     return SpecialMass(sum(by_name.values()), by_name)
 
 
-def _shares(found: Sequence[Sequence[_Measured]]) -> np.ndarray:
-    return np.array([[sum(one.mass) for one in row] for row in found])
+def _shares(rows: Sequence[Sequence[_Measured]]) -> np.ndarray:
+    return np.array([[sum(one.mass) for one in row] for row in rows])
 
 
 def sampled_words(call: LongCall) -> str:

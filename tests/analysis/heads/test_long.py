@@ -8,10 +8,9 @@ import torch
 from transformers import AutoConfig, AutoModel
 
 from attnscope.analysis.heads.head import recompute_head
+from attnscope.analysis.heads.long import Cost, gigabytes, read_long_head, step_of
+from attnscope.analysis.heads.long_overview import measure_long
 from attnscope.analysis.heads.overview import measure_heads
-from attnscope.analysis.long.cost import Cost, gigabytes
-from attnscope.analysis.long.head import read_long_head, step_of
-from attnscope.analysis.long.overview import measure_long
 from attnscope.attention import Capture
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.long.run import record_long
@@ -78,7 +77,7 @@ def blocks(dense: HeadAttention, first: tuple[int, int], size: tuple[int, int], 
 
 @pytest.mark.parametrize("step", [1, 4, 8])
 def test_blocks_are_means_and_largest_weights_of_their_pairs(captured, whole, step, monkeypatch):
-    monkeypatch.setattr("attnscope.analysis.long.head.step_of", lambda length, zoomed: step)
+    monkeypatch.setattr("attnscope.analysis.heads.long.step_of", lambda length, zoomed: step)
     found = read_long_head(captured[1], 2, 3, query=20)
     expected = blocks(whole, (0, 0), (COUNT, COUNT), step)
     mine = list(zip(found.mean.flatten().tolist(), found.largest.flatten().tolist(), strict=True))
@@ -90,7 +89,7 @@ def test_blocks_are_means_and_largest_weights_of_their_pairs(captured, whole, st
 
 
 def test_coarser_blocks_are_those_of_all_their_pairs(captured, whole, monkeypatch):
-    monkeypatch.setattr("attnscope.analysis.long.head.step_of", lambda length, zoomed: 2)
+    monkeypatch.setattr("attnscope.analysis.heads.long.step_of", lambda length, zoomed: 2)
     found = read_long_head(captured[1], 2, 3).coarser(3, 3)
     assert found.steps == (6, 6)
     expected = blocks(whole, (0, 0), (COUNT, COUNT), 6)
@@ -122,7 +121,7 @@ def test_every_query_has_its_strongest_keys_and_its_entropy(captured, whole):
 def test_an_overview_in_tiles_is_that_of_a_short_text(captured, among_all):
     short = measure_heads(captured[0], measures=NAMES)
     if among_all:
-        from attnscope.analysis.heads.links import among_all as linked
+        from attnscope.analysis.heads.view import among_all as linked
 
         short = linked(short)
     names = [name for name in NAMES if name != "near"]

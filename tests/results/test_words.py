@@ -5,7 +5,7 @@ from small_tokenizers import BUILD
 
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import encode
-from attnscope.results.base.words import joined, words_of
+from attnscope.results.base.groups import joined, words_of
 from attnscope.tokens import Patches, Token, Tokens
 
 WORD_PIECES = ("bert", "mpnet")

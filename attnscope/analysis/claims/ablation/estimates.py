@@ -18,8 +18,8 @@ import torch
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from attnscope.analysis.claims.attribution.answers import Ids
-from attnscope.analysis.claims.attribution.heads import attributed
+from attnscope.analysis.claims.ablation.attribution import attributed
+from attnscope.analysis.claims.ablation.question import Ids
 from attnscope.capture.intervening.changes import Cut, Put, What, Zero
 from attnscope.capture.intervening.experiments import Experiments
 from attnscope.capture.intervening.passing import gradients
@@ -40,7 +40,7 @@ def estimated(experiments: Experiments, ids: Sequence[int], what: What) -> tuple
         return scores[torch.arange(len(ids), device=scores.device), list(ids)].sum()
 
     slopes = gradients(experiments.model, experiments.inputs, experiments.sites, score)
-    found: dict[tuple[int, int], float] = {}
+    changes: dict[tuple[int, int], float] = {}
     for place, slope in slopes.items():
         if place not in experiments.answers:
             continue
@@ -48,9 +48,9 @@ def estimated(experiments: Experiments, ids: Sequence[int], what: What) -> tuple
         new = what.answers[place].to(there) if isinstance(what, Put) else torch.zeros_like(there)
         of_heads = ((new - there) * exact(slope.cpu())).sum((0, 2, 3))
         for head, value in enumerate(of_heads.tolist()):
-            found[place[0], head] = found.get((place[0], head), 0.0) + value
-    order = sorted(found, key=lambda one: (-abs(found[one]), one))
-    return tuple(Estimate(layer, head, found[layer, head]) for layer, head in order)
+            changes[place[0], head] = changes.get((place[0], head), 0.0) + value
+    order = sorted(changes, key=lambda one: (-abs(changes[one]), one))
+    return tuple(Estimate(layer, head, changes[layer, head]) for layer, head in order)
 
 
 def held_against(
@@ -61,8 +61,8 @@ def held_against(
     both = tuple(replace(each, estimate=foretold[each.layer, each.head]) for each in heads)
     if len(both) < FEWEST:
         return both, None
-    found = spearmanr([each.difference for each in both], [each.estimate for each in both]).statistic
-    return both, None if found != found else float(found)
+    rho = spearmanr([each.difference for each in both], [each.estimate for each in both]).statistic
+    return both, None if rho != rho else float(rho)
 
 
 def measured_estimates(
@@ -79,9 +79,9 @@ def measured_estimates(
     scores = attributed(experiments, (ids,), (by,), layers, numbers)[by]
     if scores.absent:
         raise InputError(f"--by {by} has no meaning here: {scores.absent}")
-    found = [
+    estimates = [
         Estimate(layers[i], numbers[j], -float(value))
         for (i, j), value in np.ndenumerate(scores.values)
         if not np.isnan(value)
     ]
-    return tuple(sorted(found, key=lambda one: (-abs(one.difference), one.layer, one.head)))
+    return tuple(sorted(estimates, key=lambda one: (-abs(one.difference), one.layer, one.head)))

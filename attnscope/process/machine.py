@@ -1,4 +1,8 @@
-"""How much memory this process may still take, as the system says; and sizes as people write them."""
+"""What the machine gives this program: how much memory, and a folder for what it can make again.
+
+Sizes are read and written as people write them. Nothing is made here, and no folder but the user's own is
+ever named.
+"""
 
 import os
 import re
@@ -56,3 +60,30 @@ def _process_limit() -> int | None:
         return None
     taken = int(_STATM.read_text("ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
     return max(limit - taken, 0)
+
+
+_CACHE = "ATTNSCOPE_CACHE"  # a folder in place of the user's own, or that nothing is kept
+_OFF = {"off", "no", "none", "0", "false"}
+
+
+def kept_in() -> Path | None:
+    """The folder of what is kept; None where that is off, or where this user has no place of his own."""
+    named = os.environ.get(_CACHE, "").strip()
+    if named.casefold() in _OFF:
+        return None
+    if named:
+        return Path(os.path.abspath(os.path.expanduser(named)))
+    own = own_folder()
+    return None if own is None else own / "attnscope"
+
+
+def own_folder() -> Path | None:
+    """The user's folder for what can be made again, of all programs; None without a home."""
+    if (named := os.environ.get("XDG_CACHE_HOME", "")) and os.path.isabs(named):
+        return Path(named)  # the standard says that what is not absolute does not count
+    if sys.platform == "win32" and (local := os.environ.get("LOCALAPPDATA")):
+        return Path(local)
+    home = os.path.expanduser("~")
+    if not os.path.isabs(home):
+        return None
+    return Path(home, "Library", "Caches") if sys.platform == "darwin" else Path(home, ".cache")

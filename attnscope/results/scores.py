@@ -1,0 +1,103 @@
+"""A number for every head: what its measure is called and means, and what each head has."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope.results.base.parts import Value, fits
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureDescription:
+    """What is said of a measure wherever its numbers are shown. It travels with them: they need no measure.
+
+    `label` names it where its name alone does not tell. `least` and `most` are the ends of its range, `most`
+    perhaps by the number of `keys`; `low` and `high` say what a head at these ends does. `strong` is the end
+    that is shaded dark and looked for, `strongest` names the head of a layer that lies nearest to it. A
+    `signed` measure stands around 0; one with `classes` is the number of one of these, counted from 0. What
+    is not taken of the text that is read says so `apart`.
+    """
+
+    name: str
+    unit: str
+    meaning: str
+    paper: str = ""
+    label: str = ""
+    least: str = "0"
+    most: str = "1"
+    low: str = "none"
+    high: str = "all of it"
+    strong: Literal["low", "high"] = "high"
+    strongest: str = "strongest head of each layer"
+    signed: bool = False
+    classes: tuple[str, ...] = ()
+    apart: str = ""
+
+    @property
+    def range(self) -> str:
+        """`0 to ln keys`."""
+        return f"{self.least} to {self.most}"
+
+    @property
+    def title(self) -> str:
+        """`entropy in nats`, `confidence, largest weight`."""
+        return f"{self.name}, {self.label}" if self.label else f"{self.name} in {self.unit}"
+
+    @property
+    def scale(self) -> str:
+        """The same in few words, for beside a colour bar."""
+        return self.name if self.label else self.title
+
+
+@dataclass(frozen=True, eq=False)
+class HeadScores:
+    """One number per head: `values[i, j]` belongs to `layers[i]` and `heads[j]`.
+
+    `limits` are the least and the largest possible value. `even` is what each head would have if its
+    queries weighed all keys that they may look at alike, None where that was not asked. All values are NaN
+    where the measure has no meaning, and `absent` then says why in one phrase. `control` is the median size
+    of what each head has for other answers than the one that is meant, None where no answer is.
+    """
+
+    description: MeasureDescription = field(metadata={"spread": True})
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    values: Float[np.ndarray, "layer head"]
+    limits: tuple[float, float] = (0.0, 1.0)
+    even: Float[np.ndarray, "layer head"] | None = None
+    absent: str = ""
+    control: Float[np.ndarray, "layer head"] | None = None
+
+    @property
+    def measure(self) -> str:
+        return self.description.name
+
+    @property
+    def unit(self) -> str:
+        return self.description.unit
+
+    def class_of(self, i: int, j: int) -> str | None:
+        """The class of a head whose measure is one, empty for NaN; None where it is a number."""
+        if not self.description.classes:
+            return None
+        value = float(self.values[i, j])
+        return "" if np.isnan(value) else self.description.classes[int(value)]
+
+    def check_parts(self) -> None:
+        classes = self.description.classes
+        numbers = self.values[self.values == self.values]  # without NaN
+        right = not classes or all(
+            value == int(value) and 0 <= value < len(classes) for value in numbers.flat
+        )
+        fits(right, "'values' has a class that there is not")
+
+    def derived(self) -> dict[str, Value]:
+        one = {"value": float(self.values.flat[0])} if self.values.size == 1 else {}
+        return {"measure": self.measure, "range": self.description.range} | one
+
+    def value_of(self, i: int, j: int) -> Value:
+        """A number, or the name of the class that it stands for."""
+        named = self.class_of(i, j)
+        return float(self.values[i, j]) if named is None else named or None
