@@ -77,13 +77,18 @@ class Table:
         )
 
 
-def legend(columns: Iterable[Column]) -> str:
-    """What these columns are: `before, after: probability of the answer; KL: ...`."""
+def meanings(columns: Iterable[Column]) -> list[str]:
+    """What each of these columns is, in a line: `before, after: probability of the answer`."""
     said: dict[str, list[str]] = {}
     for each in columns:
         if each.heading not in (headings := said.setdefault(each.says, [])):
             headings.append(each.heading)
-    return "; ".join(f"{', '.join(headings)}: {says}" for says, headings in said.items() if says)
+    return [f"{', '.join(headings)}: {says}" for says, headings in said.items() if says]
+
+
+def legend(columns: Iterable[Column]) -> str:
+    """The same in one line: `before, after: probability of the answer; KL: ...`."""
+    return "; ".join(meanings(columns))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Heads ranked by one number, each beside its controls."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -10,21 +10,22 @@ from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, per_hundred, signed, signed_cell, weight, weight_cell
 from attnscope.render.kit.words.command import looked_at, opening_head
 from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.guard import by_head
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import (
     Place,
     at,
+    departures,
     grid_size,
+    limits,
     name,
     named,
     proof,
     read,
-    reading_notes,
     setting,
-    view_notes,
 )
 from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, Tint, Values, only
 from attnscope.results import Contents, Finding, Pattern, Special
 from attnscope.results.claims.finding import Account
@@ -70,8 +71,12 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
         ),
         table=lambda: _table(result, result.ranking),
         texts=read(result.kind, result.query_tokens, result.key_tokens),
-        notes=(*_notes(result, focus), *reading_notes(result.kind, result.query_tokens), *result.notes),
+        control=_control(result),
+        notes=(*_notes(result), *limits(result)),
+        details=tuple(_details(result)),
+        departs=(*departures(result.words, result.special), *_departures(result)),
         proof=proof((each for row in result.verdicts for each in row), "head", pieces),
+        verdicts=by_head(result.layers, result.heads, result.verdicts),
         main=ranking,
         summary=(counted(result.weights.size, "head"), f"best {named(result, best)}" if best else ""),
         record=(("kind", result.kind.value), ("tower", result.tower)),
@@ -239,38 +244,46 @@ def _bars(result: Finding, places: Sequence[Place], values: Sequence[float]) -> 
     ]
 
 
-def _notes(result: Finding, focus: Focus) -> list[str]:
-    """What has to be known to read the numbers; with -v the first controls themselves."""
-    controls, plural = result.controls, _PLURAL[result.controls.of]
-    pattern, key = result.sought.pattern, result.sought.key
-    short = "" if controls.count == controls.asked else f" (of {controls.asked} asked for: there are no more)"
-    texts = counted(controls.count, controls.of.value)
-    told = [f"control: the same in {texts} of the same shape{short}, seed {controls.seed}: {controls.how}"]
-    if focus.verbose:
-        told += [f"control {i}: {text}" for i, text in enumerate(result.control_texts[:_CONTROLS_TOLD])]
-    if pattern is not None and pattern.of_places:
-        told.append(
-            "this pattern is about places, which stay: a control near the weight says that a head looks "
-            f"there whatever the {plural}"
-        )
-    if key is not None and result.key_tokens.items[key].special:
-        told.append(f"the key is a special token, which stays: the controls have other {plural} around it")
-    told += view_notes(result.words, result.special)
+def _control(result: Finding) -> str:
+    """What is changed in the controls, and what stays."""
+    return result.controls.how
+
+
+def _departures(result: Finding) -> Iterator[str]:
+    """How many controls there are where these are not as many as were asked for, and their seed."""
+    controls = result.controls
+    if controls.count != controls.asked:
+        yield f"{controls.count} of {controls.asked} controls"
+    if controls.seed:
+        yield f"seed {controls.seed}"
+
+
+def _details(result: Finding) -> Iterator[str]:
+    """The first controls themselves, and what all keys alike would have."""
+    yield from (f"control {i}: {text}" for i, text in enumerate(result.control_texts[:_CONTROLS_TOLD]))
     if result.even is not None and not np.isnan(result.even).all():
         least, most = (weight(float(each(result.even))) for each in (np.nanmin, np.nanmax))
-        told.append(f"all keys alike: {least if least == most else f'{least}-{most}'}")
-    return told
+        yield f"even attention: {least if least == most else f'{least}-{most}'}"
 
 
-def _next(result: Finding) -> str:
+def _notes(result: Finding) -> Iterator[str]:
+    """What has to be known to read the numbers."""
+    pattern, key, plural = result.sought.pattern, result.sought.key, _PLURAL[result.controls.of]
+    if pattern is not None and pattern.of_places:
+        yield f"this pattern is about positions, which stay whatever the {plural}"
+    if key is not None and result.key_tokens.items[key].special:
+        yield f"the key is a special token, which stays: the controls have other {plural} around it"
+
+
+def _next(result: Finding) -> Next | None:
     """How to open the best head, where its query looks at its key."""
     if not result.ranking:
-        return ""
+        return None
     i, j = result.ranking[0]
     over = not result.query_tokens.texts and result.key_tokens.stretches  # where every key is shown
     key = None if over else result.sought.key
     opened = opening_head(result, result.layers[i], result.heads[j], result.sought.query, key)
-    return f"Open it: {opened}{looked_at(result.words, result.special)}"
+    return Next("what else does that head look at?", f"{opened}{looked_at(result.words, result.special)}")
 
 
 def _opens(result: Finding, best: Place) -> dict[str, object]:

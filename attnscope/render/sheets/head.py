@@ -11,10 +11,10 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, descending, parameter, significant, weight, weight_cell
 from attnscope.render.kit.stage import VECTORS, Panel, Show, only, panel
-from attnscope.render.kit.words.header import feature_words, where_words
+from attnscope.render.kit.words.header import where_words
 from attnscope.render.kit.words.weights import head_of, special_words, sums_words, view_words
 from attnscope.render.sheet.blocks import Block, Dimensions, Matrix
-from attnscope.render.sheet.said import certified, of_head, read, setting
+from attnscope.render.sheet.said import certified, features, limits, of_head, read, setting
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Table
@@ -41,7 +41,9 @@ def sheet(result: HeadWeights | HeadView, focus: Focus = WHOLE) -> Sheet:
         blocks=(block,),
         table=lambda: _every(result),
         texts=read(own.kind, own.query_tokens, own.key_tokens),
-        notes=tuple(each for each in (*notes, " · ".join(feature_words(own))) if each),
+        notes=limits(own),
+        legend=features(own),
+        details=tuple(each for each in notes if each),
         proof=certified(own.certificate, focus.verbose),
         main=block,
         summary=(where_words(own), f"{queries} x {keys}"),

@@ -11,13 +11,25 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, weight
 from attnscope.render.kit.words.command import opening
-from attnscope.render.kit.words.header import feature_words
 from attnscope.render.kit.words.weights import overview_view_words
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.guard import by_head
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
-from attnscope.render.sheet.said import Place, at, attention, grid_size, named, proof, read, setting
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.said import (
+    Place,
+    at,
+    attention,
+    departures,
+    features,
+    grid_size,
+    limits,
+    named,
+    proof,
+    read,
+    setting,
+)
+from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Table, as_written
 from attnscope.results import HeadScores, Overview
 from attnscope.tokens import Tokens
@@ -28,6 +40,8 @@ _MOST_SPECIAL = 0.5  # of a head's weight: what leaves more on special tokens te
 
 
 def sheet(result: Overview, focus: Focus = WHOLE) -> Sheet:
+    certificates = ((each.verdict for each in row) for row in result.certificates)
+    verdicts = by_head(result.layers, result.heads, certificates)
     grids = [_grid(result, each) for each in shown(result)]
     size, names = grid_size(result.layers, result.heads), ", ".join(result.scores)
     one = result.main.description.label if result.aim is not None else result.main.measure
@@ -40,12 +54,16 @@ def sheet(result: Overview, focus: Focus = WHOLE) -> Sheet:
         blocks=(*grids, _links(result)),
         table=lambda: _every(result),
         texts=read(result.kind, result.query_tokens, result.key_tokens),
-        notes=(*measured.absent(result.scores), *overview_view_words(result), *feature_words(result)),
-        proof=proof((each.verdict for row in result.certificates for each in row), "head"),
+        notes=limits(result),
+        legend=(*overview_view_words(result), *features(result)),
+        details=tuple(measured.absent(result.scores)),
+        departs=departures(result.words, result.special),
+        verdicts=verdicts,
+        proof=proof(verdicts.values(), "head"),
         main=grids[0],
         summary=(size, attention(result.kind, result.tower), names if len(grids) > 1 else ""),
         record=tuple((key, each.absent) for key, each in result.scores.items() if each.absent),
-        next=f"Open one: {opening(result, result.layers[best[0]], result.heads[best[1]])}",
+        next=Next("look into one", opening(result, result.layers[best[0]], result.heads[best[1]])),
     )
 
 
