@@ -18,6 +18,7 @@ from attnscope.render.terminal.sheet import body as of_sheet
 from attnscope.render.terminal.sheet import identity, laid
 from attnscope.results import Result
 
+IN_FULL = Focus(legend=True, verbose=True)  # all that there is to say
 GOLDEN = Path(__file__).parents[1] / "render" / "golden"
 
 

@@ -165,9 +165,9 @@ def in_sample(unlike: float) -> str:
 
 def certified(certificate: Certificate, full: bool = False) -> tuple[tuple[Verdict, str], ...]:
     """The proof of one head: in a few words, unless more was asked for or the caption has everything."""
-    line = certificate_line(certificate, full=full or look_now().in_full)
-    own = verdict_words(Verdict.CERTIFIED)
-    told = line.plain.replace(own, f"{own}: recomputed from the model's q, k, v", 1)
+    full = full or look_now().in_full
+    told, own = certificate_line(certificate, full=full).plain, verdict_words(Verdict.CERTIFIED)
+    told = told if full else told.replace(own, f"{own}: recomputed from the model's q, k, v", 1)
     return ((certificate.verdict, told),)
 
 

@@ -41,7 +41,7 @@ def sheet(result: HeadWeights | HeadView, focus: Focus = WHOLE) -> Sheet:
         blocks=(block,),
         table=lambda: _every(result),
         texts=read(own.kind, own.query_tokens, own.key_tokens),
-        notes=limits(own),
+        notes=(*_formula(own, focus.stage), *limits(own)),
         legend=features(own),
         details=tuple(each for each in notes if each),
         proof=certified(own.certificate, focus.verbose),
@@ -66,7 +66,7 @@ def _looked_at(
         said = sums_words(result), special_words(head_of(result).special_mass), *view_words(result)
         return _matrix(result, shown, focus.rows), strongest_link(result, shown), said
     if query is None:
-        return _matrix(result, shown, focus.rows), "", tuple(_formula(head_of(result), shown.show))
+        return _matrix(result, shown, focus.rows), "", ()
     if shown.show in VECTORS:
         return _vector(only(shown, query)), _mixed(head_of(result), shown, query), ()
     block = keys_of(result, _matrix(result, shown, 0), query, focus.key)

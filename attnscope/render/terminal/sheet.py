@@ -16,7 +16,7 @@ from attnscope.render.kit.words.header import reading
 from attnscope.render.kit.words.origin import origin_words
 from attnscope.render.sheet.blocks import Beside, Block, Matrix, Ranking, Rows, flat
 from attnscope.render.sheet.heads import HeadGrid
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import meanings
 from attnscope.render.terminal.blocks import lines_of, picture_of
 from attnscope.render.terminal.matrix import Picture
@@ -36,7 +36,8 @@ def screen(sheet: Sheet, width: int, focus: Focus = WHOLE) -> list[RenderableTyp
     if focus.brief:
         return [Group(*opened[: len(_answer(sheet, width))], *_proved(sheet, width, focus))]
     parts = opened, _evidence(sheet, width, focus), _proved(sheet, width, focus)
-    return [_apart(parts), *(Command(each) for each in _next(sheet))]
+    following = [] if sheet.next is None else [Command("\n".join(_next(sheet.next)))]
+    return [_apart(parts), *following]
 
 
 def body(sheet: Sheet, width: int, focus: Focus = WHOLE) -> Group:
@@ -52,9 +53,13 @@ def _apart(parts: Iterable[Sequence[RenderableType]]) -> Group:
 
 def _answer(sheet: Sheet, width: int) -> list[Text]:
     """The sentence that answers; what it is of where none does."""
-    failed = any(verdict is Verdict.FAILED for verdict, _ in sheet.proof)
-    style = STYLES[Verdict.FAILED] if failed else "bold"
+    style = STYLES[Verdict.FAILED] if _failed(sheet) else "bold"
     return [Text(each.plain, style) for each in folded(Text(sheet.answer or sheet.title), width)]
+
+
+def _failed(sheet: Sheet) -> bool:
+    """Whether there is no answer, since numbers of it are not the model's."""
+    return not sheet.about_proof and any(verdict is Verdict.FAILED for verdict, _ in sheet.proof)
 
 
 def _read(sheet: Sheet, width: int) -> list[Text]:
@@ -69,7 +74,7 @@ def _read(sheet: Sheet, width: int) -> list[Text]:
 
 def _evidence(sheet: Sheet, width: int, focus: Focus) -> list[RenderableType]:
     """The blocks that have room, what they are held against, what limits the answer, and what words mean."""
-    if not focus.verbose and any(verdict is Verdict.FAILED for verdict, _ in sheet.proof):
+    if _failed(sheet) and not focus.verbose:
         hidden = "-v shows the numbers; files that -o asks for are written, and marked"
         return [Text(hidden, style=DIM)]
     shown = _shown(sheet, width)
@@ -108,11 +113,10 @@ def identity(sheet: Sheet) -> tuple[str, ...]:
     return setting, *(reading(each).plain for each in sheet.origins)
 
 
-def _next(sheet: Sheet) -> Iterator[str]:
+def _next(following: Next) -> Iterator[str]:
     """The question, and below it the command in lines that a shell takes as one."""
-    if sheet.next is not None:
-        yield f"Next: {sheet.next.question}"
-        yield from continued(sheet.next.command)
+    yield f"Next: {following.question}"
+    yield from continued(following.command)
 
 
 def _shown(sheet: Sheet, width: int) -> list[Block | Beside]:
