@@ -27,7 +27,7 @@ class Column:
 
     `says` explains the heading and is told wherever the column is shown, and only there. Columns with the
     largest `spared` give way first where there is no room. `told` are the texts of its rows where a value
-    alone does not make them.
+    alone does not make them. Columns that follow one another `under` a common heading have it once.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Column:
     says: str = ""
     scale: Scale | None = None
     spared: int = 0
+    under: str = ""
     told: Sequence[str] = ()
 
     @property

@@ -89,14 +89,21 @@ def opening_head(
     result: Heads, layer: int | str, head: int | str, query: int | None = None, key: int | None = None
 ) -> str:
     """The command that opens a head of `result`, with the query and the key at these positions."""
-    asked = [] if query is None else ["--query", _label(result.query_tokens, query)]
-    asked += [] if key is None else ["--key", _label(result.key_tokens, key)]
-    parts = [
-        *("attnscope heads", *_read(result)),
-        *("-m", word(result.provenance.model), *_run(result)),
-        *("--layer", str(layer), "--head", str(head), *asked),
-    ]
-    return " ".join(parts)
+    asked = [] if query is None else ["--query", label(result.query_tokens, query)]
+    asked += [] if key is None else ["--key", label(result.key_tokens, key)]
+    return asking(result, "heads", "--layer", str(layer), "--head", str(head), *asked)
+
+
+def asking(result: Heads, command: str, *options: str) -> str:
+    """`attnscope find 'a text' -m demo --from [MASK] --to opened`: the same run, asked something else."""
+    read, run = _read(result), _run(result)
+    return " ".join(["attnscope", command, *read, "-m", word(result.provenance.model), *run, *options])
+
+
+def finding(result: Heads, query: int, key: int) -> str:
+    """The command that ranks all heads by one link, beside control texts."""
+    sides = label(result.query_tokens, query), label(result.key_tokens, key)
+    return asking(result, "find", "--from", sides[0], "--to", sides[1])
 
 
 def _read(result: Heads) -> list[str]:
@@ -167,5 +174,6 @@ def _run(result: Heads) -> list[str]:
     return options
 
 
-def _label(tokens: Tokens, position: int) -> str:
+def label(tokens: Tokens, position: int) -> str:
+    """The name of a token as a word of a command."""
     return word(tokens.labels[position])
