@@ -234,9 +234,7 @@ def _ranking(result: Finding, whole: bool) -> Ranking:
             Mark("ring", "control", "its controls: mean, 90 %", table["control_mean"].values),
         ),
         axis=(0.0, 1.02) if _scale(result).high == 1.0 and not result.smaller_is_better else None,
-        unshown=f"{counted(hidden, 'head')} show{'s' if hidden == 1 else ''} neither (-v)"
-        if hidden and neither
-        else "",
+        unshown=f"{counted(hidden, 'head')} show{'s' if hidden == 1 else ''} neither (-v)" if hidden else "",
         hidden=len(result.ranking) - len(places),
     )
 
