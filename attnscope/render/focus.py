@@ -30,6 +30,7 @@ class Focus:
     `queries` are positions: one of a head or its terms, up to two of a map. `key` is the position of a key.
     `decimals` is how many a number of a worked example has at most; `verbose` brings certificates, columns
     and origins in full, `legend` what words and marks mean, `brief` leaves the answer and what is proved.
+    `in_nats` shows an entropy as it is, and not as so many tokens.
     `scale` is how dark weights are drawn; `rows` how many queries of a long text are listed, None for all.
     """
 
@@ -40,6 +41,7 @@ class Focus:
     verbose: bool = False
     legend: bool = False
     brief: bool = False
+    in_nats: bool = False
     scale: Scaling = Scaling.AUTO
     rows: int | None = MOST_LISTED
 
