@@ -205,19 +205,17 @@ def _legend(result: Finding) -> Iterator[str]:
 
 def _ranking(result: Finding, whole: bool) -> Ranking:
     """The heads by their groups, the best first, as bars in the colour of what they depend on."""
-    shown = {group: result.of_group(group) for group in Group}
+    shown = {group: result.of_group(group) for group in result.groups}
     if not whole:
-        shown = {group: places[: _SHOWN[group]] for group, places in shown.items()}
-    if not any(shown.values()):
-        shown = {Group.NEITHER: result.ranking[:_FEW]}
-    places = [place for group in Group for place in shown.get(group, ())]
+        few = not shown[Group.STANDS_OUT] and not shown[Group.ABOVE_ITS_OWN]
+        most = _SHOWN | ({Group.NEITHER: _FEW} if few else {})
+        shown = {group: places[: most[group]] for group, places in shown.items()}
+    places = [place for there in shown.values() for place in there]
     sections, begins = [], 0
-    for group in Group:
-        if there := shown.get(group, ()):
+    for group, there in shown.items():
+        if there:
             sections.append((begins, words.group_words(result, group)))
             begins += len(there)
-    if len(places) == len(result.ranking) and len(sections) == 1 and result.smaller_is_better:
-        sections = []
     table = _table(result, places, whole)
     hidden = len(result.of_group(Group.NEITHER)) - len(shown.get(Group.NEITHER, ()))
     ends = table["control_low"].values, table["control_high"].values

@@ -236,7 +236,8 @@ def group_words(result: Finding, group: Group) -> str:
         by_luck = "1" if lucky <= 1 else f"{int(lucky)} or {int(lucky) + 1}"
         many = counted(result.weights.size, "head")
         return f"{group.value} ({count}; with {many} about {by_luck} are so by luck)"
-    return f"{group.value} ({count})"
+    few = group is Group.NEITHER and result.controls.count < LEAST_CONTROLS
+    return f"{'too few controls to tell' if few else group.value} ({count})"
 
 
 def control(result: Finding) -> str:

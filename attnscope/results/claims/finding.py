@@ -212,27 +212,42 @@ class Finding(Presented):
         """The places of all heads that have a number, those with the strongest evidence first.
 
         Heads that stand out, then those above their own controls only, those explained by position, the
-        rest; in each by their excess, of position by weight; of equal ones the first in the model.
+        rest, which with too few controls come before position; in each by their excess, of position by
+        weight and of likeness those that are most alike; of equal ones the first in the model.
         """
-        order = list(Group)
 
         def evidence(place: tuple[int, int]) -> tuple[int, float, tuple[int, int]]:
-            group = self.group(place)
-            clear = self.weights if group is Group.POSITION else self.excess
-            return order.index(group), -float(clear[place]), place
+            group, clear = self.group(place), self.excess
+            if group is Group.POSITION:
+                clear = self.weights
+            elif group is Group.NEITHER and self.smaller_is_better:
+                clear = -self.weights
+            return self.groups.index(group), -float(clear[place]), place
 
         places = [(int(i), int(j)) for i, j in np.argwhere(~np.isnan(self.weights))]
         return tuple(sorted(places, key=evidence))
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups in the order of their evidence."""
+        first, second = Group.STANDS_OUT, Group.ABOVE_ITS_OWN
+        few = self.controls.count < LEAST_CONTROLS
+        last = (Group.NEITHER, Group.POSITION) if few else (Group.POSITION, Group.NEITHER)
+        return first, second, *last
 
     def as_far(self, place: tuple[int, int]) -> int:
         """In how many controls some head stands as far clear of its own others as this one does here."""
         return int((self.controls.best_excess >= self.excess[place] - _SAME).sum())
 
     def group(self, place: tuple[int, int]) -> Group:
-        """The evidence for a head; that of a place is explained by it however far it stands clear."""
+        """The evidence for a head: one that position explains is so however far it stands clear.
+
+        Nothing is shown of a head that gives no more than even attention.
+        """
         if self.depends_on(place) is DependsOn.POSITION:
             return Group.POSITION
-        if self.controls.count >= LEAST_CONTROLS and self.excess[place] > 0:
+        looks = self.even is None or self.weights[place] > self.even[place]
+        if looks and self.controls.count >= LEAST_CONTROLS and self.excess[place] > 0:
             if _rare(self.as_far(place), self.controls.count):
                 return Group.STANDS_OUT
             if _rare(self.controls.count - int(self.controls.below[place]), self.controls.count):

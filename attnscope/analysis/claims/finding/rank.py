@@ -122,7 +122,9 @@ def spread(values: Float[np.ndarray, "control layer head"]) -> ByHead:
     return np.asarray(np.sqrt(_mean(apart)))
 
 
-def best_excess(controls: Float[np.ndarray, "control layer head"], smaller: bool) -> Numbers:
+def best_excess(
+    controls: Float[np.ndarray, "control layer head"], smaller: bool
+) -> Float[np.ndarray, " control"]:
     """How far, in each control, the head that does so most stands clear of its own others, in their spread.
 
     Each control is left out of what it is held against, as the text itself is: the largest of all heads,
