@@ -54,6 +54,6 @@ class NumberedText:
 
     def document(self, result: "Result") -> str:
         """The answer as one line of JSON, which begins with the number and the text."""
-        from attnscope.results.stored.document import as_json_line
+        from attnscope.render.files import as_json_line
 
         return as_json_line(result, {"line": self.number, "text": self.text})

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnscope import incoming
-from attnscope.cli.options.shown import InputLimit, Quiet, Theme, Timings, Verbose
+from attnscope.cli.options.shown import InputLimit, Legend, Quiet, Theme, Timings, Verbose
 from attnscope.cli.run import typed_command, want_timings
 from attnscope.cli.streams import document, ours_alone
 from attnscope.errors import CertificateError, InputError, one_line
@@ -41,6 +41,7 @@ class Output:
         self,
         quiet: Quiet = False,
         verbose: Verbose = False,
+        legend: Legend = False,
         theme: Theme = None,
         timings: Timings = False,
         input_limit: InputLimit = None,
@@ -52,7 +53,7 @@ class Output:
         from attnscope.render.terminal.console import Paper
 
         _check_folder()
-        self.quiet, self.verbose = quiet, verbose
+        self.quiet, self.verbose, self.legend = quiet, verbose, legend
         self._written: list[Path] = []
         self.screen = Paper()
         if self.screen.width < NARROWEST:
@@ -95,7 +96,7 @@ class Output:
         """
         from attnscope.render.focus import WHOLE
 
-        focus = replace(focus or WHOLE, verbose=self.verbose)
+        focus = replace(focus or WHOLE, verbose=self.verbose, legend=self.legend, brief=self.quiet)
         for target in delivery.targets if targets is None else targets:
             self.file(result, target, delivery, focus, beside)
         if delivery.json and line is not None:

@@ -9,7 +9,7 @@ from attnscope.process import stopwatch
 from attnscope.render.kit.words.shell import word as quoted
 
 _TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
-_OUT, _ASIDE = ("-o", "--out"), ("-q", "--quiet", "-v", "--verbose", "--json")
+_OUT, _ASIDE = ("-o", "--out"), ("-q", "--quiet", "-v", "--verbose", "--legend", "--json")
 _timings_wanted = False
 
 

@@ -28,7 +28,9 @@ class Focus:
     """By default the result as a whole, a head by its weights.
 
     `queries` are positions: one of a head or its terms, up to two of a map. `key` is the position of a key.
-    `decimals` is how many a number of a worked example has at most; `verbose` brings certificates in full.
+    `decimals` is how many a number of a worked example has at most; `verbose` brings certificates, columns
+    and origins in full, `legend` what words and marks mean, `brief` leaves the answer and what is proved.
+    `in_nats` shows an entropy as it is, and not as so many tokens.
     `scale` is how dark weights are drawn; `rows` how many queries of a long text are listed, None for all.
     """
 
@@ -37,6 +39,9 @@ class Focus:
     key: int | None = None
     decimals: int = 4
     verbose: bool = False
+    legend: bool = False
+    brief: bool = False
+    in_nats: bool = False
     scale: Scaling = Scaling.AUTO
     rows: int | None = MOST_LISTED
 

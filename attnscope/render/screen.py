@@ -13,4 +13,4 @@ from attnscope.results import Result
 
 def screen(result: Result, width: int, focus: Focus = WHOLE) -> list[RenderableType]:
     """All that a terminal of `width` cells shows of a result, part by part from the top."""
-    return of_sheet(sheet_of(result, focus), width)
+    return of_sheet(sheet_of(result, focus), width, focus)

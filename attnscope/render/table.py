@@ -50,7 +50,7 @@ def _comments(result: Result, sheet: Sheet) -> Iterator[tuple[str, object]]:
     if result.verdict is not None:
         yield "verdict", result.verdict.value
     yield "answer", sheet.answer
-    yield from (("note", told) for told in sheet.notes)
+    yield from (("note", told) for told in (*sheet.told, *sheet.details))
     yield from (("proof", told) for _, told in sheet.proof)
     for origin in sheet.origins:
         yield from _provenance_comments(origin)

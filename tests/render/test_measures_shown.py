@@ -118,7 +118,7 @@ def test_the_strongest_heads_are_those_at_the_strong_end(name: str, title: str) 
     expected = [f"L{i} H{best(row)}" for i, row in enumerate(result.main.values)]
     assert [" ".join(line.split()[:2]) for line in lines[start : start + 12]] == expected
     layer, head = np.unravel_index(best(result.main.values), (12, 12))
-    assert f"--layer {layer} --head {head}" in overview(result).next
+    assert f"--layer {layer} --head {head}" in overview(result).next.command
 
 
 def test_a_head_without_keys_has_a_dash_in_every_grid() -> None:

@@ -9,13 +9,12 @@ from dataclasses import replace
 import made_results as made
 import numpy as np
 import pytest
-from golden_text import assert_golden, printed
+from golden_text import IN_FULL, assert_golden, printed
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from written_numbers import number_of
 
 from attnscope.render.files import as_csv, as_json, as_npz
-from attnscope.render.focus import Focus
 from attnscope.render.kit import numbers
 from attnscope.render.screen import screen
 from attnscope.render.sheets.map import nearness_words
@@ -25,7 +24,7 @@ LONG = [f"w{i}" for i in range(70)]
 
 
 def projection(result: Projection, queries: list[int], key: int | None, width: int) -> RenderableType:
-    return Group(*screen(result, width, Focus(queries=tuple(queries), key=key)))
+    return Group(*screen(result, width, replace(IN_FULL, queries=tuple(queries), key=key)))
 
 
 def shown(result: Projection, queries: list[int], key: int | None = None, width: int = 80) -> str:

@@ -7,7 +7,7 @@ import made_reports as reports
 import made_results as made
 import numpy as np
 import pytest
-from golden_text import assert_golden, printed
+from golden_text import IN_FULL, assert_golden, printed
 from rich.console import Group, RenderableType
 
 from attnscope.render.report.header import answer
@@ -18,7 +18,7 @@ from attnscope.results import Kind, Report
 
 
 def report_lines(result: Report, width: int) -> RenderableType:
-    return Group(*screen(result, width))
+    return Group(*screen(result, width, IN_FULL))
 
 
 REPORTS = {

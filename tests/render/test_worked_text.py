@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from golden_text import assert_golden, printed
+from golden_text import IN_FULL, assert_golden, printed
 from written_numbers import number_of
 
 from attnscope.render.screen import screen
@@ -64,7 +64,7 @@ def made() -> Worked:
 
 
 def shown(result: Worked | ScaleStudy, width: int, colour: str | None = None) -> str:
-    return "".join(printed(part, width, colour) for part in screen(result, width))
+    return "".join(printed(part, width, colour) for part in screen(result, width, IN_FULL))
 
 
 @pytest.mark.parametrize("width", [40, 80])

@@ -4,19 +4,21 @@
 """
 
 import os
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
+from rich.text import Text
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.ramps import Background, theme
 from attnscope.render.terminal.sheet import body as of_sheet
-from attnscope.render.terminal.sheet import header as of_subject
-from attnscope.render.terminal.sheet import laid
+from attnscope.render.terminal.sheet import identity, laid
 from attnscope.results import Result
 
+IN_FULL = Focus(legend=True, verbose=True)  # all that there is to say
 GOLDEN = Path(__file__).parents[1] / "render" / "golden"
 
 
@@ -39,14 +41,15 @@ def printed(
 
 
 def header(result: Result) -> RenderableType:
-    """What a terminal shows above: what it is and of which model, how it was read, the text."""
-    return Group(*of_subject(sheet_of(result)))
+    """What files and -v tell: what it is and of which model, how it was read; the text."""
+    made = sheet_of(result)
+    return Group(*(Text(each) for each in (*identity(made), *made.texts)))
 
 
 def body(result: Result, width: int, focus: Focus = WHOLE) -> RenderableType:
-    """What a terminal shows of a result below its header: its answer, its blocks, its notes, its proof."""
+    """What a terminal shows of a result: its answer, its blocks, and all that is said of them."""
     made = sheet_of(result, focus)
-    return of_sheet(made, width)
+    return of_sheet(made, width, replace(focus, legend=True, verbose=True))
 
 
 def drawn(result: Result, width: int, focus: Focus = WHOLE) -> RenderableType:

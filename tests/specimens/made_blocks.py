@@ -9,7 +9,7 @@ from attnscope.render.kit.numbers import signed, weight
 from attnscope.render.sheet.blocks import Curve, Matrix, Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Line, Mark, Table
 from attnscope.results import Verdict
 
@@ -121,6 +121,7 @@ def sheet(**other: object) -> Sheet:
         "notes": ("a note", "[b]no markup[/b]"),
         "proof": ((Verdict.CERTIFIED, "✓ certified: 3 of 3 heads"),),
         "main": ranking(),
-        "next": "Open it: attnscope heads",
+        "control": "the words shuffled",
+        "next": Next("what is it?", "attnscope heads -m demo"),
     }
     return Sheet(**(made | other))  # type: ignore[arg-type]

@@ -1,5 +1,7 @@
 """Heads ranked as they could have come out: numbers drawn at random, one head far above its controls."""
 
+from dataclasses import replace
+
 import made_results as made
 import numpy as np
 
@@ -11,11 +13,28 @@ from attnscope.tokens import Tokens
 LAYERS, HEADS, CONTROLS = (0, 2, 3), (0, 1, 4, 5), 30
 
 
-def control_texts(tokens: Tokens) -> ControlTexts:
+def control_texts(tokens: Tokens, count: int = CONTROLS, asked: int = 40) -> ControlTexts:
     """Orders of all tokens but the first and the last."""
     random, last = np.random.default_rng(4), len(tokens) - 1
-    sources = np.array([[0, *(1 + random.permutation(last - 1)), last] for _ in range(CONTROLS)])
-    return ControlTexts(np.array(tokens.ids)[sources], sources, "words change places", 5, 40)
+    sources = np.array([[0, *(1 + random.permutation(last - 1)), last] for _ in range(count)])
+    return ControlTexts(np.array(tokens.ids)[sources], sources, "words change places", 5, asked)
+
+
+def beside(own: np.ndarray, controls: np.ndarray, *, even: float = 0.09, **other: object) -> Finding:
+    """Heads of one link with these numbers, and these in control texts; the first of layers and of heads."""
+    plain = finding()
+    smaller, asked = "sought" in other and other["sought"].like is not None, len(controls)
+    texts = control_texts(plain.query_tokens, asked, max(asked, 19))
+    made_of = {
+        "weights": own,
+        "controls": summary(own, controls, smaller).described(texts, "input_ids"),
+        "even": None if smaller else np.full(own.shape, even),
+        "layers": tuple(range(len(own))),
+        "heads": tuple(range(own.shape[1])),
+        "verdicts": ((Verdict.CERTIFIED,) * own.shape[1],) * len(own),
+        "ranks": None, "norms": None, "shares": None, "followed": None, "notes": (),
+    }  # fmt: skip
+    return replace(plain, **(made_of | other))  # type: ignore[arg-type]
 
 
 def finding(

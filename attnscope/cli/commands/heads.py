@@ -14,6 +14,7 @@ from attnscope.errors import InputError
 from attnscope.vocabulary import Pool, Stage
 
 if TYPE_CHECKING:
+    from attnscope.render.focus import Focus
     from attnscope.render.web.beside import Beside
     from attnscope.results import HeadTerms, HeadView, HeadWeights, Overview, Result
     from attnscope.session.choosing import Chosen
@@ -52,7 +53,7 @@ def heads(
             return Answer(heads.thumbnails(looking), Focus(scale=asked.scale))
         if asked.in_full(heads.one):
             return _in_full(heads, asked, looking)
-        return Answer(_at_a_glance(heads, asked, looking))
+        return Answer(_at_a_glance(heads, asked, looking), _measured_as(asked))
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         from attnscope.session.questions.heads import OpenedHeads
@@ -79,6 +80,7 @@ def heads(
             overview = _at_a_glance(heads, asked, looking)
         return Answer(
             overview,
+            _measured_as(asked),
             every_head=lambda: heads.one_by_one(looking),
             page=lambda: _page(heads.reading, chosen, overview),
         )
@@ -123,6 +125,13 @@ def _in_full(heads: "ChosenHeads", asked: HeadOptions, looking: Looking) -> Answ
     key = None if asked.key is None else keys.position(asked.key)
     focus = Focus(asked.show.value, query, key, scale=asked.scale, rows=listed(asked.rows))
     return Answer(result, focus, every_head=lambda: [result])
+
+
+def _measured_as(asked: HeadOptions) -> "Focus":
+    """An entropy that was asked for by its name is shown as it is."""
+    from attnscope.render.focus import Focus
+
+    return Focus(in_nats=asked.measures is not None)
 
 
 def _at_a_glance(heads: "ChosenHeads", asked: HeadOptions, looking: Looking) -> "Overview":

@@ -74,8 +74,21 @@ NoCache = Annotated[
         "--no-cache", help="Compute the answer even if it is kept from an earlier run, and do not keep it."
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what was loaded and how long it took.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="The answer and what is proved alone; no progress, no notices.")
+]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose",
+        "-v",
+        help="Everything: all columns, how the model was run, certificates in full, what was loaded.",
+    ),
+]
+Legend = Annotated[
+    bool,
+    typer.Option("--legend", help="Say what the columns and marks on this screen mean, with their papers."),
+]
 InputLimit = Annotated[
     str | None,
     typer.Option(

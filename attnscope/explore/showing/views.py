@@ -113,10 +113,8 @@ def _seen(result: PictureAttention, width: int, height: int, surface: Surface) -
 
 
 def above_controls(finding: Finding) -> list[Head]:
-    """Layer and head of all that were found, those first that lie farthest beyond their control texts."""
-    beyond = -finding.difference if finding.smaller_is_better else finding.difference
-    places = sorted(finding.ranking, key=lambda place: (-float(beyond[place]), place))
-    return [(finding.layers[i], finding.heads[j]) for i, j in places]
+    """Layer and head of all that were found, those with the strongest evidence first."""
+    return [(finding.layers[i], finding.heads[j]) for i, j in finding.ranking]
 
 
 def _beside(state: State, answer: Beside, surface: Surface) -> Part:

@@ -118,7 +118,7 @@ def _finding(result: Finding) -> Told:
             (
                 layer,
                 head,
-                *(float(each[i, j]) for each in (result.weights, controls.mean, controls.percentile)),
+                *(float(each[i, j]) for each in (result.weights, controls.mean, controls.below)),
             )
             for layer, head, i, j in places
         ],

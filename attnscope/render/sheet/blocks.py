@@ -25,7 +25,8 @@ class Rows:
     """Rows of a table under their names; `of` is what a row is.
 
     `chosen` rows are those that were asked about, `faint` ones stand back. `hidden` is how many more there
-    are, which files have.
+    are, which files have, `unshown` what is said of these. `sections` begin at a row, each with its own
+    heading.
     """
 
     title: str
@@ -36,6 +37,8 @@ class Rows:
     faint: frozenset[int] = frozenset()
     chosen: frozenset[int] = frozenset()
     hidden: int = 0
+    unshown: str = ""
+    sections: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True)

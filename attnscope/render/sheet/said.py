@@ -11,13 +11,14 @@ from attnscope.render.kit.words.certificate import GLYPHS, certificate_line, cer
 from attnscope.render.kit.words.header import (
     CROSS_ROWS,
     attention_words,
+    feature_words,
     model_words,
     quoted,
     written_words,
 )
 from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL, special_words
 from attnscope.render.look import look_now
-from attnscope.results import Certificate, HeadWeights, Kind, Provenance, Special, Verdict
+from attnscope.results import Certificate, HeadWeights, Kind, Overview, Provenance, Special, Verdict
 from attnscope.results.worked import Check
 from attnscope.tokens import Tokens
 
@@ -88,6 +89,36 @@ def reading_notes(kind: Kind, queries: Tokens) -> tuple[str, ...]:
     return tuple(each for each in (CROSS_ROWS if kind is Kind.CROSS else "", written_words(queries)) if each)
 
 
+class Noted(Protocol):
+    """A result of one head or several that has notes of its own."""
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def query_tokens(self) -> Tokens: ...
+
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
+
+def limits(result: Noted) -> tuple[str, ...]:
+    """What of a result must be known: how its rows are read, and what was noted when it was made."""
+    return (*reading_notes(result.kind, result.query_tokens), *result.notes)
+
+
+def features(result: HeadWeights | Overview) -> tuple[str, ...]:
+    """What sets a head, or several, apart from plain attention, and need not be known at first sight."""
+    told = limits(result)
+    return tuple(each for each in feature_words(result) if each not in told)
+
+
+def departures(words: bool, special: Special) -> tuple[str, ...]:
+    """What of a view is not as it comes, for the line of proof."""
+    left = {Special.HIDE: "special tokens hidden", Special.RENORMALISE: "rows without special tokens"}
+    return tuple(each for each in ("by words" if words else "", left.get(special, "")) if each)
+
+
 def view_notes(words: bool, special: Special) -> Iterator[str]:
     """What was joined and what is left out, where weights are not shown as they are."""
     if words:
@@ -134,8 +165,10 @@ def in_sample(unlike: float) -> str:
 
 def certified(certificate: Certificate, full: bool = False) -> tuple[tuple[Verdict, str], ...]:
     """The proof of one head: in a few words, unless more was asked for or the caption has everything."""
-    line = certificate_line(certificate, full=full or look_now().in_full)
-    return ((certificate.verdict, line.plain),)
+    full = full or look_now().in_full
+    told, own = certificate_line(certificate, full=full).plain, verdict_words(Verdict.CERTIFIED)
+    told = told if full else told.replace(own, f"{own}: recomputed from the model's q, k, v", 1)
+    return ((certificate.verdict, told),)
 
 
 def of_head(head: HeadWeights) -> tuple[tuple[str, object], ...]:

@@ -1,6 +1,6 @@
 """A sheet: a result as it is shown, said once for the terminal, pictures, pages, notebooks and tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from operator import is_
 from typing import Any, TypeVar
@@ -16,14 +16,32 @@ _OURS = ("attnscope.render.", "attnscope.results.worked")
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """A result: what it is and of what, one sentence that answers, the blocks, and what is proved.
+class Next:
+    """What to ask next, in a few words, and the command that asks it: it runs when it is pasted."""
 
-    `setting` is which attention of which model, `texts` what was read. `table` has every row, and is made
-    when a file wants it; `record` stands at the top of a file. `main` is the block that can stand alone on
-    an Axes; where there is none, `whole` says why it takes a page. `summary` is told in one line beside the
-    title, `next` is a command that leads on. A page, which has room, shows `more` blocks, and opens on the
-    head, query and key of `opens`.
+    question: str
+    command: str
+
+    def __str__(self) -> str:
+        return f"Next: {self.question} {self.command}"
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A result: one sentence that answers, the blocks that show it, its control, and what is proved.
+
+    `answer` is one to three lines; `title` and `setting` say what the result is and which attention of which
+    model it is of, which stands in files, above pictures and under -v. `texts` is what was read. `control`
+    says in a line what the numbers are held against, `notes` what limits the answer, a line each. `legend`
+    explains words and marks of the blocks beside their columns' own (--legend); `details` are for -v.
+    `departs` names what is not as it comes, such as `by words` or `seed 7`, for the line of proof, and
+    `untouched` stands there where nothing is recomputed. `verdicts` are those of heads that the answer may
+    name; an answer that is `about_proof` says itself what is not certified.
+
+    `table` has every row, and is made when a file wants it; `record` stands at the top of a file. `main` is
+    the block that can stand alone on an Axes; where there is none, `whole` says why it takes a page.
+    `summary` is told in one line beside the title. A page, which has room, shows `more` blocks, and opens on
+    the head, query and key of `opens`.
     """
 
     title: str
@@ -33,13 +51,20 @@ class Sheet:
     blocks: tuple[Block | Beside, ...]
     table: Callable[[], Table]
     texts: tuple[str, ...] = ()
+    control: str = ""
     notes: tuple[str, ...] = ()
+    legend: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
     proof: tuple[tuple[Verdict, str], ...] = ()
+    departs: tuple[str, ...] = ()
+    untouched: str = ""
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    about_proof: bool = False
     main: Block | None = None
     whole: str = "this picture has several panels"
     summary: tuple[str, ...] = ()
     record: tuple[tuple[str, object], ...] = ()
-    next: str = ""
+    next: Next | None = None
     more: tuple[Block, ...] = ()
     opens: dict[str, Any] = field(default_factory=dict)
 
@@ -47,6 +72,11 @@ class Sheet:
     def every(self) -> tuple[Block, ...]:
         """All blocks, one after the other."""
         return tuple(one for each in self.blocks for one in flat(each))
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What is said below the blocks where there is room for all of it: in files, pictures and pages."""
+        return tuple(each for each in (self.control, *self.notes, *self.legend) if each)
 
 
 def harmless(shown: Shown) -> Shown:

@@ -27,7 +27,7 @@ class Column:
 
     `says` explains the heading and is told wherever the column is shown, and only there. Columns with the
     largest `spared` give way first where there is no room. `told` are the texts of its rows where a value
-    alone does not make them.
+    alone does not make them. Columns that follow one another `under` a common heading have it once.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Column:
     says: str = ""
     scale: Scale | None = None
     spared: int = 0
+    under: str = ""
     told: Sequence[str] = ()
 
     @property
@@ -77,13 +78,18 @@ class Table:
         )
 
 
-def legend(columns: Iterable[Column]) -> str:
-    """What these columns are: `before, after: probability of the answer; KL: ...`."""
+def meanings(columns: Iterable[Column]) -> list[str]:
+    """What each of these columns is, in a line: `before, after: probability of the answer`."""
     said: dict[str, list[str]] = {}
     for each in columns:
         if each.heading not in (headings := said.setdefault(each.says, [])):
             headings.append(each.heading)
-    return "; ".join(f"{', '.join(headings)}: {says}" for says, headings in said.items() if says)
+    return [f"{', '.join(headings)}: {says}" for says, headings in said.items() if says]
+
+
+def legend(columns: Iterable[Column]) -> str:
+    """The same in one line: `before, after: probability of the answer; KL: ...`."""
+    return "; ".join(meanings(columns))
 
 
 @dataclass(frozen=True)

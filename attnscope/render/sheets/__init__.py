@@ -8,6 +8,7 @@ the first is the module: `picture-heads` stands with `picture`.
 from importlib import import_module
 
 from attnscope.render.focus import WHOLE, Focus
+from attnscope.render.sheet.guard import guarded
 from attnscope.render.sheet.sheet import Sheet, harmless
 from attnscope.results import Result
 from attnscope.results.result import name_of
@@ -17,4 +18,4 @@ def sheet_of(result: Result, focus: Focus = WHOLE) -> Sheet:
     """What a result shows of what is looked at, every text of it harmless."""
     module = import_module(f"{__name__}.{name_of(type(result)).split('-')[0]}")
     made: Sheet = module.sheet(result, focus)
-    return harmless(made)
+    return harmless(guarded(made, result.verdict))

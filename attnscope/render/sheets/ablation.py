@@ -18,7 +18,7 @@ from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, by_head
 from attnscope.render.sheet.said import name, setting
 from attnscope.render.sheet.scale import Scale, missing
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, Values, both_ways, only
 from attnscope.render.sheets import ablation_words as words
 from attnscope.results import Ablation
@@ -55,12 +55,14 @@ def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
         blocks=(ranking, *_grids(result)),
         table=lambda: _table(result, list(_every(result))),
         texts=tuple(words.texts(result)),
-        notes=tuple(each for each in (result.how, *words.notes(result), *result.notes) if each),
+        control=words.control(result),
+        notes=result.notes,
+        legend=tuple(each for each in (result.how, *words.notes(result)) if each),
         proof=((result.verdict, words.proof_words(result)),),
         main=ranking,
         summary=(f"most {name(*best)}",) if best else (),
         record=(("kind", result.kind.value), ("tower", result.tower), ("method", result.method.value)),
-        next=f"Open it: {opening_head(result, *best, *edge)}" if best else "",
+        next=Next("what does that head look at?", opening_head(result, *best, *edge)) if best else None,
         opens={"layer": best[0], "head": best[1]} if best else {},
     )
 

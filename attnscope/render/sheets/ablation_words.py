@@ -112,17 +112,21 @@ def _total(result: Ablation, total: Effect) -> str:
     return f"{told}, and {name(*most(result))} alone makes {percent(part)} of it"
 
 
-def notes(result: Ablation) -> Iterator[str]:
-    """What the heads are held against, what rounding does, how far what was foretold is right."""
+def control(result: Ablation) -> str:
+    """What the heads are held against."""
     floor = result.floor
     if floor.random:
         count = counted(len(floor.random), "head")
         drawn = f"{count} of the same layers that are not in the list, drawn with seed {floor.seed}"
-        yield f"others: {drawn}, each alone"
-    elif any(each.others for each in result.heads):
-        yield "others: all other heads of the same layer, each alone"
-    else:
-        yield "others: the layer has no other head that this one could be held against"
+        return f"{drawn}, each alone"
+    if any(each.others for each in result.heads):
+        return "all other heads of the same layer, each alone"
+    return "none, the layer has no other head that this one could be held against"
+
+
+def notes(result: Ablation) -> Iterator[str]:
+    """What rounding does, how far what was foretold is right."""
+    floor = result.floor
     alike = f"in {counted(floor.runs, 'batch')} of other size, or " if floor.runs else ""
     moves = f"at most {significant(floor.rounding)}" if floor.rounding else "nothing at all"
     yield f"rounding: {alike}with every output of a layer moved by its precision, the answer moves by {moves}"

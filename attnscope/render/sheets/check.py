@@ -24,6 +24,7 @@ def sheet(result: Check, focus: Focus = WHOLE) -> Sheet:
         blocks=(_heads(shown),) if shown else (),
         table=lambda: _table(result),
         notes=tuple(result.changes),
+        about_proof=True,
         proof=((result.verdict, _conclusion(result)),),
         summary=(counted(len(result.heads), "head"), f"{len(result.off)} not as stored"),
     )

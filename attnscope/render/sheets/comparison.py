@@ -45,6 +45,7 @@ def sheet(result: Comparison, focus: Focus = WHOLE) -> Sheet:
         table=lambda: Table.of(_FACTS, _facts(result)),
         texts=tuple(words.texts(result)),
         notes=tuple(words.notes(result)),
+        legend=tuple(words.legend(result)),
         proof=tuple(_proof(result, focus.verbose)),
         main=curve,
         whole="only one layer is compared, there is no curve to draw: this picture has several panels",

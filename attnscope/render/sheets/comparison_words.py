@@ -136,9 +136,13 @@ def view_notes(result: Comparison) -> Iterator[str]:
 def notes(result: Comparison) -> Iterator[str]:
     """What must be known to read the numbers, one sentence each."""
     yield from view_notes(result)
+    yield from _of_rows(result)
+
+
+def legend(result: Comparison) -> Iterator[str]:
+    """What the vectors are that are held against each other, and what positions have to do with them."""
     yield from _of_vectors(result)
     yield from _of_positions(result)
-    yield from _of_rows(result)
 
 
 def _of_vectors(result: Comparison) -> Iterator[str]:

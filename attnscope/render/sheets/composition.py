@@ -37,7 +37,9 @@ def sheet(result: Composition, focus: Focus = WHOLE) -> Sheet:
         answer=_answer(result, ranked),
         blocks=tuple(rows),
         table=lambda: _every(result),
+        control=_control(result),
         notes=tuple(_notes(result, ranked)),
+        legend=tuple(_legend(result)),
         proof=proof(result.certified, "head", " in the run that their matrices were read back in"),
         main=None if result.shown or best is None else rankings[list(ranked).index(best)],
         whole="one head has a grid for each input",
@@ -158,15 +160,21 @@ def _answer(result: Composition, ranked: Ranked) -> str:
     )
 
 
-def _notes(result: Composition, ranked: Ranked) -> Iterator[str]:
+def _control(result: Composition) -> str:
+    return (
+        f"{result.draws} draws of circuits without a plan, seed {result.seed}, in {result.hidden} dimensions"
+    )
+
+
+def _legend(result: Composition) -> Iterator[str]:
     if result.shown is not None:
         yield f"pairs: first what {name(*result.shown)} reads, then what reads it"
     inside, outside = ", ".join(result.inside), "; ".join(result.outside)
     yield f"from weights alone, no text; with {inside}; left out: {outside}"
-    yield (
-        f"chance: {result.draws} draws, seed {result.seed}, in {result.hidden} dimensions; a score above it "
-        "says that two heads are wired for each other, not that the model makes use of it"
-    )
+    yield "a score above chance: two heads are wired for each other, not that the model makes use of it"
+
+
+def _notes(result: Composition, ranked: Ranked) -> Iterator[str]:
     lacking = (each for each in result.through if each not in ranked)
     yield from (f"no pair composes through its {_INPUTS[each]}" for each in lacking)
     yield from (f"no score, {each}" for each in result.reasons)

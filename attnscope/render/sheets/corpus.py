@@ -42,6 +42,7 @@ def sheet(result: Corpus, focus: Focus = WHOLE) -> Sheet:
         more=tuple(_grid(result, each) for each in there),
         table=lambda: Table.of(_FACTS, _facts(result)),
         notes=tuple(_notes(result)),
+        legend=tuple(measured.absent({key: each.scores for key, each in result.measures.items()})),
         proof=proof(result.certified, "head", f" in {sample}; {in_sample(result.unlike)}"),
         main=main,
         summary=(counted(result.read.texts, "text"), grid_size(result.layers, result.heads)),
@@ -210,7 +211,6 @@ def _notes(result: Corpus) -> Iterator[str]:
     yield read_words(result.read)
     if told := _left_out(result.read):
         yield told
-    yield from measured.absent({key: each.scores for key, each in result.measures.items()})
     yield from result.notes
 
 

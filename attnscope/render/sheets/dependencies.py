@@ -40,6 +40,7 @@ def sheet(result: Dependencies, focus: Focus = WHOLE) -> Sheet:
         blocks=one if main is None else (main,),
         table=lambda: Table.of(_FACTS, _facts(result)),
         notes=tuple(_notes(result)),
+        legend=tuple(_legend(result)),
         proof=proof(result.certified, "head", f" in {sample}; {in_sample(result.unlike)}"),
         main=main,
         whole="one relation has a panel for each direction",
@@ -209,12 +210,15 @@ def _notes(result: Dependencies) -> Iterator[str]:
         parts.append(f"{counted(bank.edges_without_piece, 'edge')} of words without a piece")
     if parts:
         yield f"left out: {', '.join(parts)}"
+    yield from result.notes
+
+
+def _legend(result: Dependencies) -> Iterator[str]:
     if not result.ahead:
         yield (
             f"no head looks ahead: → can find heads that stand before ({percent(result.overall.before)} of "
             "all), ← those behind; all edges count, and offsets look both ways"
         )
-    yield from result.notes
 
 
 def _facts(result: Dependencies) -> Iterator[tuple[object, ...]]:

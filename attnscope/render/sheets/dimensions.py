@@ -7,9 +7,8 @@ import numpy as np
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import alike_texts, counted, number, significant, weight
-from attnscope.render.kit.words.header import feature_words
 from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheet.said import certified, read, setting
+from attnscope.render.sheet.said import certified, features, limits, read, setting
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written, both_ways
@@ -30,7 +29,8 @@ def sheet(result: Dimensions, focus: Focus = WHOLE) -> Sheet:
         blocks=(_products(result, focus.rows), *_turned(result)),
         table=lambda: _table(result),
         texts=read(head.kind, head.query_tokens, head.key_tokens),
-        notes=tuple(_notes(result)),
+        notes=limits(result.head),
+        legend=tuple(_notes(result)),
         proof=certified(head.certificate, focus.verbose),
         summary=(f"{counted(len(result.products), 'dimension')}",),
         record=tuple(_record(result)),
@@ -137,7 +137,7 @@ def _wave(wavelength: float) -> str:
 
 def _notes(result: Dimensions) -> Iterator[str]:
     yield f"{number(float(result.head.scaled[result.query, result.key]))} enters the softmax"
-    yield from feature_words(result.head)
+    yield from features(result.head)
     if result.unpaired:
         yield f"rotary pairs: {result.unpaired}"
 

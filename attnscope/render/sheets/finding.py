@@ -1,81 +1,79 @@
-"""Heads ranked by one number, each beside its controls."""
+"""Heads ranked by the evidence for them, each beside its controls."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import counted, per_hundred, signed, signed_cell, weight, weight_cell
-from attnscope.render.kit.words.command import looked_at, opening_head
+from attnscope.render.kit.numbers import counted, signed, signed_cell, weight, weight_cell
+from attnscope.render.kit.words.command import asking, finding, label, looked_at, opening_head
+from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.guard import by_head
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import (
     Place,
     at,
+    departures,
     grid_size,
+    limits,
     name,
     named,
     proof,
     read,
-    reading_notes,
     setting,
-    view_notes,
 )
 from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, Tint, Values, only
-from attnscope.results import Contents, Finding, Pattern, Special
-from attnscope.results.claims.finding import Account
-from attnscope.tokens import Patches
+from attnscope.render.sheets import finding_words as words
+from attnscope.results import Contents, Finding, Kind
+from attnscope.results.claims.finding import LEAST_SPREAD, Case, DependsOn, Group
 
-_SHOWN = 12
-_PATTERNS = {
-    Pattern.PREVIOUS: "the previous token",
-    Pattern.NEXT: "the next token",
-    Pattern.SELF: "the token itself",
-    Pattern.FIRST: "the first token",
-    Pattern.SAME: "the same token elsewhere",
-    Pattern.INDUCTION: "what followed the same token before",
-    Pattern.PUNCTUATION: "punctuation",
-    Pattern.SPECIAL: "special tokens",
-}
-_BESIDE = {Pattern.PREVIOUS: "the patch to the left", Pattern.NEXT: "the patch to the right"}
+# heads of a group that are shown; the rest is counted
+_SHOWN = {Group.STANDS_OUT: 8, Group.ABOVE_ITS_OWN: 4, Group.POSITION: 3, Group.NEITHER: 0}
+_FEW = 5  # that are shown where there is none of a group
 _CONTROLS_TOLD = 3  # under -v; JSON has all of them
-_PLURAL = {Contents.TEXT: "words", Contents.PICTURE: "patches", Contents.SOUND: "frames"}
-_BARS: dict[Account | None, tuple[Tint, str]] = {
-    Account.TEXT: ("own", "by the {of}: neither place nor {part} keeps half"),
-    Account.WORD: ("kin", "by the {part}: goes with the key's {own}"),
-    Account.PLACE: ("faint", "by the place: stays whatever the {of} holds"),
-    None: ("floor", "no more than all keys alike"),
+_BARS: dict[DependsOn | None, tuple[Tint, str]] = {
+    DependsOn.CONTEXT: ("own", "by context: neither position nor {part} keeps half"),
+    DependsOn.WORD: ("kin", "by the {part}: goes with the key's {own}"),
+    DependsOn.POSITION: ("faint", "by position: stays whatever the {of} holds"),
+    None: ("floor", "no more than even attention"),
 }
 
 
 def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
     best = result.ranking[0] if result.ranking else None
-    ranking = _ranking(result)
+    ranking = _ranking(result, focus.verbose)
     measured, change = "divergence" if result.smaller_is_better else "weight", Scale.around(result.difference)
-    control = Companion.numbers("mean of its controls", result.controls.mean, weight_cell)
-    pieces = " by tokens" if result.words or result.special is not Special.SHOW else ""
+    beside = Companion.numbers("mean of its controls", result.controls.mean, weight_cell)
+    pieces = " by tokens" if departures(result.words, result.special) else ""
+    grids = (
+        _grid(result, "above the mean of its controls", result.difference, change),
+        _grid(result, measured, result.weights, _scale(result), beside),
+    )
     return Sheet(
         title=_subject(result),
         setting=setting(result, grid_size(result.layers, result.heads)),
         origins=(result.provenance,),
-        answer=_answer(result),
-        blocks=(
-            ranking,
-            _grid(result, "difference to the mean of its controls", result.difference, change),
-            _grid(result, measured, result.weights, _scale(result), control),
-        ),
-        table=lambda: _table(result, result.ranking),
+        answer=words.answer(result),
+        blocks=(ranking, *(grids if focus.verbose else ())),
+        table=lambda: _table(result, result.ranking, True),
         texts=read(result.kind, result.query_tokens, result.key_tokens),
-        notes=(*_notes(result, focus), *reading_notes(result.kind, result.query_tokens), *result.notes),
+        control=words.control(result),
+        notes=(*_notes(result), *limits(result)),
+        legend=tuple(_legend(result)),
+        details=tuple(_details(result)),
+        departs=(*departures(result.words, result.special), *_departures(result)),
         proof=proof((each for row in result.verdicts for each in row), "head", pieces),
+        verdicts=by_head(result.layers, result.heads, result.verdicts),
         main=ranking,
         summary=(counted(result.weights.size, "head"), f"best {named(result, best)}" if best else ""),
         record=(("kind", result.kind.value), ("tower", result.tower)),
         next=_next(result),
+        more=() if focus.verbose else grids,
         opens=_opens(result, best or (0, 0)),
     )
 
@@ -86,21 +84,11 @@ def _subject(result: Finding) -> str:
     if sought.like is not None:
         return f"Jensen-Shannon divergence from {name(*sought.like)} in nats"
     if sought.pattern is not None:
-        return f"weight on {_pattern(result, sought.pattern)}, mean of {counted(result.rows, 'query')}"
+        pattern = words.pattern_words(result, sought.pattern)
+        return f"weight on {pattern}, mean of {counted(result.rows, 'query')}"
     assert sought.query is not None, "a pair, where nothing else is sought"
     assert sought.key is not None, "a pair has both"
     return f"weight of {at(result.query_tokens, sought.query)} → {at(result.key_tokens, sought.key)}"
-
-
-def _pattern(result: Finding, pattern: Pattern) -> str:
-    """The keys that are meant, as they are called of words, patches or frames."""
-    tokens, words = result.key_tokens, _PATTERNS[pattern]
-    if not tokens.texts and any(isinstance(each, Patches) for each in tokens.stretches):
-        words = _BESIDE.get(pattern, words)
-    if tokens.texts or not tokens.stretches:
-        return words.replace("token", "word") if result.words and pattern is not Pattern.SPECIAL else words
-    named = {Pattern.FIRST: "the first key", Pattern.SPECIAL: "the model's own tokens"}
-    return named.get(pattern, words.replace("token", result.controls.of.part))
 
 
 def _scale(result: Finding) -> Scale:
@@ -123,68 +111,64 @@ def _grid(
     return HeadGrid(title, result.layers, result.heads, values, scale, form, unit, companion=control)
 
 
-def _answer(result: Finding) -> str:
-    """The best of so many heads, beside the best head of the control texts: a maximum beside a maximum."""
-    controls, count = result.controls, counted(result.weights.size, "head")
-    if not result.ranking:
-        return f"None of {count} has a number."
-    best, of = result.ranking[0], controls.of.value
-    own, mean = (weight(float(each[best])) for each in (result.weights, controls.mean))
-    low, high = (weight(float(each)) for each in np.quantile(controls.best, (0.05, 0.95)))
-    beaten = round(result.best_percentile * controls.count / 100)
-    told = f"{named(result, best)} gives the most weight of {count}, {own}, where its controls give {mean}"
-    if result.smaller_is_better:
-        told = f"{named(result, best)} is the nearest of {count}, {own} nats apart, its controls {mean}"
-    told += (
-        f"; the best head of a control {of} has {weight(float(controls.best.mean()))} ({low} to {high}), "
-        f"{'farther' if result.smaller_is_better else 'less'} than that in {beaten} of {controls.count}"
-    )
-    if (most := result.most_above) not in (None, best):
-        side = "below" if result.smaller_is_better else "above"
-        own, mean = (weight(float(each[most])) for each in (result.weights, controls.mean))
-        told += f"; farthest {side} its own controls is {named(result, most)}, {own} against {mean}"
-    return f"{told}."
-
-
-def _table(result: Finding, places: Sequence[Place]) -> Table:
-    """A row for each of these heads; people see the columns that have a meaning here."""
-    controls, of = result.controls, result.controls.of
-    own = of.value
+def _table(result: Finding, places: Sequence[Place], whole: bool) -> Table:
+    """A row for each of these heads; people see few columns, or the `whole` of them."""
+    controls = result.controls
 
     def of_each(values: np.ndarray | None) -> Values:
         return [None] * len(places) if values is None else each_of(values, places)
 
+    def more(heading: str) -> str:
+        return heading if whole else ""
+
     low, high = of_each(controls.low), of_each(controls.high)
-    between = [f"{weight(a)}-{weight(b)}" for a, b in zip(low, high, strict=True)]
-    accounts = [result.account(place) for place in places]
-    called = {Account.PLACE: "place", Account.WORD: of.part, Account.TEXT: own, None: ""}
-    single = result.sought.pattern is None
+    between = [f"{weight(a)} - {weight(b)}" for a, b in zip(low, high, strict=True)]
+    single, under = result.sought.pattern is None, f"in {words.control_texts(result, controls.count)}"
+    measured = "apart" if result.smaller_is_better else "weight"
+    rank = f"{'of that key' if single else 'of the strongest such key, mean,'} in its row"
     moved = "what all pieces move together" if result.words else "what is moved"
-    measured = "divergence" if result.smaller_is_better else "weight"
+    goes = "is nearer than" if result.smaller_is_better else "goes beyond"
+    apart = partial(signed, decimals=1)
     # fmt: off
     return Table(
         Column("layer", [result.layers[i] for i, _ in places]),
         Column("head", [result.heads[j] for _, j in places]),
-        Column("weight", of_each(result.weights), measured, partial(weight, decimals=3),
+        Column("weight", of_each(result.weights), measured, partial(weight, decimals=3 if whole else 2),
                scale=_scale(result)),
-        Column("rank", of_each(result.ranks), "rank", f"{{:.{0 if single else 1}f}}".format,
-               f"{'of that key' if single else 'of the strongest such key, mean,'} in its row", spared=2),
+        Column("rank", of_each(result.ranks), more("rank"), f"{{:.{0 if single else 1}f}}".format, rank,
+               spared=2),
         Column("norm", of_each(result.norms)),
-        Column("norm_share", of_each(result.shares), "norm", weight,
+        Column("norm_share", of_each(result.shares), more("share of output"), weight,
                f"share of its row by weight x ||f(x)||, {moved} (Kobayashi et al. 2020)", spared=3),
-        Column("even", of_each(result.even)),
-        Column("control_mean", of_each(controls.mean), "control", weight, "mean of the controls"),
-        Column("control_low", low, "90 %", says="the middle nine tenths of them", told=between, spared=1),
+        Column("even_attention", of_each(result.even), more("even"), weight, "what even attention gives",
+               spared=4),
+        Column("control_mean", of_each(controls.mean), "mean", weight,
+               "mean of the controls", under=under),
+        Column("control_low", low, "90 % between", says="the middle nine tenths of them", told=between,
+               under=under),
         Column("control_high", high),
-        Column("control_percentile", of_each(controls.percentile), "beats", per_hundred,
-               f"how many of the controls the {own} goes beyond"),
-        Column("difference", of_each(result.difference), "diff", signed, "to the mean of the controls",
-               Scale.around(result.difference)),
-        Column("followed", of_each(result.followed), "follows", weight, _follows(result), spared=4),
-        Column("account", [called[each] for each in accounts], "by", says=_by(result)),
+        Column("control_spread", of_each(controls.spread)),
+        Column("below", of_each(controls.below), "below", "{:.0f}".format,
+               f"how many of the controls the {controls.of.value} {goes}", under=under),
+        Column("above_control", of_each(result.difference), more("above control"), signed,
+               "weight less the mean of the controls", Scale.around(result.difference)),
+        Column("excess", of_each(result.excess), more("excess"), apart, "the same in its own spread over "
+               f"its controls, at least {weight(LEAST_SPREAD)} (Westfall and Young 1993)"),
+        Column("followed", of_each(result.followed), more("goes with the word"), weight, _follows(result),
+               spared=5),
+        Column("depends_on", _dependence(result, places), "depends on", says=_depends(result)),
+        Column("stands_out", [int(result.stands_out(place)) for place in places]),
         Column("verdict", [result.verdicts[i][j].value for i, j in places]),
 )
     # fmt: on
+
+
+def _dependence(result: Finding, places: Sequence[Place]) -> list[str]:
+    """What each of these heads depends on, as it is called of words, patches or frames."""
+    of = result.controls.of
+    called = {DependsOn.POSITION: "position", DependsOn.WORD: of.part, None: ""}
+    called[DependsOn.CONTEXT] = "context" if of is Contents.TEXT else of.value
+    return [called[result.depends_on(place)] for place in places]
 
 
 def _follows(result: Finding) -> str:
@@ -194,83 +178,141 @@ def _follows(result: Finding) -> str:
     return f"what the query gives to {key} in the controls, wherever it went"
 
 
-def _by(result: Finding) -> str:
-    """What a head is said to look at, by what of its weight is left in the controls."""
+def _depends(result: Finding) -> str:
+    """What a head is said to depend on, by what of its weight is left in the controls."""
     of = result.controls.of
-    told = [f"place, where half of the weight or more stays whatever the {_PLURAL[of]}"]
+    told = [
+        "position, where the controls keep half of the weight or more and the weight is at least twice that "
+        f"of even attention: it stays whatever the {words.PLURAL[of]}"
+    ]
     if result.followed is not None:
         own = "token" if of is Contents.TEXT else of.part
-        told.append(f"{of.part}, where as much goes with the key's {own}")
-    return ", ".join([*told, f"{of.value}, where it does not"])
+        told.append(f"{of.part}, where as much goes with the key's {own}, wherever it stands")
+    gone = "context" if of is Contents.TEXT else of.value
+    return ", ".join([*told, f"{gone}, where it does neither, which an untrained model can do too"])
 
 
-def _ranking(result: Finding) -> Ranking:
-    """The best heads as bars in the colour of what they look by, their controls across them."""
-    places, controls = result.ranking[:_SHOWN], result.controls
-    table, best = _table(result, places), [float(controls.best.mean())] if places else []
+def _legend(result: Finding) -> Iterator[str]:
+    """What the groups are, and what the controls are and are not."""
+    count, of = result.controls.count, words.control_texts(result)
+    yield (
+        f"stand out: in at most 5 % of the {of} does any head stand as far clear of its own others, each in "
+        f"its own spread (Westfall and Young 1993): (1 + k) / ({count} + 1) at most .05"
+    )
+    yield f"above their own controls only: beyond 95 % of these {of}, as some of many heads are by luck"
+    yield f"control: {result.controls.how}; shuffled {words.PLURAL[result.controls.of]} make no sense"
+
+
+def _ranking(result: Finding, whole: bool) -> Ranking:
+    """The heads by their groups, the best first, as bars in the colour of what they depend on."""
+    shown = {group: result.of_group(group) for group in result.groups}
+    if not whole:
+        few = not shown[Group.STANDS_OUT] and not shown[Group.ABOVE_ITS_OWN]
+        most = _SHOWN | ({Group.NEITHER: _FEW} if few else {})
+        shown = {group: places[: most[group]] for group, places in shown.items()}
+    places = [place for there in shown.values() for place in there]
+    sections, begins = [], 0
+    for group, there in shown.items():
+        if there:
+            sections.append((begins, words.group_words(result, group)))
+            begins += len(there)
+    table = _table(result, places, whole)
+    hidden = len(result.of_group(Group.NEITHER)) - len(shown.get(Group.NEITHER, ()))
     ends = table["control_low"].values, table["control_high"].values
     return Ranking(
-        title="best heads first",
+        title="",
         of="head",
         names=tuple(named(result, place) for place in places),
         table=table,
+        sections=tuple(sections),
         measured="divergence in nats" if result.smaller_is_better else "weight",
         marks=(
             *_bars(result, places, table["weight"].values),
             Mark("span", "control", "", *ends),
             Mark("ring", "control", "its controls: mean, 90 %", table["control_mean"].values),
-            Mark("line", "limit", "best head of a control, mean" if best else "", best),
         ),
         axis=(0.0, 1.02) if _scale(result).high == 1.0 and not result.smaller_is_better else None,
+        unshown=f"{counted(hidden, 'head')} show{'s' if hidden == 1 else ''} neither (-v)" if hidden else "",
         hidden=len(result.ranking) - len(places),
     )
 
 
 def _bars(result: Finding, places: Sequence[Place], values: Sequence[float]) -> list[Mark]:
-    """The number of each head, in the tint of what it looks by."""
-    of, accounts = result.controls.of, [result.account(place) for place in places]
+    """The number of each head, in the tint of what it depends on."""
+    of, accounts = result.controls.of, [result.depends_on(place) for place in places]
     if result.smaller_is_better:
         return [Mark("bar", "own", f"this {of.value}", values)]
-    words = {"of": of.value, "part": of.part, "own": "token" if of is Contents.TEXT else of.part}
+    said = {"of": of.value, "part": of.part, "own": "token" if of is Contents.TEXT else of.part}
     return [
-        Mark("bar", tint, label.format(**words), only(values, (each is account for each in accounts)))
-        for account, (tint, label) in _BARS.items()
+        Mark("bar", tint, told.format(**said), only(values, (each is account for each in accounts)))
+        for account, (tint, told) in _BARS.items()
         if account in accounts
     ]
 
 
-def _notes(result: Finding, focus: Focus) -> list[str]:
-    """What has to be known to read the numbers; with -v the first controls themselves."""
-    controls, plural = result.controls, _PLURAL[result.controls.of]
-    pattern, key = result.sought.pattern, result.sought.key
-    short = "" if controls.count == controls.asked else f" (of {controls.asked} asked for: there are no more)"
-    texts = counted(controls.count, controls.of.value)
-    told = [f"control: the same in {texts} of the same shape{short}, seed {controls.seed}: {controls.how}"]
-    if focus.verbose:
-        told += [f"control {i}: {text}" for i, text in enumerate(result.control_texts[:_CONTROLS_TOLD])]
-    if pattern is not None and pattern.of_places:
-        told.append(
-            "this pattern is about places, which stay: a control near the weight says that a head looks "
-            f"there whatever the {plural}"
-        )
-    if key is not None and result.key_tokens.items[key].special:
-        told.append(f"the key is a special token, which stays: the controls have other {plural} around it")
-    told += view_notes(result.words, result.special)
+def _departures(result: Finding) -> Iterator[str]:
+    """How many controls there are where these are not as many as were asked for, and their seed."""
+    controls = result.controls
+    if controls.count != controls.asked:
+        yield f"{controls.count} of {controls.asked} controls"
+    if controls.seed:
+        yield f"seed {controls.seed}"
+
+
+def _details(result: Finding) -> Iterator[str]:
+    """The first controls themselves, and what even attention would have."""
+    yield from (f"control {i}: {text}" for i, text in enumerate(result.control_texts[:_CONTROLS_TOLD]))
+    best = [weight(float(each)) for each in np.quantile(result.controls.best, (0.05, 0.5, 0.95))]
+    if result.ranking:
+        yield f"best head of a control: {best[1]} in the median, {best[0]} to {best[2]}"
     if result.even is not None and not np.isnan(result.even).all():
         least, most = (weight(float(each(result.even))) for each in (np.nanmin, np.nanmax))
-        told.append(f"all keys alike: {least if least == most else f'{least}-{most}'}")
-    return told
+        yield f"even attention: {least if least == most else f'{least} to {most}'}"
 
 
-def _next(result: Finding) -> str:
-    """How to open the best head, where its query looks at its key."""
+def _notes(result: Finding) -> Iterator[str]:
+    """What has to be known to read the numbers."""
+    key = result.sought.key
+    if key is not None and result.key_tokens.items[key].special:
+        plural = words.PLURAL[result.controls.of]
+        yield f"the key is a special token, which stays: the controls have other {plural} around it"
+
+
+def _next(result: Finding) -> Next | None:
+    """The question that this answer raises: the row before, the model's answer, the head, or other keys."""
+    sought = result.sought
     if not result.ranking:
-        return ""
+        return None
     i, j = result.ranking[0]
+    looking = looked_at(result.words, result.special)
+    crosses = result.kind is Kind.CROSS and result.query_tokens.texts
+    if sought.query is None or sought.key is None:
+        opened = opening_head(result, result.layers[i], result.heads[j])
+        return Next("what does that head look at?", f"{opened}{looking}")
+    if crosses and sought.query > 0:
+        before = finding(result, sought.query - 1, sought.key)
+        return Next(
+            "a row decides the next word: which heads look there one row before?", f"{before}{looking}"
+        )
+    if result.case not in (Case.ONE, Case.SEVERAL):
+        query = label(result.query_tokens, sought.query)
+        return Next(
+            "what do heads look at from there?", f"{asking(result, 'heads', '--query', query)}{looking}"
+        )
+    if _is_mask(result) and not looking:
+        link = f"{result.query_tokens.labels[sought.query]}->{result.key_tokens.labels[sought.key]}"
+        cut = asking(result, "ablate", "--layer", str(result.layers[i]), "--edge", word(link))
+        return Next("does the model's answer need the link?", cut)
     over = not result.query_tokens.texts and result.key_tokens.stretches  # where every key is shown
-    key = None if over else result.sought.key
-    opened = opening_head(result, result.layers[i], result.heads[j], result.sought.query, key)
-    return f"Open it: {opened}{looked_at(result.words, result.special)}"
+    opened = opening_head(result, result.layers[i], result.heads[j], sought.query if over else None)
+    return Next("does everything look there in this head?", f"{opened}{looking}")
+
+
+def _is_mask(result: Finding) -> bool:
+    """Whether the token that looks is a blank, which the model answers."""
+    query = result.sought.query
+    token = None if query is None else result.query_tokens.items[query]
+    return token is not None and "mask" in token.name.casefold() and not token.name.isalpha()
 
 
 def _opens(result: Finding, best: Place) -> dict[str, object]:

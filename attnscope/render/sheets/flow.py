@@ -50,6 +50,7 @@ def sheet(result: Flow, focus: Focus = WHOLE) -> Sheet:
         blocks=(Beside((tokens, *agreement)), *maps),
         table=lambda: Table.of(_FACTS, _facts(result)),
         texts=text(result.tokens),
+        control=words.control(result),
         notes=tuple(words.notes(result)),
         proof=tuple(words.proofs(result)),
         main=tokens,

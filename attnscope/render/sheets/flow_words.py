@@ -40,15 +40,17 @@ def answer(result: Flow) -> str:
     return f"{told}."
 
 
+def control(result: Flow) -> str:
+    """What the agreement of a method with the effects is held against."""
+    if result.ablated is None:
+        return ""
+    over = _replaced(result, result.ablated)
+    return f"{result.ablated.shuffles} shuffles of the effects (seed {result.ablated.seed}) over {over}"
+
+
 def notes(result: Flow) -> Iterator[str]:
     yield from result.notes
     yield _beside_the_map(result)
-    if result.ablated is not None:
-        yield (
-            f"rank correlation with the size of the effect, over {_replaced(result, result.ablated)}; "
-            f"shuffled: the middle nine tenths of {result.ablated.shuffles} shuffles (seed "
-            f"{result.ablated.seed}), and how many of them it beats"
-        )
     if result.flow is None:
         yield f"no flow: there are more than {counted(result.most, unit(result))}"
     if result.zeroed is None and result.no_zeroing:

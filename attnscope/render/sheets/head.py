@@ -11,16 +11,28 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, descending, parameter, significant, weight, weight_cell
 from attnscope.render.kit.stage import VECTORS, Panel, Show, only, panel
-from attnscope.render.kit.words.header import feature_words, where_words
+from attnscope.render.kit.words.command import asking, label, looked_at
+from attnscope.render.kit.words.header import where_words
 from attnscope.render.kit.words.weights import head_of, special_words, sums_words, view_words
 from attnscope.render.sheet.blocks import Block, Dimensions, Matrix
-from attnscope.render.sheet.said import certified, of_head, read, setting
+from attnscope.render.sheet.said import certified, departures, features, limits, of_head, read, setting
 from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Table
 from attnscope.render.sheets.head_row import keys_of, left_out, most_of
+from attnscope.render.sheets.looking import (
+    NO_CONTROL,
+    SINK,
+    AtDistance,
+    about,
+    even,
+    link,
+    mean_entropy,
+    seen_of,
+    tokens_looked_at,
+)
 from attnscope.render.sheets.telling import most_telling, strongest_link, telling_words
-from attnscope.results import HeadAttention, HeadView, HeadWeights
+from attnscope.results import HeadAttention, HeadView, HeadWeights, Kind, Special
 
 _MOST_TERMS = 5
 _VECTORS = {"q": "query vector", "k": "key vector", "v": "value vector", "output": "output"}
@@ -33,19 +45,24 @@ def sheet(result: HeadWeights | HeadView, focus: Focus = WHOLE) -> Sheet:
         counted(count, word) for count, word in zip(result.weights.shape, ("query", "key"), strict=True)
     )
     block, answer, notes = _looked_at(result, shown, focus)
+    pair = None if shown.column_tokens is None else strongest_link(result, shown)
     return Sheet(
-        title=own.name + _viewed(result),
+        title=own.name + _viewed(result) + ("" if shown.show == "weights" else f": {shown.title}"),
         setting=setting(own),
         origins=(own.provenance,),
         answer=answer,
         blocks=(block,),
         table=lambda: _every(result),
         texts=read(own.kind, own.query_tokens, own.key_tokens),
-        notes=tuple(each for each in (*notes, " · ".join(feature_words(own))) if each),
+        notes=(*_formula(own, focus.stage), *limits(own)),
+        legend=features(own),
+        details=tuple(each for each in notes if each),
         proof=certified(own.certificate, focus.verbose),
         main=block,
         summary=(where_words(own), f"{queries} x {keys}"),
         record=of_head(own),
+        departs=_departs(result),
+        next=_next(result, pair if focus.query is None else (focus.query, focus.key)),
     )
 
 
@@ -55,6 +72,56 @@ def _viewed(result: HeadWeights | HeadView) -> str:
     return " by words" if result.words else f", special tokens: {result.special.value}"
 
 
+def answer_of(result: HeadWeights | HeadView, pair: tuple[int, int] | None) -> str:
+    """How many tokens the head looks at, whether position or a sink tells it all, and its strongest link."""
+    own, keys = head_of(result), len(result.key_tokens)
+    tokens = tokens_looked_at(mean_entropy(np.where(result.allowed, result.weights, 0.0)))
+    crosses = own.kind is Kind.CROSS
+    masked = not crosses and not result.allowed[result.answered].all()
+    told = f"{own.name} {about(tokens, seen_of(own.kind, keys, masked), '' if crosses else ' at a time')}"
+    told = f"From each written token, {told}" if crosses and own.query_tokens.texts else told
+    if not crosses and own.query_tokens.texts:
+        distance = AtDistance(result.weights, result.allowed, result.query_tokens.positions)
+        if distance.mostly:
+            told += f", for {distance.rows} of {distance.of} {distance.words}: position alone can do this"
+    told += "."
+    if (mass := own.special_mass) is not None and mass.total >= SINK and not _leaves_out(result):
+        most = max(mass.by_name, key=lambda each: mass.by_name[each])
+        told += f" It gives {weight(mass.total)} of its weight to special tokens, {settled(most)} most."
+    if pair is not None:
+        named = link(result.query_tokens, result.key_tokens, *pair)
+        beside = (
+            f"{weight(float(result.weights[pair]))} (even attention: {weight(even(result.allowed, pair[0]))})"
+        )
+        told += f" Its strongest link is {named}: {beside}."
+    return f"{told} {NO_CONTROL}" if own.query_tokens.texts else told
+
+
+def _leaves_out(result: HeadWeights | HeadView) -> bool:
+    return isinstance(result, HeadView) and result.special is not Special.SHOW
+
+
+def _departs(result: HeadWeights | HeadView) -> tuple[str, ...]:
+    return departures(result.words, result.special) if isinstance(result, HeadView) else ()
+
+
+def _next(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None) -> Next | None:
+    """What only controls can tell: whether it is the words."""
+    own = head_of(result)
+    if pair is None or not own.query_tokens.texts or not own.key_tokens.texts:
+        return None
+    query, key = pair
+    key = (
+        int(np.nanargmax(np.where(result.allowed[query], result.weights[query], -1.0)))
+        if key is None
+        else key
+    )
+    sides = label(result.query_tokens, query), label(result.key_tokens, key)
+    asked = asking(own, "find", "--from", sides[0], "--to", sides[1])
+    looking = looked_at(result.words, result.special) if isinstance(result, HeadView) else ""
+    return Next("is it the words, or only their positions?", f"{asked}{looking}")
+
+
 def _looked_at(
     result: HeadWeights | HeadView, shown: Panel, focus: Focus
 ) -> tuple[Block, str, Sequence[str]]:
@@ -62,9 +129,9 @@ def _looked_at(
     query = focus.query
     if query is None and shown.show == "weights":
         said = sums_words(result), special_words(head_of(result).special_mass), *view_words(result)
-        return _matrix(result, shown, focus.rows), strongest_link(result, shown), said
+        return _matrix(result, shown, focus.rows), answer_of(result, strongest_link(result, shown)), said
     if query is None:
-        return _matrix(result, shown, focus.rows), "", tuple(_formula(head_of(result), shown.show))
+        return _matrix(result, shown, focus.rows), "", ()
     if shown.show in VECTORS:
         return _vector(only(shown, query)), _mixed(head_of(result), shown, query), ()
     block = keys_of(result, _matrix(result, shown, 0), query, focus.key)

@@ -3,15 +3,19 @@
 from collections.abc import Iterator
 from functools import partial
 
+from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import alike_texts, counted, descending, parameter, weight
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT
 from attnscope.render.kit.words.weights import head_of, special_words, sums_words, view_words
 from attnscope.render.sheet.blocks import KeyBars, Matrix
 from attnscope.render.sheet.said import at, numbered
 from attnscope.render.sheet.table import Column, Mark, Table
+from attnscope.render.sheets.looking import NO_CONTROL
 from attnscope.results import HeadAttention, HeadView, HeadWeights
 
 MOST_KEYS = 25
+_NAMED = 3  # keys of a sentence
+_LITTLE = 0.05  # what is less need not be named
 _FULL_BARS = (0.05, 0.1, 0.2, 0.5, 1.0)
 _exact = partial(weight, decimals=3)
 
@@ -60,22 +64,32 @@ def _why_not(result: HeadWeights | HeadView, query: int) -> str:
 
 
 def most_of(result: HeadWeights | HeadView, query: int, key: int | None) -> str:
-    """`8 opened gives .980 to 5 [MASK], the most; 3 door gets .031, rank 10 of 11 keys.`"""
-    ranked, asked = _ranked(result, query), at(result.query_tokens, query)
+    """`From [MASK], L3 H11 gives opened .98 and every other token less than .01.`"""
+    ranked, asked = _ranked(result, query), settled(result.query_tokens.labels[query])
+    name = head_of(result).name
     if not ranked:
-        return f"{asked} has {_why_not(result, query)}."
-
-    def given(to: int) -> str:
-        return f"{_exact(float(result.weights[query, to]))} to {at(result.key_tokens, to)}"
-
-    told = f"{asked} gives {given(ranked[0])}"
-    if key in (None, ranked[0]):
-        return f"{told}, the most of {counted(len(ranked), 'key')}."
-    if key not in ranked:
-        return f"{told}, the most; {at(result.key_tokens, key)} is masked."
-    rank = f"rank {ranked.index(key) + 1} of {counted(len(ranked), 'key')}"
-    share = _exact(float(result.weights[query, key]))
-    return f"{told}, the most; {at(result.key_tokens, key)} gets {share}, {rank}."
+        return f"From {asked}, {name} has {_why_not(result, query)}."
+    texts = alike_texts(result.weights[query, ranked[: _NAMED + 1]], 2).tolist()
+    first, *others = (
+        f"{settled(result.key_tokens.labels[to])} {text}" for to, text in zip(ranked, texts, strict=False)
+    )
+    told = f"From {asked}, {name} gives {first}"
+    largest = float(result.weights[query, ranked[1]]) if len(ranked) > 1 else 0.0
+    if len(ranked) > 1 and largest < _LITTLE:
+        told += (
+            f" and every other token {weight(largest)} or less"
+            if largest >= 0.005
+            else (" and every other token less than .01")
+        )
+    elif others:
+        told += f", then {', '.join(others[: _NAMED - 1])}"
+    if key is not None and key not in ranked:
+        told += f"; {settled(result.key_tokens.labels[key])} is masked"
+    elif key not in (None, ranked[0]):
+        share = weight(float(result.weights[query, key]))
+        rank = f"number {ranked.index(key) + 1} of {counted(len(ranked), 'key')}"
+        told += f"; {settled(result.key_tokens.labels[key])} gets {share}, {rank}"
+    return f"{told}. {NO_CONTROL}"
 
 
 def left_out(result: HeadWeights | HeadView, query: int, key: int | None) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from attnscope.render.kit.scale import scale_of
 from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.kit.words.weights import special_words
 from attnscope.render.sheet.blocks import Matrix, Named, Names, Ranking
-from attnscope.render.sheet.said import at, certified, numbered, reading_notes
+from attnscope.render.sheet.said import at, certified, limits, numbered
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import LongHead
@@ -35,7 +35,8 @@ def sheet(result: LongHead, focus: Focus = WHOLE) -> Sheet:
         blocks=(matrix, below),
         table=lambda: Table.of("query query_token rank key key_token weight", _facts(result)),
         texts=tuple(_texts(result)),
-        notes=tuple(_notes(result)),
+        notes=limits(result),
+        departs=(f"block {result.block} of {result.blocks}",) if result.blocks > 1 else (),
         proof=certified(result.certificate, focus.verbose),
         main=matrix,
         summary=(where_words(result), _window(result)),
@@ -164,14 +165,6 @@ def _answer(result: LongHead) -> str:
     told = f"Of all queries the entropy is {number(float(there.mean()))} nats on average"
     special = special_words(result.special_mass)
     return f"{told}; {special}." if special else f"{told}."
-
-
-def _notes(result: LongHead) -> Iterator[str]:
-    """What is odd about the input or the head, one phrase each."""
-    yield from reading_notes(result.kind, result.query_tokens)
-    if result.blocks > 1:
-        yield f"block {result.block} of {result.blocks} (--block)"
-    yield from result.notes
 
 
 def _facts(result: LongHead) -> Iterator[tuple[object, ...]]:

@@ -12,10 +12,19 @@ from attnscope.render.focus import Focus
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import counted, parameter, percent, significant
 from attnscope.render.kit.words.command import opening
-from attnscope.render.kit.words.header import feature_words
 from attnscope.render.sheet.blocks import Beside, Block, Drawing, Ranking
-from attnscope.render.sheet.said import certified, grid_size, name, of_head, proof, read, setting
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.said import (
+    certified,
+    features,
+    grid_size,
+    limits,
+    name,
+    of_head,
+    proof,
+    read,
+    setting,
+)
+from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import PictureAttention, PictureHeads, SoundAttention, SoundHeads
 from attnscope.tokens import Tokens
@@ -36,7 +45,8 @@ def of_one(result: OneHead, focus: Focus, blocks: tuple[Block | Beside, ...], ma
         blocks=(*blocks, *_strongest(result, focus.key)),
         table=lambda: _every_place(result),
         texts=(medium_words(result), *read(head.kind, head.query_tokens, head.key_tokens)),
-        notes=(" · ".join(features),) if (features := feature_words(head)) else (),
+        notes=limits(head),
+        legend=features(head),
         proof=certified(head.certificate, focus.verbose),
         main=main,
         summary=(fit(medium_words(result), _LONGEST),),
@@ -166,12 +176,13 @@ def of_heads(result: Heads, block: Drawing, main: Drawing) -> Sheet:
         blocks=(block, _listed(result, order)),
         table=lambda: _every_head(result),
         texts=(medium_words(result), *read(found.kind, found.query_tokens, found.key_tokens)),
-        notes=tuple(each for each in (" · ".join(feature_words(found)),) if each),
+        notes=limits(found),
+        legend=features(found),
         proof=proof((each.verdict for row in found.certificates for each in row), "head"),
         main=main,
         summary=(fit(medium_words(result), _LONGEST),),
         record=(("query", query_words(result)),),
-        next=f"Open one: {opening(found, found.layers[best[0]], found.heads[best[1]])}",
+        next=Next("look into one", opening(found, found.layers[best[0]], found.heads[best[1]])),
     )
 
 

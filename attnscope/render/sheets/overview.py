@@ -1,6 +1,5 @@
 """Several heads at a glance: measures of each, and the strongest link of those that are worth a look."""
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
@@ -10,25 +9,42 @@ from rich.cells import cell_len
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, weight
-from attnscope.render.kit.words.command import opening
-from attnscope.render.kit.words.header import feature_words
+from attnscope.render.kit.words.command import finding, looked_at, opening
 from attnscope.render.kit.words.weights import overview_view_words
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
-from attnscope.render.sheet.said import Place, at, attention, grid_size, named, proof, read, setting
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.guard import by_head
+from attnscope.render.sheet.heads import Companion, HeadGrid, each_of, ordered
+from attnscope.render.sheet.said import (
+    Place,
+    attention,
+    departures,
+    features,
+    grid_size,
+    limits,
+    named,
+    proof,
+    read,
+    setting,
+)
+from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Table, as_written
+from attnscope.render.sheets import overview_words as words
+from attnscope.render.sheets.looking import SINK
 from attnscope.results import HeadScores, Overview
 from attnscope.tokens import Tokens
 
+_TOLD = 6  # heads of a pair, which the grid has all
 _FEW, _LISTED = 16, 12  # heads that are all listed, and listed where one query or one pair was asked for
 _LONGEST = 18  # cells of the name of a token
-_MOST_SPECIAL = 0.5  # of a head's weight: what leaves more on special tokens tells little of the text
 
 
 def sheet(result: Overview, focus: Focus = WHOLE) -> Sheet:
-    grids = [_grid(result, each) for each in shown(result)]
+    certificates = ((each.verdict for each in row) for row in result.certificates)
+    verdicts = by_head(result.layers, result.heads, certificates)
+    in_tokens = words.in_tokens(result) and not focus.in_nats
+    grids = [_grid(result, each, in_tokens) for each in shown(result)]
     size, names = grid_size(result.layers, result.heads), ", ".join(result.scores)
     one = result.main.description.label if result.aim is not None else result.main.measure
     best = next(iter(ranked(result)), (0, 0))
@@ -36,17 +52,36 @@ def sheet(result: Overview, focus: Focus = WHOLE) -> Sheet:
         title=f"{one if len(grids) == 1 else counted(len(grids), 'measure')} by head",
         setting=setting(result, size),
         origins=(result.provenance,),
-        answer=_answer(result),
-        blocks=(*grids, _links(result)),
+        answer=words.answer(result, in_tokens),
+        blocks=(*grids, _links(result, in_tokens)),
         table=lambda: _every(result),
         texts=read(result.kind, result.query_tokens, result.key_tokens),
-        notes=(*measured.absent(result.scores), *overview_view_words(result), *feature_words(result)),
-        proof=proof((each.verdict for row in result.certificates for each in row), "head"),
+        notes=(*words.notes(result), *limits(result)),
+        legend=(*overview_view_words(result), *features(result)),
+        details=tuple(measured.absent(result.scores)),
+        departs=departures(result.words, result.special),
+        verdicts=verdicts,
+        proof=proof(verdicts.values(), "head"),
         main=grids[0],
         summary=(size, attention(result.kind, result.tower), names if len(grids) > 1 else ""),
         record=tuple((key, each.absent) for key, each in result.scores.items() if each.absent),
-        next=f"Open one: {opening(result, result.layers[best[0]], result.heads[best[1]])}",
+        next=_next(result, best),
     )
+
+
+def _next(result: Overview, best: Place) -> Next:
+    """Of a link the one thing that tells words from positions; else one head in full."""
+    if (
+        _of_a_pair(result)
+        and result.aim is not None
+        and result.query_tokens.texts
+        and result.key_tokens.texts
+    ):
+        query, key = result.aim
+        assert key is not None, "a pair has both"
+        looking = looked_at(result.words, result.special)
+        return Next("which of them do it because of the words?", finding(result, query, key) + looking)
+    return Next("look into one", opening(result, result.layers[best[0]], result.heads[best[1]]))
 
 
 def shown(result: Overview) -> list[HeadScores]:
@@ -59,17 +94,23 @@ def _of_a_pair(result: Overview) -> bool:
     return result.aim is not None and result.aim[1] is not None
 
 
-def _grid(result: Overview, scores: HeadScores) -> HeadGrid:
+def _grid(result: Overview, scores: HeadScores, in_tokens: bool) -> HeadGrid:
     """A measure by layer and head, with the strongest link of each head where it is the only one."""
     alone = len(shown(result)) == 1 and not _of_a_pair(result)
     described, asked = scores.description, result.aim is not None and scores is result.main
+    keys = len(result.key_tokens)
+    if in_tokens:
+        title = f"tokens each head looks at (1 = one token, {keys:,} = all alike)"
+        title = words.over_words(result, title)
+    else:
+        title = described.label if asked else described.title
     return HeadGrid(
-        title=described.label if asked else described.title,
+        title=title,
         layers=scores.layers,
         heads=scores.heads,
-        values=scores.values,
-        scale=measured.scale(scores, len(result.key_tokens)),
-        form=measured.form(scores),
+        values=np.exp(scores.values) if in_tokens else scores.values,
+        scale=Scale(1.0, float(max(keys, 2)), "falling") if in_tokens else measured.scale(scores, keys),
+        form=words.form_of_tokens if in_tokens else measured.form(scores),
         says=measured.classes(scores),
         companion=_companion(result) if alone else None,
         verdicts=tuple(tuple(each.verdict for each in row) for row in result.certificates),
@@ -109,6 +150,8 @@ def ranked(result: Overview) -> list[Place]:
     Where links are those of ordinary tokens, heads that leave most of their weight on special ones come last.
     """
     over = _on_special(result)
+    if (elsewhere := words.same_distance(result)) is not None:
+        return ordered(np.where(np.isnan(elsewhere), result.main.values, result.main.values - elsewhere))
     return sorted(measured.ranked(result.main), key=lambda place: place in over)
 
 
@@ -116,10 +159,10 @@ def _on_special(result: Overview) -> set[Place]:
     """The heads that are passed over where there are others; none where just these are looked for."""
     sought = result.main.measure.startswith(("special-tokens", "sink"))
     shares = result.special_shares if result.ordinary and result.aim is None and not sought else None
-    return set() if shares is None else {(i, j) for i, j in np.argwhere(shares > _MOST_SPECIAL).tolist()}
+    return set() if shares is None else {(i, j) for i, j in np.argwhere(shares > SINK).tolist()}
 
 
-def _links(result: Overview) -> Ranking:
+def _links(result: Overview, in_tokens: bool) -> Ranking:
     """The strongest link of every head where they are few, else of each layer's strongest one.
 
     Of one query, or of one pair, the heads of all layers in their order.
@@ -128,11 +171,13 @@ def _links(result: Overview) -> Ranking:
     places: Sequence[Place]
     if result.aim is not None:
         title, places = described.strongest, order[:_LISTED]
+        if words.same_distance(result) is not None:
+            title, places = "farthest above the same distance elsewhere in the text", order[:_TOLD]
     elif result.main.values.size <= _FEW:
         title = "strongest link of each head"
         places = [(i, j) for i in range(len(result.layers)) for j in range(len(result.heads))]
     else:
-        title = f"{described.strongest}, and its strongest link"
+        title = "sharpest of its layer" if in_tokens else f"{described.strongest}, and its strongest link"
         firsts = {i: (i, j) for i, j in reversed(order)}
         places = [firsts[i] for i in sorted(firsts)]
     over = len(_on_special(result) - set(places)) if result.main.values.size > _FEW else 0
@@ -141,22 +186,32 @@ def _links(result: Overview) -> Ranking:
         title=title,
         of="head",
         names=tuple(named(result, place) for place in places),
-        table=_table(result, places),
+        table=_table(result, places, in_tokens),
         says=passed if over else "",
+        unshown=f"the grid has all {counted(result.main.values.size, 'head')}",
         hidden=0 if over else result.main.values.size - len(places),
     )
 
 
-def _table(result: Overview, places: Sequence[Place]) -> Table:
+def _table(result: Overview, places: Sequence[Place], in_tokens: bool) -> Table:
     """What people see of some heads: the measure, if it is not the weight itself, and the strongest link."""
     main, columns = result.main, list[Column]()
     if result.aim is None:
         texts = [measured.written(main, float(main.values[place])) for place in places]
-        columns.append(Column("measure", texts, main.measure, as_written))
+        texts = (
+            [words.form_of_tokens(float(np.exp(main.values[place]))) for place in places]
+            if in_tokens
+            else texts
+        )
+        columns.append(Column("measure", texts, "tokens" if in_tokens else main.measure, as_written))
     if result.aim is None and (shares := result.special_shares) is not None:
         says = f"share of its weight on special tokens{'; links are of the others' * result.ordinary}"
         columns.append(Column("special", each_of(shares, places), "special", weight, says, spared=1))
     columns.append(Column("weight", each_of(result.strongest_weight, places), "weight", weight))
+    if (elsewhere := words.same_distance(result)) is not None:
+        says = "mean weight of the other queries on the key at the same distance"
+        columns.append(Column("elsewhere", each_of(elsewhere, places), "elsewhere", weight, says))
+        return Table(*columns)
     columns.append(Column("link", [_link(result, place) for place in places], "query → key"))
     return Table(*columns)
 
@@ -171,35 +226,6 @@ def _link(result: Overview, place: Place) -> str:
 
 def _at(tokens: Tokens, position: int) -> str:
     return f"{tokens.positions[position]} {fit(settled(tokens.names[position]), _LONGEST)}"
-
-
-def _answer(result: Overview) -> str:
-    """The strongest head by the main measure, beside the head in the middle and what all keys alike give."""
-    main, described = result.main, result.main.description
-    if not (order := ranked(result)):
-        return f"No head has a number: {main.absent}." if main.absent else "No head has a number."
-    best, of = order[0], counted(len(order), "head")
-    if described.classes:
-        (most, count), *_ = Counter(main.class_of(*place) for place in order).most_common()
-        return f"Most common is {most}: {count} of {of}."
-    written = partial(measured.written, main)
-    own = written(float(main.values[best]))
-    beside = f"the head in the middle has {written(float(np.nanmedian(main.values)))}"
-    if result.aim is not None:
-        query = at(result.query_tokens, result.aim[0])
-        if result.aim[1] is not None:
-            link = f"{query} → {at(result.key_tokens, result.aim[1])}"
-            return f"{named(result, best)} gives the most weight to {link} of {of}, {own}; {beside}."
-        key = _at(result.key_tokens, int(result.strongest[best][1]))
-        return f"{named(result, best)} looks hardest at one key from {query}: {own} to {key}; {beside}."
-    end = "least" if described.strong == "low" else "most"
-    told = f"{named(result, best)} has the {end} {described.scale} of {of}, {own}; {beside}"
-    if main.even is not None and not np.isnan(main.even[best]):
-        told += f", all keys alike would give {written(float(main.even[best]))}"
-    if main.control is not None:
-        told += f", other answers {written(float(main.control[best]))} in the median"
-    strongest = weight(float(result.strongest_weight[best]))
-    return f"{told}. Its strongest link is {_link(result, best)}, {strongest}."
 
 
 def _every(result: Overview) -> Table:

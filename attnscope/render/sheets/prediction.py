@@ -31,6 +31,7 @@ def sheet(result: Prediction, focus: Focus = WHOLE) -> Sheet:
         table=lambda: Table.of("place position rank id token probability", _facts(result)),
         texts=tuple(_texts(result)),
         notes=tuple(_notes(result)),
+        untouched="✓ the model's own answer, nothing changed",
         summary=(f"likeliest {fit(', '.join(likeliest), 40)}" if likeliest else "",),
     )
 

@@ -12,9 +12,17 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import alike_texts, counted, weight
 from attnscope.render.kit.stage import NOTHING_LEFT
-from attnscope.render.kit.words.header import feature_words
 from attnscope.render.sheet.blocks import Beside, Ranking
-from attnscope.render.sheet.said import attention, certified, numbered, of_head, read, setting
+from attnscope.render.sheet.said import (
+    attention,
+    certified,
+    features,
+    limits,
+    numbered,
+    of_head,
+    read,
+    setting,
+)
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Table, as_written
 from attnscope.render.sheets.map import (
@@ -51,8 +59,7 @@ def sheet(result: Projection, focus: Focus = WHOLE) -> Sheet:
     by = " by words" if result.view is not None and result.view.words else ""
     sides = f"{counted(len(result.queries), 'query')} x {counted(len(result.keys), 'key')}"
     answer = correlation_words(result)
-    lists = settings_words(result), points_words(result), feature_words(head)
-    notes = trust_words(result), centring_words(result), DISCLAIMER, *map(" · ".join, lists)
+    lists = settings_words(result), points_words(result)
     return Sheet(
         title=f"t-SNE map of {head.name}{by}{'' if result.settled else ' that DID NOT SETTLE'}",
         setting=setting(head),
@@ -61,7 +68,9 @@ def sheet(result: Projection, focus: Focus = WHOLE) -> Sheet:
         blocks=(Beside(maps), *tables),
         table=lambda: Table.of("side position token x y", _points(result)),
         texts=read(head.kind, head.query_tokens, head.key_tokens),
-        notes=tuple(filter(None, notes)),
+        notes=tuple(each for each in (trust_words(result), DISCLAIMER, *limits(head)) if each),
+        legend=tuple(each for each in (centring_words(result), *features(head)) if each),
+        details=tuple(filter(None, map(" · ".join, lists))),
         proof=certified(head.certificate, focus.verbose),
         main=maps[0],
         summary=(attention(head.kind, head.tower), sides),

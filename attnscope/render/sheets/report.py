@@ -14,10 +14,9 @@ import numpy as np
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.numbers import NONE, counted, number, percent, signed, weight
-from attnscope.render.kit.words.header import feature_words
 from attnscope.render.kit.words.weights import divides, key_groups, special_words, view_words
 from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheet.said import attention, certified, of_head, read, setting
+from attnscope.render.sheet.said import attention, certified, features, limits, of_head, read, setting
 from attnscope.render.sheet.sheet import Sheet, harmless
 from attnscope.render.sheet.table import Column, Mark, Table, as_written, only
 from attnscope.render.sheets.map import DISCLAIMER, nearness_words, token_name
@@ -49,8 +48,7 @@ class Fact:
 def sheet(result: Report, focus: Focus = WHOLE) -> Sheet:
     head = result.head
     predicted = () if result.prediction is None else predicted_sheet(result.prediction).blocks
-    seen, features = view_words(result.weights), feature_words(head)
-    notes = special_words(head.special_mass), " · ".join(seen), DISCLAIMER, " · ".join(features)
+    seen = " · ".join(view_words(result.weights))
     return Sheet(
         title=f"{head.name}, query {query_name(result)}",
         setting=setting(head),
@@ -59,7 +57,9 @@ def sheet(result: Report, focus: Focus = WHOLE) -> Sheet:
         blocks=(*predicted, *_listed(result), _numbers(result)),
         table=lambda: Table.of("key token weight score scaled distance contribution", _facts(result)),
         texts=read(head.kind, head.query_tokens, head.key_tokens),
-        notes=tuple(filter(None, notes)),
+        notes=tuple(each for each in (seen, *limits(head)) if each),
+        legend=(DISCLAIMER, *features(head)),
+        details=tuple(each for each in (special_words(head.special_mass),) if each),
         proof=certified(head.certificate, focus.verbose),
         summary=(attention(head.kind, head.tower),),
         record=(*of_head(head), ("query", result.query)),

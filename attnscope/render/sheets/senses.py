@@ -36,7 +36,9 @@ def sheet(result: Senses, focus: Focus = WHOLE) -> Sheet:
         answer=_answer(result),
         blocks=(curve, _pairs(result, order)),
         table=lambda: Table.of("fact layer head text_a text_b value", _facts(result)),
+        control=_control(result),
         notes=tuple(_notes(result)),
+        legend=("output: of the heads, before the output projection",),
         proof=proof(result.certified, "head", ", all texts counted"),
         main=curve,
         record=tuple(("text", f"{i} {_in_its_text(each)}") for i, each in enumerate(result.usages, start=1)),
@@ -177,13 +179,16 @@ def _answer(result: Senses) -> str:
     )
 
 
+def _control(result: Senses) -> str:
+    if result.separation is None:
+        return ""
+    shuffled = f"labels are shuffled {result.separation.controls} times (seed {result.separation.seed})"
+    best = "; the best head is held against the best head of every shuffling"
+    return shuffled + (best if len(result.heads) > 1 else "")
+
+
 def _notes(result: Senses) -> Iterator[str]:
     """What must be known to read the numbers."""
-    yield "output: of the heads, before the output projection"
-    if result.separation is not None:
-        shuffled = f"labels are shuffled {result.separation.controls} times (seed {result.separation.seed})"
-        best = "; the best head is held against the best head of every shuffling"
-        yield shuffled + (best if len(result.heads) > 1 else "")
     if len({each.position for each in result.usages}) > 1:
         yield "the word stands at different places: positions are in its vectors too"
     asked = result.asked.lower()

@@ -8,10 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.render.kit.numbers import weight
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.words.weights import head_of
-from attnscope.render.sheet.said import at
 from attnscope.results import HeadView, HeadWeights, Kind
 
 _OF = {"weights": "weight", "scores": "score", "scaled": "scaled score"}
@@ -38,17 +36,13 @@ def telling_words(result: HeadWeights | HeadView, shown: Panel, listed: Sequence
     return f"{len(listed)} of {rows} queries: largest {_OF[shown.show]} on {where} not special"
 
 
-def strongest_link(result: HeadWeights | HeadView, shown: Panel) -> str:
-    """`The strongest link to another word is 8 opened → 5 door, .98.`; "" where no such pair is seen."""
+def strongest_link(result: HeadWeights | HeadView, shown: Panel) -> tuple[int, int] | None:
+    """The query and the key of the largest number on a telling key; None where no such pair is seen."""
     values = _telling(result, shown)
     if not np.isfinite(values).any():
-        return ""
+        return None
     query, key = (int(i) for i in np.unravel_index(values.argmax(), values.shape))
-    link = f"{at(result.query_tokens, query)} → {at(result.key_tokens, key)}"
-    to = "a word" if _crosses(result) else "another word"
-    first = result.key_tokens.items[0]
-    to += "" if _crosses(result) or first.special else ", not the first,"
-    return f"The strongest link to {to} is {link}, {weight(float(values[query, key]))}."
+    return query, key
 
 
 def _telling(result: HeadWeights | HeadView, shown: Panel) -> Float[np.ndarray, "row column"]:

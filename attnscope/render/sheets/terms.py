@@ -23,10 +23,10 @@ from attnscope.render.kit.numbers import (
 )
 from attnscope.render.kit.scale import scale_of
 from attnscope.render.kit.stage import NO_KEY
-from attnscope.render.kit.words.header import feature_words, model_words, where_words
+from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.kit.words.weights import sums_words
 from attnscope.render.sheet.blocks import Beside, Block, Matrix, Ranking
-from attnscope.render.sheet.said import at, certified, numbered, of_head, read
+from attnscope.render.sheet.said import at, certified, features, limits, numbered, of_head, read
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
@@ -66,7 +66,8 @@ def sheet(result: HeadTerms, focus: Focus) -> Sheet:
         blocks=blocks,
         table=lambda: Table.of(*_table(result)),
         texts=read(head.kind, head.query_tokens, head.key_tokens),
-        notes=(" · ".join((sums_words(head), *feature_words(head))),),
+        notes=limits(head),
+        legend=(sums_words(head), *features(head)),
         proof=certified(head.certificate, focus.verbose),
         main=main,
         summary=(where_words(head), " x ".join(sides)),

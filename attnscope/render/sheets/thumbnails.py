@@ -12,15 +12,16 @@ from attnscope.render.kit.words.command import looked_at, opening_head
 from attnscope.render.sheet.heads import HeadMatrices
 from attnscope.render.sheet.said import (
     attention,
+    departures,
     grid_size,
+    limits,
     named,
     proof,
     read,
-    reading_notes,
     setting,
     view_notes,
 )
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Table
 from attnscope.results import Special, Thumbnails
 from attnscope.tokens import Patches
@@ -50,12 +51,14 @@ def sheet(result: Thumbnails, focus: Focus = WHOLE) -> Sheet:
         blocks=(heads,),
         table=lambda: Table.of("layer head query query_token key key_token weight", _facts(result)),
         texts=read(result.kind, result.query_tokens, result.key_tokens),
-        notes=tuple(_notes(result)),
+        notes=limits(result),
+        legend=tuple(_legend(result)),
+        departs=departures(result.words, result.special),
         proof=proof((each for row in result.verdicts for each in row), "head", by_tokens),
         main=heads,
         summary=(attention(result.kind, result.tower),),
         record=(("kind", result.kind.value), ("tower", result.tower)),
-        next=f"Open one: {opened}{looked_at(result.words, result.special)}",
+        next=Next("look into one", f"{opened}{looked_at(result.words, result.special)}"),
     )
 
 
@@ -80,14 +83,11 @@ def _answer(result: Thumbnails) -> str:
     return f"The largest weight is {weight(largest, 3)}, of {named(result, (i, j))} {places}."
 
 
-def _notes(result: Thumbnails) -> Iterator[str]:
-    """What is odd about the input or the heads."""
-    yield from reading_notes(result.kind, result.query_tokens)
+def _legend(result: Thumbnails) -> Iterator[str]:
     stretches = *result.query_tokens.stretches, *result.key_tokens.stretches
     if any(isinstance(each, Patches) for each in stretches):
         yield "patches row by row"
     yield from view_notes(result.words, result.special)
-    yield from result.notes
 
 
 def _facts(result: Thumbnails) -> Iterator[tuple[object, ...]]:

@@ -41,7 +41,10 @@ def sheet(result: Verification, focus: Focus = WHOLE) -> Sheet:
         blocks=(_by_layer(layers, names), *_grids(layers, names)) if layers else (),
         table=lambda: Table.of(_FACTS, _facts(result)),
         texts=text(result.tokens),
-        notes=tuple(_notes(result, layers, names)),
+        notes=tuple(_notes(result)),
+        legend=_POWER if layers else (),
+        details=tuple(_worst(result, layers, names)),
+        about_proof=True,
         proof=tuple(_proof(result, every)),
         summary=(counted(len(result.tokens), "token"),),
     )
@@ -192,17 +195,22 @@ def _power_text(power: float) -> str:
     return significant(float(f"{10**power:.1e}"))
 
 
-def _notes(result: Verification, layers: list[Layer], names: dict[tuple[str, str], str]) -> Iterator[str]:
+_POWER = (
+    "power: how many times the tolerance a mistake makes that is put in on purpose, of several mistakes the "
+    "one hardest to see; no number: none could be tried",
+)
+
+
+def _worst(result: Verification, layers: list[Layer], names: dict[tuple[str, str], str]) -> Iterator[str]:
     every = [(layer, head, one) for layer in result.layers for head, one in enumerate(layer.certificates)]
     if every:
         layer, head, certificate = max(every, key=lambda place: _badness(place[2]))
         block = f" block {layer.block}" if any(len(blocks) > 1 for blocks in layers) else ""
         where = f"L{layer.layer} H{head}{block} ({_name(layer, names)})"
         yield f"worst head: {where} {certificate_words(certificate)}"
-        yield (
-            "power: how many times the tolerance a mistake makes that is put in on purpose, of several "
-            "mistakes the one hardest to see; no number: none could be tried"
-        )
+
+
+def _notes(result: Verification) -> Iterator[str]:
     if result.outputs:
         told = (
             f"{each.name} " + ("identical" if each.identical else f"off by {significant(each.difference)}")

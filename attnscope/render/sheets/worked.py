@@ -44,6 +44,7 @@ def sheet(result: Worked, focus: Focus = WHOLE) -> Sheet:
         answer=_answer(result),
         blocks=tuple(Beside((each,)) for each in blocks),
         table=lambda: Table.of("step row row_name column column_name value", _facts(result)),
+        about_proof=True,
         notes=tuple(_notes(result, focus)),
         proof=(
             *((verdict, told) for verdict, told in _certificates(result, focus) if verdict in _SETTLED),

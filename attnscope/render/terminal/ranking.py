@@ -30,10 +30,13 @@ def lines_of_ranking(block: Rows, width: int, longest: int = _LONGEST_BAR) -> li
     lines += _headings(block, columns)
     room = min(_spare(block, columns, width), longest)
     bars = _bars(block) if room >= _LEAST_BAR else ()
+    begun = dict(block.sections)
     for row in range(len(block.names)):
+        lines += [Text(begun[row], style=DIM)] if row in begun else []
         lines += _row(block, row, columns, _bar(block, bars, row, room))
     if block.hidden:
-        lines.append(Text(f"and {counted(block.hidden, block.of)} more (-o FILE.csv has all)", style=DIM))
+        more = f"and {counted(block.hidden, block.of)} more (-o FILE.csv has all)"
+        lines.append(Text(block.unshown or more, style=DIM))
     if names := _left_out(block, columns):
         told = f"left out here: {', '.join(names)} (a terminal {_needed(block)} characters wide shows all)"
         lines.append(Text(told, style=DIM))
@@ -143,12 +146,22 @@ def _headings(block: Rows, columns: Columns) -> list[Text]:
     texts = [_words(each.heading, cells - _GAP - len(_pad(each))) for each, cells in columns]
     depth = max(map(len, texts), default=1)
     lowered = [[""] * (depth - len(each)) + each for each in texts]
-    lines = []
+    lines = _common(block, columns)
     for i in range(depth):
         named = left(block.of if i == depth - 1 else "", _name(block))
         parts = (_fitted(each, text[i], cells) for (each, cells), text in zip(columns, lowered, strict=True))
         lines.append(line((named + "".join(parts), HEADING)))
     return lines
+
+
+def _common(block: Rows, columns: Columns) -> list[Text]:
+    """The line with the headings that several columns have in common; none where there are none."""
+    common, place, before = "", _name(block), ""
+    for column, cells in columns:
+        if column.under and column.under != before:
+            common = common.ljust(place + _GAP) + column.under
+        place, before = place + cells, column.under
+    return [line((common, DIM))] if common else []
 
 
 def _row(block: Rows, row: int, columns: Columns, bar: str) -> list[Text]:

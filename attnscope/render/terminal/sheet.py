@@ -1,54 +1,122 @@
 """A sheet in a terminal, for any width: its words in their order around its blocks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
-from rich.console import Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.cells import DIM
+from attnscope.render.kit.labels import fit
 from attnscope.render.kit.words.certificate import STYLES
-from attnscope.render.kit.words.command import Command
+from attnscope.render.kit.words.command import Command, continued
 from attnscope.render.kit.words.header import reading
+from attnscope.render.kit.words.origin import origin_words
 from attnscope.render.sheet.blocks import Beside, Block, Matrix, Ranking, Rows, flat
 from attnscope.render.sheet.heads import HeadGrid
-from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheet.table import legend
+from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.table import meanings
 from attnscope.render.terminal.blocks import lines_of, picture_of
 from attnscope.render.terminal.matrix import Picture
 from attnscope.render.terminal.ranking import folded, kept_columns, lines_of_ranking, room_of_bars
 from attnscope.render.terminal.thumbnails import Mosaic
+from attnscope.results import Verdict
 
 _GAP = 3  # cells between blocks that stand side by side
+_BETWEEN = " · "
+CERTIFIED = "certified: the numbers are the model's own; not that attention explains its answer"
 _MOST_LINES = 40  # beyond them a further grid is left to the picture
 
 
-def screen(sheet: Sheet, width: int) -> list[RenderableType]:
-    """What it is, all that it shows, and where to go next."""
-    return [
-        Group(*header(sheet), "", body(sheet, width)),
-        *([Command(sheet.next)] if sheet.next else []),
-    ]
+def screen(sheet: Sheet, width: int, focus: Focus = WHOLE) -> list[RenderableType]:
+    """The answer, what was read, all that shows it, what is proved, and where to go next."""
+    opened = [*_answer(sheet, width), *_read(sheet, width)]
+    if focus.brief:
+        return [Group(*opened[: len(_answer(sheet, width))], *_proved(sheet, width, focus))]
+    parts = opened, _evidence(sheet, width, focus), _proved(sheet, width, focus)
+    following = [] if sheet.next is None else [Command("\n".join(_next(sheet.next)))]
+    return [_apart(parts), *following]
 
 
-def header(sheet: Sheet) -> list[Text]:
-    """What this is and where it comes from, the text that was read."""
-    lines = [Text.assemble((sheet.title, "bold"), f" · {sheet.setting}" if sheet.setting else "")]
-    lines += [reading(sheet.origins[0])] if len(sheet.origins) == 1 else []
-    return lines + [Text(each, style="italic", no_wrap=True, overflow="ellipsis") for each in sheet.texts]
+def body(sheet: Sheet, width: int, focus: Focus = WHOLE) -> Group:
+    """The same within a frame that says what was read: no text, and nothing to go on with."""
+    return _apart((_answer(sheet, width), _evidence(sheet, width, focus), _proved(sheet, width, focus)))
 
 
-def body(sheet: Sheet, width: int) -> Group:
-    """The answer, the blocks that have room, what their columns are, and what is proved."""
+def _apart(parts: Iterable[Sequence[RenderableType]]) -> Group:
+    """The parts that hold anything, an empty line between two of them."""
+    held = [part for part in parts if part]
+    return Group(*(line for part in held for line in ("", *part)[part is held[0] :]))
+
+
+def _answer(sheet: Sheet, width: int) -> list[Text]:
+    """The sentence that answers; what it is of where none does."""
+    style = STYLES[Verdict.FAILED] if _failed(sheet) else "bold"
+    return [Text(each.plain, style) for each in folded(Text(sheet.answer or sheet.title), width)]
+
+
+def _failed(sheet: Sheet) -> bool:
+    """Whether there is no answer, since numbers of it are not the model's."""
+    return not sheet.about_proof and any(verdict is Verdict.FAILED for verdict, _ in sheet.proof)
+
+
+def _read(sheet: Sheet, width: int) -> list[Text]:
+    """What was read, in one line: each of several texts has its share of it."""
+    if not sheet.texts:
+        return []
+    share = (width - len(_BETWEEN) * (len(sheet.texts) - 1)) // len(sheet.texts)
+    spare = width - sum(cell_len(each) for each in sheet.texts) - len(_BETWEEN) * (len(sheet.texts) - 1)
+    cut = sheet.texts if spare >= 0 else tuple(fit(each, max(share, 1)) for each in sheet.texts)
+    return [Text(_BETWEEN.join(cut), style=DIM, no_wrap=True, overflow="ellipsis")]
+
+
+def _evidence(sheet: Sheet, width: int, focus: Focus) -> list[RenderableType]:
+    """The blocks that have room, what they are held against, what limits the answer, and what words mean."""
+    if _failed(sheet) and not focus.verbose:
+        hidden = "-v shows the numbers; files that -o asks for are written, and marked"
+        return [Text(hidden, style=DIM)]
     shown = _shown(sheet, width)
-    every = [one for each in shown for one in flat(each)]
-    columns = [each for one in every if isinstance(one, Rows) for each in kept_columns(one, width)]
-    told = dict.fromkeys(each.says for each in every if isinstance(each, HeadGrid))
-    answer = folded(Text(sheet.answer), width) if sheet.answer else []
-    said = [Text(each, style=DIM) for each in (legend(columns), *told, *sheet.notes) if each]
-    said += [Text(words, style=STYLES[verdict]) for verdict, words in sheet.proof]
-    parts = [part for part in (answer, laid(shown, width), said) if part]
-    return Group(*(line for part in parts for line in ("", *part)[part is parts[0] :]))
+    said = (sheet.control and f"control: {sheet.control}", *sheet.notes)
+    below = [line for each in said if each for line in folded(Text(each, style=DIM), width)]
+    drawn = [*laid(shown, width), *below]
+    if focus.legend:
+        every = [one for each in shown for one in flat(each)]
+        columns = [each for one in every if isinstance(one, Rows) for each in kept_columns(one, width)]
+        told = dict.fromkeys(each.says for each in every if isinstance(each, HeadGrid) and each.says)
+        meant = (*meanings(columns), *told, *sheet.legend, *((CERTIFIED,) if sheet.proof else ()))
+        drawn += ["", *(line for each in meant for line in folded(Text(each, style=DIM), width))]
+    return drawn
+
+
+def _proved(sheet: Sheet, width: int, focus: Focus) -> list[Text]:
+    """One line: what is proved, of which model, how it was run; with -v also what pins the numbers down."""
+    proved = [(words, STYLES[verdict]) for verdict, words in sheet.proof]
+    proved += [(sheet.untouched, STYLES[Verdict.CERTIFIED])] if sheet.untouched else []
+    words = [*origin_words(sheet.origins), *sheet.departs]
+    joined = Text(_BETWEEN, style=DIM).join(
+        [*(Text(each, style=style) for each, style in proved), *(Text(each, style=DIM) for each in words)]
+    )
+    lines = list(joined.wrap(Console(width=width), width)) if joined.plain else []
+    for each in lines:
+        each.rstrip()
+    if focus.verbose:
+        told = *identity(sheet), *sheet.details
+        lines += [line for each in told if each for line in folded(Text(each, style=DIM), width)]
+    return lines
+
+
+def identity(sheet: Sheet) -> tuple[str, ...]:
+    """What the result is, of which attention of which model, and what pins its numbers down."""
+    setting = " · ".join(each for each in (sheet.title, sheet.setting) if each)
+    return setting, *(reading(each).plain for each in sheet.origins)
+
+
+def _next(following: Next) -> Iterator[str]:
+    """The question, and below it the command in lines that a shell takes as one."""
+    yield f"Next: {following.question}"
+    yield from continued(following.command)
 
 
 def _shown(sheet: Sheet, width: int) -> list[Block | Beside]:

@@ -20,7 +20,7 @@ def section(sheet: Sheet) -> str:
     blocks = *sheet.every, *sheet.more
     drawn = [each for each in blocks if isinstance(each, Rows) and each.names]
     said = legend(column for each in drawn for column in each.table.headed)
-    told = [paragraph(each, "told") for each in (said, *sheet.notes, sheet.next)]
+    told = [paragraph(each, "told") for each in (said, *sheet.told, str(sheet.next or ""))]
     parts = [paragraph(sheet.answer, "answer"), *map(_block, blocks), *told]
     return f'<section id="sheet">{"".join(parts)}</section>\n'
 

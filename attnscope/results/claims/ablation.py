@@ -174,7 +174,7 @@ class Ablation(Presented):
     tokens: Tokens
     target: Tokens | None = field(metadata={"file": "target_tokens"})
     kind: Kind
-    answer: Answer
+    answer: Answer = field(metadata={"file": "target"})
     method: Method
     how: str
     heads: tuple[HeadEffect, ...]

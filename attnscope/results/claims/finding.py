@@ -12,6 +12,7 @@ from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Special
 
+_SAME = 1e-4  # of an excess: further apart than rounding makes two that are equal
 _ROUNDINGS = 64  # machine epsilons of a number, between a text alone and in a batch
 
 
@@ -56,15 +57,41 @@ class Contents(StrEnum):
         return named.get(self, "words of the text")
 
 
-class Account(StrEnum):
-    """Where a weight is left in the controls: it stays with the place, goes with the word, or is gone."""
+class DependsOn(StrEnum):
+    """What a weight depends on: it stays with the position, goes with the word, or needs the context."""
 
-    PLACE = "place"
+    POSITION = "position"
     WORD = "word"
-    TEXT = "text"
+    CONTEXT = "context"
 
 
-HALF = 0.5  # of a weight: what has to be left of it in the controls to say where it stays
+class Case(StrEnum):
+    """What can be said of a ranking: which of the sentences answers (docs/guide/claims.md)."""
+
+    UNRANKED = "unranked"
+    POSITION_SOUGHT = "position sought"
+    FEW_CONTROLS = "few controls"
+    SEVERAL = "several"
+    ONE = "one"
+    NOTHING = "nothing"
+    POSITION_ONLY = "position only"
+    CANNOT_TELL = "cannot tell"
+
+
+class Group(StrEnum):
+    """How strong the evidence for a head is, the strongest first."""
+
+    STANDS_OUT = "stand out"
+    ABOVE_ITS_OWN = "above their own controls only"
+    POSITION = "explained by position"
+    NEITHER = "neither"
+
+
+HALF = 0.5  # of a weight: what has to be left of it in the controls to say what it depends on
+TWICE = 2.0  # even attention: what a weight is called weight from, and explained by position
+LEVEL = 0.05  # of the controls: more of them that reach as far leave nothing shown
+LEAST_CONTROLS = 19  # the fewest of which none reaching as far is that share
+LEAST_SPREAD = 0.02  # of a head over its controls, in the numbers' own unit
 
 
 @dataclass(frozen=True)
@@ -84,8 +111,10 @@ class Sought:
 class Controls:
     """The same number of every head in control texts, which have the shape of the text and other words.
 
-    `low` and `high` hold the middle nine tenths of the controls. `percentile` is how many in a hundred of
-    them the text itself goes beyond. `best` is, text by text, the number of the head that is best in it.
+    `low` and `high` hold the middle nine tenths of the controls, `spread` is a head's own standard deviation
+    over them. `below` counts those that the text itself goes beyond. `best` is, text by text, the number of
+    the head that is best in it, and `best_excess` how far the head that stands clearest of its own other
+    controls does, in its own spread.
     `asked` is how many controls there should have been; `how` says what they keep, `of` what they are made
     of, and `seed` repeats them. `ids` are the controls themselves, what the model read as its `input` of that
     name: tokens by their ids; of a picture or a sound which of its pieces stands at each place.
@@ -94,8 +123,10 @@ class Controls:
     mean: Float[np.ndarray, "layer head"]
     low: Float[np.ndarray, "layer head"]
     high: Float[np.ndarray, "layer head"]
-    percentile: Float[np.ndarray, "layer head"]
-    best: Float[np.ndarray, " control"]
+    spread: Float[np.ndarray, "layer head"]
+    below: Float[np.ndarray, "layer head"]
+    best: Float[np.ndarray, " control"] = field(metadata={"file": "best_of_controls"})
+    best_excess: Float[np.ndarray, " control"] = field(metadata={"file": "best_excess_of_controls"})
     how: str
     seed: int
     asked: int
@@ -134,7 +165,7 @@ class Finding(Presented):
     all of its keys that their query may look at, none of likeness.
     """
 
-    sought: Sought
+    sought: Sought = field(metadata={"file": "question"})
     kind: Kind
     query_tokens: Tokens
     key_tokens: Tokens
@@ -145,7 +176,7 @@ class Finding(Presented):
     ranks: Float[np.ndarray, "layer head"] | None
     norms: Float[np.ndarray, "layer head"] | None
     shares: Float[np.ndarray, "layer head"] | None
-    even: Float[np.ndarray, "layer head"] | None
+    even: Float[np.ndarray, "layer head"] | None = field(metadata={"file": "even_attention"})
     followed: Float[np.ndarray, "layer head"] | None
     controls: Controls
     verdicts: tuple[tuple[Verdict, ...], ...]
@@ -171,40 +202,96 @@ class Finding(Presented):
         return self.sought.like is not None
 
     @property
+    def excess(self) -> Float[np.ndarray, "layer head"]:
+        """How far a head stands clear of its own controls, in its own spread over them (at least .02)."""
+        clear = -self.difference if self.smaller_is_better else self.difference
+        return np.asarray(clear / np.maximum(self.controls.spread, LEAST_SPREAD))
+
+    @property
     def ranking(self) -> tuple[tuple[int, int], ...]:
-        """The places of all heads that have a number, best first; of equal ones the first in the model."""
-        better = self.weights if self.smaller_is_better else -self.weights
+        """The places of all heads that have a number, those with the strongest evidence first.
+
+        Heads that stand out, then those above their own controls only, those explained by position, the
+        rest, which with too few controls come before position; in each by their excess, of position by
+        weight and of likeness those that are most alike; of equal ones the first in the model.
+        """
+
+        def evidence(place: tuple[int, int]) -> tuple[int, float, tuple[int, int]]:
+            group, clear = self.group(place), self.excess
+            if group is Group.POSITION:
+                clear = self.weights
+            elif group is Group.NEITHER and self.smaller_is_better:
+                clear = -self.weights
+            return self.groups.index(group), -float(clear[place]), place
+
         places = [(int(i), int(j)) for i, j in np.argwhere(~np.isnan(self.weights))]
-        return tuple(sorted(places, key=lambda place: (better[place], place)))
+        return tuple(sorted(places, key=evidence))
 
-    def account(self, place: tuple[int, int]) -> Account | None:
-        """Where half of a head's weight or more stays in the controls; `text` where it does not.
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups in the order of their evidence."""
+        first, second = Group.STANDS_OUT, Group.ABOVE_ITS_OWN
+        few = self.controls.count < LEAST_CONTROLS
+        last = (Group.NEITHER, Group.POSITION) if few else (Group.POSITION, Group.NEITHER)
+        return first, second, *last
 
-        None of likeness, and of a head that has no more there than one that weighs all keys alike.
+    def as_far(self, place: tuple[int, int]) -> int:
+        """In how many controls some head stands as far clear of its own others as this one does here."""
+        return int((self.controls.best_excess >= self.excess[place] - _SAME).sum())
+
+    def group(self, place: tuple[int, int]) -> Group:
+        """The evidence for a head: one that position explains is so however far it stands clear.
+
+        Nothing is shown of a head that gives no more than even attention.
+        """
+        if self.depends_on(place) is DependsOn.POSITION:
+            return Group.POSITION
+        looks = self.even is None or self.weights[place] > self.even[place]
+        if looks and self.controls.count >= LEAST_CONTROLS and self.excess[place] > 0:
+            if _rare(self.as_far(place), self.controls.count):
+                return Group.STANDS_OUT
+            if _rare(self.controls.count - int(self.controls.below[place]), self.controls.count):
+                return Group.ABOVE_ITS_OWN
+        return Group.NEITHER
+
+    def of_group(self, group: Group) -> tuple[tuple[int, int], ...]:
+        """The places of the heads of one group, best first."""
+        return tuple(place for place in self.ranking if self.group(place) is group)
+
+    def stands_out(self, place: tuple[int, int]) -> bool:
+        """Whether at most 5 % of controls have a head as far clear (Westfall and Young 1993)."""
+        return self.group(place) is Group.STANDS_OUT
+
+    def depends_on(self, place: tuple[int, int]) -> DependsOn | None:
+        """Where half of a head's weight or more stays in the controls; the context where nowhere.
+
+        None of likeness, and of a head that has no more there than even attention; of one that stays, no
+        more than twice that.
         """
         own, even = float(self.weights[place]), self.even
         if self.smaller_is_better or even is None or not own > float(even[place]):
             return None
         if float(self.controls.mean[place]) >= HALF * own:
-            return Account.PLACE
+            return DependsOn.POSITION if own >= TWICE * float(even[place]) else None
         followed = self.followed is not None and float(self.followed[place]) >= HALF * own
-        return Account.WORD if followed else Account.TEXT
+        return DependsOn.WORD if followed else DependsOn.CONTEXT
 
     @property
-    def best_percentile(self) -> float:
-        """How many in a hundred control texts have a best head that is not as good as the best one here."""
+    def case(self) -> Case:
+        """What can be said, by one test after the other."""
         if not self.ranking:
-            return float("nan")
-        return float(beyond(self.weights[self.ranking[0]], self.controls.best, self.smaller_is_better))
-
-    @property
-    def most_above(self) -> tuple[int, int] | None:
-        """The head that lies farthest beyond its own controls; None where no head is ranked."""
-        signed = -self.difference if self.smaller_is_better else self.difference
-        if np.isnan(signed).all():
-            return None
-        place = np.unravel_index(int(np.nanargmax(signed)), signed.shape)
-        return int(place[0]), int(place[1])
+            return Case.UNRANKED
+        if self.sought.pattern is not None and self.sought.pattern.of_places:
+            return Case.POSITION_SOUGHT
+        if self.controls.count < LEAST_CONTROLS:
+            return Case.FEW_CONTROLS
+        if out := len(self.of_group(Group.STANDS_OUT)):
+            return Case.ONE if out == 1 else Case.SEVERAL
+        if self.even is not None and not (self.weights >= TWICE * self.even).any():
+            return Case.NOTHING
+        if self.of_group(Group.POSITION) and not self.of_group(Group.ABOVE_ITS_OWN):
+            return Case.POSITION_ONLY
+        return Case.CANNOT_TELL
 
     @property
     def control_texts(self) -> tuple[str, ...]:
@@ -224,14 +311,16 @@ class Finding(Presented):
         one = sum(each is not None for each in (sought.key, sought.pattern, sought.like)) == 1
         fits(one, "'sought' is not one thing")
         one_for_each(self.verdicts, self.weights.shape, "verdicts")
+        alike = len(self.controls.best) == len(self.controls.best_excess)
+        fits(alike, "'best_excess_of_controls' is not of as many controls as 'best_of_controls'")
 
     def derived(self) -> dict[str, Value]:
         """Every head with what its controls have, the best first; those without a number come last."""
         unranked = [(int(i), int(j)) for i, j in np.argwhere(np.isnan(self.weights))]
         return {
             "verdict": self.verdict,
+            "case": self.case,
             "looked_at": self.weights.size,
-            "best_percentile": self.best_percentile,
             "control_texts": self.control_texts,
             "heads": [self._row(i, j) for i, j in (*self.ranking, *unranked)],
         }
@@ -241,28 +330,34 @@ class Finding(Presented):
             return None if values is None else float(values[i, j])
 
         own = {"weight": self.weights, "rank": self.ranks, "norm": self.norms}
-        own |= {"norm_share": self.shares, "even": self.even}
-        controls = {name: getattr(self.controls, name) for name in ("mean", "low", "high", "percentile")}
-        controls |= {"difference": self.difference, "followed": self.followed}
+        own |= {"norm_share": self.shares, "even_attention": self.even}
+        names = ("mean", "low", "high", "spread", "below")
+        controls = {name: getattr(self.controls, name) for name in names}
+        controls |= {"above_control": self.difference, "excess": self.excess, "followed": self.followed}
         return {
             "layer": self.layers[i],
             "head": self.heads[j],
             **{name: at(values) for name, values in own.items()},
             "control": {name: at(values) for name, values in controls.items()},
-            "account": self.account((i, j)),
+            "depends_on": self.depends_on((i, j)),
+            "stands_out": self.stands_out((i, j)),
             "verdict": self.verdicts[i][j],
         }
+
+
+def _rare(reaching: int, controls: int) -> bool:
+    """Whether so few of the controls reach as far that chance alone does so in at most 5 % of cases."""
+    return (1 + reaching) / (controls + 1) <= LEVEL + 1e-12
 
 
 def beyond(
     value: float | Float[np.ndarray, "..."], controls: Float[np.ndarray, "..."], smaller: bool
 ) -> Float[np.ndarray, "..."]:
-    """How many in a hundred `controls`, their first axis, the value goes beyond by more than rounding.
+    """How many of the `controls`, their first axis, the value goes beyond by more than rounding.
 
     Controls are read in batches, where sums are added in another order than in a text alone: what is equal
     in both, as where a head looks at places alone, differs by some machine epsilons of float32.
     """
     rounding = _ROUNDINGS * np.finfo(np.float32).eps * np.abs(value) + 1e-9
     below = controls > value + rounding if smaller else controls < value - rounding
-    share = 100.0 * np.asarray(below).mean(axis=0)
-    return np.where(np.isnan(value), np.nan, share)
+    return np.where(np.isnan(value), np.nan, np.asarray(below).sum(axis=0, dtype=float))

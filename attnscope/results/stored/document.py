@@ -29,6 +29,8 @@ from attnscope.results.stored.seal import check_seal, sealed
 from attnscope.results.stored.strict import LAYOUT, exactly, strict
 
 _SCHEMA = re.compile(r"attnscope\.([a-z-]{1,40})/([0-9]{1,9})")
+# what is said of a result in words, which is made anew whenever it is shown
+SAID = {"answer", "next"}
 NO_RESULT = "is no result of attnscope"
 
 
@@ -69,7 +71,7 @@ def of_document(told: dict[str, Value], arrays: Arrays | None, believed: bool = 
     """
     plain = exactly(told)
     kind = KINDS[plain["schema"].removeprefix("attnscope.").partition("/")[0]]
-    own = {key: value for key, value in plain.items() if key not in ("schema", "layout")}
+    own = {key: value for key, value in plain.items() if key not in ("schema", "layout", *SAID)}
     follow = kind in (HeadWeights, HeadView)
     result: Result = decode(kind, own, Place("", arrays, {}, believed, follow))
     if isinstance(result, HeadView) and not believed and not view_follows(result):
@@ -90,16 +92,24 @@ def _check_known(match: re.Match[str], layout: Value, name: str) -> None:
         raise InputError(f"'{name}' was written by another attnscope: its layout is {layout!r}, not {LAYOUT}")
 
 
-def as_json(result: Result) -> str:
-    """Strict JSON; one key a line, one row of a matrix or one token a line."""
-    plain = sealed(strict(document(result)))
+def as_json(result: Result, said: Mapping[str, Value]) -> str:
+    """Strict JSON; one key a line, one row of a matrix or one token a line; `said` of it in words."""
+    plain = sealed(strict(_beside(result, said)))
     entries = [f"  {_written(key)}: {_laid_out(value)}" for key, value in plain.items()]
     return "{\n" + ",\n".join(entries) + "\n}\n"
 
 
-def as_json_line(result: Result, first: Mapping[str, Value]) -> str:
+def as_json_line(result: Result, said: Mapping[str, Value], first: Mapping[str, Value]) -> str:
     """The same document on one line, behind what comes `first`."""
-    return _written({**strict(dict(first)), **sealed(strict(document(result)))})
+    return _written({**strict(dict(first)), **sealed(strict(_beside(result, said)))})
+
+
+def _beside(result: Result, said: Mapping[str, Value]) -> dict[str, Value]:
+    """The document with what is said of it behind its schema."""
+    told = document(result)
+    assert set(said) <= SAID, "what is said has names of its own"
+    assert not told.keys() & SAID, "a field has none of these names"
+    return {"schema": told.pop("schema"), **said, **told}
 
 
 def as_npz(result: Result) -> bytes:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import made_finding
 import numpy as np
 import pytest
 import torch
@@ -15,7 +16,7 @@ from attnscope.analysis.claims.finding.sought import Likeness, Target, divergenc
 from attnscope.attention import AttentionCall, Term
 from attnscope.measures.rows import moved_norms
 from attnscope.results import Pattern, Sought, Special
-from attnscope.results.claims.finding import Account, Controls, Finding, beyond
+from attnscope.results.claims.finding import Case, Controls, DependsOn, Finding, Group, beyond
 from attnscope.sdpa import attend
 from attnscope.tokens import Token, Tokens
 
@@ -159,7 +160,8 @@ def test_controls_are_counted_one_by_one() -> None:
         rows = [attend(run[i].operands(heads[j])).weights[0, 4].numpy() for run in runs]
         values = [float(row[2]) for row in rows]
         assert found.mean[i, j] == pytest.approx(sum(values) / 20)
-        assert found.percentile[i, j] == pytest.approx(5 * sum(value < own[i, j] for value in values))
+        assert found.below[i, j] == sum(value < own[i, j] for value in values)
+        assert found.spread[i, j] == pytest.approx(np.std(values))
         assert found.low[i, j] == pytest.approx(np.quantile(values, 0.05))
         seen = [float(row[key]) for row, key in zip(rows, went, strict=True) if key <= 4]
         assert followed[i, j] == pytest.approx(sum(seen) / len(seen))
@@ -176,13 +178,13 @@ def test_likeness_leaves_out_the_head_itself_and_less_is_better() -> None:
     assert own[0, 1] == pytest.approx(divergence(rows_of(layers[0], (1,)), given)[0])
     controls = np.stack([own - 0.1, own + 0.1, own + 0.2])
     found = summary(own, controls, smaller=True)
-    assert found.percentile[0, 0] == pytest.approx(100 * 2 / 3)
+    assert found.below[0, 0] == 2
     assert found.best == pytest.approx([np.nanmin(each) for each in controls])
 
 
 def test_equal_numbers_are_not_gone_beyond() -> None:
-    assert beyond(0.5, np.array([0.5, 0.5 - 1e-12, 0.4, 0.6]), smaller=False) == 25.0
-    assert beyond(0.5, np.array([0.5, 0.5 + 1e-12, 0.4, 0.6]), smaller=True) == 25.0
+    assert beyond(0.5, np.array([0.5, 0.5 - 1e-12, 0.4, 0.6]), smaller=False) == 1
+    assert beyond(0.5, np.array([0.5, 0.5 + 1e-12, 0.4, 0.6]), smaller=True) == 1
     assert np.isnan(beyond(math.nan, np.array([0.1]), smaller=False))
 
 
@@ -193,13 +195,13 @@ def test_what_a_batch_rounds_otherwise_is_equal_and_what_is_a_decade_further_off
         near = value * np.array([1, 1 - 10 * epsilon, 1 + 10 * epsilon]).reshape(3, *np.ndim(value) * [1])
         assert (beyond(value, near, smaller) == 0).all()
         far = value * np.array([1, 1 - sign * 640 * epsilon]).reshape(2, *np.ndim(value) * [1])
-        assert (beyond(value, far, smaller) == 50).all()
+        assert (beyond(value, far, smaller) == 1).all()
 
 
 def found_with(weight: float, control: float, followed: float | None) -> Finding:
     plain = finding()
     one = np.full((3, 4), control)
-    controls = Controls(one, one, one, one, np.array([control]), "", 0, 1)
+    controls = Controls(one, one, one, one, one, np.array([control]), np.array([0.0]), "", 0, 1)
     return replace(
         plain,
         sought=Sought(query=8, key=2),
@@ -212,28 +214,94 @@ def found_with(weight: float, control: float, followed: float | None) -> Finding
 @pytest.mark.parametrize(
     ("numbers", "account"),
     [
-        ((0.9, 0.8, 0.1), Account.PLACE),
-        ((0.9, 0.1, 0.8), Account.WORD),
-        ((0.9, 0.1, 0.2), Account.TEXT),
-        ((0.9, 0.1, None), Account.TEXT),
-        ((0.9, 0.45, 0.9), Account.PLACE),
+        ((0.9, 0.8, 0.1), DependsOn.POSITION),
+        ((0.9, 0.1, 0.8), DependsOn.WORD),
+        ((0.9, 0.1, 0.2), DependsOn.CONTEXT),
+        ((0.9, 0.1, None), DependsOn.CONTEXT),
+        ((0.9, 0.45, 0.9), DependsOn.POSITION),
         ((0.05, 0.0, 0.0), None),  # less than even attention has
     ],
 )
 def test_a_head_is_said_to_look_by_what_keeps_half_of_its_weight(
-    numbers: tuple[float, float, float | None], account: Account | None
+    numbers: tuple[float, float, float | None], account: DependsOn | None
 ) -> None:
-    assert found_with(*numbers).account((1, 2)) is account
+    assert found_with(*numbers).depends_on((1, 2)) is account
 
 
-def test_the_ranking_is_by_weight_and_the_farthest_by_difference() -> None:
-    found = finding()
-    assert found.ranking[0] == (1, 2)
-    values = [found.weights[place] for place in found.ranking]
-    assert values == sorted(values, reverse=True)
-    assert len(found.ranking) == 12
-    most = max(np.ndindex(3, 4), key=lambda place: found.weights[place] - found.controls.mean[place])
-    assert found.most_above == most
+def by_hand(found: Finding, controls: np.ndarray) -> set[tuple[int, int]]:
+    """Heads whose excess is reached by the best head of at most 5 % of controls, one number after another."""
+    shape, count = found.weights.shape, len(controls)
+
+    def excess(value: float, others: list[float]) -> float:
+        mean = sum(others) / len(others)
+        spread = math.sqrt(sum((each - mean) ** 2 for each in others) / len(others))
+        return (value - mean) / max(spread, 0.02)
+
+    best = []
+    for left_out in range(count):
+        found_there = []
+        for i, j in np.ndindex(*shape):
+            others = [float(controls[n, i, j]) for n in range(count) if n != left_out]
+            found_there.append(excess(float(controls[left_out, i, j]), others))
+        best.append(max(found_there))
+    assert found.controls.best_excess == pytest.approx(best)
+    out = set()
+    for place in np.ndindex(*shape):
+        own = excess(float(found.weights[place]), controls[(slice(None), *place)].tolist())
+        if (1 + sum(each >= own for each in best)) / (count + 1) <= 0.05 and own > 0:
+            out.add(place)
+    return out
+
+
+@pytest.mark.parametrize(("seed", "raised"), [(0, {}), (1, {(1, 2): 0.9}), (2, {(0, 1): 0.9, (2, 3): 0.8})])
+def test_a_head_stands_out_against_the_best_head_of_every_control(seed: int, raised: dict) -> None:
+    random = np.random.default_rng(seed)
+    controls, own = random.beta(1, 12, (40, 3, 4)), random.beta(1, 12, (3, 4))
+    for place, value in raised.items():
+        own[place] = value
+    found = made_finding.beside(own, controls, even=1e-9)
+    out = {place for place in np.ndindex(3, 4) if found.stands_out(place)}
+    explained = {place for place in np.ndindex(3, 4) if found.depends_on(place) is DependsOn.POSITION}
+    assert out == by_hand(found, controls) - explained
+    assert out == set(raised)
+    assert set(found.ranking[: len(raised)]) == set(raised)
+
+
+def test_a_steady_head_stands_out_by_less_weight_than_one_that_wanders() -> None:
+    random = np.random.default_rng(3)
+    controls = 0.01 + 0.01 * random.random((99, 1, 2))
+    controls[:, 0, 1] = random.random(99) * 0.8
+    own = np.array([[0.25, 0.75]])
+    found = made_finding.beside(own, controls)
+    assert found.stands_out((0, 0))
+    assert not found.stands_out((0, 1))
+
+
+def test_with_fewer_than_nineteen_controls_nothing_stands_out() -> None:
+    for count, out in ((18, False), (19, True)):
+        controls = np.full((count, 3, 4), 0.1) + np.random.default_rng(0).random((count, 3, 4)) / 100
+        own = np.full((3, 4), 0.1)
+        own[2, 1] = 0.95
+        found = made_finding.beside(own, controls)
+        assert found.stands_out((2, 1)) is out
+        assert found.case is (Case.ONE if out else Case.FEW_CONTROLS)
+
+
+def test_what_position_explains_comes_after_what_stands_out_whatever_its_weight() -> None:
+    random = np.random.default_rng(5)
+    controls = random.random((60, 3, 4)) / 50
+    controls[:, 0, 0] = 0.85 + random.random(60) / 10
+    own = random.random((3, 4)) / 50
+    own[0, 0], own[1, 1] = 0.99, 0.6
+    found = made_finding.beside(own, controls)
+    assert found.ranking[0] == (1, 1)
+    assert found.group((0, 0)) is Group.POSITION
+    assert found.of_group(Group.POSITION) == ((0, 0),)
+
+
+def test_of_likeness_the_nearest_come_first_where_none_stands_out() -> None:
     near = finding(like=(2, 4))
     assert len(near.ranking) == 11
-    assert near.weights[near.ranking[0]] == np.nanmin(near.weights)
+    rest = [place for place in near.ranking if near.group(place) is Group.NEITHER]
+    values = [near.weights[place] for place in rest]
+    assert values == sorted(values)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import made_results
 import numpy as np
 import pytest
-from golden_text import printed
+from golden_text import IN_FULL, printed
 from made_blocks import curve, grid, matrix, ranking, sheet
 
 from attnscope.render.kit.numbers import weight
@@ -23,7 +23,8 @@ from attnscope.results import Verdict
 
 def shown(made: Sheet, width: int = 80, colour: str | None = None) -> str:
     return "".join(
-        printed(part, width, colour) if colour else printed(part, width) for part in screen(made, width)
+        printed(part, width, colour) if colour else printed(part, width)
+        for part in screen(made, width, IN_FULL)
     )
 
 
@@ -155,8 +156,8 @@ def test_what_it_says_stands_around_its_blocks() -> None:
     assert lines[-1] == "Open it: attnscope heads"
     assert lines[-2] == "✓ certified: 3 of 3 heads"
     assert "[b]no markup[/b]" in lines
-    (only,) = screen(replace(sheet(), next=""), 80)
-    assert "Open it" not in printed(only, 80)
+    (only,) = screen(replace(sheet(), next=None), 80)
+    assert "Next" not in printed(only, 80)
 
 
 def test_bars_are_as_long_as_their_numbers_and_stand_only_where_no_control_belongs_beside_them() -> None:

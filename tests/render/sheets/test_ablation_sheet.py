@@ -7,7 +7,7 @@ import made_ablation as made
 import made_results
 import numpy as np
 import pytest
-from golden_text import printed
+from golden_text import IN_FULL, printed
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_hex
 
@@ -54,7 +54,7 @@ def marks(found: Ablation, tint: str) -> list[float]:
 
 
 def shown(found: Ablation, width: int = 80) -> str:
-    return "".join(printed(part, width) for part in terminal.screen(found, width))
+    return "".join(printed(part, width) for part in terminal.screen(found, width, IN_FULL))
 
 
 @pytest.mark.parametrize("name", CASES)

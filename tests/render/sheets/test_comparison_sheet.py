@@ -10,7 +10,7 @@ import made_comparison as made
 import made_results
 import numpy as np
 import pytest
-from golden_text import assert_golden, printed
+from golden_text import IN_FULL, assert_golden, printed
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
@@ -45,7 +45,7 @@ CASES: dict[str, Callable[[], Comparison]] = {
 
 
 def shown(result: Comparison, width: int = 80, colour: str | None = None) -> str:
-    parts = terminal.screen(result, width)
+    parts = terminal.screen(result, width, IN_FULL)
     return "\n".join(printed(each, width, colour) if colour else printed(each, width) for each in parts)
 
 

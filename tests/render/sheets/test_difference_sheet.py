@@ -8,7 +8,7 @@ from dataclasses import replace
 import made_difference as made
 import numpy as np
 import pytest
-from golden_text import printed
+from golden_text import IN_FULL, printed
 
 from attnscope.analysis.claims.comparison.difference import difference as difference_of
 from attnscope.render import screen as terminal
@@ -32,7 +32,7 @@ def same() -> Difference:
 
 
 def shown(found: Difference, width: int = 80) -> str:
-    return "".join(printed(part, width) for part in terminal.screen(found, width))
+    return "".join(printed(part, width) for part in terminal.screen(found, width, IN_FULL))
 
 
 def test_the_answer_tells_the_head_beside_two_neighbouring_ones(found: Difference, same: Difference) -> None:

@@ -3,10 +3,11 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import made_dimensions
 import pytest
-from golden_text import assert_golden, printed
+from golden_text import IN_FULL, assert_golden, printed
 from written_numbers import number_of
 
 from attnscope.render import files
@@ -27,7 +28,7 @@ GOLDEN = {
 
 
 def shown(result: Dimensions, width: int, rows: int | None) -> str:
-    return "".join(printed(part, width) for part in screen(result, width, Focus(rows=rows)))
+    return "".join(printed(part, width) for part in screen(result, width, replace(IN_FULL, rows=rows)))
 
 
 @pytest.mark.parametrize("width", [40, 80, 140])

@@ -1,80 +1,185 @@
-"""The sheet of heads ranked: every number beside its controls, and an answer that tells both."""
+"""The sheet of heads ranked: one sentence for each case, every number beside its controls."""
 
 import csv
 import io
+import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import made_finding as made
+import made_results
 import numpy as np
 import pytest
+from golden_text import IN_FULL
 
 from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheet.heads import HeadGrid
+from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.finding import sheet as finding
 from attnscope.render.table import as_csv
-from attnscope.results import Finding, Pattern
+from attnscope.results import Contents, Finding, Kind, Pattern, Sought, Verdict
+from attnscope.results.claims.finding import Case, Group
+
+STEADY = np.random.default_rng(0).random((60, 3, 4)) / 50  # of every head in every control
+LOW = np.full((3, 4), 0.01)
 
 
-def ranking(found: Finding) -> Ranking:
-    (block,) = [each for each in finding(found).every if isinstance(each, Ranking)]
+def with_heads(
+    heads: dict[tuple[int, int], float], controls: np.ndarray = STEADY, **other: object
+) -> Finding:
+    own = LOW.copy()
+    for place, value in heads.items():
+        own[place] = value
+    return made.beside(own, controls, **other)
+
+
+def raised(place: tuple[int, int], low: float, high: float) -> np.ndarray:
+    """The same controls, in which one head has numbers between these."""
+    controls = STEADY.copy()
+    controls[:, *place] = low + (high - low) * np.random.default_rng(1).random(60)
+    return controls
+
+
+SEVERAL = with_heads({(1, 2): 0.9, (2, 0): 0.5})
+ONE = with_heads({(1, 2): 0.71})
+WORD = with_heads({(1, 2): 0.71}, followed=np.full((3, 4), 0.47))
+WANDERING = raised((1, 2), 0.0, 0.65)
+WANDERING[:10, 2, 2] = 0.9
+CANNOT = with_heads({(1, 2): 0.72}, WANDERING)
+POSITION = with_heads({(0, 1): 0.75}, raised((0, 1), 0.6, 0.8))
+NOTHING = with_heads({(0, 1): 0.07})
+FEW = with_heads({(1, 2): 0.9}, STEADY[:12])
+PREVIOUS = with_heads({(0, 1): 0.99}, raised((0, 1), 0.97, 0.99), sought=Sought(pattern=Pattern.PREVIOUS))
+INDUCTION = replace(SEVERAL, sought=Sought(pattern=Pattern.INDUCTION))
+LIKE = made.beside(
+    np.where(LOW > 0, 0.4, 0) - 0.39 * (np.arange(12).reshape(3, 4) == 7),
+    0.14 + raised((0, 0), 0, 0.3),
+    sought=Sought(like=(2, 4)),
+)
+CROSS = replace(ONE, kind=Kind.CROSS)
+PICTURE = replace(ONE, controls=replace(ONE.controls, of=Contents.PICTURE))
+
+CASES: dict[str, tuple[Finding, Case, str]] = {
+    "several": (
+        SEVERAL,
+        Case.SEVERAL,
+        "2 of 12 heads look from it at … far more than in control texts: L1 H2, .90 here, .01 there. "
+        "No head of any control text stands so clear of its own.",
+    ),
+    "one": (ONE, Case.ONE, "One of 12 heads looks from … far more than in control texts: L1 H2, .71"),
+    "word": (WORD, Case.ONE, "gives … .47 wherever … moved: mostly the word draws it, not the sentence."),
+    "cannot tell": (
+        CANNOT,
+        Case.CANNOT_TELL,
+        "This text cannot tell which head looks from …: L1 H2 comes nearest (.72 here, … in control "
+        "texts), but in … of 60 control texts some head stands as clear of its own.",
+    ),
+    "position": (
+        POSITION,
+        Case.POSITION_ONLY,
+        "Heads look from … because of where it stands: L0 H1 gives it .75 here and … whatever word is there.",
+    ),
+    "nothing": (NOTHING, Case.NOTHING, "No head looks from …: the most is .07 (L0 H1; even attention: .0"),
+    "few": (
+        FEW,
+        Case.FEW_CONTROLS,
+        "This text is too short to tell: its words stand in no more than 12 other orders, and 19 are needed.",
+    ),
+    "previous": (
+        PREVIOUS,
+        Case.POSITION_SOUGHT,
+        "L0 H1 looks at the token before, whatever the words: .99 here, .98 in control texts. "
+        "No head does it for these words alone.",
+    ),
+    "induction": (INDUCTION, Case.SEVERAL, "heads look at what followed the same token before far more"),
+    "like": (
+        LIKE,
+        Case.ONE,
+        "One of 12 heads is more like L2 H4 here than in control texts: L1 H3, .01 apart",
+    ),
+    "cross": (CROSS, Case.ONE, "One of 12 heads looks at … when the decoder reads … far more than"),
+    "picture": (PICTURE, Case.ONE, "than in control pictures: … An untrained model can do this too."),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_case_has_its_sentence(name: str) -> None:
+    found, case, words = CASES[name]
+    told = finding(found).answer
+    assert found.case is case
+    assert re.search(".*".join(map(re.escape, words.split("…"))), told), told
+    assert not told[0].islower()
+    assert told.endswith(".")
+
+
+def test_a_head_that_position_explains_is_never_called_one_that_stands_out() -> None:
+    both = with_heads({(0, 1): 0.99, (1, 2): 0.6}, raised((0, 1), 0.7, 0.72))
+    assert both.as_far((0, 1)) == 0, "it is far beyond its controls"
+    assert "One of 12 heads" in finding(both).answer
+    assert "L1 H2" in finding(both).answer
+    names = ranking(both).names
+    assert names.index("L1 H2") < names.index("L0 H1")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "begins"),
+    [
+        (Verdict.INCONCLUSIVE, "Probably: One of 12"),
+        (Verdict.PARTIAL, "Probably: One of 12"),
+        (Verdict.UNCERTIFIED, "As the model reports it, unchecked: One of 12"),
+        (Verdict.FAILED, "✗ Do not use these numbers: 1 of 12 heads does not match the model."),
+    ],
+)
+def test_what_is_not_certified_changes_the_first_line(verdict: Verdict, begins: str) -> None:
+    rows = [list(row) for row in ONE.verdicts]
+    rows[1][2] = verdict
+    told = sheet_of(replace(ONE, verdicts=tuple(map(tuple, rows))))
+    assert told.answer.startswith(begins)
+    assert (told.next is None) is (verdict is Verdict.FAILED)
+
+
+def test_a_head_that_the_answer_does_not_name_leaves_it_as_it_is() -> None:
+    rows = [list(row) for row in ONE.verdicts]
+    rows[2][3] = Verdict.INCONCLUSIVE
+    told = sheet_of(replace(ONE, verdicts=tuple(map(tuple, rows))))
+    assert told.answer == sheet_of(ONE).answer
+    assert [words for _, words in told.proof] == [
+        "✓ certified: 11 of 12 heads",
+        "? inconclusive: 1 of 12 heads",
+    ]
+
+
+def ranking(found: Finding, look: Callable[[Finding], object] = finding) -> Ranking:
+    (block,) = [each for each in look(found).every if isinstance(each, Ranking)]
     return block
 
 
-def test_the_answer_tells_the_best_head_beside_its_controls_and_the_best_of_theirs() -> None:
-    found = made.finding()
-    told = finding(found).answer
-    assert told.startswith("L2 H4 gives the most weight of 12 heads, .93, where its controls give .16")
-    mean, (low, high) = found.controls.best.mean(), np.quantile(found.controls.best, (0.05, 0.95))
-    assert f"{mean:.2f} ({low:.2f} to {high:.2f}), less than that in 30 of 30".replace("0.", ".") in told
+def test_rows_stand_in_their_groups_and_the_rest_is_counted() -> None:
+    block = ranking(SEVERAL)
+    assert block.names == ("L1 H2", "L2 H0")
+    assert block.sections == ((0, "stand out"),)
+    assert block.unshown == "10 heads show neither (-v)"
+    assert len(ranking(SEVERAL, lambda found: finding(found, IN_FULL)).names) == 12
 
 
-def test_the_head_farthest_from_its_controls_is_told_where_it_is_another() -> None:
-    found = made.finding()
-    raised = found.weights.copy()
-    raised[0, 1] = 0.94
-    other = replace(
-        found, weights=raised, controls=replace(found.controls, mean=np.where(raised == 0.94, 0.9, 0.1))
-    )
-    assert "farthest above its own controls is L2 H4, .93 against .10" in finding(other).answer
-    assert "farthest" not in finding(found).answer
-
-
-def test_of_divergences_the_least_is_best_and_the_head_itself_has_none() -> None:
-    block = ranking(made.finding(like=(2, 4)))
-    values = block.table["weight"].values
-    assert values == sorted(values)
-    assert "L2 H4" not in block.names
-    told = finding(made.finding(like=(2, 4)))
-    assert "nearest of 12 heads" in told.answer
-    (weights,) = [each for each in told.every if isinstance(each, HeadGrid) and each.title == "divergence"]
-    assert weights.scale.shades == ("dark", "light")
-    assert "by" not in {each.heading for each in block.table.headed}
-
-
-def test_every_bar_has_its_controls_and_the_best_of_all_controls_a_line() -> None:
-    found = made.finding()
-    marks = {(mark.shape, mark.tint): mark for mark in ranking(found).marks}
-    places = found.ranking[:12]
-    assert marks["ring", "control"].at == [found.controls.mean[place] for place in places]
-    assert marks["span", "control"].at == [found.controls.low[place] for place in places]
-    assert marks["span", "control"].to == [found.controls.high[place] for place in places]
-    assert marks["line", "limit"].at == [found.controls.best.mean()]
-    bars = [
-        [value for value in mark.at if value is not None]
-        for mark in ranking(found).marks
-        if mark.shape == "bar"
-    ]
-    assert sorted(sum(bars, []), reverse=True) == [found.weights[place] for place in places]  # noqa: RUF017
+def test_every_bar_has_its_controls() -> None:
+    block = ranking(SEVERAL)
+    marks = {(mark.shape, mark.tint): mark for mark in block.marks}
+    places = SEVERAL.ranking[:2]
+    assert marks["ring", "control"].at == [SEVERAL.controls.mean[place] for place in places]
+    assert marks["span", "control"].at == [SEVERAL.controls.low[place] for place in places]
+    assert marks["span", "control"].to == [SEVERAL.controls.high[place] for place in places]
 
 
 @pytest.mark.parametrize(
     "found", [made.finding(), made.finding(by_norm=False), made.finding(pattern=Pattern.PREVIOUS)]
 )
-def test_only_columns_that_have_a_meaning_are_shown(found: Finding) -> None:
-    shown = {each.heading for each in ranking(found).table.headed}
-    assert ("norm" in shown) is (found.shares is not None)
-    assert ("follows" in shown) is (found.followed is not None)
-    assert {"weight", "rank", "control", "90 %", "beats", "diff", "by"} <= shown
+def test_few_columns_are_shown_and_in_full_those_that_have_a_meaning(found: Finding) -> None:
+    usual = [each.heading for each in ranking(found).table.headed]
+    assert usual[:4] == ["weight", "mean", "90 % between", "below"]
+    full = {each.heading for each in ranking(found, lambda one: finding(one, IN_FULL)).table.headed}
+    assert ("share of output" in full) is (found.shares is not None)
+    assert ("goes with the word" in full) is (found.followed is not None)
+    assert {"weight", "rank", "mean", "below", "above control", "excess"} <= full
 
 
 def test_the_csv_has_every_head_with_its_exact_numbers() -> None:
@@ -87,11 +192,12 @@ def test_the_csv_has_every_head_with_its_exact_numbers() -> None:
     for name, values in {
         "weight": found.weights, "norm": found.norms, "control_mean": found.controls.mean,
         "control_low": found.controls.low, "control_high": found.controls.high,
-        "control_percentile": found.controls.percentile, "difference": found.difference,
+        "below": found.controls.below, "above_control": found.difference, "excess": found.excess,
     }.items():  # fmt: skip
         assert values is not None
         assert [float(row[name]) for row in rows] == [values[place] for place in found.ranking], name
     assert [row["verdict"] for row in rows] == [found.verdicts[i][j].value for i, j in found.ranking]
+    assert [row["stands_out"] for row in rows] == [str(int(found.stands_out(at))) for at in found.ranking]
 
 
 def test_nothing_ranked_is_said_and_drawn() -> None:
@@ -100,6 +206,13 @@ def test_nothing_ranked_is_said_and_drawn() -> None:
     found = replace(found, controls=replace(found.controls, mean=nothing))
     assert finding(found).answer == "None of 12 heads has a number."
     assert ranking(found).names == ()
-    assert ranking(found).key() == ("its controls: mean, 90 %",)
-    assert finding(found).next == ""
+    assert finding(found).next is None
     assert found.plot().axes
+
+
+def test_departures_from_what_is_usual_stand_in_the_line_of_proof() -> None:
+    told = finding(made.finding())
+    assert told.departs == ("30 of 40 controls", "seed 5")
+    assert finding(replace(SEVERAL, words=True)).departs[0] == "by words"
+    assert made_results.provenance().kernel in "eager"
+    assert SEVERAL.of_group(Group.STANDS_OUT) == SEVERAL.ranking[:2]

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from golden_text import assert_golden, printed
+from golden_text import IN_FULL, assert_golden, printed
 from made_outlines import decoder, layer, outline, sight
 
 from attnscope.render import files
@@ -24,7 +24,7 @@ from attnscope.results import Kind, Outline, Position, Storage
 
 
 def shown(result: Outline, width: int) -> str:
-    return "".join(printed(part, width) for part in terminal.screen(result, width))
+    return "".join(printed(part, width) for part in terminal.screen(result, width, IN_FULL))
 
 
 @pytest.mark.parametrize("width", [80, 140])

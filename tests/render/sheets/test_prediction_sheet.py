@@ -5,7 +5,7 @@ from dataclasses import replace
 import made_reports as reports
 import made_results as made
 import pytest
-from golden_text import printed
+from golden_text import IN_FULL, printed
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
@@ -36,7 +36,7 @@ def values(result: Prediction) -> list[float]:
 
 
 def shown(result: Prediction, width: int = 80) -> str:
-    return "".join(printed(part, width) for part in screen(result, width))
+    return "".join(printed(part, width) for part in screen(result, width, IN_FULL))
 
 
 def test_every_guess_has_a_bar_as_long_as_its_probability() -> None:

@@ -8,7 +8,7 @@ import made_results as made
 import made_thumbnails
 import numpy as np
 import pytest
-from golden_text import printed
+from golden_text import IN_FULL, printed
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from rich.console import Console
@@ -37,7 +37,7 @@ def heads_of(result: Thumbnails) -> HeadMatrices:
 
 
 def shown(result: Thumbnails, width: int = 80) -> str:
-    return "".join(printed(part, width) for part in screen(result, width))
+    return "".join(printed(part, width) for part in screen(result, width, IN_FULL))
 
 
 def written(figure: Figure) -> str:

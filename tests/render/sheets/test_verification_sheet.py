@@ -26,7 +26,9 @@ from attnscope.results import Kind, LayerCheck, OutputCheck, Result, Verdict, Ve
 
 
 def shown(result: Result, width: int = 110, focus: Focus = Focus()) -> str:  # noqa: B008
-    return "".join(printed(part, width) for part in screen(result, width, focus))
+    return "".join(
+        printed(part, width) for part in screen(result, width, replace(focus, legend=True, verbose=True))
+    )
 
 
 def checks(*places: tuple[str, Kind, str, int, int, Verdict]) -> Verification:

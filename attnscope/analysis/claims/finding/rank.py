@@ -13,7 +13,7 @@ from attnscope.analysis.claims.controls import ControlTexts
 from attnscope.analysis.claims.finding.rows import Layer, Lens
 from attnscope.analysis.claims.finding.sought import Likeness, Numbers, Target, divergence
 from attnscope.results import Contents, Controls
-from attnscope.results.claims.finding import beyond
+from attnscope.results.claims.finding import LEAST_SPREAD, beyond
 
 ByHead = Float[np.ndarray, "layer head"]
 OUTER = 0.05  # share of the controls that `low` and `high` leave out at either end
@@ -92,23 +92,56 @@ class Summary:
     mean: ByHead
     low: ByHead
     high: ByHead
-    percentile: ByHead
+    spread: ByHead
+    below: ByHead
     best: Float[np.ndarray, " control"]
+    best_excess: Float[np.ndarray, " control"]
 
     def described(self, texts: ControlTexts, name: str) -> Controls:
         """The same with the controls themselves, which the model read as its input `name`."""
         ids = texts.ids if texts.of is Contents.TEXT else texts.sources
-        numbers = (self.mean, self.low, self.high, self.percentile, self.best)
-        return Controls(*numbers, texts.how, texts.seed, texts.asked, texts.of, ids, name)
+        numbers = (self.mean, self.low, self.high, self.spread, self.below)
+        return Controls(
+            *numbers, self.best, self.best_excess, texts.how, texts.seed, texts.asked, texts.of, ids, name
+        )
 
 
 def summary(own: ByHead, controls: Float[np.ndarray, "control layer head"], smaller: bool) -> Summary:
-    """Mean, middle nine tenths, percentile and the best head of each control text."""
+    """Mean, middle nine tenths, spread, and the best head of each control by its number and its excess."""
     worst = np.inf if smaller else -np.inf
     filled = np.where(np.isnan(controls), worst, controls)
     best = filled.min(axis=(1, 2)) if smaller else filled.max(axis=(1, 2))
     low, high = (_quantile(controls, each) for each in (OUTER, 1 - OUTER))
-    return Summary(_mean(controls), low, high, beyond(own, controls, smaller), best)
+    clear = best_excess(controls, smaller)
+    return Summary(_mean(controls), low, high, spread(controls), beyond(own, controls, smaller), best, clear)
+
+
+def spread(values: Float[np.ndarray, "control layer head"]) -> ByHead:
+    """The standard deviation of each head's numbers, over those that are there; NaN where none is."""
+    apart = np.where(np.isnan(values), np.nan, values - _mean(values)) ** 2
+    return np.asarray(np.sqrt(_mean(apart)))
+
+
+def best_excess(
+    controls: Float[np.ndarray, "control layer head"], smaller: bool
+) -> Float[np.ndarray, " control"]:
+    """How far, in each control, the head that does so most stands clear of its own others, in their spread.
+
+    Each control is left out of what it is held against, as the text itself is: the largest of all heads,
+    and so the distribution under which the best of many is judged (Westfall and Young 1993). Minus infinity
+    where there is nothing to hold it against.
+    """
+    centred = np.where(np.isnan(controls), np.nan, controls - _mean(controls))
+    there = ~np.isnan(centred)
+    own = np.where(there, centred, 0.0)
+    others = there.sum(axis=0) - there
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = (own.sum(axis=0) - own) / others
+        square = ((own**2).sum(axis=0) - own**2) / others
+        apart = np.sqrt(np.maximum(square - mean**2, 0.0))
+        clear = (centred - mean) / np.maximum(apart, LEAST_SPREAD)
+    clear = -clear if smaller else clear
+    return np.asarray(np.where(np.isnan(clear), -np.inf, clear).max(axis=(1, 2)))
 
 
 def _mean(values: Float[np.ndarray, "control layer head"]) -> ByHead:

@@ -4,8 +4,11 @@ A result knows its text and how its model was run, but not every input: what it 
 `...`.
 """
 
+import re
+import sys
 from typing import Protocol
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from attnscope.render.kit.words.shell import word
@@ -15,11 +18,40 @@ from attnscope.vocabulary import IN_PARTS
 
 _LONGEST = 300  # characters of a text that a command still carries
 _SPARED = '"..."'
+_WIDE = 78  # cells of a line of a command
+_WORD = re.compile(r"""(?:[^\s'"\\]|\\.|\$'(?:[^'\\]|\\.)*'|'[^']*'|"(?:[^"\\]|\\.)*")+""")
 _UNKNOWN = "..."  # a picture or a sound, the result does not say which
 
 
 class Command(Text):
     """A line to be pasted, which is printed without a line break at whatever width."""
+
+
+def continued(command: str) -> list[str]:
+    """The command in lines that a shell takes as one, set in; in one line where the shell has no such mark.
+
+    A word is never broken, and neither are an option and what it is given.
+    """
+    words = _WORD.findall(command)
+    if sys.platform == "win32" or " ".join(words) != command:
+        return [f"  {command}"]
+    parts = list[str]()
+    for each in words:
+        option = parts and parts[-1].startswith("-") and " " not in parts[-1] and not each.startswith("-")
+        parts[-1:] = [f"{parts[-1]} {each}"] if option else [*parts[-1:], each]
+    lines = ["  " + parts[0]]
+    for each in parts[1:]:
+        if cell_len(f"{lines[-1]} {each} \\") <= _WIDE:
+            lines[-1] += f" {each}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"    {each}")
+    return lines
+
+
+def runs(command: str) -> bool:
+    """Whether the command is whole: nothing in it stands for what the result does not know."""
+    return _SPARED not in command and _UNKNOWN not in command.split()
 
 
 class Heads(Protocol):
@@ -57,14 +89,21 @@ def opening_head(
     result: Heads, layer: int | str, head: int | str, query: int | None = None, key: int | None = None
 ) -> str:
     """The command that opens a head of `result`, with the query and the key at these positions."""
-    asked = [] if query is None else ["--query", _label(result.query_tokens, query)]
-    asked += [] if key is None else ["--key", _label(result.key_tokens, key)]
-    parts = [
-        *("attnscope heads", *_read(result)),
-        *("-m", word(result.provenance.model), *_run(result)),
-        *("--layer", str(layer), "--head", str(head), *asked),
-    ]
-    return " ".join(parts)
+    asked = [] if query is None else ["--query", label(result.query_tokens, query)]
+    asked += [] if key is None else ["--key", label(result.key_tokens, key)]
+    return asking(result, "heads", "--layer", str(layer), "--head", str(head), *asked)
+
+
+def asking(result: Heads, command: str, *options: str) -> str:
+    """`attnscope find 'a text' -m demo --from [MASK] --to opened`: the same run, asked something else."""
+    read, run = _read(result), _run(result)
+    return " ".join(["attnscope", command, *read, "-m", word(result.provenance.model), *run, *options])
+
+
+def finding(result: Heads, query: int, key: int) -> str:
+    """The command that ranks all heads by one link, beside control texts."""
+    sides = label(result.query_tokens, query), label(result.key_tokens, key)
+    return asking(result, "find", "--from", sides[0], "--to", sides[1])
 
 
 def _read(result: Heads) -> list[str]:
@@ -135,5 +174,6 @@ def _run(result: Heads) -> list[str]:
     return options
 
 
-def _label(tokens: Tokens, position: int) -> str:
+def label(tokens: Tokens, position: int) -> str:
+    """The name of a token as a word of a command."""
     return word(tokens.labels[position])

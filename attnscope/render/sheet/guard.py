@@ -1,0 +1,64 @@
+"""What becomes of an answer that is not certified: the first line says so, whatever the sheet is of."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.words.command import runs
+from attnscope.render.sheet.said import name
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.results import Verdict
+from attnscope.results.base.origin import worst
+
+_HEAD = re.compile(r"\bL\d+ H\d+\b")
+UNCHECKED, PROBABLY = "As the model reports it, unchecked: ", "Probably: "
+
+
+def by_head(
+    layers: Iterable[int], heads: Iterable[int], verdicts: Iterable[Iterable[Verdict]]
+) -> dict[str, Verdict]:
+    """The verdict of each head by its name."""
+    columns = tuple(heads)
+    rows = zip(layers, verdicts, strict=True)
+    return {
+        name(layer, head): verdict for layer, row in rows for head, verdict in zip(columns, row, strict=True)
+    }
+
+
+def guarded(sheet: Sheet, verdict: Verdict | None) -> Sheet:
+    """The sheet with the answer that its verdicts allow; of what failed there is none, and nothing is next.
+
+    What is open about heads that the answer does not name leaves it as it is: the line of proof names them.
+    """
+    if sheet.next is not None and not runs(sheet.next.command):
+        sheet = replace(sheet, next=None)
+    if verdict is None or sheet.about_proof:
+        return sheet
+    if verdict is Verdict.FAILED:
+        return replace(sheet, answer=_refused(sheet), next=None)
+    if not sheet.answer:
+        return sheet
+    stands = _of_the_answer(sheet, verdict)
+    if stands is Verdict.UNCERTIFIED:
+        return replace(sheet, answer=UNCHECKED + sheet.answer)
+    if stands in (Verdict.INCONCLUSIVE, Verdict.PARTIAL):
+        return replace(sheet, answer=PROBABLY + sheet.answer)
+    return sheet
+
+
+def _of_the_answer(sheet: Sheet, verdict: Verdict) -> Verdict:
+    """The worst verdict of the heads that it names; that of the result where none of them is told."""
+    named = [sheet.verdicts[each] for each in _HEAD.findall(sheet.answer) if each in sheet.verdicts]
+    return worst(named) if named else verdict
+
+
+def _refused(sheet: Sheet) -> str:
+    """What stands in the place of an answer that rests on numbers that are not the model's."""
+    count = Counter(sheet.verdicts.values())
+    if failed := count[Verdict.FAILED]:
+        of = f"{failed} of {counted(count.total(), 'head')}"
+        verb = "does" if failed == 1 else "do"
+        return f"✗ Do not use these numbers: {of} {verb} not match the model."
+    return f"✗ Do not use these numbers: {sheet.title} as computed here is not what the model did."

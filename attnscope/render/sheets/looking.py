@@ -1,0 +1,95 @@
+"""What heads look at, in words: how many tokens, at which distance, on which special ones; no control yet."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attnscope.render.kit.labels import settled
+from attnscope.render.kit.numbers import cell, counted
+from attnscope.results import Kind
+from attnscope.tokens import Tokens
+
+NO_CONTROL = "One text, no control yet."
+_SHARP, _WHOLE = 2.0, 3.0  # tokens: fewer are almost one, and more need no decimals
+MOSTLY = 0.8  # of the rows: what looks at one distance in so many does so by position
+SINK = 0.5  # of the weight: what leaves more on special tokens tells little of the text
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+Weights = Float[np.ndarray, "query key"]
+
+
+def tokens_looked_at(entropy: float) -> float:
+    """How many tokens, weighed alike, have this entropy in nats."""
+    return float(np.exp(entropy))
+
+
+def mean_entropy(weights: Weights) -> float:
+    """The mean over the rows that have a key, in nats (Clark et al. 2019)."""
+    rows = weights[np.isfinite(weights).all(axis=1)]
+    held = np.where(rows > 0, rows, 1.0)
+    return float(-(held * np.log(held)).sum(axis=1).mean()) if len(rows) else float("nan")
+
+
+def many(tokens: float) -> str:
+    """`1.3`, `6`: so many tokens, with a decimal where they are few."""
+    return f"{tokens:.0f}" if tokens >= _WHOLE else cell(tokens, 1)
+
+
+def about(tokens: float, of: str, at_a_time: str = " at a time") -> str:
+    """`looks at about 6 of 11 tokens at a time`."""
+    if tokens < _SHARP:
+        return f"looks at almost one token{at_a_time} ({many(tokens)} of {of})"
+    return f"looks at about {many(tokens)} of {of}{at_a_time}"
+
+
+def even(allowed: Bool[np.ndarray, "query key"], query: int) -> float:
+    """What a row gives each of its keys that weighs all alike."""
+    return 1.0 / max(int(allowed[query].sum()), 1)
+
+
+class AtDistance:
+    """How many rows look hardest at one distance, of those that have a choice."""
+
+    def __init__(self, weights: Weights, allowed: Bool[np.ndarray, "query key"], positions: Sequence[int]):
+        places = np.asarray(positions)
+        rows = np.flatnonzero((allowed.sum(axis=1) > 1) & np.isfinite(weights).all(axis=1))
+        chosen = np.where(allowed[rows], weights[rows], -1.0).argmax(axis=1) if len(rows) else rows
+        offsets = places[chosen] - places[rows]
+        values, counts = np.unique(offsets, return_counts=True)
+        self.of = len(rows)
+        self.rows = int(counts.max()) if len(counts) else 0
+        self.offset = int(values[counts.argmax()]) if len(counts) else 0
+
+    @property
+    def mostly(self) -> bool:
+        return self.of > 1 and self.rows >= MOSTLY * self.of
+
+    @property
+    def words(self) -> str:
+        """`the one before`, `two after`, `itself`."""
+        if not self.offset:
+            return "itself"
+        apart, where = abs(self.offset), "before" if self.offset < 0 else "after"
+        number = _NUMBERS[apart] if apart < len(_NUMBERS) else str(apart)
+        return f"the one {where}" if apart == 1 else f"{number} {where}"
+
+
+def elsewhere(weights: Weights, allowed: Bool[np.ndarray, "query key"], query: int, key: int) -> float:
+    """The mean weight of other queries on the key at the same distance; NaN where no other has one."""
+    apart = key - query
+    others = [(i, i + apart) for i in range(len(weights)) if i != query and 0 <= i + apart < weights.shape[1]]
+    found = [float(weights[pair]) for pair in others if allowed[pair] and np.isfinite(weights[pair])]
+    return float(np.mean(found)) if found else float("nan")
+
+
+def link(queries: Tokens, keys: Tokens, query: int, key: int) -> str:
+    """`[MASK] → opened`: positions only where a token stands several times."""
+    return f"{settled(queries.labels[query])} → {settled(keys.labels[key])}"
+
+
+def seen_of(kind: Kind, keys: int, masked: bool) -> str:
+    """`11 tokens`, `those it may see`, `11 source tokens`: what a head may look at."""
+    if kind is Kind.CROSS:
+        return counted(keys, "source token")
+    return "those it may see" if masked else counted(keys, "token")

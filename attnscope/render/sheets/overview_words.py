@@ -1,0 +1,180 @@
+"""The words of several heads at a glance: the sharpest, or those that look hardest where it was asked."""
+
+from collections import Counter
+from functools import partial
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attnscope.render.kit.labels import settled
+from attnscope.render.kit.numbers import cell, counted, weight
+from attnscope.render.sheet import measured
+from attnscope.render.sheet.said import Place, named
+from attnscope.render.sheets.looking import SINK, AtDistance, elsewhere, even, link, many, seen_of
+from attnscope.results import Kind, Overview
+
+_NO_CONTROL = "No control yet."
+_AT_ONE = 0.8  # of the rows, for a head to be named as one of a fixed distance
+_NAMED = 4  # of these heads
+
+
+def in_tokens(result: Overview) -> bool:
+    """Whether its one measure is the entropy, which is shown as so many tokens."""
+    there = [each for each in result.scores.values() if not each.absent]
+    return result.aim is None and len(there) == 1 and result.main.measure == "entropy"
+
+
+def form_of_tokens(tokens: float) -> str:
+    """`1.2`, `11.8`, `143`: so many tokens, all of them with a decimal where there are few."""
+    return "-" if np.isnan(tokens) else cell(tokens, 1 if tokens < 99.95 else 0)
+
+
+def over_words(result: Overview, text: str) -> str:
+    return text.replace("token", "word") if result.words else text
+
+
+def same_distance(result: Overview) -> Float[np.ndarray, "layer head"] | None:
+    """Of a pair, what each head gives at the same distance elsewhere; None where there is no such."""
+    aim = result.aim
+    if aim is None or aim[1] is None or result.weights is None or result.kind is Kind.CROSS:
+        return None
+    query, key = aim[0], aim[1]
+    found = np.array([[elsewhere(each, each > 0, query, key) for each in row] for row in result.weights])
+    return None if np.isnan(found).all() else found
+
+
+def answer(result: Overview, tokens: bool) -> str:
+    """The head that comes first, beside the one in the middle and what even attention gives."""
+    from attnscope.render.sheets.overview import ranked
+
+    main, order = result.main, ranked(result)
+    if not order:
+        return f"No head has a number: {main.absent}." if main.absent else "No head has a number."
+    if main.description.classes:
+        (most, count), *_ = Counter(main.class_of(*place) for place in order).most_common()
+        return f"Most common is {most}: {count} of {counted(len(order), 'head')}."
+    if result.aim is not None:
+        return _aimed(result, order, *result.aim)
+    return _sharpest(result, order) if tokens else _measured(result, order)
+
+
+def _sharpest(result: Overview, order: list[Place]) -> str:
+    """The head that looks at fewest tokens, and whether position alone can do that."""
+    best, keys = order[0], len(result.key_tokens)
+    entropy = result.main.values
+    own, middle = (float(np.exp(each)) for each in (entropy[best], np.nanmedian(entropy)))
+    seen = seen_of(result.kind, keys, _masked(result))
+    told = f"The sharpest of {counted(len(order), 'head')} is {named(result, best)}: it looks at about "
+    told += f"{many(own)} of {seen}"
+    if (distance := _distance(result, best)) is not None and distance.mostly:
+        told += f", for {distance.rows} of {distance.of} {distance.words}, so position alone can do it"
+    told = over_words(result, f"{told}. Half of all heads look at {many(middle)} or more.")
+    if (mass := result.special_mass) is not None and mass.total >= SINK:
+        most = max(mass.by_name, key=lambda each: mass.by_name[each])
+        shares = result.special_shares
+        over = 0 if shares is None else int((shares > SINK).sum())
+        told += f" Special tokens take {weight(mass.total)} of all weight ({settled(most)} most); "
+        told += f"{counted(over, 'head')} {'gives' if over == 1 else 'give'} them more than half."
+    return f"{told} {_NO_CONTROL}"
+
+
+def _aimed(result: Overview, order: list[Place], query: int, key: int | None) -> str:
+    """What heads give from one query, to one key or each to its own."""
+    asked, best = settled(result.query_tokens.labels[query]), order[0]
+    own = float(result.main.values[best])
+    if result.kind is Kind.CROSS and result.query_tokens.texts:
+        asked = f"When the decoder reads {asked}"
+    else:
+        asked = f"From {asked}"
+    alike = "" if (flat := _even(result, query)) is None else f"even attention: {weight(flat)}"
+    if key is None:
+        where = settled(result.key_tokens.labels[int(result.strongest[best][1])])
+        middle = weight(float(np.nanmedian(result.main.values)))
+        told = f"{asked}, {named(result, best)} looks hardest at one token: {where} {weight(own)}"
+        return f"{told}; half of {counted(len(order), 'head')} give theirs {middle} or less. {_NO_CONTROL}"
+    looked = settled(result.key_tokens.labels[key])
+    first = _first(result, query, key)
+    if first == 0:
+        told = f"{asked}, no head looks at {looked} more than at every other token; the most is "
+        most = max(order, key=lambda place: float(result.main.values[place]))
+        value = weight(float(result.main.values[most]))
+        return f"{told}{named(result, most)} with {value}{f' ({alike})' if alike else ''}. {_NO_CONTROL}"
+    heads = counted(len(order), "head")
+    told = f"{asked}, {first} of {heads} look at {looked} more than at any other token. " if first else ""
+    distances = same_distance(result)
+    if distances is None or np.isnan(distances[best]):
+        value = f"{weight(own)}{f'; {alike}' if alike else ''}"
+        told += f"{asked + ', ' if not told else ''}{named(result, best)} gives it most ({value})."
+    else:
+        away = weight(float(distances[best]))
+        told += f"{named(result, best)} gives it {weight(own)}, and {away} at the same distance elsewhere in "
+        told += f"the text{f' ({alike})' if alike else ''}: no head lies farther above that."
+    return f"{told} No control yet: position could do this."
+
+
+def _measured(result: Overview, order: list[Place]) -> str:
+    """The strongest head by the main measure, beside the head in the middle and even attention."""
+    main, described, best = result.main, result.main.description, order[0]
+    written = partial(measured.written, main)
+    end = "least" if described.strong == "low" else "most"
+    own, of = written(float(main.values[best])), counted(len(order), "head")
+    told = (
+        f"{named(result, best)} has the {end} {described.scale} of {of}, {own}; the head in the middle has "
+    )
+    told += written(float(np.nanmedian(main.values)))
+    if main.even is not None and not np.isnan(main.even[best]):
+        told += f", even attention would give {written(float(main.even[best]))}"
+    if main.control is not None:
+        told += f", other answers {written(float(main.control[best]))} in the median"
+    query, key = (int(position) for position in result.strongest[best])
+    if query >= 0:
+        strongest = weight(float(result.strongest_weight[best]))
+        pair = link(result.query_tokens, result.key_tokens, query, key)
+        told += f". Its strongest link is {pair}, {strongest}"
+    return f"{told}."
+
+
+def notes(result: Overview) -> tuple[str, ...]:
+    """The heads that look at one distance nearly always."""
+    if not in_tokens(result) or result.weights is None:
+        return ()
+    found = list[str]()
+    for i in range(len(result.layers)):
+        for j in range(len(result.heads)):
+            distance = _distance(result, (i, j))
+            if distance is not None and distance.of > 1 and distance.rows >= _AT_ONE * distance.of:
+                found.append(f"{named(result, (i, j))} ({distance.words})")
+    if not found:
+        return ()
+    more = f" and {counted(len(found) - _NAMED, 'head')} more" if len(found) > _NAMED else ""
+    return (f"at one distance for 8 of 10 tokens or more: {', '.join(found[:_NAMED])}{more}",)
+
+
+def _distance(result: Overview, place: Place) -> AtDistance | None:
+    """How a head looks at one distance; None in cross-attention, of patches, and without weights."""
+    if result.weights is None or result.kind is Kind.CROSS or not result.query_tokens.texts:
+        return None
+    weights = result.weights[place[0]][place[1]]
+    return AtDistance(weights, _allowed(weights), result.query_tokens.positions)
+
+
+def _allowed(weights: Float[np.ndarray, "query key"]) -> Bool[np.ndarray, "query key"]:
+    """Which keys a query may look at, as far as its weights tell: no weight is exactly 0 but by a mask."""
+    return np.asarray(weights > 0)
+
+
+def _masked(result: Overview) -> bool:
+    return result.kind is Kind.DECODER
+
+
+def _even(result: Overview, query: int) -> float | None:
+    """What even attention gives each key of this query; None where weights are not there."""
+    return None if result.weights is None else even(_allowed(result.weights[0][0]), query)
+
+
+def _first(result: Overview, query: int, key: int) -> int | None:
+    """How many heads give a key more than any other; None where weights are not there."""
+    if result.weights is None:
+        return None
+    rows = [each[query] for row in result.weights for each in row]
+    return sum(int(np.nanargmax(np.nan_to_num(row, nan=-1.0))) == key for row in rows)
