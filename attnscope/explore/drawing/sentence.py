@@ -18,7 +18,7 @@ from attnscope.tokens import Tokens
 
 UNDERLINED = Style(underline=True, bold=True)
 _LONGEST = 24
-_MORE = " …"
+_MORE, _GOES_ON = " …", "##"
 _MARKS = " " + SHADES[1:]  # behind a word nothing is enough for next to nothing
 
 
@@ -63,12 +63,14 @@ def set_sentence(tokens: Tokens, cursor: int, margin: int, width: int, lines: in
 
 @lru_cache(maxsize=32)
 def _runs(names: tuple[str, ...], room: int, marks: bool) -> tuple[Run, ...]:
-    """Every token in its line; pieces that go on a word stand right behind it."""
+    """Every token in its line; pieces that go on a word stand right behind it, so that it can be read."""
     runs: list[Run] = []
     line = start = 0
     for number, name in enumerate(names):
-        text = fit(settled(name), min(_LONGEST, room - marks)) + (" " if marks else "")
-        gap = 0 if not start or name.startswith("##") else 1
+        goes_on = number > 0 and name.startswith(_GOES_ON) and name != _GOES_ON
+        told = name.removeprefix(_GOES_ON) if goes_on else name
+        text = fit(settled(told), min(_LONGEST, room - marks)) + (" " if marks else "")
+        gap = 0 if not start or goes_on else 1
         if start + gap + cell_len(text) > room:
             line, start, gap = line + 1, 0, 0
         runs.append(Run(number, line, start + gap, text))

@@ -13,12 +13,12 @@ from attnscope.explore.drawing import grid as heads
 from attnscope.explore.drawing import matrix
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.screen.pane import Pane
-from attnscope.explore.showing import Find, Part, head, side, top, views
+from attnscope.explore.showing import Find, Part, answer, head, side, top, views
 from attnscope.explore.state import State, View
 from attnscope.results import Verdict
 
 LEAST = (60, 16)  # cells
-_PANES = (
+PANES = (
     *("small", "head", "proof", "looks", "looked"),
     *("grid", "ranking", "predicts", "main", "bars", "parts", "status"),
 )
@@ -36,11 +36,11 @@ class Board(Container):
         """There is room for more now, or for less."""
 
     def __init__(self, surface: Surface) -> None:
-        super().__init__(id="board")
+        super().__init__(id="board", classes="empty")
         self._surface = surface
         self._drawn: tuple[State, Find] | None = None
         self._full, self._since = False, 0.0
-        self._panes = {name: Pane(surface, id=name, focusable=name in _FOCUSABLE) for name in _PANES}
+        self._panes = {name: Pane(surface, id=name, focusable=name in _FOCUSABLE) for name in PANES}
         self._left = Container(*map(self.pane, ("grid", "ranking", "predicts")), id="left")
 
         upper = Container(*map(self.pane, ("main", "bars")), id="upper")
@@ -73,7 +73,7 @@ class Board(Container):
         self.pane("status").show(key, lambda w, h: line)
 
     def wait(self, why: Text) -> None:
-        """Nothing can be looked at yet, or never: why, where the eye is."""
+        """Nothing can be looked at yet, or never: why, in the one pane that there is."""
         self.pane("main").show(why.plain, lambda w, h: why)
 
     def draw(self, state: State, find: Find, *, full: bool, since: float) -> None:
@@ -83,6 +83,7 @@ class Board(Container):
         there: whole, and under its own name.
         """
         self._drawn, self._full, self._since = (state, find), full, since
+        self.remove_class("empty")
         self._lay(state, find)
         self._show(
             {"grid": side.of_grid(state, find, self._surface), "ranking": side.of_ranking(state, find)}
@@ -97,7 +98,7 @@ class Board(Container):
                 "main": views.of_main(state, find, self._surface),
                 "bars": side.of_bars(state, find),
                 **({"parts": side.of_parts(state, find)} if self.explains(state) else {}),
-                "predicts": side.of_prediction(state, find),
+                "predicts": answer.of_prediction(state, find),
             }
         )
         self._prove(state, find, full)
@@ -120,17 +121,19 @@ class Board(Container):
         wide = heads.wide(state, max(2 * width // 5 - 2, 20))
         self._left.styles.width = max(wide, min(26, width // 3)) + 2
         lines = top.lines_of(state, find, self._surface, width, height)
-        for name in ("looks", "looked"):
-            self.pane(name).styles.height = lines
+        for name, count in zip(("looks", "looked"), lines, strict=True):
+            self.pane(name).styles.height = count
         explained, parts = self.explains(state), self.pane("parts")
         parts.display = explained > 0
         parts.styles.height = min(max(explained, 1), side.parts_lines(state))
-        room = height - 2 - 2 * lines - _PREDICTS
-        grid = min(len(state.scene.tower.layers) + 3, max(room, 6))
+        predicts = answer.answers(state, find)
+        self.pane("predicts").display = predicts
+        room = height - 2 - sum(lines) - (_PREDICTS if predicts else 0)
+        grid = min(len(state.scene.tower.layers) + 3, max(room - (0 if predicts else _RANKING[0]), 6))
         self.pane("grid").styles.height = grid
         ranking = self.pane("ranking")
-        ranking.display = self.has_class("wide") and room - grid >= _RANKING[0]
-        ranking.styles.height = min(max(room - grid, 1), _RANKING[1])
+        ranking.display = not predicts or room - grid >= _RANKING[0]
+        ranking.styles.height = min(room - grid, _RANKING[1]) if predicts else "1fr"
 
     def _prove(self, state: State, find: Find, full: bool) -> None:
         shown = head(state, find)

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 from attnscope.explore import questions as ask
 from attnscope.explore.drawing.shown import cursor, key_at
-from attnscope.explore.keys import card_of_keys
 from attnscope.explore.screen.basis import Basis
+from attnscope.explore.screen.board import PANES
 from attnscope.explore.screen.dialogs import Card, Choice
 from attnscope.explore.showing import side, views
+from attnscope.explore.showing.card import card
 from attnscope.explore.state import State, View
 from attnscope.measures import MEASURES
 from attnscope.results import Finding
@@ -100,5 +101,11 @@ class Viewing(Basis):
         self.draw()
 
     def action_keys(self) -> None:
-        card = card_of_keys()
-        self.push_screen(Card(self.surface, "keys", card, card.plain.count("\n") + 1))
+        board = self.board
+        if self.state is None or board is None:
+            return
+        self._opening = False
+        panes = [name for name in PANES if board.pane(name).display]
+        shown = card(self.state, self.desk.find, panes)
+        lines = len(self.surface.lines(shown, max(min(int(self.size.width * 0.9), 100) - 4, 10)))
+        self.push_screen(Card(self.surface, f"{self.state.view} · {self.state.name}", shown, lines))

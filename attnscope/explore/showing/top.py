@@ -99,13 +99,13 @@ def set_text(
     return sentence.set_sentence(tokens, at or 0, _SIDE, width, height, marks)
 
 
-def lines_of(state: State, find: Find, surface: Surface, width: int, height: int) -> int:
-    """How many lines of the screen a sentence gets: one, of a long one more where there is room."""
+def lines_of(state: State, find: Find, surface: Surface, width: int, height: int) -> tuple[int, int]:
+    """How many lines of the screen each sentence gets: one, of a long one more where there is room."""
     shown, most = head(state, find), max(height // 16, 1)
     if shown is None:
-        return 1
-    laid = (set_text(state, shown, backwards, surface.shades, width, most) for backwards in (False, True))
-    return max(text.lines for text in laid)
+        return 1, 1
+    looks, looked = (set_text(state, shown, way, surface.shades, width, most) for way in (False, True))
+    return max(looks.lines, 1), max(looked.lines, 1)
 
 
 def _asked(state: State, shown: Shown) -> int | None:
