@@ -33,7 +33,7 @@ def explained(overviews: Iterable[Overview]) -> dict[Head, str]:
 
 
 def _at_one_offset(overview: Overview) -> Mapping[Head, float]:
-    """The share of the queries whose strongest key stands there, of those that have a token at that offset."""
+    """The share of queries whose strongest key stands there, of those with a token at that offset."""
     count, offsets = len(overview.query_tokens), _values(overview, "offset")
     return {
         head: share * count / max(count - abs(offsets[head]), 1)

@@ -63,7 +63,7 @@ def lay(of: Prepared, row: int, column: int, width: int, height: int, tight: boo
         if cells > 2:
             break
     else:
-        margin = row_heads(shown.row_tokens, width // 3).cells + 2
+        margin = row_heads(shown.row_tokens, 2 * width // 5).cells + 2
         room = max(width - margin, 1)
     longest = max((cell_len(settled(name)) for name in shown.column_tokens.names), default=0) + 1
     if cells == least:

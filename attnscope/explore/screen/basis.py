@@ -184,7 +184,9 @@ class Basis(App[str]):
         if self.message:
             room = self.size.width - len(self.message) - 2
             keys = hints(self.state, room) if self.state is not None and not self.bad else ""
-            line = Text.assemble((self.message, BAD if self.bad else ""), (f"  {keys}", "dim"))
+            line = Text.assemble(
+                (self.message, BAD if self.bad else ""), (f"  {keys}" if keys else "", "dim")
+            )
         else:
             before = f"{_SPINNER[self._turn % len(_SPINNER)]} {doing}  " if doing else ""
             keys = hints(self.state, self.size.width - len(before)) if self.state is not None else ""

@@ -83,13 +83,13 @@ class Board(Container):
         there: whole, and under its own name.
         """
         self._drawn, self._full, self._since = (state, find), full, since
-        self.remove_class("empty")
         self._lay(state, find)
         self._show(
             {"grid": side.of_grid(state, find, self._surface), "ranking": side.of_ranking(state, find)}
         )
         if find(ask.head_of(state)) is None and time.monotonic() - since < _PATIENCE:
             return
+        self.remove_class("empty")
         self._show(
             {
                 "head": top.of_header(state, find),

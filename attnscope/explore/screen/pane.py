@@ -21,6 +21,7 @@ Subtitle = str | Callable[[int, int], str]
 Drawing = Callable[[int, int], RenderableType]
 _PLAIN = Style.null()
 _MORE = "PgDn: more"
+_ENDS = 4  # cells of a frame beside what stands in it
 
 
 class Pane(Widget):
@@ -79,7 +80,7 @@ class Pane(Widget):
         subtitle = self._subtitle if isinstance(self._subtitle, str) else self._subtitle(*self.content_size)
         if self.id in ("main", "card") and self.more:
             whole = f"{subtitle} · {_MORE}" if subtitle else _MORE
-            subtitle = whole if cell_len(whole) <= self.content_size.width - 2 else _MORE
+            subtitle = whole if cell_len(whole) <= self.content_size.width - _ENDS else _MORE
         if subtitle != self._told:
             self._told, self.border_subtitle = subtitle, Text(printable(subtitle, LEFT_TO_RIGHT))
 

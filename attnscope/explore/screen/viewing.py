@@ -8,6 +8,7 @@ from attnscope.explore.screen.basis import Basis
 from attnscope.explore.screen.board import PANES
 from attnscope.explore.screen.dialogs import Card, Choice
 from attnscope.explore.showing import side, views
+from attnscope.explore.showing.answer import answers
 from attnscope.explore.showing.card import card
 from attnscope.explore.state import State, View
 from attnscope.measures import MEASURES
@@ -75,6 +76,12 @@ class Viewing(Basis):
             self.tell(f"L{head[0]} H{head[1]}: {rank}; Esc shows it")
 
     def action_without(self) -> None:
+        """Without the head or with it again, where there is an answer that could change."""
+        if self.state is None:
+            return
+        if not answers(self.state, self.desk.find):
+            self.tell(f"{self.state.scene.model} predicts nothing that could change without a head", bad=True)
+            return
         self.step(lambda state: state.takes())
 
     def action_words(self) -> None:

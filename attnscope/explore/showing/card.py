@@ -48,7 +48,8 @@ def _of_head(state: State, find: Find) -> Iterator[Entry]:
     shown = head(state, find)
     if shown is not None:
         certificate = head_of(shown).certificate
-        yield verdict_words(certificate.verdict), f"{certificate_words(certificate).partition(_THEN)[2] or certificate.reason} (c: in full)"
+        rests = certificate_words(certificate).partition(_THEN)[2] or certificate.reason
+        yield verdict_words(certificate.verdict), f"{rests} (c: in full)"
     named = state.scene.queries.named(state.query)
     yield "looks at", f"the stronger its colour, the more weight {named} gives a token (a query to its keys)"
     yield "looked at by", "the same column-wise: the stronger, the more weight that token gives"

@@ -83,7 +83,7 @@ def of_matrix(state: State, shown: Shown, surface: Surface) -> Part:
     def part(width: int, height: int) -> str:
         shown, told = matrix.window_words(of.panel, laid(width, height)), of.shades.told
         whole = " · ".join(part for part in (shown, told) if part)
-        return whole if cell_len(whole) <= width - 2 else shown
+        return whole if cell_len(whole) <= width - 4 else shown
 
     looking = ["by words"] if state.words else []
     looking += [] if state.special is Special.SHOW else [f"special tokens: {state.special}"]
