@@ -181,3 +181,19 @@ def test_a_long_sentence_is_shown_around_the_cursor() -> None:
     at = next(run for run in laid.runs if run.token == 50)
     assert laid.at(4 + at.start, at.line - laid.first) == 50
     assert laid.at(4 + at.start - 1, at.line - laid.first) is None
+
+
+def test_words_of_several_tokens_are_joined_to_begin_with_and_only_these() -> None:
+    pieces = ("wat", "##ching", "doors")
+    items = tuple(
+        Token(i, piece, piece, None, word) for i, (piece, word) in enumerate(zip(pieces, (0, 0, 1)))
+    )
+    several = replace(
+        scene(), queries=Tokens(("watching doors",), items), keys=Tokens(("watching doors",), items)
+    )
+    assert several.in_pieces
+    assert start(several).words
+    assert not start(scene()).words
+    assert not start(replace(several, medium="a picture")).words
+    assert start(scene()).on(several).words
+    assert not replace(start(several), words=False).on(replace(several, text="again")).words, "as it was left"

@@ -108,9 +108,9 @@ def part_of(state: State, width: int, height: int) -> str:
     tower, laid = state.scene.tower, places(state, width, height)
     told = []
     if len(laid.layers) < len(tower.layers):
-        told.append(f"layers {laid.layers[0]}-{laid.layers[-1]} of {len(tower.layers)}")
+        told.append(f"L{laid.layers[0]}-{laid.layers[-1]} of {len(tower.layers)}")
     if len(laid.heads) < tower.heads:
-        told.append(f"heads {laid.heads[0]}-{laid.heads[-1]} of {tower.heads}")
+        told.append(f"H{laid.heads[0]}-{laid.heads[-1]} of {tower.heads}")
     return ", ".join(told)
 
 

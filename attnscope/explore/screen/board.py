@@ -24,6 +24,7 @@ PANES = (
 )
 _FOCUSABLE = ("looks", "grid", "main")
 _WIDE, _TALL = 120, 34
+_NOTHING = 4  # lines that say why nothing is predicted
 _PREDICTS, _RANKING = 7, (9, 16)  # lines that there are at least, of the ranking also at most
 _PARTS = 5  # lines of the parts of a score that there are at least, its frame among them
 _PATIENCE = 0.25  # seconds that the head before is left standing
@@ -128,12 +129,14 @@ class Board(Container):
         parts.styles.height = min(max(explained, 1), side.parts_lines(state))
         predicts = answer.answers(state, find)
         self.pane("predicts").display = predicts
-        room = height - 2 - sum(lines) - (_PREDICTS if predicts else 0)
+        least = _NOTHING if answer.asks_nothing(state, find) else _PREDICTS
+        self.pane("predicts").styles.height = least if least == _NOTHING else "1fr"
+        room = height - 2 - sum(lines) - (least if predicts else 0)
         grid = min(len(state.scene.tower.layers) + 3, max(room - (0 if predicts else _RANKING[0]), 6))
         self.pane("grid").styles.height = grid
         ranking = self.pane("ranking")
         ranking.display = not predicts or room - grid >= _RANKING[0]
-        ranking.styles.height = min(room - grid, _RANKING[1]) if predicts else "1fr"
+        ranking.styles.height = min(room - grid, _RANKING[1]) if predicts and least == _PREDICTS else "1fr"
 
     def _prove(self, state: State, find: Find, full: bool) -> None:
         shown = head(state, find)

@@ -72,7 +72,7 @@ class Viewing(Basis):
             self.opened = (self.opened + 1) % len(ranked)
             head = ranked[self.opened]
             self.step(lambda state: state.to_head(*head))
-            rank = f"number {self.opened + 1} of {len(ranked)} heads by how far it is above its own controls"
+            rank = f"number {self.opened + 1} of {len(ranked)} by how far it is above its controls"
             self.tell(f"L{head[0]} H{head[1]}: {rank}; Esc shows it")
 
     def action_without(self) -> None:

@@ -11,7 +11,7 @@ from attnscope.explore.showing import BAD, WAITS, Find, Part
 from attnscope.explore.state import State
 from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import chance, give_or_take, signed
+from attnscope.render.kit.numbers import chance, give_or_take, signed, weight
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.table import Column, Table
@@ -22,7 +22,7 @@ from attnscope.results import Ablation, Prediction
 from attnscope.results.claims.ablation import Asks
 from attnscope.results.claims.without import Choice, Without
 
-_LONGEST = 12  # cells of an answer
+_LONGEST, _FINEST = 12, 6  # cells of an answer; decimals of a probability
 _NO_MASK = "the text has no [MASK]"
 
 
@@ -36,6 +36,11 @@ def of_prediction(state: State, find: Find) -> Part:
         return Part(("prediction", predicted), lambda w, h: line, "predicts")
     every = sheet_of(predicted).every
     return Part(predicted, lambda w, h: Group(*laid(every, w)), "predicts")
+
+
+def asks_nothing(state: State, find: Find) -> bool:
+    """Whether the model would answer, but this text asks nothing of it."""
+    return not state.removed and isinstance(find(ask.prediction_of(state)), Failed)
 
 
 def answers(state: State, find: Find) -> bool:
@@ -78,13 +83,14 @@ def _before_and_after(state: State, without: Without) -> Ranking:
             _name(place.choices[place.likeliest]) if other else ""
             for place, other in zip(without.places, others, strict=True)
         ]
+    before, after = zip(*(_told_apart(each) for each in shown), strict=True)
     return Ranking(
         title=_at(state, without),
         of="token",
         names=tuple(map(_name, shown)),
         table=Table(
-            Column("before", [each.before for each in shown], "before", chance),
-            Column("without", [each.after for each in shown], "without", chance),
+            Column("before", [each.before for each in shown], "before", told=before),
+            Column("without", [each.after for each in shown], "without", told=after),
             Column("instead", instead, "instead"),
         ),
         chosen=chosen,
@@ -97,6 +103,14 @@ def _at(state: State, without: Without) -> str:
         return ""
     after = "after " if without.asks is Asks.NEXT else ""
     return f"{after}{settled(state.scene.queries.named(without.position))}"
+
+
+def _told_apart(choice: Choice) -> tuple[str, str]:
+    """Both probabilities, with more decimals where three do not tell them apart."""
+    pair = choice.before, choice.after
+    short = chance(pair[0]), chance(pair[1])
+    finer = ((weight(pair[0], decimals), weight(pair[1], decimals)) for decimals in range(4, _FINEST + 1))
+    return short if short[0] != short[1] else next((each for each in finer if each[0] != each[1]), short)
 
 
 def _name(choice: Choice) -> str:

@@ -9,7 +9,7 @@ from rich.text import Text
 from attnscope.explore import questions as ask
 from attnscope.explore.asking import Failed
 from attnscope.explore.drawing import grid as heads
-from attnscope.explore.drawing.shown import column_of, row_of
+from attnscope.explore.drawing.shown import column_of, cursor, key_at, row_of
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.evidence import SHARP, explained
 from attnscope.explore.showing import BAD, WAITS, Find, Part, head
@@ -93,7 +93,10 @@ def of_parts(state: State, find: Find) -> Part:
     if not isinstance(terms, HeadTerms):
         reason = WAITS if terms is None else Text(terms.why, DIM)
         return Part((state.place, terms), lambda w, h: reason, title)
-    query, key = state.query, state.key
+    query, key, shown = state.query, state.key, head(state, find)
+    if key is None and shown is not None and state.words:  # the strongest word is another than the token
+        column = cursor(shown, state)[1]
+        key = None if column is None else key_at(shown, column)
     return Part((terms, query, key), lambda w, h: parts_within(terms, query, key, w, h), title)
 
 
