@@ -184,13 +184,9 @@ def test_a_long_sentence_is_shown_around_the_cursor() -> None:
 
 
 def test_words_of_several_tokens_are_joined_to_begin_with_and_only_these() -> None:
-    pieces = ("wat", "##ching", "doors")
-    items = tuple(
-        Token(i, piece, piece, None, word) for i, (piece, word) in enumerate(zip(pieces, (0, 0, 1)))
-    )
-    several = replace(
-        scene(), queries=Tokens(("watching doors",), items), keys=Tokens(("watching doors",), items)
-    )
+    pieces = zip(range(3), ("wat", "##ching", "doors"), (0, 0, 1), strict=True)
+    both = Tokens(("watching doors",), tuple(Token(i, piece, piece, None, word) for i, piece, word in pieces))
+    several = replace(scene(), queries=both, keys=both)
     assert several.in_pieces
     assert start(several).words
     assert not start(scene()).words
