@@ -162,6 +162,23 @@ def test_a_model_without_an_answer_has_the_ranking_where_the_prediction_would_be
     explored(keys, source=source)
 
 
+@pytest.mark.parametrize("size", [(80, 24), (140, 40)])
+def test_a_text_without_a_blank_says_so_in_few_lines_and_has_the_ranking(
+    explored: Explored, size: tuple[int, int]
+) -> None:
+    async def keys(app: Explorer, screen) -> None:
+        await screen.write("e", "I was watching the door.")
+        assert screen.pane("predicts").split("\n")[0].startswith("no blank to fill: _ puts")
+        assert app.pane("predicts").content_size.height == 2
+        assert app.pane("ranking").display
+        assert len([line for line in screen.pane("ranking").splitlines() if line.startswith("L")]) >= 3
+        await screen.press("x")
+        assert "nothing is predicted here: _ puts [MASK]" in screen.pane("status")
+        assert app.state.removed == ()
+
+    explored(keys, size=size)
+
+
 def test_the_card_tells_the_signs_that_are_on_the_screen_and_no_others(explored: Explored) -> None:
     async def card(app: Explorer, screen) -> str:
         await screen.press("question_mark")

@@ -15,6 +15,7 @@ from attnscope.render.kit.labels import left, right
 from attnscope.render.kit.numbers import cell
 from attnscope.render.kit.words.certificate import GLYPHS, STYLES
 from attnscope.render.sheet import measured as measures
+from attnscope.render.terminal.ranking import folded
 from attnscope.render.terminal.raster import SHADES
 from attnscope.results import HeadScores, Overview, Verdict
 
@@ -22,6 +23,7 @@ CURSOR = Style(bold=True, reverse=True)
 REMOVED = Style(bold=True, color="red")
 _UNKNOWN = "…"
 _TICK = 4
+_FEWEST = 3  # heads that are worth a heading over them
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,17 +180,21 @@ def value_words(state: State, measured: Heads) -> str:
 
 
 def ranking(
-    state: State, measured: Heads, explained: Mapping[Head, str], keys: int, width: int, most: int
+    state: State, measured: Heads, explained: Mapping[Head, str], keys: int, width: int, height: int
 ) -> Text:
-    """What the measure says, and the heads that it puts first, of as many as are known.
+    """What the measure says, where that leaves room, and the heads that it puts first, of those known so far.
 
     Behind them stand those that are `explained` by something else, with what that is.
     """
-    if not measured or most < 3:
-        return Text()
+    if not measured:
+        return Text(_UNKNOWN, DIM)
     some = next(iter(measured.values())).scores
     described, shades = some.description, measures.scale(some, keys)
-    lines = [Text(described.meaning, DIM), Text(shades.meaning(measures.form(some)), DIM)]
+    said = (Text(described.meaning, DIM), Text(shades.meaning(measures.form(some)), DIM))
+    lines = [line for each in said for line in folded(each, width)]
+    most = height - len(lines) - 1
+    if most < _FEWEST:
+        lines, most = [], height - 1
     ranked = [(one.value, head) for head, one in measured.items() if not isnan(one.value)]
     if not ranked:
         return Text("\n").join([*lines, Text(some.absent or "no value", DIM)])

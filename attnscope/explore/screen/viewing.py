@@ -8,7 +8,7 @@ from attnscope.explore.screen.basis import Basis
 from attnscope.explore.screen.board import PANES
 from attnscope.explore.screen.dialogs import Card, Choice
 from attnscope.explore.showing import side, views
-from attnscope.explore.showing.answer import answers
+from attnscope.explore.showing.answer import answers, asks_nothing
 from attnscope.explore.showing.card import card
 from attnscope.explore.state import State, View
 from attnscope.measures import MEASURES
@@ -78,6 +78,11 @@ class Viewing(Basis):
     def action_without(self) -> None:
         """Without the head or with it again, where there is an answer that could change."""
         if self.state is None:
+            return
+        if asks_nothing(self.state, self.desk.find) and self.state.scene.mask:
+            self.tell(
+                f"nothing is predicted here: _ puts {self.state.scene.mask} in the place of a token", bad=True
+            )
             return
         if not answers(self.state, self.desk.find):
             self.tell(f"{self.state.scene.model} predicts nothing that could change without a head", bad=True)

@@ -59,7 +59,7 @@ def of_ranking(state: State, find: Find) -> Part:
     every, keys = heads_measured(state, find), len(state.scene.keys)
     why = explained(overviews(state, find)) if state.measure in SHARP else {}
     key = (state.place, state.measure, every)
-    return Part(key, lambda w, h: heads.ranking(state, every, why, keys, w, h - 5), state.measure)
+    return Part(key, lambda w, h: heads.ranking(state, every, why, keys, w, h), state.measure)
 
 
 def of_bars(state: State, find: Find) -> Part:
