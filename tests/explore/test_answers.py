@@ -42,6 +42,25 @@ def test_probabilities_have_as_many_digits_as_tell_before_from_after(out: State)
     ]
 
 
+@pytest.mark.parametrize("width", [20, 24, 26, 40])
+def test_no_probability_from_before_ever_stands_without_the_other(out: State, width: int) -> None:
+    """However narrow the pane, however long the names, however many digits tell them apart."""
+    choices = (
+        Choice("extraordinarily", 0.9991, 0.9988),
+        Choice("triangle", 0.99999, 0.9999),
+        Choice("of", 1, 1),
+    )
+    places = tuple(Place((each,), 0) for each in choices)
+    told = drawn(out, known(out, Without(((0, 0),), Asks.WRITTEN, None, places)), width)
+    assert told[0].split()[-2:] == ["before", "without" if width >= 24 else "out"]
+    assert [line.split()[-2:] for line in told[1:]] == [
+        [".9991", ".9988"],
+        ["1.000", ".9999"],
+        ["1.00", "1.00"],
+    ]
+    assert all(len(line) <= width for line in told)
+
+
 def test_of_a_text_every_token_has_both_and_what_is_likelier_there_now(out: State) -> None:
     places = (
         Place((Choice("le", 0.9, 0.8), Choice("un", 0.1, 0.2)), 0),

@@ -22,7 +22,8 @@ from attnscope.results import Ablation, Prediction
 from attnscope.results.claims.ablation import Asks
 from attnscope.results.claims.without import Choice, Without
 
-_LONGEST, _FINEST = 12, 6  # cells of an answer; decimals of a probability
+_LONGEST, _FINEST = 12, 4  # cells of an answer; decimals of a probability
+_BOTH = 18  # cells of both probabilities: neither ever stands alone
 _NO_MASK = "the text has no [MASK]"
 
 
@@ -65,12 +66,12 @@ def _of_absence(state: State, without: Any, measured: Any) -> Part:
     def drawn(width: int, height: int) -> RenderableType:
         told = _measured(measured)
         beside = [] if told is None else folded(Text(told, DIM), width)
-        return Group(*lines_of_ranking(_before_and_after(state, without), width), *beside)
+        return Group(*lines_of_ranking(_before_and_after(state, without, width), width), *beside)
 
     return Part(key, drawn, title)
 
 
-def _before_and_after(state: State, without: Without) -> Ranking:
+def _before_and_after(state: State, without: Without, width: int) -> Ranking:
     """The likeliest at one place; of a text each of its tokens, and what is likelier there now."""
     if len(without.places) == 1:
         (place,) = without.places
@@ -86,11 +87,13 @@ def _before_and_after(state: State, without: Without) -> Ranking:
     before, after = zip(*(_told_apart(each) for each in shown), strict=True)
     return Ranking(
         title=_at(state, without),
-        of="token",
-        names=tuple(map(_name, shown)),
+        of="token" if width >= 24 else "",
+        names=tuple(settled(fit(_name(each), max(width - _BOTH, 2))) for each in shown),
         table=Table(
             Column("before", [each.before for each in shown], "before", told=before),
-            Column("without", [each.after for each in shown], "without", told=after),
+            Column(
+                "without", [each.after for each in shown], "without" if width >= 24 else "out", told=after
+            ),
             Column("instead", instead, "instead"),
         ),
         chosen=chosen,
