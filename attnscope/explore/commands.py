@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,8 @@ def focus(state: State, row: int | None, column: int | None) -> Focus:
     return Focus()
 
 
-def file_name(state: State) -> str:
-    """What the file is called unless something else is written: `L3H11.png`, `L3H11-map.png`."""
+def file_name(state: State, suffix: str) -> str:
+    """What the file is called unless something else is written: `L3H11.png`, `L3H11-map.html`."""
     of = {
         View.MATRIX: "",
         View.TERMS: "-parts",
@@ -62,7 +63,13 @@ def file_name(state: State) -> str:
         View.WITHOUT: "-without",
         View.BESIDE: "-beside",
     }[state.view]
-    return f"L{state.layer}H{state.head}{of}.png"
+    return f"L{state.layer}H{state.head}{of}{suffix}"
+
+
+def unused(target: Path) -> Path:
+    """The same name, or with the first number behind it that no file has."""
+    numbered = (target.with_stem(f"{target.stem}-{number}") for number in count(2))
+    return target if not target.exists() else next(each for each in numbered if not each.exists())
 
 
 def result_of(answer: Any) -> Any:

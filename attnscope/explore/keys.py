@@ -1,24 +1,47 @@
-"""Every key once: what it does and how it is told, for bindings, the bottom line and the key card."""
+"""Every key once: what it does, when it does that, and how it is told: for bindings, bottom line, card."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from rich.text import Text
+from attnscope.explore.state import State, View
 
-from attnscope.render.kit.cells import HEADING
-from attnscope.render.kit.labels import left
+_GAP = "  "
 
-_WIDE = 8  # cells of the column that names a key
+
+def _always(state: State) -> bool:
+    return True
+
+
+def _fills(state: State) -> bool:
+    return bool(state.scene.mask)
+
+
+def _has_towers(state: State) -> bool:
+    return len(state.scene.towers) > 1
+
+
+def _found(state: State) -> bool:
+    return state.view is View.FOUND
+
+
+def _not_the_matrix(state: State) -> bool:
+    return state.view is not View.MATRIX
 
 
 @dataclass(frozen=True)
 class Key:
-    """`keys` as Textual names them, `shown` as a person does; `short` stands in the bottom line."""
+    """`keys` as Textual names them, `shown` as a person does; `works` says whether it does anything now.
+
+    `short` stands in the bottom line: first come those of the smallest `rank`, as far as there is room.
+    """
 
     keys: str
     shown: str
     action: str
     does: str
     short: str = ""
+    rank: int = 9
+    works: Callable[[State], bool] = _always
 
 
 KEYS = (
@@ -31,38 +54,60 @@ KEYS = (
     Key("right_square_bracket", "]", "head(1,0)", "the layer below"),
     Key("comma", ",", "head(0,-1)", "the head before"),
     Key("full_stop", ".", "head(0,1)", "the next head"),
-    Key("slash", "/", "jump", "jump to a head: 3.11", "/ jump"),
-    Key("e", "e", "edit", "edit the sentence and read it again", "e edit"),
-    Key("underscore", "_", "blank", "a mask in place of this token, and what is expected there", "_ mask"),
-    Key("m", "m", "measure", "colour the grid by the next measure", "m measure"),
+    Key("slash", "/", "jump", "jump to a head: 3.11", "/ jump", 5),
+    Key("e", "e", "edit", "edit the sentence and read it again", "e edit", 2),
+    Key(
+        "underscore",
+        "_",
+        "blank",
+        "the mask in place of this token, and what is expected there",
+        "_ mask",
+        7,
+        _fills,
+    ),
+    Key("m", "m", "measure", "colour the grid by the next measure", "m measure", 4),
     Key("M", "M", "measures", "choose among all measures"),
-    Key("t", "t", "view('TERMS')", "the score of query and key by its parts, and back", "t parts"),
-    Key("p", "p", "view('MAP')", "the map of queries and keys (t-SNE), and back", "p map"),
-    Key("f", "f", "find", "which heads link query and key, beside control texts", "f find"),
-    Key("enter", "Enter", "open", "in what was found: the next head, farthest above controls"),
-    Key("x", "x", "without", "take this head out or back: what the prediction becomes", "x without"),
-    Key("b", "b", "beside", "a second sentence beside the first, and what differs", "b beside"),
+    Key("t", "t", "view('TERMS')", "the score of query and key by its parts, and back", "t parts", 5),
+    Key("p", "p", "view('MAP')", "the map of queries and keys (t-SNE), and back", "p map", 6),
+    Key("f", "f", "find", "which heads link query and key, beside control texts", "f find", 1),
+    Key(
+        "enter",
+        "Enter",
+        "open",
+        "open the head farthest above its control texts, then the next",
+        "Enter opens",
+        0,
+        _found,
+    ),
+    Key("x", "x", "without", "take this head out or back: the prediction before and after", "x out", 1),
+    Key("b", "b", "beside", "a second sentence beside the first, and what differs", "b beside", 6),
     Key("w", "w", "words", "by words, or by tokens again"),
     Key("S", "S", "special", "special tokens: shown, hidden, left out of the rows"),
-    Key("K", "K", "tower", "the next kind or tower of a model that has several"),
-    Key("s", "s", "save", "save what is on the screen: .png .svg .pdf .npz .json .csv", "s save"),
-    Key("y", "y", "command", "the command line that makes the same view", "y command"),
+    Key("K", "K", "tower", "the next kind or tower of this model", "K tower", 2, _has_towers),
+    Key("s", "s", "write", "write what is seen to a page for the browser, under a new name", "s page", 3),
+    Key("o", "o", "save", "write it under another name: .png .svg .pdf .html .npz .json .csv", "o figure", 6),
+    Key("y", "y", "command", "the command line that makes the same view", "y command", 8),
     Key("c", "c", "proof", "the certificate in full"),
     Key("pageup", "PgUp", "page(-1)", "scroll the largest pane up"),
     Key("pagedown", "PgDn", "page(1)", "scroll it down"),
-    Key("escape", "Esc", "matrix", "back to the matrix"),
-    Key("question_mark", "?", "keys", "this card", "? keys"),
-    Key("q", "q", "leave", "quit", "q"),
+    Key("escape", "Esc", "matrix", "back to the matrix", "Esc back", 0, _not_the_matrix),
+    Key("question_mark", "?", "keys", "this card: what is on the screen, and the keys", "? help", -1),
+    Key("q", "q", "leave", "quit", "q quit", -1),
     Key("ctrl+c", "Ctrl-C", "interrupt", "interrupt: quit at once"),
 )
 
 
-def card_of_keys() -> Text:
-    """One line a key, and what the mouse does."""
-    lines = [Text.assemble((left(key.shown, _WIDE), HEADING), key.does) for key in KEYS]
-    lines.append(
-        Text.assemble(
-            (left("mouse", _WIDE), HEADING), "a head, a pair or a token: goes there; the wheel moves on"
-        )
-    )
-    return Text("\n").join(lines)
+def working(state: State) -> list[Key]:
+    """Those that do something now."""
+    return [key for key in KEYS if key.works(state)]
+
+
+def hints(state: State, width: int) -> str:
+    """The keys that matter most in so many cells, whole, in the order of all keys."""
+    told = [key for key in working(state) if key.short]
+    kept: list[Key] = []
+    for key in sorted(told, key=lambda each: each.rank):
+        if len(_GAP.join(each.short for each in (*kept, key))) > width:
+            break
+        kept.append(key)
+    return _GAP.join(key.short for key in told if key in kept)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
+from attnscope.explore.evidence import JUDGED
 from attnscope.explore.state import Head, Scene, State, View
 from attnscope.measures import MEASURES
 from attnscope.results import Difference, HeadView, HeadWeights
@@ -121,8 +122,15 @@ class OfPair(Question):
 
 
 @dataclass(frozen=True)
+class OfWithout(Question):
+    """What the model answers with and without some heads."""
+
+    heads: tuple[Head, ...]
+
+
+@dataclass(frozen=True)
 class OfAbsence(Question):
-    """What the prediction becomes without some heads."""
+    """How much some heads do to the answer, beside other heads."""
 
     heads: tuple[Head, ...]
 
@@ -151,7 +159,7 @@ def medium_of(state: State) -> OfMedium:
 
 def layer_of(state: State, layer: int) -> list[OfLayer]:
     """All heads of a layer, in as many questions as let a head that is looked at come between them."""
-    measures = TOGETHER if state.measure in TOGETHER else (state.measure,)
+    measures = tuple(dict.fromkeys((*TOGETHER, *JUDGED))) if state.measure in TOGETHER else (state.measure,)
     heads = _portions(state.scene, apart=MEASURES[state.measure].description.apart != "")
     return [OfLayer(*_at(state), layer, portion, measures) for portion in heads]
 
@@ -172,6 +180,14 @@ def prediction_of(state: State) -> OfPrediction:
     return OfPrediction(*_at(state))
 
 
+def without_of(state: State) -> OfWithout:
+    return OfWithout(*_at(state), state.removed)
+
+
+def absence_of(state: State) -> OfAbsence:
+    return OfAbsence(*_at(state), state.removed)
+
+
 def view_of(state: State) -> Question:
     """What the largest pane shows."""
     match state.view:
@@ -182,7 +198,7 @@ def view_of(state: State) -> Question:
         case View.FOUND if state.sought is not None:
             return OfPair(*_at(state), *state.sought)
         case View.WITHOUT if state.removed:
-            return OfAbsence(*_at(state), state.removed)
+            return absence_of(state)
         case View.BESIDE if state.other is not None:
             return OfOther(*_at(state), *state.place, state.other)
     return medium_of(state) if state.scene.medium else head_of(state)
@@ -199,7 +215,8 @@ def needed(state: State, parts: bool = False) -> list[Question]:
     """
     layers = state.scene.tower.layers
     near = sorted(layers, key=lambda layer: abs(layer - state.layer))
-    asked = [head_of(state), view_of(state), *([parts_of(state)] if parts else [])]
+    asked = [head_of(state), *([without_of(state)] if state.removed else []), view_of(state)]
+    asked += [parts_of(state)] if parts else []
     asked += [*layer_of(state, near[0]), prediction_of(state)]
     asked += [question for layer in near[1:] for question in layer_of(state, layer)]
     return list(dict.fromkeys(asked))

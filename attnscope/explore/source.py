@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from attnscope.session.questions.held import HeldReading
     from attnscope.session.reading import Reading
 
+_GUESSES = 10
 _TEXTS = 3  # whose attention is kept: the first, the second, and the one before
 
 
@@ -63,7 +64,7 @@ class Source:
             queries=first.query_tokens,
             keys=first.key_tokens,
             medium="" if perceived is None or perceived.medium is None else perceived.medium.described,
-            first=_first(first.query_tokens, reading.encoded.mask_id),
+            first=_first(first.query_tokens, reading.encoded.mask_id, goes_on=reading.task == "next"),
             place=(self._meant.layers[0], self._meant.heads[0]),
             mask=_mask(reading),
         )
@@ -174,7 +175,7 @@ class Source:
         from attnscope.session.questions.prediction import predict
 
         with self._running:
-            return predict(self._whole(question))
+            return predict(self._whole(question), _GUESSES)
 
     def _pair(self, question: ask.OfPair) -> Any:
         from attnscope.session.questions.claims.finding import Wish, find
@@ -183,6 +184,12 @@ class Source:
         with self._running:
             wish = Wish(f"@{question.query}", f"@{question.key}")
             return find(kept.reading, kept.chosen, wish)
+
+    def _without(self, question: ask.OfWithout) -> Any:
+        from attnscope.session.questions.claims.without import answer_without
+
+        with self._running:
+            return answer_without(self._whole(question), self._of(question).chosen, question.heads)
 
     def _absence(self, question: ask.OfAbsence) -> Any:
         from attnscope.session.effects import Ablating
@@ -214,11 +221,11 @@ def _tower(tower: Any) -> Tower:
     return Tower(tower.called, tower.name, tower.kind, _name(tower), tower.layers, len(_heads(tower)))
 
 
-def _first(tokens: Tokens, mask: int | None) -> int:
-    """The mask, or else the first word."""
+def _first(tokens: Tokens, mask: int | None, goes_on: bool) -> int:
+    """The mask, or else the word that the model goes on from, or the first one."""
     masks = [i for i, token in enumerate(tokens.items) if mask is not None and token.id == mask]
     words = [i for i, token in enumerate(tokens.items) if not token.special]
-    return (masks or words or [0])[0]
+    return (masks or (words[-1:] if goes_on else words) or [0])[0]
 
 
 def _mask(reading: "Reading") -> str:
@@ -255,6 +262,7 @@ _ANSWERS: dict[type, Callable[[Source, Any], Any]] = {
     ask.OfLayer: Source._layer,
     ask.OfPrediction: Source._prediction,
     ask.OfPair: Source._pair,
+    ask.OfWithout: Source._without,
     ask.OfAbsence: Source._absence,
     ask.OfOther: Source._other,
 }

@@ -65,6 +65,13 @@ class Scene:
         """Whether queries and keys are the same tokens."""
         return self.tower.kind is not Kind.CROSS
 
+    @property
+    def in_pieces(self) -> bool:
+        """Whether some word of a text is several tokens."""
+        sides = [] if self.medium else [self.queries, self.keys]
+        words = [[(each.part, each.word) for each in side.items if each.word is not None] for side in sides]
+        return any(len(set(each)) < len(each) for each in words)
+
     def is_masked(self, query: int) -> bool:
         """Whether the token is a mask."""
         return bool(self.mask) and self.queries.items[query].piece == self.mask
@@ -186,6 +193,8 @@ class State:
         """
         same = scene.tower.pattern == self.scene.tower.pattern
         fresh = replace(self, scene=scene, key=None, sought=None)
+        if scene.in_pieces is not self.scene.in_pieces:
+            fresh = replace(fresh, words=scene.in_pieces)
         if not same:
             fresh = replace(fresh, removed=(), other=None)
         if fresh.view in (View.FOUND, View.BESIDE) or (fresh.view is View.WITHOUT and not fresh.removed):
@@ -196,8 +205,8 @@ class State:
 
 
 def start(scene: Scene) -> State:
-    """Where one begins: the scene's own head and query."""
-    return State(scene, *scene.place).to_query(scene.first)
+    """Where one begins: the scene's own head and query, by words where some of these are several tokens."""
+    return State(scene, *scene.place, words=scene.in_pieces).to_query(scene.first)
 
 
 def _within(number: int, count: int) -> int:

@@ -59,8 +59,8 @@ class Once(Source):
 
 @pytest.fixture(scope="session")
 def demo() -> Source:
-    """The bundled encoder, opened once."""
-    source = Once(ModelRequest("demo"), Inputs(TEXT), Wanted(), Notices())
+    """The bundled encoder, opened once, at its first head."""
+    source = Once(ModelRequest("demo"), Inputs(TEXT), Wanted(0, 0), Notices())
     source.scene()
     return source
 

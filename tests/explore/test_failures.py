@@ -57,7 +57,7 @@ def broken_model(fails: Callable[[], Any]) -> Source:
         vocab_size=50, hidden_size=24, num_hidden_layers=3, num_attention_heads=4, intermediate_size=8
     )
     module = BertForMaskedLM(config).eval()
-    source = Source(ModelRequest(), Inputs(ids=[3, 4, 5, 6]), Wanted(), Notices())
+    source = Source(ModelRequest(), Inputs(ids=[3, 4, 5, 6]), Wanted(0, 0), Notices())
     source._opened = Opened(Model(None, module, None, None), task_of(module))
 
     def after(layer: Any, given: Any, made: Any) -> Any:
@@ -234,7 +234,7 @@ def test_a_head_that_is_not_there_is_refused_with_what_there_is(explored: Explor
 
 def test_a_file_of_no_known_kind_is_refused_and_nothing_is_written(explored: Explored, tmp_path) -> None:
     async def keys(app: Explorer, screen) -> None:
-        await screen.write("s", str(tmp_path / "x.docx"))
+        await screen.write("o", str(tmp_path / "x.docx"))
         for _ in range(500):
             if "must end in" in app.message:
                 break

@@ -22,7 +22,7 @@ def test_a_query_lies_over_the_picture_or_the_sound(explored: Explored, tmp_path
     seen = {"image": media_models.picture_file(tmp_path)} if name == "vit" else {}
     heard = {"audio": media_models.sound_file(tmp_path)} if name == "whisper" else {}
     given = Inputs(**seen, **heard, target="is in" if heard else None)  # else it writes to its limit
-    source = Source(ModelRequest(str(folder)), given, Wanted(), Notices())
+    source = Source(ModelRequest(str(folder)), given, Wanted(0, 0), Notices())
 
     async def keys(app: Explorer, screen) -> None:
         first = screen.pane("main")

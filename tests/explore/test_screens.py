@@ -8,7 +8,11 @@ from rich.console import Console
 from rich.text import Text
 
 from attnscope.explore.app import Explorer
+from attnscope.explore.drawing import grid
+from attnscope.explore.drawing.sentence import sentence, set_sentence
 from attnscope.explore.drawing.surface import Surface, part_words, window
+from attnscope.explore.showing import side
+from attnscope.tokens import Token, Tokens
 
 Explored = Callable[..., Explorer]
 
@@ -78,3 +82,59 @@ def test_a_surface_draws_what_a_console_of_that_depth_prints() -> None:
         again.push_theme(ramps.theme("dark", depth))
         again.print(drawn, end="")
         assert out.getvalue() == first.getvalue()
+
+
+def tokens(*names: str) -> Tokens:
+    items = tuple(Token(i, name, name, None, None) for i, name in enumerate(names))
+    return Tokens((" ".join(names),), items)
+
+
+def test_pieces_stand_in_a_sentence_as_the_word_that_they_are() -> None:
+    laid = set_sentence(tokens("sa", "##tai", "##ta", "si", "##su", "##"), 0, 4, 60, 1, marks=False)
+    line = sentence("", laid, None, 0, None, Surface("truecolor", "dark")).lines[0]
+    assert "".join(text for text, _ in line.parts).strip() == "sataita sisu ##"
+    assert laid.at(4 + len("sa"), 0) == 1, "a click on a part of the word is meant for that token"
+
+
+def test_the_end_of_a_long_sentence_fills_its_lines() -> None:
+    many = tokens(*(f"word{i}" for i in range(40)))
+    for lines in (1, 2):
+        laid = set_sentence(many, 39, margin=4, width=46, lines=lines, marks=False)
+        assert laid.runs[-1].token == 39
+        assert laid.runs[-1].line == lines - 1
+        assert not laid.more
+        assert laid.before
+        first = laid.runs[0].token
+        widest = 46 - 4 - 2
+        wider = set_sentence(tokens(*many.names[first - 1 :]), 0, 4, 46, 9, marks=False)
+        assert wider.lines > lines, "one token more has no room"
+        assert all(run.start + len(run.text) <= widest for run in laid.runs)
+
+
+def test_a_number_that_has_no_room_in_its_cell_loses_decimals_and_is_never_cut(explored: Explored) -> None:
+    async def keys(app: Explorer, screen) -> None:
+        find = app.desk.find
+        every = side.heads_measured(app.state, find)
+        for cells in (3, 4, 5):
+            for head in every.values():
+                text = grid._written(head, cells)
+                assert "…" not in text
+                assert len(text) == cells
+                assert float(text) == pytest.approx(head.value, abs=0.51 if cells == 3 else 0.051)
+
+    explored(keys)
+
+
+def test_names_over_columns_are_whole_words_that_do_not_touch(explored: Explored) -> None:
+    async def keys(app: Explorer, screen) -> None:
+        lines = screen.pane("main").splitlines()[:4]
+        numbers = next(i for i, line in enumerate(lines) if "query" in line)
+        named = [word for line in lines[:numbers] for word in line.split()]
+        assert sorted(named) == sorted(app.state.scene.keys.names)
+        for line in lines[:numbers]:
+            for word in line.split():
+                number = str(app.state.scene.keys.names.index(word))
+                end = line.index(word) + len(word)
+                assert lines[numbers][:end].split()[-1] == number, "it ends where its column does"
+
+    explored(keys)

@@ -1,12 +1,13 @@
 """Every key as a function from one state to the next; by hand on a grid of 3 layers by 5 heads."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from attnscope.errors import InputError
 from attnscope.explore import questions as ask
-from attnscope.explore.commands import command, file_name
+from attnscope.explore.commands import command, file_name, unused
 from attnscope.explore.drawing.grid import Places
 from attnscope.explore.drawing.sentence import set_sentence
 from attnscope.explore.state import Scene, State, Tower, View, start
@@ -153,8 +154,16 @@ def test_a_command_lets_the_model_write_as_far_where_that_is_looked_at() -> None
 
 
 def test_files_are_called_by_head_and_view(state: State) -> None:
-    assert file_name(state) == "L4H3.png"
-    assert file_name(state.shows(View.MAP)) == "L4H3-map.png"
+    assert file_name(state, ".html") == "L4H3.html"
+    assert file_name(state.shows(View.MAP), ".png") == "L4H3-map.png"
+
+
+def test_a_name_that_a_file_has_is_never_proposed(tmp_path: Path) -> None:
+    target = tmp_path / "L4H3.html"
+    for name in ("L4H3.html", "L4H3-2.html", "L4H3-3.html"):
+        assert unused(target) == tmp_path / name
+        (tmp_path / name).touch()
+    assert unused(tmp_path / "L4H4.html").name == "L4H4.html"
 
 
 def test_a_place_in_the_grid_is_a_head_and_around_it_is_none() -> None:
@@ -172,3 +181,15 @@ def test_a_long_sentence_is_shown_around_the_cursor() -> None:
     at = next(run for run in laid.runs if run.token == 50)
     assert laid.at(4 + at.start, at.line - laid.first) == 50
     assert laid.at(4 + at.start - 1, at.line - laid.first) is None
+
+
+def test_words_of_several_tokens_are_joined_to_begin_with_and_only_these() -> None:
+    pieces = zip(range(3), ("wat", "##ching", "doors"), (0, 0, 1), strict=True)
+    both = Tokens(("watching doors",), tuple(Token(i, piece, piece, None, word) for i, piece, word in pieces))
+    several = replace(scene(), queries=both, keys=both)
+    assert several.in_pieces
+    assert start(several).words
+    assert not start(scene()).words
+    assert not start(replace(several, medium="a picture")).words
+    assert start(scene()).on(several).words
+    assert not replace(start(several), words=False).on(replace(several, text="again")).words, "as it was left"

@@ -1,11 +1,13 @@
 """Keys in, state and cells out: walks through the bundled demo model."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from rich.cells import cell_len
 from textual.geometry import Offset
 
@@ -14,12 +16,11 @@ from attnscope.explore import questions
 from attnscope.explore.app import Explorer
 from attnscope.explore.source import Source
 from attnscope.explore.state import View
+from attnscope.render.kit.numbers import chance
 from attnscope.results import HeadAttention
 from attnscope.session.choosing import choose
-from attnscope.session.effects import Ablating
 from attnscope.session.entering import read_inputs
 from attnscope.session.listener import Quiet
-from attnscope.session.questions.claims.ablation import ablate
 from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.request import Wanted
 
@@ -65,7 +66,7 @@ def test_the_head_that_is_shown_is_that_of_a_run_that_looks_at_it_alone(
         np.testing.assert_allclose(shown.weights, alone.weights, atol=1e-6)
         weight = f"{alone.weights[7].max():.3f}".removeprefix("0")
         assert weight in screen.pane("head")
-        assert weight in screen.pane("bars").splitlines()[3]
+        assert weight in screen.pane("bars").splitlines()[1]
 
     explored(keys)
 
@@ -145,29 +146,90 @@ def shade(app: Explorer, pane: str, place: int) -> object:
     raise AssertionError(f"no cell {place}")
 
 
-def test_taking_the_head_out_moves_the_prediction_and_putting_it_back_ends_it(
+def test_a_head_that_is_out_has_the_answer_before_beside_the_one_without_it(
     explored: Explored, demo: Source
 ) -> None:
+    """The oracle is a run of the model in which a hook of our own sets the output of the head to 0."""
     reading = read_inputs(demo._opened, demo.inputs, Quiet())
-    chosen = choose(demo._opened.model, Wanted(), Quiet(), sensed=False)
-    effect = ablate(reading, chosen, Ablating(heads="L3H11")).heads[0]
+    model = demo._opened.model
+    query = reading.encoded.tokens.names.index("[MASK]")
+    size = model.module.config.hidden_size // model.module.config.num_attention_heads
+    head = slice(11 * size, 12 * size)
+
+    def without(layer: torch.nn.Module, given: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        changed = given[0].clone()
+        changed[..., head] = 0.0
+        return (changed, *given[1:])
+
+    def chances() -> torch.Tensor:
+        with torch.no_grad():
+            return model.module(**reading.inputs).prediction_logits[0, query].double().softmax(-1)
+
+    before = chances()
+    (output,) = [
+        each for name, each in model.module.named_modules() if name.endswith("layer.3.attention.output.dense")
+    ]
+    hook = output.register_forward_pre_hook(without)
+    after = chances()
+    hook.remove()
 
     async def keys(app: Explorer, screen) -> None:
-        await screen.press(*JUMP, "x")
+        await screen.press(*JUMP)
+        untouched = screen.pane("predicts")
+        await screen.press("x")
         assert app.state.removed == ((3, 11),)
-        first = screen.pane("predicts").splitlines()[0]
-        assert "“it”" in first
-        assert f"{effect.before:.3f}".removeprefix("0") in first
-        assert f"{effect.after:.3f}".removeprefix("0") in first
-        assert "others" in first or "others" in screen.pane("predicts")
+        assert app.pane("predicts")._title == "predicts · L3 H11 out"
+        shown = screen.pane("predicts")
+        headings, *rows = shown.splitlines()[1:]
+        assert headings.split() == ["token", "before", "without"]
+        for row in rows[:5]:
+            name, *numbers = row.split()
+            (number,) = model.tokenizer.convert_tokens_to_ids([name])
+            assert numbers == [chance(float(before[number])), chance(float(after[number]))]
+        assert rows[0].split()[1] != rows[0].split()[2], "it makes a difference that is seen"
+        assert "other heads ±" in " ".join(shown.split())
+        assert "probability" not in shown, "the table from before has no place under this heading"
         assert "××" in screen.pane("grid")
         assert "L3 H11" in screen.pane("main")
+        await screen.press("escape")
+        assert "without" in screen.pane("predicts"), "in every view"
         await screen.press("x")
         assert app.state.removed == ()
         assert app.state.view is View.MATRIX
+        assert screen.pane("predicts") == untouched
         assert "×" not in screen.pane("grid")
 
     explored(keys)
+
+
+def test_while_the_model_still_runs_without_a_head_no_number_stands_under_that_heading(
+    explored: Explored, demo: Source
+) -> None:
+    going = threading.Event()
+
+    class Slow:
+        """The demo, whose answer without a head takes until it is let go."""
+
+        request, inputs, wanted = demo.request, demo.inputs, demo.wanted
+        scene = staticmethod(demo.scene)
+
+        def answer(self, question: questions.Question) -> object:
+            if isinstance(question, questions.OfWithout):
+                going.wait(30)
+            return demo.answer(question)
+
+    async def keys(app: Explorer, screen) -> None:
+        await screen.press(*JUMP)
+        assert ".998" in screen.pane("predicts")
+        await screen.pilot.press("x")
+        await screen.pilot.pause(0.2)
+        assert app.pane("predicts")._title == "predicts · L3 H11 out"
+        assert screen.pane("predicts").strip() == "running without L3 H11 …"
+        going.set()
+        await screen.settled()
+        assert "without" in screen.pane("predicts").splitlines()[1]
+
+    explored(keys, source=Slow())
 
 
 def test_a_second_sentence_stands_beside_the_first_with_what_differs(explored: Explored) -> None:
@@ -222,17 +284,47 @@ def test_what_is_on_the_screen_is_saved(explored: Explored, tmp_path: Path, suff
 
     async def keys(app: Explorer, screen) -> None:
         await screen.write("slash", "2.4")
-        await screen.write("s", str(target))
-        for _ in range(1000):
-            if app.message.startswith("wrote"):
-                break
-            await screen.pilot.pause(0.02)
+        await screen.write("o", str(target))
+        await told(app, screen, "wrote")
         assert app.message == f"wrote {target}"
+        before = target.read_bytes()
+        await screen.write("o", str(target))
+        assert "is there already: nothing was written" in app.message
+        assert target.read_bytes() == before
 
     explored(keys)
     if suffix == ".npz":
         assert attnscope.results.load(target).name == "L2 H4"
     assert target.stat().st_size > 1000
+
+
+def test_one_key_writes_a_page_of_what_is_seen_under_a_name_that_no_file_has(
+    explored: Explored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def keys(app: Explorer, screen) -> None:
+        await screen.write("slash", "2.4")
+        for name in ("L2H4.html", "L2H4-2.html"):
+            await screen.pilot.press("s")
+            await told(app, screen, "wrote")
+            assert app.message == f"wrote {name}"
+            assert f"wrote {name}" in screen.pane("status")
+
+    explored(keys)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["L2H4-2.html", "L2H4.html"]
+    page = (tmp_path / "L2H4.html").read_text()
+    assert "L2 H4" in page
+    assert page == (tmp_path / "L2H4-2.html").read_text()
+
+
+async def told(app: Explorer, screen, words: str) -> None:
+    """Wait until the bottom line begins so."""
+    for _ in range(1000):
+        if app.message.startswith(words):
+            return
+        await screen.pilot.pause(0.02)
+    raise AssertionError(app.message)
 
 
 def test_the_command_of_a_view_makes_it_again(explored: Explored, capsys: pytest.CaptureFixture[str]) -> None:
@@ -245,14 +337,3 @@ def test_the_command_of_a_view_makes_it_again(explored: Explored, capsys: pytest
         "attnscope heads 'I was watching the door when [MASK] opened.' -m demo --layer 3 --head 11 "
         "--query '[MASK]'"
     )
-
-
-def test_the_key_card_lists_every_key(explored: Explored) -> None:
-    async def keys(app: Explorer, screen) -> None:
-        await screen.press("question_mark")
-        card = app.screen.query_one("#card").text
-        assert all(word in card for word in ("jump to a head", "quit", "certificate in full", "mouse"))
-        await screen.press("a")
-        assert len(app.screen_stack) == 1
-
-    explored(keys, size=(140, 40))

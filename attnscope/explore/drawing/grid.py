@@ -12,8 +12,10 @@ from attnscope.explore.drawing.surface import Cells, Line, Part, Surface, window
 from attnscope.explore.state import Head, State
 from attnscope.render.kit.cells import DIM, HEADING
 from attnscope.render.kit.labels import left, right
+from attnscope.render.kit.numbers import cell
 from attnscope.render.kit.words.certificate import GLYPHS, STYLES
 from attnscope.render.sheet import measured as measures
+from attnscope.render.terminal.ranking import folded
 from attnscope.render.terminal.raster import SHADES
 from attnscope.results import HeadScores, Overview, Verdict
 
@@ -21,6 +23,7 @@ CURSOR = Style(bold=True, reverse=True)
 REMOVED = Style(bold=True, color="red")
 _UNKNOWN = "…"
 _TICK = 4
+_FEWEST = 3  # heads that are worth a heading over them
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +86,7 @@ def places(state: State, width: int, height: int) -> Places:
     """What of the grid stands in a pane of this size."""
     tower, margin = state.scene.tower, _margin(state)
     room = max(width - margin, 1)
-    cells = next((size for size in (6, 4, 2) if size * tower.heads <= room), 1)
+    cells = next((size for size in (6, 5, 4, 2) if size * tower.heads <= room), 1)
     layers = window(len(tower.layers), height - 1, tower.layers.index(state.layer))
     heads = window(tower.heads, room // cells, state.head)
     return Places(tuple(tower.layers[i] for i in layers), tuple(heads), margin, cells)
@@ -107,9 +110,9 @@ def part_of(state: State, width: int, height: int) -> str:
     tower, laid = state.scene.tower, places(state, width, height)
     told = []
     if len(laid.layers) < len(tower.layers):
-        told.append(f"layers {laid.layers[0]}-{laid.layers[-1]} of {len(tower.layers)}")
+        told.append(f"L{laid.layers[0]}-{laid.layers[-1]} of {len(tower.layers)}")
     if len(laid.heads) < tower.heads:
-        told.append(f"heads {laid.heads[0]}-{laid.heads[-1]} of {tower.heads}")
+        told.append(f"H{laid.heads[0]}-{laid.heads[-1]} of {tower.heads}")
     return ", ".join(told)
 
 
@@ -131,7 +134,7 @@ def _cell(state: State, measured: Measured | None, head: Head, cells: int, surfa
         return [_marked(right(_UNKNOWN, cells), chosen, DIM)]
     shade: StyleType = measures.scale(measured.scores).style(measured.value)
     if cells > 2:
-        text = right(measures.written(measured.scores, measured.value, in_grid=True), cells - 1) + " "
+        text = _written(measured, cells - 1) + " "
     else:
         text = " " * cells if not surface.shades else _shade(measured.scores, measured.value) * cells
         shade = shade if not surface.shades else ""
@@ -140,6 +143,13 @@ def _cell(state: State, measured: Measured | None, head: Head, cells: int, surfa
     if chosen:
         return [_marked(text[:-1] + GLYPHS[measured.verdict], True, shade)]
     return [(text[:-1], shade), (GLYPHS[measured.verdict], STYLES[measured.verdict])]
+
+
+def _written(measured: Measured, cells: int) -> str:
+    """The number, with fewer decimals where it has no room else."""
+    text = measures.written(measured.scores, measured.value, in_grid=True)
+    shorter = [cell(measured.value, decimals) for decimals in (1, 0)] if "." in text else []
+    return right(next((each for each in (text, *shorter) if len(each) <= cells), text), cells)
 
 
 def _marked(text: str, chosen: bool, shade: StyleType) -> Part:
@@ -169,18 +179,27 @@ def value_words(state: State, measured: Heads) -> str:
     return f"{state.measure} {measures.written(head.scores, head.value)}"
 
 
-def ranking(state: State, measured: Heads, keys: int, width: int, most: int) -> Text:
-    """What the measure says, and the heads that it puts first, of as many as are known."""
-    if not measured or most < 3:
-        return Text()
+def ranking(
+    state: State, measured: Heads, explained: Mapping[Head, str], keys: int, width: int, height: int
+) -> Text:
+    """What the measure says, where that leaves room, and the heads that it puts first, of those known so far.
+
+    Behind them stand those that are `explained` by something else, with what that is.
+    """
+    if not measured:
+        return Text(_UNKNOWN, DIM)
     some = next(iter(measured.values())).scores
     described, shades = some.description, measures.scale(some, keys)
-    lines = [Text(described.meaning, DIM), Text(shades.meaning(measures.form(some)), DIM)]
+    said = (Text(described.meaning, DIM), Text(shades.meaning(measures.form(some)), DIM))
+    lines = [line for each in said for line in folded(each, width)]
+    most = height - len(lines) - 1
+    if most < _FEWEST:
+        lines, most = [], height - 1
     ranked = [(one.value, head) for head, one in measured.items() if not isnan(one.value)]
     if not ranked:
         return Text("\n").join([*lines, Text(some.absent or "no value", DIM)])
     sign = 1.0 if described.strong == "low" else -1.0
-    ranked.sort(key=lambda pair: (sign * pair[0], pair[1]))
+    ranked.sort(key=lambda pair: (pair[1] in explained, sign * pair[0], pair[1]))
     every = len(state.scene.tower.layers) * state.scene.tower.heads
     of = f"{every} heads" if len(measured) == every else f"the {len(measured)} heads so far"
     lines.append(Text(f"strongest of {of}", HEADING))
@@ -189,6 +208,7 @@ def ranking(state: State, measured: Heads, keys: int, width: int, most: int) -> 
             Text.assemble(
                 (left(f"L{head[0]} H{head[1]}", 9), CURSOR if head == state.place else HEADING),
                 (measures.written(some, value).rjust(6), shades.style(value)),
+                (f" {explained.get(head, '')}", DIM),
             )
         )
     return Text("\n").join(lines)

@@ -10,7 +10,7 @@ from attnscope.explore.drawing.grid import CURSOR
 from attnscope.explore.drawing.shown import Prepared
 from attnscope.explore.drawing.surface import Cells, Line, Part, Surface, part_words, window
 from attnscope.render.kit.cells import DIM, HEADING, row_heads
-from attnscope.render.kit.labels import left, right, settled, stacked
+from attnscope.render.kit.labels import fit, left, right, settled
 from attnscope.render.kit.palette import sequential
 from attnscope.render.kit.stage import Panel
 from attnscope.render.terminal.raster import SHADES
@@ -21,6 +21,7 @@ _WIDEST = 10  # cells of a column
 _TALLEST, _TALL = 3, 16  # lines of a row; of a pane where a row may have more than one
 _WORDS = 4  # lines under a matrix that say what its weights are
 _MOST_NUMBERS, _FEW = 40, 48  # columns whose numbers are looked at, and that get two cells
+_MOST_NAMES = 3  # lines of names above the columns
 
 
 @dataclass(frozen=True)
@@ -50,15 +51,24 @@ def lay(of: Prepared, row: int, column: int, width: int, height: int, tight: boo
     shown = of.panel
     assert shown.column_tokens is not None, "a matrix of pairs"
     rows, columns = len(shown.row_tokens), len(shown.column_tokens)
-    margin = row_heads(shown.row_tokens, width // 4).cells + 2
     least = of.widest + 1 if columns <= _MOST_NUMBERS else 4
-    room = max(width - margin, 1)
-    sizes = (least, *([least - 1] if tight else []), 2, 1)
-    cells = next((size for size in sizes if size * columns <= room), 2 if columns < _FEW else 1)
+    for share in (
+        3,
+        4,
+    ):  # of the width for the names of rows: numbers come before the ends of long names
+        margin = row_heads(shown.row_tokens, width // share).cells + 2
+        room = max(width - margin, 1)
+        sizes = (least, *([least - 1] if tight else []), 2, 1)
+        cells = next((size for size in sizes if size * columns <= room), 2 if columns < _FEW else 1)
+        if cells > 2:
+            break
+    else:
+        margin = row_heads(shown.row_tokens, 2 * width // 5).cells + 2
+        room = max(width - margin, 1)
+    longest = max((cell_len(settled(name)) for name in shown.column_tokens.names), default=0) + 1
     if cells == least:
-        longest = max(cell_len(settled(name)) for name in shown.column_tokens.names) + 1
         cells = min(max(longest, least), room // max(columns, 1), _WIDEST)
-    above = 3 if cells > 2 and height - rows >= 3 else 2
+    above = 1 + min(-(-longest // cells), _MOST_NAMES) if cells > 2 else 2
     visible = window(columns, room // cells, column)
     lines = min(max((height - above - _WORDS) // max(rows, 1), 1), _TALLEST) if height >= _TALL else 1
     lines = min(lines, max(cells // 2, 1))  # no cell is higher than it is wide
@@ -67,7 +77,7 @@ def lay(of: Prepared, row: int, column: int, width: int, height: int, tight: boo
 
 def lines_needed(rows: int, columns: int) -> int:
     """What a whole matrix and its words take, in a frame."""
-    return rows + 3 + _WORDS - 1 + 2
+    return rows + 1 + _MOST_NAMES + _WORDS - 1 + 2
 
 
 def matrix(of: Prepared, row: int | None, column: int | None, laid: Laid, surface: Surface) -> Cells:
@@ -82,7 +92,7 @@ def matrix(of: Prepared, row: int | None, column: int | None, laid: Laid, surfac
             place = (number, here, pointed, laid.columns, laid.cells, laid.margin, is_middle)
             line = of.lines.get(place)
             if line is None:
-                name = left(names.text(number), laid.margin - 2)
+                name = left(names.text(number).rstrip(), laid.margin - 2)
                 drawn = _row(of, number, here, pointed, name, laid, surface)
                 line = of.lines[place] = drawn if is_middle else _untold(drawn, surface)
             lines.append(line)
@@ -122,7 +132,7 @@ def window_words(shown: Panel, laid: Laid) -> str:
 
 
 def _headings(shown: Panel, column: int | None, laid: Laid) -> list[Line]:
-    """Positions, then names above the columns; of narrow ones every few, and the chosen one."""
+    """Names above the columns, then positions; of narrow columns every few, and the chosen one by name."""
     keys = shown.column_tokens
     assert keys is not None, "a matrix of pairs"
     lead = f"  {shown.row_word} ↓ key →"
@@ -132,7 +142,7 @@ def _headings(shown: Panel, column: int | None, laid: Laid) -> list[Line]:
         return [numbers.append(_marks(keys, laid), DIM), _named(keys, column, laid)]
     for place in laid.columns:
         numbers.append(right(str(keys.positions[place]), laid.cells), HEADING if place == column else DIM)
-    return [numbers, *_names(keys, column, laid)]
+    return [*_names(keys, column, laid), numbers]
 
 
 def _named(keys: Tokens, column: int | None, laid: Laid) -> Line:
@@ -148,14 +158,17 @@ def _named(keys: Tokens, column: int | None, laid: Laid) -> Line:
 
 
 def _names(keys: Tokens, column: int | None, laid: Laid) -> list[Line]:
-    """The names in as many lines as there are for them, cut at the end."""
-    lines = [Line((" " * laid.margin, "")) for _ in range(laid.above - 1)]
-    gap = 1 if laid.cells > 3 else 0
-    for place in laid.columns:
-        parts = stacked(settled(keys.names[place]), laid.cells - 1)
-        for i, line in enumerate(lines):
-            text = right(parts[i] if i < len(parts) else "", laid.cells - gap)
-            line.append(" " * gap + text, HEADING if place == column else "")
+    """The names, whole: each ends where its column does, on the lines in turn, which gives them room."""
+    count = laid.above - 1
+    lines = [Line() for _ in range(count)]
+    used = [0] * count
+    for number, place in enumerate(laid.columns):
+        at, end = number % count, laid.margin + (number + 1) * laid.cells
+        name = fit(settled(keys.names[place]), count * laid.cells - 1)
+        start = max(end - cell_len(name), used[at])
+        lines[at].append(" " * (start - used[at]))
+        lines[at].append(name, HEADING if place == column else "")
+        used[at] = start + cell_len(name)
     return lines
 
 

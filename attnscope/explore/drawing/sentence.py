@@ -18,7 +18,7 @@ from attnscope.tokens import Tokens
 
 UNDERLINED = Style(underline=True, bold=True)
 _LONGEST = 24
-_MORE = " …"
+_MORE, _GOES_ON = " …", "##"
 _MARKS = " " + SHADES[1:]  # behind a word nothing is enough for next to nothing
 
 
@@ -34,13 +34,17 @@ class Run:
 
 @dataclass(frozen=True)
 class Set:
-    """The runs that are shown, from line `first` on, `lines` of them, after a margin; `more` come later."""
+    """The runs that are shown, from line `first` on, `lines` of them, after a margin; `more` come later.
+
+    `before` says that others came earlier.
+    """
 
     runs: tuple[Run, ...]
     first: int
     lines: int
     margin: int
     more: bool = False
+    before: bool = False
 
     def at(self, x: int, y: int) -> int | None:
         """The token at this cell, None between tokens."""
@@ -53,22 +57,39 @@ class Set:
 
 def set_sentence(tokens: Tokens, cursor: int, margin: int, width: int, lines: int, marks: bool) -> Set:
     """The tokens in lines of `width` cells, `lines` of them so that the cursor's is among them."""
-    runs = _runs(tokens.names, max(width - margin - len(_MORE), 8), marks)
+    room = max(width - margin - len(_MORE), 8)
+    runs = _runs(tokens.names, room, marks)
     last = runs[-1].line if runs else 0
     at = runs[cursor].line if cursor < len(runs) else 0
     first = min(max(at - lines // 2, 0), max(last + 1 - lines, 0))
+    if 0 < first == last + 1 - lines:
+        return Set(_end(tokens.names, room, marks, lines), 0, lines, margin, before=True)
     shown = tuple(run for run in runs if first <= run.line < first + lines)
-    return Set(shown, first, min(lines, last + 1), margin, first + lines <= last)
+    return Set(shown, first, min(lines, last + 1), margin, first + lines <= last, first > 0)
 
 
 @lru_cache(maxsize=32)
-def _runs(names: tuple[str, ...], room: int, marks: bool) -> tuple[Run, ...]:
-    """Every token in its line; pieces that go on a word stand right behind it."""
+def _end(names: tuple[str, ...], room: int, marks: bool, lines: int) -> tuple[Run, ...]:
+    """As many of the last tokens as fill so many lines: the last line alone may hold next to nothing."""
+    begin, kept = len(names), tuple[Run, ...]()
+    while begin > 0:
+        runs = _runs(names, room, marks, begin - 1)
+        if runs[-1].line >= lines:
+            break
+        begin, kept = begin - 1, runs
+    return kept
+
+
+@lru_cache(maxsize=256)
+def _runs(names: tuple[str, ...], room: int, marks: bool, begin: int = 0) -> tuple[Run, ...]:
+    """Every token in its line; pieces that go on a word stand right behind it, so that it can be read."""
     runs: list[Run] = []
     line = start = 0
-    for number, name in enumerate(names):
-        text = fit(settled(name), min(_LONGEST, room - marks)) + (" " if marks else "")
-        gap = 0 if not start or name.startswith("##") else 1
+    for number, name in enumerate(names[begin:], begin):
+        goes_on = number > 0 and name.startswith(_GOES_ON) and name != _GOES_ON
+        told = name.removeprefix(_GOES_ON) if goes_on else name
+        text = fit(settled(told), min(_LONGEST, room - marks)) + (" " if marks else "")
+        gap = 0 if not start or goes_on else 1
         if start + gap + cell_len(text) > room:
             line, start, gap = line + 1, 0, 0
         runs.append(Run(number, line, start + gap, text))
@@ -87,7 +108,7 @@ def sentence(
     """The set text; a share of NaN is masked and dim, the cursor stands out, `other` is underlined."""
     lines = []
     for number in range(laid.first, laid.first + laid.lines):
-        before = "…" if number == laid.first > 0 else ""
+        before = "…" if number == laid.first and laid.before else ""
         words = left(title if number == laid.first else "", laid.margin - 1)
         line, used = Line((words + left(before, 1), DIM)), 0
         for run in laid.runs:

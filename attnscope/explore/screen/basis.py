@@ -15,7 +15,8 @@ from attnscope.explore.asking import Desk, Failed, attempt
 from attnscope.explore.drawing import graphics
 from attnscope.explore.drawing.shown import Shown
 from attnscope.explore.drawing.surface import Surface
-from attnscope.explore.keys import KEYS
+from attnscope.explore.evidence import sharpest
+from attnscope.explore.keys import KEYS, hints
 from attnscope.explore.screen.board import Board
 from attnscope.explore.screen.messages import Answered, Model, Notices, Read, Told
 from attnscope.explore.screen.pane import Pane
@@ -23,9 +24,11 @@ from attnscope.explore.showing import BAD, head
 from attnscope.explore.state import State, start
 from attnscope.printable import printable
 from attnscope.render.terminal.console import Paper
+from attnscope.results import Overview
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TURN = 0.1  # seconds
+_SOON = 8.0  # seconds in which a first screen may still go to another head
 
 
 class Basis(App[str]):
@@ -47,6 +50,7 @@ class Basis(App[str]):
         self.message, self.bad = "", False
         self.full_proof = False
         self._reading, self._turn, self._gone = 0, 0, 0.0
+        self._opening = False  # whether the head to begin with is still to be found
         self._board: Board | None = None
 
     def compose(self) -> ComposeResult:
@@ -95,10 +99,30 @@ class Basis(App[str]):
             self.go(self.state.on(event.scene))
         else:
             self.message = ""
+            self._opening = self.source.wanted.layer is None and self.source.wanted.head is None
             self.go(start(event.scene))
 
     def on_answered(self, event: Answered) -> None:
+        if self._opening and self.state is not None:
+            self._open(self.state)
         self.draw()
+
+    def _open(self, state: State) -> None:
+        """Once all heads are measured go to the sharpest that position does not explain."""
+        answers = [self.desk.find(question) for question in ask.grid_of(state)]
+        if None in answers:
+            return
+        self._opening = False
+        measured = [each for each in answers if isinstance(each, Overview)]
+        place = sharpest(measured)
+        if place is None:
+            return
+        told = f"L{place[0]} H{place[1]}: sharpest of the heads that position does not explain"
+        if time.monotonic() - self._gone < _SOON:
+            self.go(state.to_head(*place))
+            self.tell(told)
+        else:
+            self.tell(f"{told} (/ goes there)")
 
     def on_told(self, event: Told) -> None:
         self.tell(event.text, event.bad)
@@ -111,7 +135,7 @@ class Basis(App[str]):
     @property
     def settled(self) -> bool:
         """Whether all that is shown is known."""
-        return not self._reading and not self.desk.open
+        return not (self._reading or self.desk.open or self._opening)
 
     @property
     def shown(self) -> Shown | None:
@@ -136,7 +160,7 @@ class Basis(App[str]):
         """A key: the message of the one before goes; what cannot be is told."""
         if self.state is None:
             return
-        self.message = ""
+        self.message, self._opening = "", False
         try:
             self.go(change(self.state))
         except InputError as error:
@@ -157,18 +181,21 @@ class Basis(App[str]):
         board, doing = self.board, self._doing()
         if board is None:
             return
-        keys = "  ".join(key.short for key in KEYS if key.short) if self.state is not None else ""
         if self.message:
-            line = Text(self.message, BAD if self.bad else "")
-        elif doing:
-            line = Text(f"{_SPINNER[self._turn % len(_SPINNER)]} {doing}  {keys}", "dim")
+            room = self.size.width - len(self.message) - 2
+            keys = hints(self.state, room) if self.state is not None and not self.bad else ""
+            line = Text.assemble(
+                (self.message, BAD if self.bad else ""), (f"  {keys}" if keys else "", "dim")
+            )
         else:
-            line = Text(keys, "dim")
+            before = f"{_SPINNER[self._turn % len(_SPINNER)]} {doing}  " if doing else ""
+            keys = hints(self.state, self.size.width - len(before)) if self.state is not None else ""
+            line = Text(f"{before}{keys}", "dim")
         line.no_wrap, line.overflow = True, "ellipsis"
         board.say(line, (line.plain, self.bad))
         if self.state is None:
             ends = Text("\n\nq quits", "dim") if self.bad else Text()
-            board.wait(Text.assemble((line.plain, line.style), ends))
+            board.wait(Text.assemble(line, ends))
 
     def _doing(self) -> str:
         if self.notices.doing:

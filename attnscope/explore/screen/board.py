@@ -13,17 +13,18 @@ from attnscope.explore.drawing import grid as heads
 from attnscope.explore.drawing import matrix
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.screen.pane import Pane
-from attnscope.explore.showing import Find, Part, head, side, top, views
+from attnscope.explore.showing import Find, Part, answer, head, side, top, views
 from attnscope.explore.state import State, View
 from attnscope.results import Verdict
 
 LEAST = (60, 16)  # cells
-_PANES = (
+PANES = (
     *("small", "head", "proof", "looks", "looked"),
     *("grid", "ranking", "predicts", "main", "bars", "parts", "status"),
 )
 _FOCUSABLE = ("looks", "grid", "main")
 _WIDE, _TALL = 120, 34
+_NOTHING = 4  # lines that say why nothing is predicted
 _PREDICTS, _RANKING = 7, (9, 16)  # lines that there are at least, of the ranking also at most
 _PARTS = 5  # lines of the parts of a score that there are at least, its frame among them
 _PATIENCE = 0.25  # seconds that the head before is left standing
@@ -36,11 +37,11 @@ class Board(Container):
         """There is room for more now, or for less."""
 
     def __init__(self, surface: Surface) -> None:
-        super().__init__(id="board")
+        super().__init__(id="board", classes="empty")
         self._surface = surface
         self._drawn: tuple[State, Find] | None = None
         self._full, self._since = False, 0.0
-        self._panes = {name: Pane(surface, id=name, focusable=name in _FOCUSABLE) for name in _PANES}
+        self._panes = {name: Pane(surface, id=name, focusable=name in _FOCUSABLE) for name in PANES}
         self._left = Container(*map(self.pane, ("grid", "ranking", "predicts")), id="left")
 
         upper = Container(*map(self.pane, ("main", "bars")), id="upper")
@@ -73,7 +74,7 @@ class Board(Container):
         self.pane("status").show(key, lambda w, h: line)
 
     def wait(self, why: Text) -> None:
-        """Nothing can be looked at yet, or never: why, where the eye is."""
+        """Nothing can be looked at yet, or never: why, in the one pane that there is."""
         self.pane("main").show(why.plain, lambda w, h: why)
 
     def draw(self, state: State, find: Find, *, full: bool, since: float) -> None:
@@ -89,6 +90,7 @@ class Board(Container):
         )
         if find(ask.head_of(state)) is None and time.monotonic() - since < _PATIENCE:
             return
+        self.remove_class("empty")
         self._show(
             {
                 "head": top.of_header(state, find),
@@ -97,7 +99,7 @@ class Board(Container):
                 "main": views.of_main(state, find, self._surface),
                 "bars": side.of_bars(state, find),
                 **({"parts": side.of_parts(state, find)} if self.explains(state) else {}),
-                "predicts": side.of_prediction(state, find),
+                "predicts": answer.of_prediction(state, find),
             }
         )
         self._prove(state, find, full)
@@ -120,17 +122,21 @@ class Board(Container):
         wide = heads.wide(state, max(2 * width // 5 - 2, 20))
         self._left.styles.width = max(wide, min(26, width // 3)) + 2
         lines = top.lines_of(state, find, self._surface, width, height)
-        for name in ("looks", "looked"):
-            self.pane(name).styles.height = lines
+        for name, count in zip(("looks", "looked"), lines, strict=True):
+            self.pane(name).styles.height = count
         explained, parts = self.explains(state), self.pane("parts")
         parts.display = explained > 0
         parts.styles.height = min(max(explained, 1), side.parts_lines(state))
-        room = height - 2 - 2 * lines - _PREDICTS
-        grid = min(len(state.scene.tower.layers) + 3, max(room, 6))
+        predicts = answer.answers(state, find)
+        self.pane("predicts").display = predicts
+        least = _NOTHING if answer.asks_nothing(state, find) else _PREDICTS
+        self.pane("predicts").styles.height = least if least == _NOTHING else "1fr"
+        room = height - 2 - sum(lines) - (least if predicts else 0)
+        grid = min(len(state.scene.tower.layers) + 3, max(room - (0 if predicts else _RANKING[0]), 6))
         self.pane("grid").styles.height = grid
         ranking = self.pane("ranking")
-        ranking.display = self.has_class("wide") and room - grid >= _RANKING[0]
-        ranking.styles.height = min(max(room - grid, 1), _RANKING[1])
+        ranking.display = not predicts or room - grid >= _RANKING[0]
+        ranking.styles.height = min(room - grid, _RANKING[1]) if predicts and least == _PREDICTS else "1fr"
 
     def _prove(self, state: State, find: Find, full: bool) -> None:
         shown = head(state, find)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.segment import Segment
 from rich.style import Style
@@ -19,6 +20,8 @@ from attnscope.printable import LEFT_TO_RIGHT, printable
 Subtitle = str | Callable[[int, int], str]
 Drawing = Callable[[int, int], RenderableType]
 _PLAIN = Style.null()
+_MORE = "PgDn: more"
+_ENDS = 4  # cells of a frame beside what stands in it
 
 
 class Pane(Widget):
@@ -76,7 +79,8 @@ class Pane(Widget):
     def _under(self) -> None:
         subtitle = self._subtitle if isinstance(self._subtitle, str) else self._subtitle(*self.content_size)
         if self.id in ("main", "card") and self.more:
-            subtitle = f"{subtitle} · PgDn: more" if subtitle else "PgDn: more"
+            whole = f"{subtitle} · {_MORE}" if subtitle else _MORE
+            subtitle = whole if cell_len(whole) <= self.content_size.width - _ENDS else _MORE
         if subtitle != self._told:
             self._told, self.border_subtitle = subtitle, Text(printable(subtitle, LEFT_TO_RIGHT))
 

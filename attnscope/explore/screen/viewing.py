@@ -4,10 +4,12 @@ from dataclasses import replace
 
 from attnscope.explore import questions as ask
 from attnscope.explore.drawing.shown import cursor, key_at
-from attnscope.explore.keys import card_of_keys
 from attnscope.explore.screen.basis import Basis
+from attnscope.explore.screen.board import PANES
 from attnscope.explore.screen.dialogs import Card, Choice
 from attnscope.explore.showing import side, views
+from attnscope.explore.showing.answer import answers, asks_nothing
+from attnscope.explore.showing.card import card
 from attnscope.explore.state import State, View
 from attnscope.measures import MEASURES
 from attnscope.results import Finding
@@ -70,10 +72,21 @@ class Viewing(Basis):
             self.opened = (self.opened + 1) % len(ranked)
             head = ranked[self.opened]
             self.step(lambda state: state.to_head(*head))
-            rank = f"number {self.opened + 1} of {len(ranked)} heads by how far it is above its own controls"
+            rank = f"number {self.opened + 1} of {len(ranked)} by how far it is above its controls"
             self.tell(f"L{head[0]} H{head[1]}: {rank}; Esc shows it")
 
     def action_without(self) -> None:
+        """Without the head or with it again, where there is an answer that could change."""
+        if self.state is None:
+            return
+        if asks_nothing(self.state, self.desk.find) and self.state.scene.mask:
+            self.tell(
+                f"nothing is predicted here: _ puts {self.state.scene.mask} in the place of a token", bad=True
+            )
+            return
+        if not answers(self.state, self.desk.find):
+            self.tell(f"{self.state.scene.model} predicts nothing that could change without a head", bad=True)
+            return
         self.step(lambda state: state.takes())
 
     def action_words(self) -> None:
@@ -100,5 +113,11 @@ class Viewing(Basis):
         self.draw()
 
     def action_keys(self) -> None:
-        card = card_of_keys()
-        self.push_screen(Card(self.surface, "keys", card, card.plain.count("\n") + 1))
+        board = self.board
+        if self.state is None or board is None:
+            return
+        self._opening = False
+        panes = [name for name in PANES if board.pane(name).display]
+        shown = card(self.state, self.desk.find, panes)
+        lines = len(self.surface.lines(shown, max(min(int(self.size.width * 0.9), 100) - 4, 10)))
+        self.push_screen(Card(self.surface, f"{self.state.view} · {self.state.name}", shown, lines))

@@ -61,14 +61,23 @@ class Writing(Basis):
     def _second(self, text: str) -> None:
         self.step(lambda state: state.beside(text if text.strip() else None))
 
+    def action_write(self) -> None:
+        """What is seen as a page, under a name that no file has yet."""
+        if self.state is not None:
+            self._saved(str(commands.unused(Path(commands.file_name(self.state, ".html")))))
+
     def action_save(self) -> None:
         if self.state is not None:
-            self._line("save what is on the screen as", commands.file_name(self.state), self._saved)
+            name = commands.unused(Path(commands.file_name(self.state, ".png")))
+            self._line("write what is seen to (.png .svg .pdf .html .npz .json .csv)", str(name), self._saved)
 
     def _saved(self, name: str) -> None:
         """Write it on a thread: a picture takes a second, and matplotlib more when it is first needed."""
         state, shown = self.state, self.shown
         if state is None or not name.strip():
+            return
+        if Path(name).exists():
+            self.tell(f"{name} is there already: nothing was written, o takes another name", bad=True)
             return
         answer = self.desk.find(ask.view_of(state))
         if answer is None or isinstance(answer, Failed) or shown is None:
@@ -107,5 +116,5 @@ class Writing(Basis):
                 then(text)
 
         if self.state is not None:
-            self.message = ""
+            self.message, self._opening = "", False
             self.push_screen(Line(title, value), written)

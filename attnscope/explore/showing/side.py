@@ -1,5 +1,6 @@
-"""The panes beside the largest one: the grid of heads, the keys of the query, what the model predicts."""
+"""The panes beside the largest one: the grid of heads, the keys of the query."""
 
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -8,30 +9,35 @@ from rich.text import Text
 from attnscope.explore import questions as ask
 from attnscope.explore.asking import Failed
 from attnscope.explore.drawing import grid as heads
-from attnscope.explore.drawing.shown import column_of, row_of
+from attnscope.explore.drawing.shown import column_of, cursor, key_at, row_of
 from attnscope.explore.drawing.surface import Surface
+from attnscope.explore.evidence import SHARP, explained
 from attnscope.explore.showing import BAD, WAITS, Find, Part, head
 from attnscope.explore.state import State
 from attnscope.render.focus import Focus
 from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import chance, give_or_take, signed
 from attnscope.render.kit.stage import NO_KEY
-from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.weights import WITHOUT_SPECIAL, head_of
+from attnscope.render.sheet.blocks import KeyBars
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.terms import keys_of, recipe, shown_key, worked_sum
 from attnscope.render.terminal.ranking import folded, lines_of_ranking
 from attnscope.render.terminal.sheet import laid
-from attnscope.results import HeadTerms, Overview, Prediction
+from attnscope.results import HeadTerms, Overview
 
 _FEWEST_KEYS = 3  # that are worth a table
 
 
 def heads_measured(state: State, find: Find) -> heads.Heads:
     """What is known of the heads of the grid."""
+    return heads.measured(overviews(state, find), state.measure)
+
+
+def overviews(state: State, find: Find) -> tuple[Overview, ...]:
+    """What is known of the grid, layer by layer."""
     answers = (find(question) for question in ask.grid_of(state))
-    return heads.measured(tuple(answer for answer in answers if isinstance(answer, Overview)), state.measure)
+    return tuple(answer for answer in answers if isinstance(answer, Overview))
 
 
 def of_grid(state: State, find: Find, surface: Surface) -> Part:
@@ -51,8 +57,9 @@ def of_grid(state: State, find: Find, surface: Surface) -> Part:
 
 def of_ranking(state: State, find: Find) -> Part:
     every, keys = heads_measured(state, find), len(state.scene.keys)
+    why = explained(overviews(state, find)) if state.measure in SHARP else {}
     key = (state.place, state.measure, every)
-    return Part(key, lambda w, h: heads.ranking(state, every, keys, w, h - 5), state.measure)
+    return Part(key, lambda w, h: heads.ranking(state, every, why, keys, w, h), state.measure)
 
 
 def of_bars(state: State, find: Find) -> Part:
@@ -67,7 +74,17 @@ def of_bars(state: State, find: Find) -> Part:
     key = None if state.key is None else column_of(shown, state.key)
     sheet = sheet_of(shown, Focus(queries=(row,), key=key))
     notes = [Text(each, DIM) for each in sheet.notes]
-    return Part((shown, row, key), lambda w, h: Group(*laid(sheet.blocks, w), *notes), "strongest keys")
+    blocks = [_untitled(each) for each in sheet.blocks]
+    full = next((each.says for each in sheet.blocks if isinstance(each, KeyBars) and each.names), "")
+    title = f"strongest keys of {settled(shown.query_tokens.named(row))}"
+    return Part((shown, row, key), lambda w, h: Group(*laid(blocks, w), *notes), title, full)
+
+
+def _untitled(block: Any) -> Any:
+    """The keys without what stands in the frame; why there are none stays."""
+    if not isinstance(block, KeyBars):
+        return block
+    return replace(block, title="", says="" if block.names else block.says)
 
 
 def of_parts(state: State, find: Find) -> Part:
@@ -76,7 +93,10 @@ def of_parts(state: State, find: Find) -> Part:
     if not isinstance(terms, HeadTerms):
         reason = WAITS if terms is None else Text(terms.why, DIM)
         return Part((state.place, terms), lambda w, h: reason, title)
-    query, key = state.query, state.key
+    query, key, shown = state.query, state.key, head(state, find)
+    if key is None and shown is not None and state.words:  # the strongest word is another than the token
+        column = cursor(shown, state)[1]
+        key = None if column is None else key_at(shown, column)
     return Part((terms, query, key), lambda w, h: parts_within(terms, query, key, w, h), title)
 
 
@@ -96,53 +116,3 @@ def parts_within(terms: HeadTerms, query: int, key: int | None, width: int, heig
 def parts_lines(state: State) -> int:
     """The lines that these take at most: all keys, the sum, headings, remarks, a frame."""
     return len(state.scene.keys) + 9
-
-
-def of_prediction(state: State, find: Find) -> Part:
-    """What the model makes of the text, and what becomes of that without the heads that were taken out."""
-    predicted = find(ask.prediction_of(state))
-    gone = (
-        find(ask.OfAbsence(state.scene.text, state.scene.tower.pattern, state.removed))
-        if state.removed
-        else None
-    )
-    title = "predicts" if not state.removed else f"predicts · {_out(state)}"
-    if predicted is None:
-        return Part(("prediction", None), lambda w, h: WAITS, title)
-
-    def drawn(width: int, height: int) -> RenderableType:
-        first = _absence(state, gone) if state.removed else []
-        if not isinstance(predicted, Prediction):
-            return Group(*first, Text(predicted.why, DIM))
-        return Group(*first, *laid(sheet_of(predicted).every, width))
-
-    return Part((predicted, gone, state.removed), drawn, title)
-
-
-def _absence(state: State, gone: Any) -> list[Text]:
-    if gone is None:
-        return [Text(f"without {_names(state)}: running …", DIM)]
-    if isinstance(gone, Failed):
-        return [Text(gone.why, BAD)]
-    effect = gone.group.effect if gone.group is not None else gone.heads[0]
-    others = gone.group.chance if gone.group is not None else gone.heads[0].chance
-    line = Text.assemble(
-        (f"“{settled(gone.answer.text)}” ", "bold"),
-        f"{chance(effect.before)} → ",
-        (chance(effect.after), "bold"),
-        f" ({signed(effect.difference)} nats",
-        "" if others is None else f"; others {give_or_take(others)}",
-        f") {verdict_words(gone.verdict)}" if gone.verdict != "certified" else ")",
-    )
-    return [line]
-
-
-def _out(state: State) -> str:
-    """`L3 H11 out`, `2 heads out`."""
-    count = len(state.removed)
-    return f"{_names(state)} out" if count == 1 else f"{count} heads out"
-
-
-def _names(state: State) -> str:
-    names = [f"L{layer} H{head}" for layer, head in state.removed]
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

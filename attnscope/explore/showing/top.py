@@ -21,8 +21,10 @@ from attnscope.results import Certificate, HeadView, HeadWeights, Verdict
 FAILED = Style(bold=True, color="white", bgcolor="red", reverse=False)
 
 
-def header(state: State, shown: HeadWeights | HeadView, query: int | None, key: int | None) -> Text:
-    """`demo · L2 H1 encoder · 1 I → 9 . .648 · ✓ certified`."""
+def header(
+    state: State, shown: HeadWeights | HeadView, query: int | None, key: int | None, width: int
+) -> Text:
+    """`L2 H1 encoder · 1 I → 9 . .648 · ✓ certified · demo`, the model where it has room."""
     head = head_of(shown)
     line = Text(no_wrap=True, overflow="ellipsis")
     line.append(head.name, Style(bold=True, reverse=True))
@@ -36,7 +38,8 @@ def header(state: State, shown: HeadWeights | HeadView, query: int | None, key: 
     line.append(" · ")
     verdict = head.certificate.verdict
     line.append(verdict_words(verdict), FAILED if verdict is Verdict.FAILED else STYLES[verdict])
-    return line.append(f" · {model_words(head.provenance)}")
+    model = f" · {model_words(head.provenance)}"
+    return line.append(model) if line.cell_len + len(model) <= width else line
 
 
 def proof(certificate: Certificate, full: bool = False) -> Text | None:
@@ -62,7 +65,7 @@ def of_header(state: State, find: Find) -> Part:
             lambda w, h: Text(f"{state.name}{why}", BAD if isinstance(answer, Failed) else ""),
         )
     row, column = cursor(shown, state)
-    return Part((shown, state.query, column), lambda w, h: header(state, shown, row, column))
+    return Part((shown, state.query, column), lambda w, h: header(state, shown, row, column, w))
 
 
 def of_proof(state: State, find: Find, full: bool) -> Part | None:
@@ -99,13 +102,13 @@ def set_text(
     return sentence.set_sentence(tokens, at or 0, _SIDE, width, height, marks)
 
 
-def lines_of(state: State, find: Find, surface: Surface, width: int, height: int) -> int:
-    """How many lines of the screen a sentence gets: one, of a long one more where there is room."""
+def lines_of(state: State, find: Find, surface: Surface, width: int, height: int) -> tuple[int, int]:
+    """How many lines of the screen each sentence gets: one, of a long one more where there is room."""
     shown, most = head(state, find), max(height // 16, 1)
     if shown is None:
-        return 1
-    laid = (set_text(state, shown, backwards, surface.shades, width, most) for backwards in (False, True))
-    return max(text.lines for text in laid)
+        return 1, 1
+    looks, looked = (set_text(state, shown, way, surface.shades, width, most) for way in (False, True))
+    return max(looks.lines, 1), max(looked.lines, 1)
 
 
 def _asked(state: State, shown: Shown) -> int | None:

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from attnscope.explore import questions as ask
@@ -23,6 +25,8 @@ from attnscope.render.screen import screen
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.sheet import body
 from attnscope.results import Finding, PictureAttention, Result, Special
+
+_TALL = 30  # lines of a pane in which a picture stands above its words, and not beside them
 
 
 def of_main(state: State, find: Find, surface: Surface) -> Part:
@@ -49,7 +53,7 @@ def of_main(state: State, find: Find, surface: Surface) -> Part:
                 answer,
                 lambda w, h: of_sheet(answer, w),
                 str(state.view),
-                "Enter: farthest above its controls",
+                "Enter opens the head farthest above",
             )
         case View.WITHOUT:
             return Part(answer, lambda w, h: of_sheet(answer, w), str(state.view), "x puts a head back")
@@ -77,8 +81,9 @@ def of_matrix(state: State, shown: Shown, surface: Surface) -> Part:
         return Cells([*cells.lines, Line(), *(Line((note.plain, DIM)) for note in notes)]) if fits else cells
 
     def part(width: int, height: int) -> str:
-        parts = matrix.window_words(of.panel, laid(width, height)), of.shades.told
-        return " · ".join(part for part in parts if part)
+        shown, told = matrix.window_words(of.panel, laid(width, height)), of.shades.told
+        whole = " · ".join(part for part in (shown, told) if part)
+        return whole if cell_len(whole) <= width - 4 else shown
 
     looking = ["by words"] if state.words else []
     looking += [] if state.special is Special.SHOW else [f"special tokens: {state.special}"]
@@ -97,7 +102,15 @@ def _medium(state: State, answer: Any, title: str, surface: Surface) -> Part:
         shown = of_sheet(answer, width)
         if not isinstance(answer, PictureAttention) or surface.shades or answer.picture.pixels is None:
             return shown
-        return Group(_seen(answer, width, max(height // 2, 4), surface), shown)
+        if height >= _TALL:
+            return Group(_seen(answer, width, height // 2, surface), shown)
+        seen = _seen(answer, width // 2 - 2, height, surface)
+        wide = picture.size(answer.picture, width // 2 - 2, height)[0]
+        beside = Table.grid(padding=(0, 2, 0, 0))
+        beside.add_column(width=wide, no_wrap=True)
+        beside.add_column(width=width - wide - 2)
+        beside.add_row(seen, of_sheet(answer, width - wide - 2))
+        return beside
 
     return Part(answer, drawn, f"{title} · query {named}", state.scene.medium)
 

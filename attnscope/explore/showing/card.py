@@ -1,0 +1,122 @@
+"""What `?` tells: the signs and columns of the panes that are on the screen now, then the keys that work."""
+
+from collections.abc import Collection, Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from attnscope.explore import questions as ask
+from attnscope.explore.keys import working
+from attnscope.explore.questions import Beside
+from attnscope.explore.showing import Find, head
+from attnscope.explore.state import State, View
+from attnscope.measures import MEASURES
+from attnscope.render.kit.cells import DIM, HEADING
+from attnscope.render.kit.words.certificate import certificate_words, verdict_words
+from attnscope.render.kit.words.weights import head_of
+from attnscope.render.sheet.blocks import Rows, flat
+from attnscope.render.sheet.table import legend
+from attnscope.render.sheets import sheet_of
+from attnscope.results import HeadWeights, Result
+
+_WIDE = 13  # cells of the column that names a sign or a key
+_THEN = " · "
+Entry = tuple[str, str]
+
+
+def card(state: State, find: Find, panes: Collection[str]) -> RenderableType:
+    """`panes` are those that are shown."""
+    signs = [*_of_head(state, find), *_of_grid(state, find, panes), *_of_main(state, find)]
+    signs += [*_of_bars(state, find, panes), *_of_answer(state, panes)]
+    keys = [(key.shown, key.does) for key in working(state)]
+    keys.append(("mouse", "a head, a pair or a token: goes there; the wheel moves on"))
+    return Group(Text("on the screen", HEADING), _listed(signs), Text("\nkeys", HEADING), _listed(keys))
+
+
+def _listed(entries: list[Entry]) -> Table:
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(width=_WIDE)
+    table.add_column(ratio=1)
+    for name, meaning in entries:
+        table.add_row(Text(name), Text(meaning, DIM))
+    return table
+
+
+def _of_head(state: State, find: Find) -> Iterator[Entry]:
+    yield state.name, f"layer {state.layer}, head {state.head}; both count from 0"
+    shown = head(state, find)
+    if shown is not None:
+        certificate = head_of(shown).certificate
+        rests = certificate_words(certificate).partition(_THEN)[2] or certificate.reason
+        yield verdict_words(certificate.verdict), f"{rests} (c: in full)"
+    named = state.scene.queries.named(state.query)
+    yield "looks at", f"the stronger its colour, the more weight {named} gives a token (a query to its keys)"
+    yield "looked at by", "the same column-wise: the stronger, the more weight that token gives"
+
+
+def _of_grid(state: State, find: Find, panes: Collection[str]) -> Iterator[Entry]:
+    described = MEASURES[state.measure].description
+    yield "heads", f"a row a layer, a cell a head, coloured by {state.measure}: {described.meaning}"
+    yield "[]", "the head that is looked at"
+    if state.removed:
+        yield "××", "a head that was taken out"
+    if any(find(question) is None for question in ask.grid_of(state)):
+        yield "…", "not measured yet"
+    if "ranking" in panes:
+        yield (
+            state.measure,
+            "heads in this order; last those that position or special tokens explain",
+        )
+
+
+def _of_main(state: State, find: Find) -> Iterator[Entry]:
+    answer = find(ask.view_of(state))
+    match state.view:
+        case View.MATRIX if state.scene.medium:
+            yield (
+                str(state.scene.medium),
+                "brighter is more weight; beside it the largest weights of the query",
+            )
+        case View.MATRIX:
+            yield "weights", "a row looks at the columns, and adds up to 1; blank is masked"
+            yield "▸", "the query that is looked at; arrows move it"
+            yield "[ ]", "the key: the strongest of that row, or the one that you moved to"
+            if state.words:
+                yield (
+                    "by words",
+                    "pieces of a word joined: the sum over those of a key, of a query the mean",
+                )
+        case View.MAP:
+            yield "● ○ ◉", "a query, a key, both in one cell; named are the query and its strongest keys"
+        case View.WITHOUT:
+            yield "random", "other heads of the same layer, drawn by lot, to compare with"
+    if isinstance(answer, Beside):
+        answer = answer.difference
+    if state.view is not View.MATRIX and isinstance(answer, Result) and not isinstance(answer, HeadWeights):
+        rows = (each for one in sheet_of(answer).blocks for each in flat(one) if isinstance(each, Rows))
+        columns = [column for each in rows for column in each.table.headed]
+        for said in legend(columns).split("; "):
+            name, _, meaning = said.partition(": ")
+            if meaning:
+                yield name, meaning
+
+
+def _of_bars(state: State, find: Find, panes: Collection[str]) -> Iterator[Entry]:
+    if "bars" in panes and head(state, find) is not None:
+        yield "weight", "what the query gives to that key: 0 to 1"
+        if not state.words:
+            yield "scaled", "what entered the softmax: query times key, divided and with its bias"
+        yield "full bar", "the weight that a bar over the whole width stands for"
+    if "parts" in panes:
+        yield "q·k", "the score by its parts: the product of query and key before it is divided"
+
+
+def _of_answer(state: State, panes: Collection[str]) -> Iterator[Entry]:
+    if "predicts" not in panes:
+        return
+    if not state.removed:
+        yield "probability", "what the model itself gives that token"
+        return
+    yield "before", "the probability with all heads"
+    yield "without", "the same with the outputs of these heads replaced by zeros; bold: now the likeliest"

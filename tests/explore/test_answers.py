@@ -1,0 +1,107 @@
+"""The answer before and after a head is taken out, of one place or a whole text, told apart."""
+
+from collections.abc import Callable
+
+import pytest
+
+from attnscope.errors import InputError
+from attnscope.explore import questions as ask
+from attnscope.explore.asking import Failed
+from attnscope.explore.drawing.surface import Surface
+from attnscope.explore.showing.answer import answers, asks_nothing, of_prediction
+from attnscope.explore.source import Source
+from attnscope.explore.state import State, start
+from attnscope.results.claims.ablation import Asks
+from attnscope.results.claims.without import Choice, Place, Without
+
+
+def drawn(state: State, find: Callable[[object], object], width: int = 40) -> list[str]:
+    part = of_prediction(state, find)
+    lines = Surface("truecolor", "dark").lines(part.drawing(width, 20), width)
+    return ["".join(each.text for each in line).rstrip() for line in lines]
+
+
+@pytest.fixture
+def out(demo: Source) -> State:
+    return start(demo.scene()).takes()
+
+
+def known(state: State, answer: object) -> Callable[[object], object]:
+    return {ask.without_of(state): answer}.get
+
+
+def test_probabilities_have_as_many_digits_as_tell_before_from_after(out: State) -> None:
+    place = Place((Choice("a", 0.9991, 0.9988), Choice("b", 0.25, 0.5), Choice("c", 2e-9, 2e-9)), 0)
+    told = drawn(out, known(out, Without(((0, 0),), Asks.MASK, 7, (place,))))
+    assert [line.split() for line in told] == [
+        ["7", "[MASK]"],
+        ["token", "before", "without"],
+        ["a", ".9991", ".9988"],
+        ["b", ".250", ".500"],
+        ["c", "2.0e-9", "2.0e-9"],
+    ]
+
+
+@pytest.mark.parametrize("width", [20, 24, 26, 40])
+def test_no_probability_from_before_ever_stands_without_the_other(out: State, width: int) -> None:
+    """However narrow the pane, however long the names, however many digits tell them apart."""
+    choices = (
+        Choice("extraordinarily", 0.9991, 0.9988),
+        Choice("triangle", 0.99999, 0.9999),
+        Choice("of", 1, 1),
+    )
+    places = tuple(Place((each,), 0) for each in choices)
+    told = drawn(out, known(out, Without(((0, 0),), Asks.WRITTEN, None, places)), width)
+    assert told[0].split()[-2:] == ["before", "without" if width >= 24 else "out"]
+    assert [line.split()[-2:] for line in told[1:]] == [
+        [".9991", ".9988"],
+        ["1.000", ".9999"],
+        ["1.00", "1.00"],
+    ]
+    assert all(len(line) <= width for line in told)
+
+
+def test_of_a_text_every_token_has_both_and_what_is_likelier_there_now(out: State) -> None:
+    places = (
+        Place((Choice("le", 0.9, 0.8), Choice("un", 0.1, 0.2)), 0),
+        Place((Choice("chat", 0.7, 0.3), Choice("chien", 0.2, 0.6)), 0),
+        Place((Choice("dort", 0.4, 0.6), Choice("court", 0.5, 0.3)), 0),
+    )
+    told = drawn(out, known(out, Without(((0, 0),), Asks.WRITTEN, None, places)))
+    assert [line.split() for line in told] == [
+        ["token", "before", "without", "instead"],
+        ["le", ".900", ".800"],
+        ["chat", ".700", ".300", "chien"],
+        ["dort", ".400", ".600"],
+    ]
+
+
+def test_what_cannot_be_run_without_a_head_says_why_and_shows_no_number(out: State) -> None:
+    assert drawn(out, known(out, Failed("there is not enough memory for this"))) == [
+        "there is not enough memory for this"
+    ]
+    assert drawn(out, {}.get) == ["running without L0 H0 …"]
+
+
+def test_a_text_without_a_blank_names_the_key_that_puts_one(demo: Source) -> None:
+    state = start(demo.scene())
+    why = Failed("the text has no [MASK] to fill: put one in, or judge a second text with --pair")
+    find = {ask.prediction_of(state): why}.get
+    assert drawn(state, find) == ["no blank to fill: _ puts [MASK] here"]
+    assert asks_nothing(state, find)
+    assert answers(state, find), "with another text it may"
+    assert not asks_nothing(state, {}.get), "not known yet"
+
+
+def test_the_answer_without_heads_is_what_ablating_them_measures(demo: Source) -> None:
+    state = start(demo.scene()).takes().by_heads(3, 11).takes()
+    without, measured = demo.answer(ask.without_of(state)), demo.answer(ask.absence_of(state))
+    (place,) = without.places
+    meant, effect = place.choices[place.meant], measured.group.effect
+    assert meant.text == measured.answer.text
+    assert meant.before == pytest.approx(effect.before, abs=1e-6)
+    assert meant.after == pytest.approx(effect.after, abs=1e-6)
+    assert sum(each.before for each in place.choices) <= 1 + 1e-9
+    assert len({each.text for each in place.choices}) == len(place.choices) >= 5
+    with pytest.raises(InputError, match="no head 12 in layer 3"):
+        demo.answer(ask.OfWithout(state.scene.text, state.scene.tower.pattern, ((3, 12),)))
