@@ -12,12 +12,13 @@ from typer.core import TyperGroup
 
 from attnscope import incoming
 from attnscope.cli import run, streams
-from attnscope.cli.examples import EXAMPLES
+from attnscope.cli.examples import COMMANDS, EXAMPLES
 from attnscope.cli.panels import Panelled, grouped
 from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking
 from attnscope.process.ending import INTERRUPTED
 from attnscope.version import __version__
 
+_LONGEST = max(map(len, EXAMPLES))
 _COMPLETION = {"--show-completion", "--install-completion"}
 UsageError: Any = typer.BadParameter.__base__  # what the option parser raises, wherever Typer has its Click
 
@@ -69,11 +70,18 @@ class ErrorLines(TyperGroup):
             streams.say("attnscope: _ATTNSCOPE_COMPLETE is set and no shell asks for a completion: unset it")
             sys.exit(InputError.exit_code)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Every command with the whole of its first sentence, where the parser would cut it."""
-        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, one.get_short_help_str(limit=200)) for name, one in commands if one])
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """What it is for, an example, and the commands under what one wants of them."""
+        formatter.write(f"{self.help}\n\n  {EXAMPLES['heads'][0]}\n")
+        for heading, commands in COMMANDS.items():
+            found = ((name, self.get_command(ctx, name)) for name in commands)
+            formatter.write(f"\n{heading}\n")
+            with formatter.indentation():
+                formatter.write_dl(
+                    [(name.ljust(_LONGEST), one.get_short_help_str(limit=200)) for name, one in found if one]
+                )
+        formatter.write_paragraph()
+        formatter.write_text(self.epilog)
 
     def make_context(self, *given: Any, **settings: Any) -> Any:
         with _one_line_each():
@@ -129,7 +137,12 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help and one-line errors, in half the time
     context_settings={"help_option_names": ["--help", "-h"]},
     help="See what a pretrained transformer attends to, with every number proved.",
-    epilog="Exit codes: 0 fine, 2 bad input, 3 model not available, 4 does not fit in memory, "
+    epilog="COMMAND -h tells the options that matter, COMMAND --help-all all of them. Beside commands: "
+    "--version, --install-completion, --show-completion.\n\n"
+    "L3 H11 is layer 3, head 11; everything counts from 0. Bundled models: demo (fills [MASK]), demo-causal "
+    "(goes on), demo-translate (English to French), demo-reader (answers from a passage), demo-caption "
+    "(tells a picture), demo-speech (writes what is said).\n\n"
+    "Exit codes: 0 fine, 2 bad input, 3 model not available, 4 does not fit in memory, "
     "5 certificate failed, 130 interrupted, 141 nobody reads the output.",
 )
 

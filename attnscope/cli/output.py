@@ -36,6 +36,7 @@ class Output:
     """The two streams of one run, and the listener of its session. `quiet` keeps notices to itself."""
 
     PANEL = "Besides"
+    BEYOND = "colours, times"
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnscope.cli.panels import SHOWN
+from attnscope.cli.panels import OUT, SHOWN, Brief
 from attnscope.session import request
 from attnscope.vocabulary import Scaling
 
@@ -15,21 +15,30 @@ if TYPE_CHECKING:
 Query = Annotated[
     str | None,
     typer.Option(
-        "--query", metavar="TOKEN", help="Show what one query attends to: a token's text or its position."
+        "--query",
+        "--from",
+        metavar="TOKEN",
+        help="Show what one query attends to: a token's text or its position.",
     ),
+    Brief("the token that looks: its text, the@7, position 5"),
 ]
 QueryOverFile = Annotated[
     str | None,
     typer.Option(
         "--query",
+        "--from",
         metavar="TOKEN",
         help="Show what one query attends to: a token's text or its position; over a picture or a sound also "
         "a patch (r3c5: row 3, column 5), a time (0.20s) or mean, the mean over all queries.",
     ),
+    Brief("the token that looks: its text, the@7, position 5"),
 ]
 Key = Annotated[
     str | None,
-    typer.Option("--key", metavar="TOKEN", help="State the figures of one key: its text or position."),
+    typer.Option(
+        "--key", "--to", metavar="TOKEN", help="State the figures of one key: its text or position."
+    ),
+    Brief("the token that is looked at, named likewise"),
 ]
 Words = Annotated[
     bool,
@@ -38,6 +47,7 @@ Words = Annotated[
         help="Join word pieces into words: weights are summed over the pieces of a key and averaged over "
         "those of a query.",
     ),
+    Brief("whole words in place of word pieces"),
 ]
 SpecialTokens = Annotated[
     str | None,
@@ -48,6 +58,7 @@ SpecialTokens = Annotated[
         "remains. Without this they are shown, but the strongest links of several heads are those of "
         "other tokens.",
     ),
+    Brief("hide or renormalise: without [CLS], [SEP], [BOS]", metavar="HOW"),
 ]
 Scale = Annotated[
     Scaling,
@@ -75,7 +86,11 @@ NoCache = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what was loaded and how long it took.")]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", help="Say what was loaded and how long it took."),
+    Brief("what was loaded, certificate, hashes", under=OUT),
+]
 InputLimit = Annotated[
     str | None,
     typer.Option(
@@ -95,7 +110,9 @@ Theme = Annotated[
     ),
 ]
 Perplexity = Annotated[
-    float, typer.Option("--perplexity", metavar="P", help="t-SNE's perplexity, lowered for few tokens.")
+    float,
+    typer.Option("--perplexity", metavar="P", help="t-SNE's perplexity, lowered for few tokens."),
+    Brief("t-SNE's perplexity, lowered for few tokens"),
 ]
 Metric = Annotated[
     str,
@@ -144,6 +161,7 @@ class MapOptions:
     """How to draw a map."""
 
     PANEL = "The map"
+    BEYOND = "the map"
 
     perplexity: Perplexity = 5.0
     metric: Metric = "cosine"
