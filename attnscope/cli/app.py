@@ -14,7 +14,7 @@ from attnscope import incoming
 from attnscope.cli import run, streams
 from attnscope.cli.examples import COMMANDS, EXAMPLES
 from attnscope.cli.panels import Panelled, grouped
-from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking
+from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking, nearest
 from attnscope.process.ending import INTERRUPTED
 from attnscope.version import __version__
 
@@ -83,6 +83,13 @@ class ErrorLines(TyperGroup):
         formatter.write_paragraph()
         formatter.write_text(self.epilog)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if " " in args[0].strip() and not ctx.resilient_parsing:
+            raise InputError(
+                f"no such command '{args[0]}': a text stands behind one, as in attnscope heads TEXT"
+            )
+        return super().resolve_command(ctx, args)
+
     def make_context(self, *given: Any, **settings: Any) -> Any:
         with _one_line_each():
             return super().make_context(*given, **settings)
@@ -119,10 +126,27 @@ def _one_line_each() -> Iterator[None]:
 def _misused(error: Any) -> str:
     """What the option parser says, on one line and as we would say it, and where the options are told."""
     said = " ".join(error.format_message().split()).removesuffix(".").replace(": Value error, ", ": ")
+    if (option := getattr(error, "option_name", None)) is not None and hasattr(error, "possibilities"):
+        said = f"{error.message}{_meant_option(option, error.ctx)}"
     if "unexpected extra argument" in said:
         said += ": a text of several words goes in quotes"
     help_is_at = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
     return said[:1].lower() + said[1:] + help_is_at
+
+
+def _meant_option(option: str, ctx: Any) -> str:
+    """Who has an option that a command has not; else which of its own is spelled most like it."""
+    commands = ctx.find_root().command.commands
+    having = [name for name, command in commands.items() if option in _options(command)]
+    if having:
+        others = f" and {len(having) - 3} more" if len(having) > 3 else ""
+        return f": {', '.join(having[:3])}{others} {'have' if having[1:] else 'has'} it"
+    near = nearest(option, _options(ctx.command))
+    return f": did you mean {near[0]}?" if near else ""
+
+
+def _options(command: Any) -> list[str]:
+    return [name for parameter in command.params for name in parameter.opts if name.startswith("--")]
 
 
 def _end(message: str, exit_code: int) -> NoReturn:

@@ -97,3 +97,56 @@ def test_several_heads_have_no_script_and_that_is_one_line(attnscope, tmp_path: 
     said = "attnscope: no script: there is one of one head of a text, and of find, flow, ablate, compose\n"
     assert (refused.exit_code, refused.stdout, refused.stderr) == (2, "", said)
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["find", "the cat", "--laier", "3"], "no such option: --laier: did you mean --layer?"),
+        (["heads", "the cat", "--mesure", "entropy"], "no such option: --mesure: did you mean --measure?"),
+        (["predict", "the cat", "--head", "3"], "no such option: --head: heads, explore, report and "),
+        (["heads", "the cat", "--pattern", "self"], "no such option: --pattern: find has it"),
+        (["heads", "the cat", "--zzzz"], "no such option: --zzzz (see"),
+        (["hed"], "no such command 'hed'. Did you mean 'heads'?"),
+        (["the cat sat"], "no such command 'the cat sat': a text stands behind one, as in attnscope heads"),
+        (
+            ["find", "the cat", "-m", "demo", "--pattern", "inducton"],
+            "'inducton': did you mean induction? There",
+        ),
+        (["find", "the cat", "-m", "demo", "--pattern", "zzz"], "no pattern 'zzz': previous, next"),
+        (["heads", "the cat", "-m", "demo", "--measure", "entropi"], "nearest are entropy, "),
+        (
+            ["heads", "the cat", "-m", "demo", "--query", "Caat"],
+            "the nearest is 2 cat; tokens are 0 [CLS], 1",
+        ),
+        (["heads", "the cat", "-m", "demo", "--query", "zebra"], "'zebra' in the input: tokens are 0 [CLS]"),
+    ],
+)
+def test_what_is_misspelled_is_told_the_nearest_that_there_is_on_one_line(attnscope, arguments, said) -> None:
+    refused = attnscope(*arguments)
+    assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert said in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "names", "others"),
+    [
+        (["heads", "--layer", "3"], ["--query", "--key"], ["--from", "--to"]),
+        (["find", "--controls", "3"], ["--from", "--to"], ["--query", "--key"]),
+    ],
+)
+def test_the_token_that_looks_and_the_one_looked_at_have_two_names_in_every_command(
+    attnscope, command, names, others
+) -> None:
+    asked = [command[0], "the door opened", "-m", "demo", "-q", *command[1:]]
+    one, two = (
+        attnscope(*asked, pair[0], "door", pair[1], "opened", "--json").stdout for pair in (names, others)
+    )
+    assert one == two != ""
+
+
+def test_a_former_name_of_an_option_is_taken_and_not_told(attnscope) -> None:
+    asked = ["ablate", "the [MASK] opened", "-m", "demo", "-l", "3", "--head", "11", "-q", "--json"]
+    one, two = (attnscope(*asked, name, "[MASK]->opened").stdout for name in ("--link", "--edge"))
+    assert one == two != ""
+    assert "--edge" not in attnscope("ablate", "--help-all").stdout

@@ -159,7 +159,7 @@ def sdpa(
 ) -> None:
     """Work attention out on numbers you give, step by step.
 
-    Scores, scaled scores, weights and output with their shapes, of arrays that are typed, in files, or built in.
+    Scores, weights and output, each with its shape, of arrays that are typed, in files, or built in.
     """
     check_delivery(delivery, "Worked")
     from attnscope.render.focus import Focus
