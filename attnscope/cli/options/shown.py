@@ -85,7 +85,9 @@ NoCache = Annotated[
         "--no-cache", help="Compute the answer even if it is kept from an earlier run, and do not keep it."
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress and no notices; with -o the files alone.")
+]
 Verbose = Annotated[
     bool,
     typer.Option("--verbose", "-v", help="Say what was loaded and how long it took."),
@@ -109,6 +111,20 @@ Theme = Annotated[
         help="Colours for a light or a dark terminal. Default: ATTNSCOPE_THEME, else what the terminal says.",
     ),
 ]
+
+
+def whole_number(typed: str) -> int:
+    """A whole number, also one written as 1e8; raises `BadParameter` for any other."""
+    try:
+        number = float(typed)
+        whole = int(typed) if typed.strip("+-").isdecimal() else int(number)
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"'{typed}' is not a whole number") from None
+    if whole != number:
+        raise typer.BadParameter(f"'{typed}' is not a whole number")
+    return whole
+
+
 Perplexity = Annotated[
     float,
     typer.Option("--perplexity", metavar="P", help="t-SNE's perplexity, lowered for few tokens."),
@@ -140,6 +156,7 @@ MaxIter = Annotated[
     typer.Option(
         "--max-iter",
         metavar="N",
+        parser=whole_number,
         help="Most iterations of t-SNE, which nearly always stops by itself. Default: 100000000, above 256 "
         "points 1000; a map that has not stopped after 20000 is shown as it is, unless N is given.",
     ),
