@@ -71,6 +71,11 @@ def test_no_path_and_no_hash_is_in_a_picture_unless_the_caption_is_full() -> Non
         ("C:\\Users\\me\\model", "model"),
         ("/c/hub/models--owner--model/snapshots/0123456789abcdef", "owner/model"),
         (".", "."),
+        ("/home/a/bert-fine/model", "bert-fine/model"),
+        ("runs/bert/checkpoint-500", "bert/checkpoint-500"),
+        ("~/bert/0123456789abcdef", "bert/0123456789abcdef"),
+        ("./model", "model"),
+        ("/home/model/tiny", "tiny"),
     ],
 )
 def test_a_folder_is_called_by_its_own_name_and_a_hub_id_as_it_is(model: str, called: str) -> None:

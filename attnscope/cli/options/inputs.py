@@ -88,8 +88,8 @@ Texts = Annotated[
         metavar="FILE",
         help="Read every line of a file as a text of its own, '-' for standard input: one answer after the "
         "other, files numbered by line (x-001.png). A line that cannot be read is told, the others go on, "
-        "and the exit code is the highest of any line. --json: a record a line, with `error` where there is no "
-        "answer, and at last one called `summary`.",
+        "and the exit code is the highest of any line. --json: a record a line, with `error` where there is "
+        "no answer, and at last one called `summary`.",
     ),
 ]
 Generate = Annotated[
