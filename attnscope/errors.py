@@ -7,7 +7,7 @@ keeps its traceback.
 """
 
 import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from attnscope.printable import printable
@@ -84,6 +84,13 @@ def listed(numbers: Sequence[int]) -> str:
     """Choices in a message: `0-11` for an unbroken run, else the numbers one by one."""
     unbroken = len(numbers) > 1 and list(numbers) == list(range(numbers[0], numbers[-1] + 1))
     return f"{numbers[0]}-{numbers[-1]}" if unbroken else ", ".join(map(str, numbers))
+
+
+def nearest(word: str, choices: Iterable[str], most: int = 1, likeness: float = 0.6) -> list[str]:
+    """The choices that are spelled most like `word`, the likest first; none is less alike than `likeness`."""
+    from difflib import get_close_matches
+
+    return get_close_matches(word, list(choices), most, likeness)
 
 
 def one_line(error: BaseException) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from attnscope.errors import Damaged, InputError, listed
+from attnscope.errors import Damaged, InputError, listed, nearest
 from attnscope.printable import VISIBLE, printable
 
 _LISTED = 40  # tokens that a message names at most, about
@@ -210,7 +210,10 @@ class Tokens:
         if pieces := self._pieces_of_word(wanted):
             choices = ", ".join(f"{self.names[i]} ({self.positions[i]})" for i in pieces)
             raise InputError(f"'{wanted}' is cut into the tokens {choices}: choose one of these")
-        raise InputError(f"no token '{wanted}' in the input: tokens are {self._listed()}")
+        names = {name.casefold(): i for i, name in reversed([*enumerate(self.names)])}
+        near = [names[name] for name in nearest(wanted.casefold(), names)]
+        meant = "".join(f"the nearest is {self.positions[i]} {self.names[i]}; " for i in near)
+        raise InputError(f"no token '{wanted}' in the input: {meant}tokens are {self._listed()}")
 
     def _listed(self) -> str:
         """Every token with its position, the middle of a long input left out."""

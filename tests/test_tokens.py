@@ -178,7 +178,9 @@ def test_a_refusal_holds_no_control_character_of_what_was_asked_for(door):
 def test_tokens_without_a_source_text_are_found_and_refused_all_the_same():
     pieces = Tokens((), (Token(1, "ab", "ab", (0, 2), 0), Token(2, "##c", "##c", (2, 3), 0)))
     assert pieces.position("##c") == 1
-    with pytest.raises(InputError, match="no token 'abc' in the input: tokens are 0 ab, 1 ##c"):
+    with pytest.raises(
+        InputError, match="no token 'abc' in the input: the nearest is 0 ab; tokens are 0 ab, 1 ##c"
+    ):
         pieces.position("abc")
 
 

@@ -12,12 +12,13 @@ from typer.core import TyperGroup
 
 from attnscope import incoming
 from attnscope.cli import run, streams
-from attnscope.cli.examples import EXAMPLES
+from attnscope.cli.examples import COMMANDS, EXAMPLES
 from attnscope.cli.panels import Panelled, grouped
-from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking
+from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking, nearest
 from attnscope.process.ending import INTERRUPTED
 from attnscope.version import __version__
 
+_LONGEST = max(map(len, EXAMPLES))
 _COMPLETION = {"--show-completion", "--install-completion"}
 UsageError: Any = typer.BadParameter.__base__  # what the option parser raises, wherever Typer has its Click
 
@@ -69,11 +70,25 @@ class ErrorLines(TyperGroup):
             streams.say("attnscope: _ATTNSCOPE_COMPLETE is set and no shell asks for a completion: unset it")
             sys.exit(InputError.exit_code)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Every command with the whole of its first sentence, where the parser would cut it."""
-        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, one.get_short_help_str(limit=200)) for name, one in commands if one])
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """What it is for, an example, and the commands under what one wants of them."""
+        formatter.write(f"{self.help}\n\n  {EXAMPLES['heads'][0]}\n")
+        for heading, commands in COMMANDS.items():
+            found = ((name, self.get_command(ctx, name)) for name in commands)
+            formatter.write(f"\n{heading}\n")
+            with formatter.indentation():
+                formatter.write_dl(
+                    [(name.ljust(_LONGEST), one.get_short_help_str(limit=200)) for name, one in found if one]
+                )
+        formatter.write_paragraph()
+        formatter.write_text(self.epilog)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if " " in args[0].strip() and not ctx.resilient_parsing:
+            raise InputError(
+                f"no such command '{args[0]}': a text stands behind one, as in attnscope heads TEXT"
+            )
+        return super().resolve_command(ctx, args)
 
     def make_context(self, *given: Any, **settings: Any) -> Any:
         with _one_line_each():
@@ -111,10 +126,27 @@ def _one_line_each() -> Iterator[None]:
 def _misused(error: Any) -> str:
     """What the option parser says, on one line and as we would say it, and where the options are told."""
     said = " ".join(error.format_message().split()).removesuffix(".").replace(": Value error, ", ": ")
+    if (option := getattr(error, "option_name", None)) is not None and hasattr(error, "possibilities"):
+        said = f"{error.message}{_meant_option(option, error.ctx)}"
     if "unexpected extra argument" in said:
         said += ": a text of several words goes in quotes"
     help_is_at = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
     return said[:1].lower() + said[1:] + help_is_at
+
+
+def _meant_option(option: str, ctx: Any) -> str:
+    """Who has an option that a command has not; else which of its own is spelled most like it."""
+    commands = ctx.find_root().command.commands
+    having = [name for name, command in commands.items() if option in _options(command)]
+    if having:
+        others = f" and {len(having) - 3} more" if len(having) > 3 else ""
+        return f": {', '.join(having[:3])}{others} {'have' if having[1:] else 'has'} it"
+    near = nearest(option, _options(ctx.command))
+    return f": did you mean {near[0]}?" if near else ""
+
+
+def _options(command: Any) -> list[str]:
+    return [name for parameter in command.params for name in parameter.opts if name.startswith("--")]
 
 
 def _end(message: str, exit_code: int) -> NoReturn:
@@ -129,7 +161,12 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help and one-line errors, in half the time
     context_settings={"help_option_names": ["--help", "-h"]},
     help="See what a pretrained transformer attends to, with every number proved.",
-    epilog="Exit codes: 0 fine, 2 bad input, 3 model not available, 4 does not fit in memory, "
+    epilog="COMMAND -h tells the options that matter, COMMAND --help-all all of them. Beside commands: "
+    "--version, --install-completion, --show-completion.\n\n"
+    "L3 H11 is layer 3, head 11; everything counts from 0. Bundled models: demo (fills [MASK]), demo-causal "
+    "(goes on), demo-translate (English to French), demo-reader (answers from a passage), demo-caption "
+    "(tells a picture), demo-speech (writes what is said).\n\n"
+    "Exit codes: 0 fine, 2 bad input, 3 model not available, 4 does not fit in memory, "
     "5 certificate failed, 130 interrupted, 141 nobody reads the output.",
 )
 

@@ -13,9 +13,9 @@ import typer
 
 from attnscope import incoming
 from attnscope.cli import streams
-from attnscope.cli.lines import Line, NumberedText
+from attnscope.cli.lines import Line, NumberedText, summary
 from attnscope.cli.naming import is_of_each_head, numbered, of_head
-from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking
+from attnscope.errors import AttnscopeError, CertificateError, InputError, NobodyReadsError, lacking
 
 if TYPE_CHECKING:
     from attnscope.cli.options.delivery import Delivery
@@ -95,7 +95,11 @@ class Question:
         opened = open_model(self.request, inputs, self.wanted, purpose, self.output)
         if self.read.texts is None:
             self._deliver(self._answer(opened, inputs), self.delivery.targets)
-        elif code := max(self._of_line(opened, inputs, line) for line in self.read.lines):
+            return
+        codes = {line.number: self._of_line(opened, inputs, line) for line in self.read.lines}
+        if self.delivery.json:
+            self.output.document(summary(codes))
+        if code := max(codes.values()):
             raise typer.Exit(code)
 
     def _memory(self, inputs: "Inputs") -> "Memory | None":
@@ -143,18 +147,24 @@ class Question:
         assert self.read.texts is not None, "lines are those of a file"
         name, last = f"{incoming.called(self.read.texts)}:{line.number}", self.read.lines[-1].number
         targets = [numbered(target, line.number, last) for target in self.delivery.targets]
+        answer = None
         try:
             answer = self._answer(opened, replace(inputs, text=line.text))
             self._deliver(answer, targets, NumberedText(name, line.number, line.text))
         except NobodyReadsError:
             raise
         except AttnscopeError as error:
-            return _refused(name, str(error), error.exit_code)
+            refusal, answered = error, answer is not None and isinstance(error, CertificateError)
         except (MemoryError, RuntimeError, ImportError, OSError) as error:
-            if (refusal := lacking(error)) is None:
+            if (lack := lacking(error)) is None:
                 raise
-            return _refused(name, str(refusal), refusal.exit_code)
-        return 0
+            refusal, answered = lack, False
+        else:
+            return 0
+        streams.say(f"attnscope: {name}: {refusal}")
+        if self.delivery.json and not answered:  # an answer that is not certified stands there and says so
+            self.output.document(line.refused(refusal))
+        return refusal.exit_code
 
     def _deliver(self, answer: Answer, targets: Sequence[Path], line: NumberedText | None = None) -> None:
         """Files of each head alone, then everything else."""
@@ -222,8 +232,3 @@ def check_room(reading: "Reading", chosen: "Chosen") -> None:
 
     if (whole_extent := extent(reading, chosen)) is not None and not fits(*whole_extent):
         check(*seen_extent(reading, chosen, whole_extent))
-
-
-def _refused(name: str, why: str, code: int) -> int:
-    streams.say(f"attnscope: {name}: {why}")
-    return code

@@ -1,66 +1,112 @@
-"""Every command, in the order of the help, with invocations that open its own help: one to paste at once."""
+"""Every command under what one wants of it, in the order of the help, with three examples of it each.
 
-EXAMPLES = {
-    "heads": (
-        'attnscope heads "I was watching the [MASK] when it opened." -m demo',
-        'attnscope heads "The door opened." -m demo --layer 3 --head 11 -o head.png',
-        "attnscope heads - -m gpt2 -l 5 --head 1 --zoom 900-963:0-99 < book.txt",
-    ),
-    "explore": (
-        'attnscope explore "I was watching the door when [MASK] opened." -m demo',
-        "attnscope explore -m bert-base-uncased --layer 3 --head 11",
-    ),
-    "tsne": (
-        'attnscope tsne "I was watching the door when it opened." -m demo --query it',
-        "attnscope tsne -m bert-base-uncased --layer 3 --head 11 --center-keys",
-    ),
-    "predict": (
-        'attnscope predict "I was watching the [MASK] when it opened." -m demo',
-        'attnscope predict "I was watching the" -m demo-causal',
-    ),
-    "find": (
-        'attnscope find "The [MASK] opened." --from "[MASK]" --to opened -m demo',
-        'attnscope find "river king river king" --pattern induction -m demo-causal',
-    ),
-    "flow": (
-        'attnscope flow "I was watching the [MASK]." --from "[MASK]" -m demo',
-        'attnscope flow "I put my money in the" --from the -m demo-causal -o flow.png',
-    ),
-    "ablate": (
-        'attnscope ablate "I was watching the [MASK] when it opened." -m demo',
-        'attnscope ablate "The [MASK] opened." -m demo --edge "[MASK]->opened"',
-    ),
-    "compare": (
-        'attnscope compare "We sat on the bank." "Go to the bank." --word bank -m demo',
-        'attnscope compare "The door opened." --word door --layer 0 --layer-b 3 -m demo',
-    ),
-    "check": ("attnscope check run.npz", "attnscope check run.npz --device cpu --json"),
-    "dependencies": (
-        "attnscope dependencies dev.conllu -m demo",
-        "attnscope dependencies dev.conllu -m demo --relation nsubj -o nsubj.png",
-    ),
-    "corpus": (
-        "attnscope corpus texts.txt -m demo -o corpus.png",
-        "attnscope corpus dev.conllu -m demo --from-pos VERB --to-pos NOUN",
-    ),
-    "compose": (
-        "attnscope compose -m demo-causal",
-        "attnscope compose -m demo-causal --layer 1 --head 8 -o partners.png",
-    ),
-    "sdpa": (
-        "attnscope sdpa --example fruit",
-        'attnscope sdpa --q "1,0,1" --k "1,0,1; 0,1,0; 1,1,0" --v "1,2; 3,4; 5,6"',
-    ),
-    "report": (
-        'attnscope report "I was watching the [MASK] when it opened." -m demo',
-        'attnscope report "The door opened." -m demo --layer 3 --head 11 -o report.pdf',
-    ),
-    "verify": (
-        'attnscope verify "The door opened." -m demo',
-        'attnscope verify "The door opened." -m bert-base-uncased --attn sdpa',
-    ),
-    "model": ("attnscope model demo", "attnscope model bert-base-uncased --length 512"),
-    "show": ("attnscope show head.npz", "attnscope show head.npz -o head.pdf"),
-    "measures": ("attnscope measures", "attnscope measures --json"),
-    "cache": ("attnscope cache", "attnscope cache clear"),
+An example runs as it stands on the bundled models; files that it reads are written by another one of the same
+command, or are the user's own: `dev.conllu`, `texts.txt`.
+"""
+
+COMMANDS = {
+    "Look at attention": {
+        "heads": (
+            'attnscope heads "I was watching the [MASK] when it opened." -m demo',
+            'attnscope heads "The door opened." -m demo --layer 3 --head 11 -o head.png',
+            'attnscope heads "river king river king" -m demo-causal --query 3 --key 2',
+        ),
+        "explore": (
+            'attnscope explore "I was watching the door when [MASK] opened." -m demo',
+            'attnscope explore "river king river king" -m demo-causal',
+            'attnscope explore "The door opened." -m demo-translate --kind cross',
+        ),
+        "report": (
+            'attnscope report "I was watching the [MASK] when it opened." -m demo',
+            'attnscope report "The door opened." -m demo --layer 3 -o report.pdf',
+            'attnscope report "river king river king" -m demo-causal --query 3',
+        ),
+        "tsne": (
+            'attnscope tsne "I was watching the door when it opened." -m demo --query it',
+            'attnscope tsne "I was watching the door." -m demo --layer 2 --head 0',
+            'attnscope tsne "river king river king" -m demo-causal -o map.svg',
+        ),
+    },
+    "Which heads do it? Each beside a control": {
+        "find": (
+            'attnscope find "The [MASK] opened." --from "[MASK]" --to opened -m demo',
+            'attnscope find "river king river king" --pattern induction -m demo-causal',
+            'attnscope find "I was watching the door." --like L3H11 -m demo',
+        ),
+        "dependencies": (
+            "attnscope dependencies dev.conllu -m demo",
+            "attnscope dependencies dev.conllu -m demo --relation nsubj -o nsubj.png",
+            "attnscope dependencies dev.conllu -m demo-causal --limit 100",
+        ),
+        "compose": (
+            "attnscope compose -m demo-causal",
+            "attnscope compose -m demo-causal --through key",
+            "attnscope compose -m demo-causal --layer 1 --head 8 -o partners.png",
+        ),
+    },
+    "Does the answer need it?": {
+        "predict": (
+            'attnscope predict "I was watching the [MASK] when it opened." -m demo',
+            'attnscope predict "I was watching the" -m demo-causal',
+            'attnscope predict "The door opened." -m demo-translate',
+        ),
+        "ablate": (
+            'attnscope ablate "I was watching the [MASK] when it opened." -m demo',
+            'attnscope ablate "I was watching the" -m demo-causal --heads L0H2,L1H3',
+            'attnscope ablate "The [MASK] opened." -m demo --link "[MASK]->opened"',
+        ),
+        "flow": (
+            'attnscope flow "I was watching the [MASK]." --from "[MASK]" -m demo',
+            'attnscope flow "I was watching the" --from the -m demo-causal',
+            'attnscope flow "The [MASK] opened." --from "[MASK]" -m demo -o flow.png',
+        ),
+    },
+    "Many texts, two things": {
+        "compare": (
+            'attnscope compare "We sat on the bank." "Go to the bank." --word bank -m demo',
+            'attnscope compare "The door opened." --word door --layer 0 --layer-b 3 -m demo',
+            "attnscope compare --texts texts.txt --word door -m demo",
+        ),
+        "corpus": (
+            "attnscope corpus texts.txt -m demo",
+            "attnscope corpus texts.txt -m demo-causal --measure entropy -o corpus.png",
+            "attnscope corpus dev.conllu -m demo --from-pos VERB --to-pos NOUN",
+        ),
+    },
+    "Arithmetic": {
+        "sdpa": (
+            "attnscope sdpa --example fruit",
+            'attnscope sdpa --q "1,0,1" --k "1,0,1; 0,1,0; 1,1,0" --v "1,2; 3,4; 5,6"',
+            "attnscope sdpa --example tensors --wrong no-scale",
+        ),
+        "measures": (
+            'attnscope heads "The door opened." -m demo --measure previous',
+            "attnscope measures",
+            "attnscope measures --json",
+        ),
+    },
+    "Trust and files": {
+        "verify": (
+            'attnscope verify "The door opened." -m demo',
+            'attnscope verify "The door opened." -m demo-translate',
+            'attnscope verify "The door opened." -m demo-causal --attn sdpa',
+        ),
+        "check": (
+            'attnscope heads "The door opened." -m demo -o run.npz',
+            "attnscope check run.npz",
+            "attnscope check run.npz --device cpu --json",
+        ),
+        "show": (
+            'attnscope heads "The door opened." -m demo -l 3 --head 11 -o head.npz',
+            "attnscope show head.npz",
+            "attnscope show head.npz --query door -o head.pdf",
+        ),
+        "model": (
+            "attnscope model demo",
+            "attnscope model demo-translate --kind cross",
+            "attnscope model demo-reader --length 128,1024",
+        ),
+        "cache": ("attnscope cache", "attnscope cache clear", "attnscope cache info --json"),
+    },
 }
+EXAMPLES = {name: lines for commands in COMMANDS.values() for name, lines in commands.items()}

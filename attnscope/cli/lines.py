@@ -1,11 +1,13 @@
 """Texts from a file, one a line: blank lines are no texts, and every text keeps the number of its line."""
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnscope import incoming
-from attnscope.errors import InputError
+from attnscope.errors import AttnscopeError, InputError
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -27,6 +29,20 @@ class Line:
             return self.raw.decode("utf-8")
         except UnicodeError as error:
             raise InputError("the text is not valid UTF-8") from error
+
+    def refused(self, error: AttnscopeError) -> str:
+        """The record of a line that has no answer: why, and the exit code that it deserves."""
+        return json.dumps({"line": self.number, "error": str(error), "exit_code": error.exit_code})
+
+
+def summary(codes: Mapping[int, int]) -> str:
+    """The last record of many lines: how many there were, which failed, and the exit code of all.
+
+    `codes` has the exit code of every line by its number.
+    """
+    failed = [number for number, code in codes.items() if code]
+    counts = {"lines": len(codes), "answered": len(codes) - len(failed), "failed": failed}
+    return json.dumps({"summary": {**counts, "exit_code": max(codes.values())}})
 
 
 def read_lines(file: Path) -> tuple[Line, ...]:

@@ -36,6 +36,7 @@ class Output:
     """The two streams of one run, and the listener of its session. `quiet` keeps notices to itself."""
 
     PANEL = "Besides"
+    BEYOND = "colours, times"
 
     def __init__(
         self,
@@ -91,6 +92,8 @@ class Output:
     ) -> None:
         """The one way out: files, then the screen or JSON, then exit code 5 where a certificate failed.
 
+        A quiet run for which files are named shows nothing on the screen.
+
         The files are `targets`, by default those of `delivery`; a `line` of many texts is told with them. A
         page holds what is `beside`.
         """
@@ -105,7 +108,7 @@ class Output:
             from attnscope.render import files
 
             self.document(files.as_json(result))
-        else:
+        elif not (self.quiet and delivery.targets):
             if line is not None:
                 self.show(*line.heading(self.width))
             from attnscope.render.screen import screen

@@ -2,7 +2,7 @@
 
 import math
 
-from attnscope.errors import InputError
+from attnscope.errors import InputError, nearest
 from attnscope.measures import apart, attributed, near, pattern, rows
 from attnscope.measures.measure import Measure, by_norm, larger, mass_on, signed_unit
 from attnscope.measures.tile import Need
@@ -234,5 +234,8 @@ def parse_measures(text: str) -> tuple[str, ...]:
         return tuple(name for name, each in MEASURES.items() if not each.description.apart)
     for name in names:
         if name not in MEASURES:
-            raise InputError(f"no measure '{name}': all, or some of {', '.join(MEASURES)}")
+            near = ", ".join(nearest(name, MEASURES, 3, 0.0))
+            raise InputError(
+                f"no measure '{name}': the nearest are {near}; attnscope measures lists all {len(MEASURES)}"
+            )
     return tuple(dict.fromkeys(names))

@@ -43,9 +43,9 @@ class Ablating:
         if self.to is not None and self.replacement is not None:
             raise InputError("--to puts in what the heads answer to that text: leave --with out")
         if self.edge is not None and (self.to is not None or self.replacement is not None):
-            raise InputError("--edge cuts an edge and leaves the rest of a head: leave --with and --to out")
+            raise InputError("--link cuts a link and leaves the rest of a head: leave --with and --to out")
         if self.edge is not None and self.rank:
-            raise InputError("--rank foretells what replacing an output does: leave --edge out")
+            raise InputError("--rank foretells what replacing an output does: leave --link out")
         if self.top is not None and not self.rank:
             raise InputError(
                 "--top is how many of the heads that --rank puts first are taken away: give --rank"
@@ -102,7 +102,7 @@ class Ablating:
             query, there, key = self.edge.partition(arrow)
             if there and query.strip() and key.strip() and arrow not in key:
                 return query.strip(), key.strip()
-        raise InputError(f"--edge '{self.edge}' is no edge: write it as \"query->key\", by text or position")
+        raise InputError(f"--link '{self.edge}' is no link: write it as \"query->key\", by text or position")
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def test_another_answer_can_be_named(attnscope) -> None:
 
 
 def test_a_cut_edge_matters_in_the_head_that_looks_there(attnscope) -> None:
-    document = told(attnscope, "--edge", "[MASK]->opened")
+    document = told(attnscope, "--link", "[MASK]->opened")
     assert document["edge"] == [5, 8]
     assert {*places(document)[:2]} == {(3, 11), (3, 7)}
     backwards = told(attnscope, "--edge", "opened → 5", "--layer", "3", "--head", "11")
@@ -221,13 +221,13 @@ def test_the_class_of_a_text(attnscope, classifier: str) -> None:
     [
         (("--with", "I was"), "the texts have 11 and 4 tokens"),
         (("--to", "I was watching the door when it opened."), "5 [MASK] here, 5 door there"),
-        (("--edge", "[MASK]->zebra"), "no token 'zebra' in the input: tokens are 0 [CLS], 1 I,"),
-        (("--edge", "[MASK]"), "--edge '[MASK]' is no edge"),
+        (("--link", "[MASK]->zebra"), "no token 'zebra' in the input: tokens are 0 [CLS], 1 I,"),
+        (("--link", "[MASK]"), "--link '[MASK]' is no link"),
         (("--answer", "floccinauci"), "the vocabulary of demo has no token 'floccinauci'"),
         (("--top", "3"), "give --rank"),
         (("--rank", "--top", "0"), "--top is 0: it takes at least 1"),
-        (("--edge", "it->5", "--rank"), "leave --edge out"),
-        (("--edge", "it->5", "--with", "mean"), "leave --with and --to out"),
+        (("--link", "it->5", "--rank"), "leave --link out"),
+        (("--link", "it->5", "--with", "mean"), "leave --with and --to out"),
         (("--to", TEXT, "--with", "mean"), "leave --with out"),
         (("--controls", "5"), "it goes with --with mean"),
         (("--with", "mean", "--controls", "0"), "--controls 0: give 1 to"),
@@ -254,7 +254,7 @@ def test_texts_without_an_answer_and_models_without_a_head_are_refused(attnscope
     headless = attnscope("ablate", TEXT, "-m", str(tiny_bert(tmp_path / "bert")))
     assert headless.exit_code == 2
     assert "has no head that predicts words: it lacks weights of BertForMaskedLM" in headless.stderr
-    causal = attnscope("ablate", "I was there", "-m", "demo-causal", "--edge", "was->there")
+    causal = attnscope("ablate", "I was there", "-m", "demo-causal", "--link", "was->there")
     assert "in causal attention 2 was cannot look at 3 there, which follows it" in causal.stderr
     writes = attnscope("ablate", "The door.", "-m", "demo-translate", "--answer", "la", "-q")
     assert "name one with --target" in writes.stderr

@@ -244,7 +244,7 @@ def test_a_grid_is_of_whole_heads_alone(attnscope, other: tuple[str, ...]) -> No
     [
         ("induction", "no induction here: nothing stands before a token of which it could have learned"),
         ("copying", "no copying here: what it writes is not read as a token: not a decoder"),
-        ("pattren", "no measure 'pattren': all, or some of entropy"),
+        ("pattren", "no measure 'pattren': the nearest are "),
     ],
 )
 def test_a_measure_without_a_meaning_is_refused_in_one_line(attnscope, measure: str, said: str) -> None:

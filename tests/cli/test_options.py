@@ -2,7 +2,6 @@
 
 import inspect
 import re
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -46,7 +45,7 @@ def test_options_of_a_group_stand_where_the_group_stood() -> None:
         """Paint."""
 
     flat = grouped(paint)
-    assert list(inspect.signature(flat).parameters) == ["wall", "red", "name", "coats"]
+    assert list(inspect.signature(flat).parameters) == ["wall", "red", "name", "coats", "help_all"]
     assert flat.__doc__ == "Paint."
 
 
@@ -63,10 +62,10 @@ def test_options_that_no_group_has_are_refused() -> None:
 
 @pytest.mark.parametrize("command", sorted(get_command(app).commands))
 def test_the_help_has_every_option_once_under_a_heading(attnscope, command: str) -> None:
-    told = attnscope(command, "--help").stdout
+    told = attnscope(command, "--help-all").stdout
     parameters = get_command(app).commands[command].params
     for option in (each for each in parameters if each.param_type_name == "option"):
-        names = re.escape(", ".join(sorted(option.opts, key=len)))
+        names = re.escape(", ".join(sorted(option.opts, key=lambda name: name.startswith("--"))))
         assert len(re.findall(rf"^  {names}(?= |$)", told, re.MULTILINE)) == 1, option.opts
     headings = re.findall(r"^(\S.*):$", told, re.MULTILINE)
     arguments = [each for each in parameters if each.param_type_name == "argument"]
@@ -77,42 +76,13 @@ def test_the_help_has_every_option_once_under_a_heading(attnscope, command: str)
 
 
 def test_options_stand_with_those_that_are_about_the_same(attnscope) -> None:
-    told = attnscope("heads", "--help").stdout
+    told = attnscope("heads", "--help-all").stdout
     places = [told.index(each) for each in (
         "What is read:", "--image FILE", "Which attention:", "--head N", "What is shown, and how:", "--terms",
         "--words", "Text that the model writes:", "--top-p", "Which model, and how it runs:", "--attn",
         "Besides:",
     )]  # fmt: skip
     assert places == sorted(places)
-
-
-def every_command() -> list[str]:
-    return list(get_command(app).commands)  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("name", every_command())
-def test_the_help_of_a_command_opens_with_examples_that_its_parser_takes(name: str) -> None:
-    command = get_command(app).commands[name]  # type: ignore[attr-defined]
-    told = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80"}).output
-    before, _, after = told.partition("Examples:\n")
-    assert "Arguments:" not in before
-    shown = [line.strip() for line in after.partition("\n\n")[0].splitlines()]
-    assert 2 <= len(shown) <= 3
-    for example in shown:
-        program, called, *given = shlex.split(example.partition(" < ")[0])
-        assert (program, called) == ("attnscope", name)
-        assert len(example) <= 78
-        command.make_context(name, given)
-    with pytest.raises(Exception, match="No such option"):
-        command.make_context(name, [*given, "--no-such-option"])
-
-
-def test_the_list_of_commands_tells_each_in_a_whole_sentence() -> None:
-    told = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).output
-    assert "..." not in told.partition("Commands:")[2]
-    for command in get_command(app).commands.values():  # type: ignore[attr-defined]
-        first = command.help.split("\n\n")[0]
-        assert " ".join(first.split()) in " ".join(told.split())
 
 
 def test_a_text_without_quotes_is_told_of_them(capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,3 +97,56 @@ def test_several_heads_have_no_script_and_that_is_one_line(attnscope, tmp_path: 
     said = "attnscope: no script: there is one of one head of a text, and of find, flow, ablate, compose\n"
     assert (refused.exit_code, refused.stdout, refused.stderr) == (2, "", said)
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["find", "the cat", "--laier", "3"], "no such option: --laier: did you mean --layer?"),
+        (["heads", "the cat", "--mesure", "entropy"], "no such option: --mesure: did you mean --measure?"),
+        (["predict", "the cat", "--head", "3"], "no such option: --head: heads, explore, report and "),
+        (["heads", "the cat", "--pattern", "self"], "no such option: --pattern: find has it"),
+        (["heads", "the cat", "--zzzz"], "no such option: --zzzz (see"),
+        (["hed"], "no such command 'hed'. Did you mean 'heads'?"),
+        (["the cat sat"], "no such command 'the cat sat': a text stands behind one, as in attnscope heads"),
+        (
+            ["find", "the cat", "-m", "demo", "--pattern", "inducton"],
+            "'inducton': did you mean induction? There",
+        ),
+        (["find", "the cat", "-m", "demo", "--pattern", "zzz"], "no pattern 'zzz': previous, next"),
+        (["heads", "the cat", "-m", "demo", "--measure", "entropi"], "nearest are entropy, "),
+        (
+            ["heads", "the cat", "-m", "demo", "--query", "Caat"],
+            "the nearest is 2 cat; tokens are 0 [CLS], 1",
+        ),
+        (["heads", "the cat", "-m", "demo", "--query", "zebra"], "'zebra' in the input: tokens are 0 [CLS]"),
+    ],
+)
+def test_what_is_misspelled_is_told_the_nearest_that_there_is_on_one_line(attnscope, arguments, said) -> None:
+    refused = attnscope(*arguments)
+    assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert said in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "names", "others"),
+    [
+        (["heads", "--layer", "3"], ["--query", "--key"], ["--from", "--to"]),
+        (["find", "--controls", "3"], ["--from", "--to"], ["--query", "--key"]),
+    ],
+)
+def test_the_token_that_looks_and_the_one_looked_at_have_two_names_in_every_command(
+    attnscope, command, names, others
+) -> None:
+    asked = [command[0], "the door opened", "-m", "demo", "-q", *command[1:]]
+    one, two = (
+        attnscope(*asked, pair[0], "door", pair[1], "opened", "--json").stdout for pair in (names, others)
+    )
+    assert one == two != ""
+
+
+def test_a_former_name_of_an_option_is_taken_and_not_told(attnscope) -> None:
+    asked = ["ablate", "the [MASK] opened", "-m", "demo", "-l", "3", "--head", "11", "-q", "--json"]
+    one, two = (attnscope(*asked, name, "[MASK]->opened").stdout for name in ("--link", "--edge"))
+    assert one == two != ""
+    assert "--edge" not in attnscope("ablate", "--help-all").stdout

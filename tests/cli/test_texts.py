@@ -53,10 +53,51 @@ def test_each_text_has_its_answer_and_a_bad_line_is_told_by_its_number(attnscope
 def test_json_is_a_line_for_each_text_with_its_number(attnscope, lines: Path) -> None:
     result = attnscope("heads", "--texts", "-", *HEAD, "--json", "-q", stdin="the door\n\na cat sat\n")
     assert result.exit_code == 0
-    told = [json.loads(line) for line in result.stdout.splitlines()]
+    *told, last = [json.loads(line) for line in result.stdout.splitlines()]
     assert [(each["line"], each["text"]) for each in told] == [(1, "the door"), (3, "a cat sat")]
+    assert last == {"summary": {"lines": 2, "answered": 2, "failed": [], "exit_code": 0}}
     alone = json.loads(attnscope("heads", "a cat sat", *HEAD, "--json").stdout)
     assert {key: told[1][key] for key in alone} == alone
+
+
+def test_json_has_a_record_of_a_line_that_failed_and_ends_with_a_summary(attnscope, lines: Path) -> None:
+    result = attnscope("predict", "--texts", "s.txt", "-m", "demo", "--json", "-q")
+    lines.write_text("the [MASK] opened\nthe door\n")
+    other = attnscope("predict", "--texts", "s.txt", "-m", "demo", "--json", "-q")
+    assert (result.exit_code, other.exit_code) == (2, 2)
+    *failed, last = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(each["line"], each["exit_code"]) for each in failed] == [(1, 2), (4, 2), (5, 2)]
+    assert failed[1]["error"] == "the text is not valid UTF-8"
+    assert last["summary"] == {"lines": 3, "answered": 0, "failed": [1, 4, 5], "exit_code": 2}
+    answered, refused, last = [json.loads(line) for line in other.stdout.splitlines()]
+    assert (answered["line"], answered["text"]) == (1, "the [MASK] opened")
+    assert "error" not in answered
+    assert refused.keys() == {"line", "error", "exit_code"}
+    assert last["summary"] == {"lines": 2, "answered": 1, "failed": [2], "exit_code": 2}
+
+
+def test_an_answer_whose_certificate_fails_is_one_record_and_counts_as_failed(
+    attnscope, lines: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from attnscope.cli import output
+    from attnscope.results import Verdict
+
+    own = output.finish
+    monkeypatch.setattr(output, "finish", lambda verdict: own(Verdict.FAILED))
+    result = attnscope("predict", "--texts", "-", "-m", "demo", "--json", "-q", stdin="the [MASK] opened\n")
+    record, last = [json.loads(line) for line in result.stdout.splitlines()]
+    assert (result.exit_code, record["line"]) == (5, 1)
+    assert "error" not in record
+    assert last["summary"] == {"lines": 1, "answered": 0, "failed": [1], "exit_code": 5}
+
+
+def test_a_quiet_run_with_files_writes_these_and_nothing_else(attnscope, lines: Path) -> None:
+    asked = ("heads", "the door", *HEAD, "-q")
+    quiet = attnscope(*asked, "-o", "h.json")
+    assert (quiet.exit_code, quiet.stdout, quiet.stderr) == (0, "", "")
+    assert json.loads((lines.parent / "h.json").read_text())["layer"] == 1
+    assert attnscope(*asked).stdout != ""
+    assert json.loads(attnscope(*asked, "-o", "h.json", "--json").stdout)["layer"] == 1
 
 
 def test_the_model_is_loaded_once(attnscope, lines: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,6 +88,12 @@ def test_two_queries_and_a_key_are_compared_in_the_full_space(attnscope) -> None
         assert found["distance"][query][5] == pytest.approx(cosine)
 
 
+def test_a_ceiling_may_be_written_as_tutorials_write_it(attnscope) -> None:
+    asked = ("tsne", "-m", "demo", "-q", "--json", "--max-iter")
+    told = [json.loads(attnscope(*asked, ceiling).stdout)["max_iter"] for ceiling in ("1e8", "100000000")]
+    assert told == [100_000_000, 100_000_000]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -99,6 +105,10 @@ def test_two_queries_and_a_key_are_compared_in_the_full_space(attnscope) -> None
         (("--perplexity", "nan"), "perplexity is nan"),
         (("--metric", "dot"), "unknown metric 'dot': cosine, euclidean"),
         (("--max-iter", "10"), "max-iter is 10: it must be from 250"),
+        (("--max-iter", "1e1"), "max-iter is 10: it must be from 250"),
+        (("--max-iter", "1e400"), "'1e400' is not a whole number"),
+        (("--max-iter", "300.5"), "'300.5' is not a whole number"),
+        (("--max-iter", "many"), "'many' is not a whole number"),
         (("--seed", "-1"), "the seed is -1"),
         (("--head", "0,1"), "this needs one head"),
         (("--head", "12"), "no head 12"),

@@ -31,9 +31,9 @@ def test_piped_it_is_one_line_that_names_heads() -> None:
 
 
 def test_a_file_of_many_texts_is_no_option_of_it() -> None:
-    assert "--texts" not in CliRunner().invoke(app, ["explore", "--help"]).stdout
+    assert "--texts" not in CliRunner().invoke(app, ["explore", "--help-all"]).stdout
     assert CliRunner().invoke(app, ["explore", "--texts", "x.txt"]).exit_code == 2
-    assert "--texts" in CliRunner().invoke(app, ["heads", "--help"]).stdout
+    assert "--texts" in CliRunner().invoke(app, ["heads", "--help-all"]).stdout
 
 
 def test_keys_come_from_the_terminal_behind_a_pipe_and_without_one_that_is_one_line() -> None:

@@ -44,7 +44,7 @@ class Invocation:
     @property
     def asks_help(self) -> bool:
         """Whether it ends in something else than a result."""
-        spared = {"--help", "-h", "--version", "--install-completion", "--show-completion"}
+        spared = {"--help", "-h", "--help-all", "--version", "--install-completion", "--show-completion"}
         return not self.argv or bool(spared & set(self.argv))
 
     @property

@@ -64,13 +64,17 @@ def test_no_path_and_no_hash_is_in_a_picture_unless_the_caption_is_full() -> Non
     [
         ("bert-base-uncased", "bert-base-uncased"),
         ("owner/model", "owner/model"),
-        ("/a/b/model", "model"),
-        ("/a/b/model/", "model"),
+        ("/a/b/model", "b/model"),
+        ("/a/b/model/", "b/model"),
         ("./model", "model"),
         ("a/b/c", "c"),
-        ("C:\\Users\\me\\model", "model"),
+        ("C:\\Users\\me\\model", "me/model"),
         ("/c/hub/models--owner--model/snapshots/0123456789abcdef", "owner/model"),
         (".", "."),
+        ("/home/a/bert-fine/model", "bert-fine/model"),
+        ("runs/bert/checkpoint-500", "bert/checkpoint-500"),
+        ("~/bert/0123456789abcdef", "bert/0123456789abcdef"),
+        ("/home/model/tiny", "tiny"),
     ],
 )
 def test_a_folder_is_called_by_its_own_name_and_a_hub_id_as_it_is(model: str, called: str) -> None:

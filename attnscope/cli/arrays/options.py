@@ -11,6 +11,7 @@ import typer
 from attnscope import incoming
 from attnscope.cli.arrays.files import SINGLE, read_array, read_arrays
 from attnscope.cli.arrays.typed import typed
+from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ File = Annotated[
         "or x, wq, wk, wv (and wo, bq, bk, bv), with query_names, key_names or token_names, dims, "
         "value_dims. Or one head as heads -o head.npz writes it.",
     ),
+    Brief("arrays by name, .json or .npz; or one head's file"),
 ]
 Q = Annotated[
     str | None,
@@ -51,9 +53,18 @@ Q = Annotated[
         'it ("[[1, 0], [0, 1]]"), or is a .csv file (words in a first line and a first column are names), a '
         ".json or a .npy file.",
     ),
+    Brief('queries, one a row: "1,0; 0,1", or a file', metavar="ROWS"),
 ]
-K = Annotated[str | None, typer.Option("--k", metavar=ROWS, help="Keys, one a row, as long as a query.")]
-V = Annotated[str | None, typer.Option("--v", metavar=ROWS, help="Values, one row for each key.")]
+K = Annotated[
+    str | None,
+    typer.Option("--k", metavar=ROWS, help="Keys, one a row, as long as a query."),
+    Brief("keys, one a row", metavar="ROWS"),
+]
+V = Annotated[
+    str | None,
+    typer.Option("--v", metavar=ROWS, help="Values, one row for each key."),
+    Brief("values, one row for each key", metavar="ROWS"),
+]
 Scores = Annotated[
     str | None,
     typer.Option(
@@ -63,7 +74,11 @@ Scores = Annotated[
         "-inf masks a key.",
     ),
 ]
-X = Annotated[str | None, typer.Option("--x", metavar=ROWS, help="Tokens (T x d), in place of Q, K and V.")]
+X = Annotated[
+    str | None,
+    typer.Option("--x", metavar=ROWS, help="Tokens (T x d), in place of Q, K and V."),
+    Brief("tokens, with --wq, --wk, --wv in place of these", metavar="ROWS"),
+]
 Wq = Annotated[str | None, typer.Option("--wq", metavar=ROWS, help="X to queries: d x d_k, Q = X Wq.")]
 Wk = Annotated[str | None, typer.Option("--wk", metavar=ROWS, help="X to keys: d x d_k.")]
 Wv = Annotated[str | None, typer.Option("--wv", metavar=ROWS, help="X to values: d x d_v.")]
@@ -91,6 +106,7 @@ class Arrays:
     """What the user gives: a file of arrays, or arrays one by one, typed or each in a file of its own."""
 
     PANEL = "The arrays"
+    BEYOND = "matrices, names"
 
     file: File = None
     q: Q = None

@@ -10,7 +10,7 @@ from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import Read, decoded
 from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
-from attnscope.cli.panels import SHOWN
+from attnscope.cli.panels import SHOWN, Brief, Former
 from attnscope.errors import InputError
 from attnscope.session import effects
 
@@ -35,15 +35,18 @@ With = Annotated[
         "in another text of as many tokens (activation patching). Default: zero; with --rank mean, unless "
         "--by is given.",
     ),
+    Brief("zero, mean, or a text whose output takes the place", metavar="WHAT"),
 ]
 Edge = Annotated[
     str | None,
     typer.Option(
-        "--edge",
+        "--link",
         metavar="QUERY->KEY",
-        help="Cut this one edge before the softmax and leave the rest of a head: two tokens by text or "
+        help="Cut this one link before the softmax and leave the rest of a head: two tokens by text or "
         'position, such as "[MASK]->door".',
     ),
+    Brief('cut this one link: "[MASK]->door"', metavar="FROM->TO"),
+    Former("--edge"),
 ]
 AnswerName = Annotated[
     str | None,
@@ -52,6 +55,7 @@ AnswerName = Annotated[
         metavar="WORD",
         help="The answer whose probability is meant: a word, a class, follows. Default: the likeliest one.",
     ),
+    Brief("whose probability is meant; default: the likeliest"),
 ]
 Named = Annotated[
     str | None,
@@ -60,6 +64,7 @@ Named = Annotated[
         metavar="L1H10,L2H3",
         help="These heads, of several layers, in place of --layer and --head.",
     ),
+    Brief("of several layers, in place of --layer and --head", metavar="L1H10,L2H3"),
 ]
 To = Annotated[
     str | None,
@@ -69,6 +74,7 @@ To = Annotated[
         help="Patch every head from this text, of as many tokens, and show how much of the way from one "
         "answer to the other each makes.",
     ),
+    Brief("patch every head from this text, of as many tokens"),
 ]
 Rank = Annotated[
     bool,
@@ -76,6 +82,7 @@ Rank = Annotated[
         "--rank",
         help="Foretell what every head does from one backward pass, then really take the first ones away.",
     ),
+    Brief("foretell every head's effect, try the first ones"),
 ]
 By = Annotated[
     str | None,
@@ -119,10 +126,11 @@ class AblateOptions(effects.Ablating):
 def ablate(
     read: Read, wanted: Wanted, asked: AblateOptions, delivery: Delivery, *, request: Request, output: Output
 ) -> None:
-    """Take heads away and show what the model's answer becomes, beside what random heads and rounding do.
+    """Take heads away: what the answer becomes, beside others.
 
-    The answer is the word of the first [MASK], the next token, the verdict on a pair, the text that an
-    encoder-decoder writes (or --target), or the class.
+    Each effect stands beside what random heads and rounding do. The answer is the word of the first [MASK],
+    the next token, the verdict on a pair, the text that an encoder-decoder writes (or --target), or the
+    class.
     """
     check_delivery(delivery, "Ablation")
     wish, inputs = _decoded(asked), read.inputs()

@@ -8,6 +8,7 @@ import typer
 
 from attnscope.cli.options.delivery import Json
 from attnscope.cli.output import Output
+from attnscope.cli.panels import Brief
 from attnscope.printable import printable
 
 if TYPE_CHECKING:
@@ -24,7 +25,11 @@ class Action(StrEnum):
     CLEAR = "clear"
 
 
-Doing = Annotated[Action, typer.Argument(metavar="[info|clear]", help="Tell what is kept, or forget it.")]
+Doing = Annotated[
+    Action,
+    typer.Argument(metavar="[info|clear]", help="Tell what is kept, or forget it."),
+    Brief("tell what is kept, or forget it"),
+]
 
 
 def cache(action: Doing = Action.INFO, json: Json = False, *, output: Output) -> None:

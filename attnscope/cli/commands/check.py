@@ -9,21 +9,25 @@ from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import check_files
 from attnscope.cli.options.model import AllowPickle, RemoteCode
 from attnscope.cli.output import Output, check_delivery
+from attnscope.cli.panels import WHICH, Brief
 from attnscope.errors import CertificateError
 
 File = Annotated[
     Path,
     typer.Argument(metavar="RUN", help="What `heads`, `tsne` or `report` wrote as .npz (.json: one head)."),
+    Brief("what heads, tsne or report wrote as .npz or .json"),
 ]
 Model = Annotated[
     str | None,
     typer.Option("--model", "-m", metavar="NAME", help="Where the model is now. Default: as the file says."),
+    Brief("where the model is now; default: as the file says", under=WHICH),
 ]
 Where = Annotated[
     str | None,
     typer.Option(
         "--device", metavar="auto|cpu|cuda|cuda:N|mps", help="Where to run. Default: where the run was made."
     ),
+    Brief("cpu, cuda, mps; default: where the run was made", metavar="WHERE", under=WHICH),
 ]
 
 Image = Annotated[
@@ -46,7 +50,7 @@ def check(
     delivery: Delivery,
     output: Output,
 ) -> None:
-    """Run a stored run once more, and say whether its numbers are still the same.
+    """Run a stored run again: are its numbers still the same?
 
     Model, text, tokens, kernel and precision are those of the file; a picture or a sound is found by its
     hash, beside the file or here. A number may be off by the tolerance of its certificate, and by a multiple

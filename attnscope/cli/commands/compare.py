@@ -29,6 +29,7 @@ from attnscope.cli.options.inputs import (
 from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.options.shown import Looking
 from attnscope.cli.output import Output, check_delivery
+from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
 from attnscope.session.request import Inputs
 
@@ -50,6 +51,7 @@ Word = Annotated[
         metavar="TOKEN",
         help="The word: a token's text or its position; with --words a whole word's.",
     ),
+    Brief("the word: its text or position"),
 ]
 WordB = Annotated[
     str | None,
@@ -58,13 +60,16 @@ WordB = Annotated[
 LayerB = Annotated[
     str | None,
     typer.Option("--layer-b", metavar="N", help="Compare with this layer, in the same text: needs --layer."),
+    Brief("with this layer, in the same text"),
 ]
 HeadB = Annotated[
     str | None,
     typer.Option("--head-b", metavar="N", help="Of stored runs: compare --head of the first with this one."),
 ]
 ModelB = Annotated[
-    str | None, typer.Option("--model-b", metavar="NAME", help="Compare with this model, on the same text.")
+    str | None,
+    typer.Option("--model-b", metavar="NAME", help="Compare with this model, on the same text."),
+    Brief("with this model, on the same text"),
 ]
 IdsB = Annotated[
     str | None,
@@ -83,6 +88,7 @@ Texts = Annotated[
         help="Compare the word in all lines of a file, '-' for standard input: one text a line, or LABEL, a "
         "tab and the text, which makes groups.",
     ),
+    Brief("in all lines of a file: text, or LABEL, tab, text"),
 ]
 Controls = Annotated[
     int, typer.Option("--controls", metavar="N", help="Of --texts with labels: how often these are shuffled.")
@@ -96,6 +102,7 @@ class Sides:
     """The one thing that differs between both sides, and the word on each of them."""
 
     PANEL = "What is compared"
+    BEYOND = "pictures, sounds"
 
     word: Word = None
     text: SparedText = None
@@ -224,14 +231,15 @@ def compare(
     request: Request,
     output: Output,
 ) -> None:
-    """Compare one word in two or many texts, in two layers or under two models; or two stored runs.
+    """Compare a word in two or many texts, two models, two runs.
 
-    How alike its query, key, value and output vectors are, layer by layer, and what it attends to on each
-    side. Of the layers and heads that are asked for, that is shown of the head that differs most; the
-    table has every layer. By words, the vectors of a word are the means over its pieces. Rows are compared
-    as they are, or as they are once special tokens are taken out and the rest is scaled up; hiding them
-    changes only what is shown. Of many texts (--texts) the cosines of all pairs are told, and where their
-    lines have labels, how alike pairs of one label and of two are, beside labels that are shuffled.
+    The word may also be compared in two layers. How alike its query, key, value and output vectors are,
+    layer by layer, and what it attends to on each side. Of the layers and heads that are asked for, that is
+    shown of the head that differs most; the table has every layer. By words, the vectors of a word are the
+    means over its pieces. Rows are compared as they are, or as they are once special tokens are taken out
+    and the rest is scaled up; hiding them changes only what is shown. Of many texts (--texts) the cosines
+    of all pairs are told, and where their lines have labels, how alike pairs of one label and of two are,
+    beside labels that are shuffled.
 
     Two stored runs, files that heads -o wrote, are compared head by head: what each query gives more under
     the second, beside what rounding may do and how far two heads of one layer differ. Texts, checkpoints,

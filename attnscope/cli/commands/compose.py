@@ -9,7 +9,7 @@ from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import Audio, Image
 from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
-from attnscope.cli.panels import SHOWN
+from attnscope.cli.panels import SHOWN, Brief
 
 ThroughName = Annotated[
     str | None,
@@ -18,9 +18,12 @@ ThroughName = Annotated[
         metavar="query|key|value",
         help="By which of its inputs the later head reads the earlier one. Default: all three.",
     ),
+    Brief("query, key or value; default: all three", metavar="INPUT"),
 ]
 Draws = Annotated[
-    int, typer.Option("--draws", metavar="N", help="How many random circuits each pair is held against.")
+    int,
+    typer.Option("--draws", metavar="N", help="How many random circuits each pair is held against."),
+    Brief("random circuits that each pair is held against"),
 ]
 DrawSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the random circuits.")]
 
@@ -46,12 +49,12 @@ def compose(
     request: Request,
     output: Output,
 ) -> None:
-    """Find the heads that read what other heads write, from weights alone, beside random circuits.
+    """Find the heads that read what others write, from weights.
 
-    Scores of Q-, K- and V-composition (Elhage et al. 2021) of every earlier with every later head; with
-    --layer and --head of one head with all before and after it. No text is needed: a short one that the
-    program brings along only serves to read the matrices back, for which a model of pictures or sounds needs
-    one of these.
+    No text decides: beside them stand random circuits. Scores of Q-, K- and V-composition (Elhage et al.
+    2021) of every earlier with every later head; with --layer and --head of one head with all before and
+    after it. No text is needed: a short one that the program brings along only serves to read the matrices
+    back, for which a model of pictures or sounds needs one of these.
     """
     check_delivery(delivery, "Composition")
     from attnscope.session.questions.claims.composition import CompositionQuestion

@@ -13,6 +13,7 @@ from attnscope import incoming
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
+from attnscope.cli.panels import OUT, Brief
 from attnscope.cli.run import typed_command
 from attnscope.errors import InputError
 from attnscope.process.ending import undone_by_a_signal
@@ -22,6 +23,7 @@ Files = Annotated[
     typer.Argument(
         metavar="FILE", help="Texts: a line each, .jsonl, .conllu or .parquet; '-' reads standard input."
     ),
+    Brief("texts: a line each, .jsonl, .conllu, .parquet, -"),
 ]
 Form = Annotated[
     str | None,
@@ -39,16 +41,24 @@ Measures = Annotated[
         metavar="NAME,NAME,...",
         help="What to measure, as `attnscope measures` lists it, or all.",
     ),
+    Brief("what to measure (attnscope measures), or all", metavar="NAME"),
 ]
 FromPos = Annotated[
     str | None,
     typer.Option(
         "--from-pos", metavar="TAG", help="Rank heads by what words of this part of speech (.conllu) give..."
     ),
+    Brief("rank heads by what this part of speech gives ..."),
 ]
-ToPos = Annotated[str | None, typer.Option("--to-pos", metavar="TAG", help="...to words of this one.")]
+ToPos = Annotated[
+    str | None,
+    typer.Option("--to-pos", metavar="TAG", help="...to words of this one."),
+    Brief("... to this one (.conllu)"),
+]
 Limit = Annotated[
-    int | None, typer.Option("--limit", metavar="N", help="Read the first N texts. Default: all.")
+    int | None,
+    typer.Option("--limit", metavar="N", help="Read the first N texts. Default: all."),
+    Brief("read the first N texts"),
 ]
 Longest = Annotated[
     int,
@@ -87,6 +97,7 @@ Run = Annotated[
         metavar="FOLDER",
         help="Where the run is kept, so that the same command goes on. Default: outputs/corpus-...",
     ),
+    Brief("where the run is kept, and goes on", under=OUT),
 ]
 Rows = Annotated[
     Path | None,
@@ -117,6 +128,7 @@ class CorpusRun:
     """Who measures, and where it is kept."""
 
     PANEL = "The run"
+    BEYOND = "processes, Ray"
 
     workers: Workers = None
     engine: Engine = "local"
@@ -138,12 +150,13 @@ def corpus(
     request: Request,
     output: Output,
 ) -> None:
-    """Measure every head over a corpus: mean, standard error and quantiles over its texts.
+    """Measure every head over a corpus.
 
-    Cut off at any point (Ctrl-C, kill, power), the same command goes on where it was, and the result is the
-    same: on the same machine bit for bit. What cannot be read is counted, told, and kept in set-aside.jsonl
-    in the run's folder. Heads that link words of one part of speech to those of another (--from-pos with
-    --to-pos) are ranked, beside what their distances explain. Two corpora: attnscope compare A.npz B.npz.
+    Mean, standard error and quantiles over its texts. Cut off at any point (Ctrl-C, kill, power), the same
+    command goes on where it was, and the result is the same: on the same machine bit for bit. What cannot
+    be read is counted, told, and kept in set-aside.jsonl in the run's folder. Heads that link words of one
+    part of speech to those of another (--from-pos with --to-pos) are ranked, beside what their distances
+    explain. Two corpora: attnscope compare A.npz B.npz.
     """
     check_delivery(delivery, "Corpus")
     if running.rows is not None and running.rows.suffix.lower() != ".parquet":

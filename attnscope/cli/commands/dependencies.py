@@ -9,16 +9,22 @@ from attnscope import incoming
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
+from attnscope.cli.panels import Brief
 
 File = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A treebank in the CoNLL-U format of Universal Dependencies.")
+    Path,
+    typer.Argument(metavar="FILE", help="A treebank in the CoNLL-U format of Universal Dependencies."),
+    Brief("a treebank in the CoNLL-U format"),
 ]
 Relation = Annotated[
     str | None,
     typer.Option("--relation", metavar="NAME", help="Show every head for this relation alone: nsubj, obj."),
+    Brief("every head for this relation alone: nsubj, obj"),
 ]
 Limit = Annotated[
-    int | None, typer.Option("--limit", metavar="N", help="Read the first N sentences. Default: all.")
+    int | None,
+    typer.Option("--limit", metavar="N", help="Read the first N sentences. Default: all."),
+    Brief("read the first N sentences"),
 ]
 Batch = Annotated[
     int, typer.Option("--batch", metavar="N", help="At most so many sentences, of one length, at once.")
@@ -36,11 +42,12 @@ def dependencies(
     request: Request,
     output: Output,
 ) -> None:
-    """Find the head that finds each grammatical relation, beside the best fixed offset.
+    """Find the head that finds each grammatical relation.
 
-    A head's answer for a word is the other word that it attends to most (→), or that attends to it most (←).
-    Beside it stands what the rule "so many words further on" finds, and how a head does on sentences that it
-    was not chosen on (held out). Words are those of the file, read with a blank between them.
+    It stands beside the best fixed offset. A head's answer for a word is the other word that it attends to
+    most (→), or that attends to it most (←). Beside it stands what the rule "so many words further on"
+    finds, and how a head does on sentences that it was not chosen on (held out). Words are those of the
+    file, read with a blank between them.
     """
     check_delivery(delivery, "Dependencies")
     incoming.check_there(file)

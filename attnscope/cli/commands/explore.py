@@ -15,13 +15,16 @@ from attnscope.errors import InputError
 class OneRead(ArticleRead):
     """One text, which keys change: a file of many is for commands that answer each of them."""
 
+    BEYOND = "pictures, sounds"
+
     texts: Texts = field(default=None, init=False)
 
 
 def explore(read: OneRead, wanted: Wanted, *, writing: Writing, request: Request, output: Output) -> None:
-    """Explore a model in the terminal: heads, tokens, scores, maps, predictions, without a new start.
+    """Explore a model in the terminal, one key a question.
 
-    Every number is recomputed and certified as the other commands do; ? lists the keys, q ends.
+    Heads, tokens, scores, maps and predictions without a new start. Every number is recomputed and
+    certified as the other commands do; ? lists the keys, q ends.
     """
     piped = read.text == "-" and not sys.stdin.isatty()
     _check_terminal(piped)

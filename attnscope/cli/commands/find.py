@@ -11,7 +11,7 @@ from attnscope.cli.options.inputs import Read, Writing, decoded
 from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.options.shown import Looking
 from attnscope.cli.output import Output, check_delivery
-from attnscope.cli.panels import SHOWN
+from attnscope.cli.panels import SHOWN, Brief
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
@@ -22,13 +22,17 @@ From = Annotated[
     str | None,
     typer.Option(
         "--from",
+        "--query",
         metavar="TOKEN",
         help="The token that looks: its text or position, or the@5; of a picture a patch (r3c5: row 3, "
         "column 5), of a sound a time (0.20s).",
     ),
+    Brief("the token that looks: its text, the@7, position 5"),
 ]
 To = Annotated[
-    str | None, typer.Option("--to", metavar="TOKEN", help="The token, patch or time that it looks at.")
+    str | None,
+    typer.Option("--to", "--key", metavar="TOKEN", help="The token, patch or time that it looks at."),
+    Brief("the token that is looked at, named likewise"),
 ]
 PatternName = Annotated[
     str | None,
@@ -39,12 +43,14 @@ PatternName = Annotated[
         "elsewhere; induction: what followed it before. Of a picture previous and next are the patches to "
         "the left and to the right; same, induction and punctuation are of texts alone.",
     ),
+    Brief("previous, next, self, first, same, induction ...", metavar="NAME"),
 ]
 Like = Annotated[
     str | None,
     typer.Option(
         "--like", metavar="L3H11", help="In place of tokens: likeness to this head, by divergence of rows."
     ),
+    Brief("heads whose rows are like this head's"),
 ]
 Count = Annotated[
     int,
@@ -91,11 +97,12 @@ def find(
     request: Request,
     output: Output,
 ) -> None:
-    """Find the heads that look from one token at another, each beside texts with other words.
+    """Find heads that look from one token at another.
 
-    A head that looks so many tokens back does so whatever the words are: its weight in the controls says so.
-    `by` says where a weight stays in them: with the place, with the word, or with neither. Patches of a
-    picture and frames of a sound are exchanged as words are; what the model writes itself is read at once.
+    Each stands beside texts with other words. A head that looks so many tokens back does so whatever the
+    words are: its weight in the controls says so. `by` says where a weight stays in them: with the place,
+    with the word, or with neither. Patches of a picture and frames of a sound are exchanged as words are;
+    what the model writes itself is read at once.
     """
     check_delivery(delivery, "Finding")
     inputs = read.inputs(writing)  # before anything is imported for it

@@ -9,6 +9,7 @@ from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import Read, Writing, decoded
 from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
+from attnscope.cli.panels import Brief
 from attnscope.session.selection import check_seed
 
 if TYPE_CHECKING:
@@ -19,9 +20,11 @@ From = Annotated[
     str,
     typer.Option(
         "--from",
+        "--query",
         metavar="TOKEN",
         help="The token to go back from: its text or position; a patch (r2c4), a time (0.20s).",
     ),
+    Brief("the token to go back from: its text or position"),
 ]
 ShuffleSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the shuffled effects.")]
 
@@ -37,7 +40,7 @@ def flow(
     request: Request,
     output: Output,
 ) -> None:
-    """Follow attention from a token back to the input, and see how far that can be trusted.
+    """Follow attention back to the input, beside replaced words.
 
     Rollout, flow, rollout of what is moved, and value zeroing, beside what the model's answer loses when a
     token is replaced: the rank correlation of the two, that of shuffled effects, and that of nearness alone.

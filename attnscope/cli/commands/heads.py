@@ -35,9 +35,10 @@ def heads(
     output: Output,
     no_cache: NoCache = False,
 ) -> None:
-    """Show what attention heads look at, recomputed and certified.
+    """Show what heads look at: one in full, several at a glance.
 
-    With one --layer and one --head that head in full; otherwise an overview of the chosen heads.
+    All is recomputed and certified. With one --layer and one --head that head in full; otherwise an
+    overview of the chosen heads.
     """
     asked.check(looking, read, writing, wanted.kind)
     check_delivery(delivery, "HeadWeights")

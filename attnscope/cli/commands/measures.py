@@ -5,7 +5,7 @@ from attnscope.cli.output import Output
 
 
 def measures(json: Json = False, *, output: Output) -> None:
-    """List the measures of a head: name, unit, range, meaning and paper."""
+    """List what can be measured of a head, with unit and paper."""
     from attnscope.measures import MEASURES
     from attnscope.render.terminal.measures import measures_json, measures_table
 

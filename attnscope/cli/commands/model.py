@@ -7,6 +7,7 @@ import typer
 from attnscope.cli.options.delivery import Delivery, Json
 from attnscope.cli.options.model import Kind, ModelName, OneLayer, RemoteCode, Revision, Tower
 from attnscope.cli.output import Output
+from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
 from attnscope.session import request
 from attnscope.session.request import Wanted
@@ -17,6 +18,7 @@ Name = Annotated[
         metavar="NAME",
         help=request.MODEL_HELP,
     ),
+    Brief("a bundled model, hub id or folder"),
 ]
 Length = Annotated[
     str | None,
@@ -26,6 +28,7 @@ Length = Annotated[
         help="Tokens of the text that the cost is reckoned for; several make a table, 128,1024,8192, also "
         "beyond what the model reads. Default: 512, or as many as the model reads.",
     ),
+    Brief("what one head costs at so many tokens", metavar="N"),
 ]
 
 

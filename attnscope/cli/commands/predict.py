@@ -9,19 +9,24 @@ from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import Read
 from attnscope.cli.options.model import Request
 from attnscope.cli.output import Output, check_delivery
+from attnscope.cli.panels import Brief
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
     from attnscope.session.reading import Reading
 
-Top = Annotated[int, typer.Option("--top", "-k", metavar="N", min=1, help="How many words to show.")]
+Top = Annotated[
+    int,
+    typer.Option("--top", "-k", metavar="N", min=1, help="How many words to show."),
+    Brief("how many words to show"),
+]
 
 
 def predict(read: Read, top: Top = 5, *, delivery: Delivery, request: Request, output: Output) -> None:
-    """Show what the model itself makes of a text, a picture or a sound.
+    """Show what the model itself answers.
 
-    A masked model fills each [MASK], and says with --pair whether the second text follows; a causal model
-    goes on by one token; an encoder-decoder writes.
+    What it makes of a text, a picture or a sound. A masked model fills each [MASK], and says with --pair
+    whether the second text follows; a causal model goes on by one token; an encoder-decoder writes.
     """
     check_delivery(delivery, "Prediction")
     inputs = read.inputs()

@@ -27,10 +27,11 @@ def report(
     request: Request,
     output: Output,
 ) -> None:
-    """Put one head on a page: prediction, scores, weights, map, contributions and certificate.
+    """Put one head on one page, for a talk or a paper.
 
-    A PDF has one panel a page. Without --query the page is about the first [MASK], in a decoder
-    about the last token, else about the token that is most sure of one key.
+    Prediction, scores, weights, map, contributions and certificate; a PDF has one panel a page. Without
+    --query the page is about the first [MASK], in a decoder about the last token, else about the token that
+    is most sure of one key.
     """
     settings = mapping.settings()
     check_delivery(delivery, "Report")

@@ -9,8 +9,8 @@ import typer
 from attnscope.cli.arrays.options import Arrays
 from attnscope.cli.arrays.typed import number
 from attnscope.cli.options.delivery import Delivery
-from attnscope.cli.options.model import Kind
 from attnscope.cli.output import Output, check_delivery
+from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,12 +33,19 @@ Example = Annotated[
         help="A built-in example: dictionary, fruit, tensors, tensors-identity, tensors-sharp, theatre, "
         "why-scale.",
     ),
+    Brief("a built-in one: fruit, theatre, dictionary ..."),
 ]
 Scored = Annotated[
-    Scoring | None, typer.Option("--scoring", help="How a query is held against a key. Default: scaled-dot.")
+    Scoring | None,
+    typer.Option("--scoring", help="How a query is held against a key. Default: scaled-dot."),
+    Brief("scaled-dot, dot or additive", metavar="HOW"),
 ]
 NoScale = Annotated[bool, typer.Option("--no-scale", help="Leave 1/√d_k out: --scoring dot.")]
-Causal = Annotated[bool, typer.Option("--causal", help="Query i looks at keys 0 to i only.")]
+Causal = Annotated[
+    bool,
+    typer.Option("--causal", help="Query i looks at keys 0 to i only."),
+    Brief("query i looks at keys 0 to i only"),
+]
 Table = Annotated[
     str | None,
     typer.Option("--table", metavar="KEY=VALUE,...", help="A dictionary to look words up in exactly."),
@@ -55,6 +62,7 @@ Wrong = Annotated[
         help="Show this mistake beside the right result, with what differs and why: no-transpose, no-scale, "
         "scale-by-d, softmax-axis, no-softmax, exchanged, mask-after-softmax, mask-with-zero.",
     ),
+    Brief("a usual mistake beside the right result"),
 ]
 SizeOfVectors = Annotated[
     int | None,
@@ -79,8 +87,18 @@ Head = Annotated[
     str | None,
     typer.Option("--head", metavar="N", help="Head for --example theatre. Default: 11 of the demo, else 0."),
 ]
+Kind = Annotated[
+    str | None,
+    typer.Option(
+        "--kind",
+        metavar="encoder|decoder|cross",
+        help="Its attention, of --example theatre. Default: cross.",
+    ),
+]
 Decimals = Annotated[
-    int, typer.Option("--decimals", metavar="N", min=1, max=15, help="Most decimals of a number.")
+    int,
+    typer.Option("--decimals", metavar="N", min=1, max=15, help="Most decimals of a number."),
+    Brief("most decimals of a number"),
 ]
 
 
@@ -139,9 +157,9 @@ def sdpa(
     delivery: Delivery,
     output: Output,
 ) -> None:
-    """Work attention out on numbers you give, every step with its shape.
+    """Work attention out on numbers you give, step by step.
 
-    attnscope sdpa --q "1,0,1" --k "1,0,1; 0,1,0; 1,1,0" --v "1,2; 3,4; 5,6"
+    Scores, weights and output, each with its shape, of arrays that are typed, in files, or built in.
     """
     check_delivery(delivery, "Worked")
     from attnscope.render.focus import Focus

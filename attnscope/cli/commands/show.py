@@ -10,16 +10,21 @@ from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import decoded
 from attnscope.cli.options.shown import Key, Query, Rows, Scale
 from attnscope.cli.output import Output, check_delivery
+from attnscope.cli.panels import Brief
 from attnscope.vocabulary import Scaling, Stage
 
 if TYPE_CHECKING:
     from attnscope.results import Result
 
 File = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A result that was written as .npz or .json by any command.")
+    Path,
+    typer.Argument(metavar="FILE", help="A result that was written as .npz or .json by any command."),
+    Brief("what any command wrote as .npz or .json"),
 ]
 Shown = Annotated[
-    Stage | None, typer.Option("--show", help="Of one head: what to tabulate. Default: weights.")
+    Stage | None,
+    typer.Option("--show", help="Of one head: what to tabulate. Default: weights."),
+    Brief("of one head: weights, scores, scaled, q, k, v ...", metavar="STAGE"),
 ]
 
 
@@ -34,9 +39,10 @@ def show(
     delivery: Delivery,
     output: Output,
 ) -> None:
-    """Show a stored result again, or write it in another form, without its model.
+    """Show a stored result again, or write it in another form.
 
-    On the terminal as the command that made it would have shown it; -o writes a picture or another file.
+    Its model is not needed. On the terminal as the command that made it would have shown it; -o writes a
+    picture or another file.
     """
     from attnscope.render.focus import focus_on, listed
     from attnscope.render.kit.words.shell import word

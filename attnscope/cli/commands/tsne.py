@@ -11,6 +11,7 @@ from attnscope.cli.options.inputs import ArticleRead, Writing
 from attnscope.cli.options.model import ArticleHead, Request
 from attnscope.cli.options.shown import Key, Looking, MapOptions, NoCache, Query
 from attnscope.cli.output import Output, check_delivery
+from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ CompareQuery = Annotated[
     typer.Option(
         "--compare-query", metavar="TOKEN", help="A second query beside --query, in a panel of its own."
     ),
+    Brief("a second query beside --query, in its own panel"),
 ]
 
 
@@ -41,7 +43,7 @@ def tsne(
     output: Output,
     no_cache: NoCache = False,
 ) -> None:
-    """Map the queries and keys of one head, and say how far the map can be trusted.
+    """Map a head's queries and keys, and say how far to trust it.
 
     Distance in the map is not attention: the figures beside it say for which heads the two agree.
     With --words a point is a word, the mean of its pieces; --query, --compare-query and --key name words.

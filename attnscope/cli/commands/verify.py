@@ -9,6 +9,7 @@ from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import ArticleRead
 from attnscope.cli.options.model import Request
 from attnscope.cli.output import Output, check_delivery
+from attnscope.cli.panels import Brief
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
@@ -22,6 +23,7 @@ EveryToken = Annotated[
         help="Try the place of each token, however long the text, and each row of a block by itself. "
         "Otherwise samples are tried: of a text of more than 252 tokens, and of every block a half.",
     ),
+    Brief("try the place of each token, not of samples"),
 ]
 
 

@@ -8,7 +8,7 @@ import typer
 
 from attnscope.cli.naming import OWN_FOLDER
 from attnscope.cli.options.inputs import decoded
-from attnscope.cli.panels import PICTURES, SHOWN
+from attnscope.cli.panels import OUT, PICTURES, SHOWN, Brief
 from attnscope.errors import InputError
 from attnscope.render.look import DPI, USUAL, Look
 
@@ -21,6 +21,7 @@ Out = Annotated[
         help="Write a picture (.png, .svg, .pdf), the numbers (.npz, .csv, .json), a page for a browser "
         "(.html), or of a claim a script that computes it again without attnscope (.py); may be repeated.",
     ),
+    Brief(".png .svg .pdf .html .npz .csv .json, by suffix", under=OUT),
 ]
 Picture = Annotated[
     list[Path] | None,
@@ -31,8 +32,13 @@ Picture = Annotated[
         help="Write a picture (.png, .svg, .pdf), the numbers (.npz, .csv, .json) or a page for a browser "
         "(.html); may be repeated. Default: a PNG in outputs/, nothing with --json.",
     ),
+    Brief(".png .svg .pdf .html .npz .csv .json, by suffix", under=OUT),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON document instead."),
+    Brief("one JSON document in place of the screen", under=OUT),
+]
 Title = Annotated[
     str | None,
     typer.Option("--title", metavar="TEXT|none", help="What stands above a picture in place of its heading."),
@@ -70,6 +76,7 @@ class Delivery:
 
     PANEL = SHOWN
     PANELS = dict.fromkeys(("title", "size", "dpi", "bare", "caption"), PICTURES)
+    BEYOND = "figures"
 
     out: Out = None
     json: Json = False

@@ -7,7 +7,7 @@ import typer
 
 from attnscope.cli.options.inputs import Read, Writing
 from attnscope.cli.options.shown import Key, Looking, QueryOverFile, Rows, Scale
-from attnscope.cli.panels import SHOWN
+from attnscope.cli.panels import SHOWN, Brief
 from attnscope.errors import InputError
 from attnscope.vocabulary import Pool, Scaling, Stage
 
@@ -37,6 +37,7 @@ Measures = Annotated[
         metavar="NAME[,NAME...]|all",
         help="What the grid of several heads shows, as `attnscope measures` lists it. Default: entropy.",
     ),
+    Brief("what the grid shows (attnscope measures), or all", metavar="NAME"),
 ]
 AnswerName = Annotated[
     str | None,
@@ -54,6 +55,7 @@ AsGrid = Annotated[
         help="The weights of every head in small, layers by heads on one page and on one scale; a cell of a "
         "long text is the largest of several pairs.",
     ),
+    Brief("the weights of every head in small, on one page"),
 ]
 
 
@@ -213,6 +215,7 @@ class Long:
     """What is done with a text that is too long to be shown whole."""
 
     PANEL = "Long texts"
+    BEYOND = "long texts"
 
     tiled: Tiled = None
     zoom: Zoom = None

@@ -9,6 +9,7 @@ import typer
 
 from attnscope import incoming
 from attnscope.cli.lines import Line, read_lines
+from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
 from attnscope.session import request
 from attnscope.vocabulary import MASKED_SENTENCE
@@ -19,6 +20,7 @@ SparedText = Annotated[
         metavar="TEXT",
         help="The text to read; '-' reads it from standard input. Not needed with --image and --audio.",
     ),
+    Brief("the text in quotes; - reads standard input"),
 ]
 ArticleText = Annotated[
     str | None,
@@ -27,6 +29,7 @@ ArticleText = Annotated[
         help="The text to read; '-' reads it from standard input. "
         "Default: I was watching the door when [MASK] opened.",
     ),
+    Brief("the text in quotes; - reads standard input"),
 ]
 Pair = Annotated[str | None, typer.Option("--pair", metavar="TEXT", help="Second sentence of a pair.")]
 Target = Annotated[
@@ -84,8 +87,9 @@ Texts = Annotated[
         "--texts",
         metavar="FILE",
         help="Read every line of a file as a text of its own, '-' for standard input: one answer after the "
-        "other, JSON in lines, files numbered by line (x-001.png). A line that cannot be read is told, the "
-        "others go on, and the exit code is the highest of any line.",
+        "other, files numbered by line (x-001.png). A line that cannot be read is told, the others go on, "
+        "and the exit code is the highest of any line. --json: a record a line, with `error` where there is "
+        "no answer, and at last one called `summary`.",
     ),
 ]
 Generate = Annotated[
@@ -116,6 +120,7 @@ class Writing(request.Writing):
     """How far the model goes on with the text, and how."""
 
     PANEL = "Text that the model writes"
+    BEYOND = "generating"
 
     generate: Generate = None
     sample: Sample = None
@@ -128,6 +133,7 @@ class Read:
     """What the model reads: a text or a pair, a picture or a sound, and what its decoder reads."""
 
     PANEL = "What is read"
+    BEYOND = "pictures, sounds, many texts"
 
     text: SparedText = None
     pair: Pair = None

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from attnscope.cli.panels import WHICH, Brief
 from attnscope.session import request
 
 ModelName = Annotated[
@@ -15,6 +16,7 @@ ModelName = Annotated[
         metavar="NAME",
         help=request.MODEL_HELP,
     ),
+    Brief("demo and its like (attnscope -h), hub id or folder", under=WHICH),
 ]
 Revision = Annotated[
     str | None, typer.Option("--revision", metavar="REV", help="Branch, tag or commit of a hub model.")
@@ -76,13 +78,25 @@ MaxMemory = Annotated[
     ),
 ]
 Layer = Annotated[
-    str | None, typer.Option("--layer", "-l", metavar="N", help="Layers, from 0: 3, -1, 0,3,7, 4-8 or all.")
+    str | None,
+    typer.Option("--layer", "-l", metavar="N", help="Layers, from 0: 3, -1, 0,3,7, 4-8 or all."),
+    Brief("from 0: 3, -1 (the last), 0,3,7, 4-8 or all", under=WHICH),
 ]
 Head = Annotated[
-    str | None, typer.Option("--head", metavar="N", help="Heads, from 0: 11, -1, 0,3,7, 4-8 or all.")
+    str | None,
+    typer.Option("--head", metavar="N", help="Heads, from 0: 11, -1, 0,3,7, 4-8 or all."),
+    Brief("the same: 11, -1, 0,3,7, 4-8 or all", under=WHICH),
 ]
-OneLayer = Annotated[str, typer.Option("--layer", "-l", metavar="N", help="Layer, from 0; -1 is the last.")]
-OneHead = Annotated[str, typer.Option("--head", metavar="N", help="Head, from 0; -1 is the last.")]
+OneLayer = Annotated[
+    str,
+    typer.Option("--layer", "-l", metavar="N", help="Layer, from 0; -1 is the last."),
+    Brief("from 0; -1 is the last", under=WHICH),
+]
+OneHead = Annotated[
+    str,
+    typer.Option("--head", metavar="N", help="Head, from 0; -1 is the last."),
+    Brief("from 0; -1 is the last", under=WHICH),
+]
 Kind = Annotated[
     str | None,
     typer.Option(
@@ -90,6 +104,7 @@ Kind = Annotated[
         metavar="encoder|decoder|cross",
         help="Which attention of a model that has several. Default: cross.",
     ),
+    Brief("encoder, decoder or cross, of models with several", metavar="KIND", under=WHICH),
 ]
 Tower = Annotated[
     str | None,
@@ -122,6 +137,7 @@ class Request(request.ModelRequest):
     """Which model to load, and how."""
 
     PANEL = "Which model, and how it runs"
+    BEYOND = "devices, kernels"
 
     model: ModelName = None
     device: Device = "auto"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnscope.cli.panels import SHOWN
+from attnscope.cli.panels import OUT, SHOWN, Brief
 from attnscope.session import request
 from attnscope.vocabulary import Scaling
 
@@ -15,21 +15,30 @@ if TYPE_CHECKING:
 Query = Annotated[
     str | None,
     typer.Option(
-        "--query", metavar="TOKEN", help="Show what one query attends to: a token's text or its position."
+        "--query",
+        "--from",
+        metavar="TOKEN",
+        help="Show what one query attends to: a token's text or its position.",
     ),
+    Brief("the token that looks: its text, the@7, position 5"),
 ]
 QueryOverFile = Annotated[
     str | None,
     typer.Option(
         "--query",
+        "--from",
         metavar="TOKEN",
         help="Show what one query attends to: a token's text or its position; over a picture or a sound also "
         "a patch (r3c5: row 3, column 5), a time (0.20s) or mean, the mean over all queries.",
     ),
+    Brief("the token that looks: its text, the@7, position 5"),
 ]
 Key = Annotated[
     str | None,
-    typer.Option("--key", metavar="TOKEN", help="State the figures of one key: its text or position."),
+    typer.Option(
+        "--key", "--to", metavar="TOKEN", help="State the figures of one key: its text or position."
+    ),
+    Brief("the token that is looked at, named likewise"),
 ]
 Words = Annotated[
     bool,
@@ -38,6 +47,7 @@ Words = Annotated[
         help="Join word pieces into words: weights are summed over the pieces of a key and averaged over "
         "those of a query.",
     ),
+    Brief("whole words in place of word pieces"),
 ]
 SpecialTokens = Annotated[
     str | None,
@@ -48,6 +58,7 @@ SpecialTokens = Annotated[
         "remains. Without this they are shown, but the strongest links of several heads are those of "
         "other tokens.",
     ),
+    Brief("hide or renormalise: without [CLS], [SEP], [BOS]", metavar="HOW"),
 ]
 Scale = Annotated[
     Scaling,
@@ -75,7 +86,7 @@ NoCache = Annotated[
     ),
 ]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="The answer and what is proved alone; no progress, no notices.")
+    bool, typer.Option("--quiet", "-q", help="The answer and what is proved alone; with -o the files alone.")
 ]
 Verbose = Annotated[
     bool,
@@ -84,6 +95,7 @@ Verbose = Annotated[
         "-v",
         help="Everything: all columns, how the model was run, certificates in full, what was loaded.",
     ),
+    Brief("all columns, hashes, certificate, what was loaded", under=OUT),
 ]
 Legend = Annotated[
     bool,
@@ -107,8 +119,24 @@ Theme = Annotated[
         help="Colours for a light or a dark terminal. Default: ATTNSCOPE_THEME, else what the terminal says.",
     ),
 ]
+
+
+def whole_number(typed: str) -> int:
+    """A whole number, also one written as 1e8; raises `BadParameter` for any other."""
+    try:
+        number = float(typed)
+        whole = int(typed) if typed.strip("+-").isdecimal() else int(number)
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"'{typed}' is not a whole number") from None
+    if whole != number:
+        raise typer.BadParameter(f"'{typed}' is not a whole number")
+    return whole
+
+
 Perplexity = Annotated[
-    float, typer.Option("--perplexity", metavar="P", help="t-SNE's perplexity, lowered for few tokens.")
+    float,
+    typer.Option("--perplexity", metavar="P", help="t-SNE's perplexity, lowered for few tokens."),
+    Brief("t-SNE's perplexity, lowered for few tokens"),
 ]
 Metric = Annotated[
     str,
@@ -136,6 +164,7 @@ MaxIter = Annotated[
     typer.Option(
         "--max-iter",
         metavar="N",
+        parser=whole_number,
         help="Most iterations of t-SNE, which nearly always stops by itself. Default: 100000000, above 256 "
         "points 1000; a map that has not stopped after 20000 is shown as it is, unless N is given.",
     ),
@@ -157,6 +186,7 @@ class MapOptions:
     """How to draw a map."""
 
     PANEL = "The map"
+    BEYOND = "the map"
 
     perplexity: Perplexity = 5.0
     metric: Metric = "cosine"

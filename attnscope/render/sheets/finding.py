@@ -301,7 +301,7 @@ def _next(result: Finding) -> Next | None:
         )
     if _is_mask(result) and not looking:
         link = f"{result.query_tokens.labels[sought.query]}->{result.key_tokens.labels[sought.key]}"
-        cut = asking(result, "ablate", "--layer", str(result.layers[i]), "--edge", word(link))
+        cut = asking(result, "ablate", "--layer", str(result.layers[i]), "--link", word(link))
         return Next("does the model's answer need the link?", cut)
     over = not result.query_tokens.texts and result.key_tokens.stretches  # where every key is shown
     opened = opening_head(result, result.layers[i], result.heads[j], sought.query if over else None)

@@ -45,14 +45,16 @@ def written(folder: Path, text: str | bytes) -> Path:
 
 @pytest.mark.parametrize("change", [lambda t: t, lambda t: t.replace("\n", "\r\n"), lambda t: "\ufeff" + t])
 def test_a_treebank_gives_words_heads_and_relations_without_what_is_no_word(tmp_path: Path, change) -> None:
-    first, second = read_treebank(written(tmp_path, change(TREEBANK)))
+    bank = read_treebank(written(tmp_path, change(TREEBANK)))
+    first, second = bank.sentences
+    assert bank.damaged == ()
     assert first.words == ("Do", "n't", "panic", ".")
     assert first.heads == (2, 2, -1, 2)
     assert first.edges == [(0, 2, "aux"), (1, 2, "advmod"), (3, 2, "punct")]
     assert (first.line, second.line) == (4, 11)
     assert second.words == ("20 000", "cafés")
     assert second.edges == [(0, 1, "nummod")]
-    assert len(read_treebank(tmp_path / "small.conllu", 1)) == 1
+    assert len(read_treebank(tmp_path / "small.conllu", 1).sentences) == 1
 
 
 @pytest.mark.parametrize(
@@ -72,15 +74,20 @@ def test_a_treebank_gives_words_heads_and_relations_without_what_is_no_word(tmp_
         ("3\tpanic", "# late\n3\tpanic", 7, "a comment stands in front of a sentence"),
     ],
 )
-def test_what_is_malformed_is_refused_by_file_and_line(
+def test_a_sentence_that_is_malformed_is_left_out_and_told_by_file_and_line(
     tmp_path: Path, old: str, new: str, line: int, why: str
 ) -> None:
     assert old in TREEBANK
     path = written(tmp_path, TREEBANK.replace(old, new))
+    bank = read_treebank(path)
+    (told,) = bank.damaged
+    assert told.startswith(f"{path}:{line}: {why}")
+    assert "\n" not in told
+    assert [each.words for each in bank.sentences] == [("20 000", "cafés")]
+    alone = written(tmp_path, TREEBANK.replace(old, new).partition("\n\n")[0])
     with pytest.raises(InputError) as refused:
-        read_treebank(path)
-    assert str(refused.value).startswith(f"{path}:{line}: {why}")
-    assert "\n" not in str(refused.value)
+        read_treebank(alone)
+    assert str(refused.value) == told
 
 
 @pytest.mark.parametrize(

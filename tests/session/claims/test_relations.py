@@ -7,10 +7,12 @@ import pytest
 import torch
 import transformers as hf
 from small_tokenizers import BUILD
+from typer.testing import CliRunner
 
 import attnscope as at
 from attnscope.analysis.claims.relations.treebank import Sentence, read_treebank
 from attnscope.capture import weights as weights_door
+from attnscope.cli.app import app
 from attnscope.errors import InputError
 from attnscope.results import Dependencies, Verdict
 from attnscope.results.claims.relations import Direction
@@ -119,7 +121,7 @@ def test_every_accuracy_is_that_of_a_slow_loop_over_the_models_own_weights(
     result = found if name == "demo" else model.dependencies(treebank)
     fitting = [
         each
-        for each in read_treebank(treebank)
+        for each in read_treebank(treebank).sentences
         if len(model.tokenizer(" ".join(each.words))["input_ids"]) <= most
     ]
     counts = slow_counts(model, fitting)
@@ -143,6 +145,18 @@ def test_what_was_left_out_is_counted_and_said(found: Dependencies) -> None:
     assert counts["punct"] == 4  # not that of the word without a piece
     assert "root" not in counts
     assert found.overall.count == sum(counts.values()) - 4
+
+
+def test_a_damaged_sentence_is_skipped_counted_and_told(
+    found: Dependencies, treebank: Path, tmp_path: Path
+) -> None:
+    torn = tmp_path / "torn.conllu"
+    torn.write_text("1\tThe\tDET\n\n" + treebank.read_text())
+    done = CliRunner().invoke(app, ["dependencies", str(torn), "-m", "demo", "--json"])
+    told = json.loads(done.stdout)["treebank"]
+    assert (done.exit_code, told["sentences"], told["unreadable"]) == (0, found.treebank.sentences + 1, 1)
+    assert told["scored"] == found.treebank.scored
+    assert f"skipped 1 sentence that the file has damaged ({torn}:1: 3 fields" in done.stderr
 
 
 def test_a_few_sentences_are_certified_by_a_capture_of_the_very_batch(found: Dependencies) -> None:

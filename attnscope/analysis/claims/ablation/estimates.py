@@ -33,7 +33,7 @@ FEWEST = 3  # heads whose order can be compared
 def estimated(experiments: Experiments, ids: Sequence[int], what: What) -> tuple[Estimate, ...]:
     """The foretold difference of the answer's log probability for every head, the largest first."""
     if isinstance(what, Cut):
-        raise InputError("--rank foretells what replacing an output does: leave --edge out")
+        raise InputError("--rank foretells what replacing an output does: leave --link out")
 
     def score(output: Any) -> Tensor:
         scores = experiments.asked.of(output)[0].float().log_softmax(-1)

@@ -1,7 +1,8 @@
 """A treebank in the CoNLL-U format (universaldependencies.org/format.html): words, tags, heads and relations.
 
-Nothing else of it is kept, and nothing is mended: a line that is not as the format says is refused, by file
-and line. Syntactic words count: of a multiword token (`1-2`) its parts, and empty nodes (`1.1`) are no words.
+Nothing else of it is kept, and nothing is mended: a sentence with a line that is not as the format says is
+left out and told, by file and line. Syntactic words count: of a multiword token (`1-2`) its parts, and empty
+nodes (`1.1`) are no words.
 """
 
 import re
@@ -55,21 +56,45 @@ def read_block(lines: Sequence[bytes], name: str, first: int) -> Sentence | None
     return next(_sentences(lines, name, first), None)
 
 
-def read_treebank(path: Path, limit: int | None = None) -> tuple[Sentence, ...]:
-    """The sentences of a CoNLL-U file, at most the first `limit`.
+@dataclass(frozen=True)
+class Bank:
+    """The sentences of a file, and for each one that is damaged where in the file and what is wrong."""
 
-    Raises `InputError` that names file and line where it is not as the format says, and where there is none.
+    sentences: tuple[Sentence, ...]
+    damaged: tuple[str, ...] = ()
+
+
+def read_treebank(path: Path, limit: int | None = None) -> Bank:
+    """The sentences of a CoNLL-U file, at most the first `limit`; those that are not as it says are left out.
+
+    Raises `InputError` where none is left.
     """
-    sentences = []
+    sentences: list[Sentence] = []
+    damaged: list[str] = []
     name = incoming.called(path)
-    lines = (line for _, line in incoming.whole_lines(path))
-    for sentence in _sentences(lines, name):
-        sentences.append(sentence)
-        if len(sentences) == limit:
+    for first, block in _blocks(line for _, line in incoming.whole_lines(path)):
+        try:
+            sentences += _sentences(block, name, first)
+        except InputError as error:
+            damaged.append(str(error))
+        if limit is not None and len(sentences) >= limit:
             break
+    if damaged and not sentences:
+        raise InputError(damaged[0])
     if not sentences:
         raise InputError(f"no sentence in {incoming.named(path)}: it takes CoNLL-U, one word a line")
-    return tuple(sentences)
+    return Bank(tuple(sentences), tuple(damaged))
+
+
+def _blocks(lines: Iterable[bytes]) -> Iterator[tuple[int, list[bytes]]]:
+    """Lines with no blank one between them, and the number of the first of them."""
+    block: list[bytes] = []
+    for number, line in enumerate(chain(lines, [b""]), start=1):
+        if line.strip():
+            block.append(line)
+        elif block:
+            yield number - len(block), block
+            block = []
 
 
 def _sentences(lines: Iterable[bytes], name: str, first: int = 1) -> Iterator[Sentence]:

@@ -23,6 +23,10 @@ _ATTENTION = {
     Kind.DECODER: "decoder self-attention",
     Kind.CROSS: "cross-attention, decoder to encoder",
 }
+_GENERIC = re.compile(  # names of folders that many models have
+    r"(model|models|snapshot|checkpoint|weights|output|final|best|last|checkpoint-\d+|[0-9a-f]{12,})",
+    re.IGNORECASE,
+)
 _HUB_ID = re.compile(r"[^./\\~][^/\\]*(/[^/\\]+)?")
 _CACHED = re.compile(r"models--([^/\\]+)[/\\]snapshots[/\\][^/\\]+[/\\]?$")
 CROSS_ROWS = "a row is the token that the decoder reads, and decides on the next one"
@@ -44,12 +48,17 @@ def model_words(provenance: Provenance) -> str:
 
 
 def own_name(model: str) -> str:
-    """A hub id as it is, of a folder's path its last part, of a folder in the hub's cache the hub id."""
+    """A hub id as it is, of a folder in the hub's cache the hub id, of another folder's path its last part.
+
+    It is the last two where the last says nothing of the model: `snapshot`, `checkpoint-500`, a hash.
+    """
     if _HUB_ID.fullmatch(model):
         return printable(model)
     cached = _CACHED.search(model)
     parts = [part for part in re.split(r"[/\\]", model) if part not in ("", ".", "..", "~")]
-    return printable(cached[1].replace("--", "/") if cached else parts[-1] if parts else model)
+    if cached:
+        return printable(cached[1].replace("--", "/"))
+    return printable("/".join(parts[-2 if _GENERIC.fullmatch(parts[-1]) else -1 :]) if parts else model)
 
 
 def attention_words(kind: Kind) -> str:

@@ -155,17 +155,17 @@ def _edge(
 ) -> tuple[tuple[int, int], tuple[str, str]]:
     """The edge by positions, and the names of both of its ends."""
     if reading.perceived is not None:
-        raise InputError("--edge is between tokens of a text: what is read here is none")
+        raise InputError("--link is between tokens of a text: what is read here is none")
     queries = reading.tokens_of(chosen.kind)
     keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
     query_name, key_name = asked.edge_names
     query, key = queries.position(query_name), keys.position(key_name)
     lengths = {answer.shape[2] for answer in experiments.answers.values()}
     if lengths != {len(queries)}:
-        raise InputError("--edge needs attention from token to token: this one reads in windows")
+        raise InputError("--link needs attention from token to token: this one reads in windows")
     if chosen.kind is Kind.DECODER and key > query:
         ends = f"{queries.named(query)} cannot look at {keys.named(key)}"
-        raise InputError(f"--edge: in causal attention {ends}, which follows it")
+        raise InputError(f"--link: in causal attention {ends}, which follows it")
     return (query, key), (queries.names[query], keys.names[key])
 
 

@@ -13,7 +13,7 @@ from attnscope.analysis.claims.finding.sought import Likeness, Target, pair, pat
 from attnscope.analysis.scores.dense import unplaced
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.returned import Returned
-from attnscope.errors import InputError, listed
+from attnscope.errors import InputError, listed, nearest
 from attnscope.results import Finding, Pattern, Sought, Special, Verdict
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.exchanging import (
@@ -58,7 +58,9 @@ class Wish:
         if pair and (self.query is None or self.key is None):
             raise InputError("--from and --to go together: which token looks, and at which")
         if self.pattern is not None and self.pattern not in list(Pattern):
-            raise InputError(f"no pattern '{self.pattern}': {', '.join(Pattern)}")
+            near = nearest(self.pattern, Pattern)
+            meant = f"did you mean {near[0]}? There are " if near else ""
+            raise InputError(f"no pattern '{self.pattern}': {meant}{', '.join(Pattern)}")
         if not 1 <= self.controls <= MOST_CONTROLS:
             raise InputError(f"--controls {self.controls}: give 1 to {MOST_CONTROLS}")
         check_seed(self.seed)

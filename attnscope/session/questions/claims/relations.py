@@ -17,7 +17,7 @@ from torch import Tensor
 
 from attnscope.analysis.claims.relations.answers import Sample, answers, looks_ahead, pieces_of, together
 from attnscope.analysis.claims.relations.ranking import OFFSETS, Tally, accuracies, offset_accuracies, ranked
-from attnscope.analysis.claims.relations.treebank import Sentence
+from attnscope.analysis.claims.relations.treebank import Bank, Sentence
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.weights import Weights
@@ -42,12 +42,12 @@ def find_relations(
     request: ModelRequest, asked: TreebankQuestion, wanted: Wanted, listener: Listener
 ) -> Dependencies:
     """The relations of a treebank under the model that is asked for; the file is read before the model."""
-    sentences = read_asked(asked)
-    words = sentences[0].words
+    bank = read_asked(asked)
+    words = bank.sentences[0].words
     inputs = Inputs(" ".join(words), words=words)
     opened = open_model(request, inputs, wanted, Purpose.ATTENTION, listener)
     assert opened.chosen is not None, "something was wanted"
-    return relations_of(opened, opened.chosen, asked, sentences, listener)
+    return relations_of(opened, opened.chosen, asked, bank, listener)
 
 
 def find_relations_in(
@@ -58,13 +58,13 @@ def find_relations_in(
 
 
 def relations_of(
-    opened: Opened, chosen: Chosen, asked: TreebankQuestion, sentences: Sequence[Sentence], listener: Listener
+    opened: Opened, chosen: Chosen, asked: TreebankQuestion, bank: Bank, listener: Listener
 ) -> Dependencies:
-    """Every head of `chosen` on every one of `sentences`."""
+    """Every head of `chosen` on every sentence of `bank`."""
     _check(opened.model, chosen)
     with listener.working("cutting the sentences into tokens"):
-        lengths = Lengths.of(opened.model, sentences)
-    counted = _Counted(opened, chosen, sentences, lengths, listener)
+        lengths = Lengths.of(opened.model, bank.sentences)
+    counted = _Counted(opened, chosen, bank, lengths, listener)
     counted.read(asked.batch)
     return counted.result(asked)
 
@@ -96,14 +96,14 @@ class _Counted:
         self,
         opened: Opened,
         chosen: Chosen,
-        sentences: Sequence[Sentence],
+        bank: Bank,
         lengths: Lengths,
         listener: Listener,
     ) -> None:
         self.opened, self.chosen, self.listener = opened, chosen, listener
-        self.sentences, self.lengths = sentences, lengths
+        self.sentences, self.damaged, self.lengths = bank.sentences, bank.damaged, lengths
         self.model, self.heads = opened.model, (chosen.layers, chosen.heads)
-        kept = Counter(name for i in lengths.numbers for _, _, name in sentences[i].edges)
+        kept = Counter(name for i in lengths.numbers for _, _, name in bank.sentences[i].edges)
         self.tally = Tally(
             len(chosen.layers), len(chosen.heads), sorted(kept, key=lambda name: (-kept[name], name))
         )
@@ -201,11 +201,11 @@ class _Counted:
         return Dependencies(
             treebank=Treebank(
                 name=asked.file.name,
-                sentences=len(self.sentences),
+                sentences=len(self.sentences) + len(self.damaged),
                 scored=self.scored,
                 too_long=self.lengths.too_long,
                 without_relation=self.lengths.without_relation,
-                unreadable=len(self.refused),
+                unreadable=len(self.refused) + len(self.damaged),
                 edges_without_piece=self.without_piece,
                 limit=self.lengths.limit,
             ),
@@ -231,6 +231,7 @@ class _Counted:
         skipped = {
             f"longer than the {self.lengths.limit} tokens that {name} reads": self.lengths.too_long,
             f"that {name} cannot read ({first})": len(self.refused),
+            f"that the file has damaged ({(self.damaged or ('',))[0]})": len(self.damaged),
         }
         for why, count in skipped.items():
             if count:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from attnscope.analysis.claims.relations.treebank import Sentence, read_treebank
+from attnscope.analysis.claims.relations.treebank import Bank, Sentence, read_treebank
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import limit_of
 from attnscope.model.loaded import Model
@@ -36,16 +36,16 @@ class TreebankQuestion:
                 raise InputError(f"{name} is {value}: it takes at least 1")
 
 
-def read_asked(asked: TreebankQuestion) -> tuple[Sentence, ...]:
+def read_asked(asked: TreebankQuestion) -> Bank:
     """The sentences of the file; `InputError` where it has no relation, or not the one that is asked for."""
-    sentences = read_treebank(asked.file, asked.limit)
-    there = Counter(name for sentence in sentences for _, _, name in sentence.edges)
+    bank = read_treebank(asked.file, asked.limit)
+    there = Counter(name for sentence in bank.sentences for _, _, name in sentence.edges)
     if not there:
         raise InputError(f"no relation in '{asked.file}': every sentence of it is a single word")
     if asked.relation is not None and asked.relation not in there:
         relations = ", ".join(name for name, _ in there.most_common())
         raise InputError(f"no relation '{asked.relation}' in '{asked.file}': {relations}")
-    return sentences
+    return bank
 
 
 @dataclass(frozen=True, eq=False)
