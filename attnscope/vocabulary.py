@@ -83,15 +83,16 @@ class Stage(StrEnum):
 
 
 class Scaling(StrEnum):
-    """What the darkest shade of a weight is: one that suits the weights, the largest, each row's own, or 1.
+    """What a shade of a weight stands for: the square root of the weight, from 0 to 1, unless asked for.
 
-    `log` is the largest too, in equal steps for equal ratios.
+    Else the weight itself, from 0 to 1, to the largest, or to the largest of its row; `log` goes to the
+    largest in equal steps for equal ratios.
     """
 
-    AUTO = "auto"
+    SQRT = "sqrt"
+    ONE = "1"
     MAX = "max"
     ROW = "row"
-    ONE = "1"
     LOG = "log"
 
 

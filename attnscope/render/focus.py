@@ -15,8 +15,12 @@ from attnscope.results import (
     HeadView,
     HeadWeights,
     LongHead,
+    PictureAttention,
+    PictureHeads,
     Projection,
     Result,
+    SoundAttention,
+    SoundHeads,
     Thumbnails,
 )
 from attnscope.tokens import Tokens
@@ -42,7 +46,7 @@ class Focus:
     legend: bool = False
     brief: bool = False
     in_nats: bool = False
-    scale: Scaling = Scaling.AUTO
+    scale: Scaling = Scaling.SQRT
     rows: int | None = MOST_LISTED
 
     @property
@@ -52,6 +56,7 @@ class Focus:
 
 
 WHOLE = Focus()
+_OVER_MEDIA = PictureAttention | PictureHeads | SoundAttention | SoundHeads
 
 
 def focus_on(
@@ -96,10 +101,10 @@ def listed(wanted: str | None) -> int | None:
 
 def _scale(result: Result, stage: Show, wanted: str | None) -> Scaling:
     """The scale that is called so; only the weights of one head have one."""
-    found = scaling(wanted or Scaling.AUTO)
-    if found is not Scaling.AUTO and (
+    found = scaling(wanted or Scaling.SQRT)
+    if found is not Scaling.SQRT and (
         stage != "weights"
-        or not isinstance(result, HeadWeights | HeadView | HeadTerms | Thumbnails | LongHead)
+        or not isinstance(result, HeadWeights | HeadView | HeadTerms | Thumbnails | LongHead | _OVER_MEDIA)
     ):
         raise InputError(f"a scale is that of the weights of one head: leave scale {found} out")
     return found

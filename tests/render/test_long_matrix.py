@@ -191,7 +191,8 @@ def test_no_color_shows_shades_and_a_terminal_of_ascii_its_own_characters() -> N
     assert "░" in bare
     ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="replace")
     text = shown_by(Console(file=ascii_only, width=64, color_system=None), shown)
-    assert ASCII_SHADES in text
+    assert all(f"{each} " in text for each in ASCII_SHADES)
+    assert "@ .89" in text  # eight ninths
     assert "░" not in text
 
 
@@ -238,22 +239,23 @@ def test_a_name_above_stands_over_its_own_column() -> None:
 @pytest.mark.parametrize(
     ("scale", "said"),
     [
-        (Scaling.ONE, r"^0 ·░▒▓█ 1"),
-        (Scaling.MAX, r"^0 ·░▒▓█ (1|\.\d\d), the largest weight"),
-        (Scaling.ROW, "^0 ·░▒▓█ the largest weight of each row"),
-        (Scaling.LOG, r"^\S+ or less ·░▒▓█ (1|\.\d\d), the largest weight, logarithmic"),
+        (Scaling.SQRT, r"^· 0  ░ \.04  ▒ \.16  ▓ \.36  █ \.64$"),
+        (Scaling.ONE, r"^· 0  ░ \.2  ▒ \.4  ▓ \.6  █ \.8 · shades: in proportion, 0 to 1$"),
+        (Scaling.MAX, r"^· 0  ░ .* · shades: in proportion, 0 to (1|\.\d\d), the largest weight$"),
+        (Scaling.ROW, r"^· 0  ░ \.2 .* · shades: in proportion, 0 to the largest weight of each row$"),
+        (Scaling.LOG, r"^· \S+  ░ .* · shades: logarithmic, \S+ or less to (1|\.\d\d), the largest weight$"),
     ],
 )
-def test_the_legend_says_what_both_ends_of_the_ramp_are(scale: Scaling, said: str) -> None:
-    text = printed(body(made.head(words(50)), 80, Focus(scale=scale, rows=0)), 80)
+def test_the_legend_says_where_shades_begin_and_which_scale_was_asked_for(scale: Scaling, said: str) -> None:
+    text = printed(body(made.head(words(50)), 110, Focus(scale=scale, rows=0)), 110)
     assert re.search(said, text, re.MULTILINE)
 
 
 def test_a_table_of_numbers_is_coloured_by_the_same_scale_and_says_so() -> None:
     head = made.head(made.DOOR)
-    plain, largest = (printed(body(head, 80, Focus(scale=each)), 80) for each in (ONE, Scaling.MAX))
-    assert "shades from" not in plain
-    assert f"shades from 0 to {head.weights.max():.2f}".replace(" 0.", " .") in largest
+    plain, largest = (printed(body(head, 80, Focus(scale=each)), 80) for each in (Scaling.SQRT, Scaling.MAX))
+    assert "shades" not in plain
+    assert f"shades: in proportion, 0 to {head.weights.max():.2f}".replace(" 0.", " .") in largest
     row = int(head.weights.max(axis=1).argmax())
     strongest = colour_of("weight.64")
     line = printed(drawn(head, 80, Focus(scale=Scaling.MAX)), 80, "truecolor").splitlines()[4 + row]

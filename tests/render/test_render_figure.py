@@ -82,6 +82,9 @@ def diffuse(count: int, keys: int) -> HeadAttention:
     return replace(of, weights=weights / weights.sum(axis=1, keepdims=True))
 
 
+ONE = Focus(scale=Scaling.ONE)
+
+
 def dots_of(figure: Figure) -> np.ndarray:
     """The heat map as it is written, dot by dot from its upper left corner."""
     page = np.asarray(Image.open(io.BytesIO(figure_bytes(figure, "png"))).convert("RGB")).astype(int)
@@ -93,9 +96,9 @@ def dots_of(figure: Figure) -> np.ndarray:
 @pytest.mark.parametrize("count", [30, 90, 220])
 def test_a_diffuse_head_is_seen_at_every_length(count: int) -> None:
     result = diffuse(count, count + 1)
-    assert (dots_of(figure_of(result)).mean(axis=2) < 200).mean() > 0.02
-    if count > 30:
-        assert (dots_of(figure_of(result, Focus(scale=Scaling.ONE))).mean(axis=2) > 225).all()
+    seen, even = (np.std(dots_of(figure_of(result, each)).mean(axis=2)) for each in (Focus(), ONE))
+    assert seen > 8
+    assert seen > 1.5 * even
 
 
 def test_each_weight_of_a_long_text_is_a_square_of_whole_dots_of_its_colour() -> None:
@@ -135,7 +138,7 @@ def test_a_label_of_one_character_is_never_turned() -> None:
     assert {text for text, angle in turned.items() if angle} == {"[CLS]", "internationalisation"}
 
 
-@pytest.mark.parametrize("kind", [each for each in Scaling if each is not Scaling.AUTO])
+@pytest.mark.parametrize("kind", Scaling)
 def test_colours_of_weights_are_those_of_their_scale_and_the_bar_says_which(kind: Scaling) -> None:
     result = made.head()
     figure = figure_of(result, Focus(scale=kind))
@@ -144,7 +147,16 @@ def test_colours_of_weights_are_those_of_their_scale_and_the_bar_says_which(kind
     shades = drawn.norm(np.asarray(drawn.get_array()))
     np.testing.assert_allclose(shades, scale.shades(result.weights), atol=1e-12)
     assert figure.axes[0].child_axes[0].get_ylabel() == scale.label.replace(": ", "\n")
-    assert f"colours: {scale.legend}" in texts(figure)
+    said = [each for each in texts(figure).splitlines() if each.startswith("colours: ")]
+    assert said == ([] if kind is Scaling.SQRT else [f"colours: {scale.told}"])
+
+
+def test_the_colour_bar_of_the_square_root_has_five_ticks_at_their_places() -> None:
+    bar = figure_of(made.head()).axes[0].child_axes[0]
+    assert [text.get_text() for text in bar.get_yticklabels()] == ["0", ".01", ".1", ".5", "1"]
+    heights = bar.transData.transform([(0, place) for place in bar.get_yticks()])[:, 1]
+    shares = (heights - heights[0]) / (heights[-1] - heights[0])
+    np.testing.assert_allclose(shares, [0, 0.1, 0.1**0.5, 0.5**0.5, 1], atol=1e-6)
 
 
 def test_a_scale_of_weights_does_nothing_to_scores() -> None:

@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from attnscope.errors import InputError
 from attnscope.render.figure import figure_bytes, figure_of
 from attnscope.render.focus import Focus, focus_on
-from attnscope.render.kit.figure.sheet import CHIP
+from attnscope.render.kit.palette import CHOSEN
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.plot.row import MOST_STRONGEST
 from attnscope.results import HeadAttention
@@ -127,7 +127,7 @@ def test_with_a_key_the_row_stands_under_the_matrix_in_which_both_are_marked() -
     assert outlined(figure) == {"query": (0, 4, 4, 1), "key": (2, 0, 1, 6)}
     axes, heights, labels = bars(figure)
     np.testing.assert_allclose(heights, result.weights[4])
-    coloured = [label.get_text() for label in axes.get_xticklabels() if label.get_color() == CHIP]
+    coloured = [label.get_text() for label in axes.get_xticklabels() if label.get_color() == CHOSEN]
     assert coloured == ["zebra"]
     rank = 1 + int((result.weights[4] > result.weights[4, 2]).sum())
     weight = f"{result.weights[4, 2]:.3f}".removeprefix("0")

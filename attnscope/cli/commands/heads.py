@@ -99,9 +99,9 @@ def _over_medium(reading: "Reading", chosen: "Chosen", asked: HeadOptions) -> An
 
     found = lay_over(reading, chosen, decoded(asked.query or "") or None)
     if asked.key is None:
-        return Answer(found)
+        return Answer(found, Focus(scale=asked.scale))
     head = found.head  # type: ignore[union-attr] # with a key there is one
-    return Answer(found, Focus(key=position_of(head.key_tokens, decoded(asked.key))))
+    return Answer(found, Focus(key=position_of(head.key_tokens, decoded(asked.key)), scale=asked.scale))
 
 
 def _in_full(heads: "ChosenHeads", asked: HeadOptions, looking: Looking) -> Answer:

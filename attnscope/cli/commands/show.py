@@ -33,7 +33,7 @@ def show(
     query: Query = None,
     key: Key = None,
     stage: Shown = None,
-    scale: Scale = Scaling.AUTO,
+    scale: Scale = Scaling.SQRT,
     rows: Rows = None,
     *,
     delivery: Delivery,

@@ -101,7 +101,7 @@ class HeadOptions:
     measure: Measures = None
     answer: AnswerName = None
     grid: AsGrid = False
-    scale: Scale = Scaling.AUTO
+    scale: Scale = Scaling.SQRT
     rows: Rows = None
 
     def check(self, looking: Looking, read: Read, writing: Writing, kind: str | None) -> None:
@@ -131,7 +131,7 @@ class HeadOptions:
             )
         if self.dims and (others := [*others, *(["--terms"] if self.terms else [])]):
             raise InputError(f"--dims is about one pair of tokens: leave {' and '.join(others)} out")
-        if self.scale is not Scaling.AUTO and self.show is not Stage.WEIGHTS:
+        if self.scale is not Scaling.SQRT and self.show is not Stage.WEIGHTS:
             raise InputError(f"--scale is about weights: {self.show} stand around 0, leave --scale out")
         if read.media and kind != DECODER:
             self.check_over_medium(looking, writing)
@@ -148,7 +148,6 @@ class HeadOptions:
         others += ["--terms"] if self.terms else []
         others += ["--dims"] if self.dims else []
         others += ["--generate"] if writing.generate else []
-        others += ["--scale"] if self.scale is not Scaling.AUTO else []
         if others:
             raise InputError(
                 f"--image and --audio show the weights of one query: leave {' and '.join(others)} out"
@@ -177,7 +176,7 @@ class HeadOptions:
             return True
         if self.show is not Stage.WEIGHTS:
             raise InputError("--show needs one head: give one --layer and one --head")
-        if self.scale is not Scaling.AUTO:
+        if self.scale is not Scaling.SQRT:
             raise InputError("--scale needs one head: give one --layer and one --head")
         return False
 

@@ -64,9 +64,9 @@ Scale = Annotated[
     Scaling,
     typer.Option(
         "--scale",
-        metavar="auto|max|row|1|log",
-        help="How dark a weight is: darkest for 1, for the largest (max), for each row's own largest, or for "
-        "the largest in equal ratios (log). Default: the first of 1, max and log that shows the weights.",
+        metavar="sqrt|1|max|row|log",
+        help="How dark a weight is: by its square root from 0 to 1 (sqrt), in proportion from 0 to 1, to the "
+        "largest (max) or to the largest of its row, or in equal ratios (log). Default: sqrt.",
         show_default=False,
     ),
 ]

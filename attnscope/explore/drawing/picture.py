@@ -6,6 +6,7 @@ from rich.style import Style
 
 from attnscope.explore.drawing import graphics
 from attnscope.explore.drawing.surface import Cells, Line
+from attnscope.render.kit.scale import by_root
 from attnscope.results import Picture
 
 _FAINT = 0.25  # of the brightness, where a query gives nothing
@@ -16,7 +17,7 @@ Weights = Float[np.ndarray, "row column"]
 def picture(seen: Picture, weights: Weights, width: int, height: int) -> Cells:
     """The pixels in at most `width` by `height` cells, two above one another in each.
 
-    What a patch is given says how bright it is: all of the brightness for the largest weight.
+    What a patch is given says how bright it is, on the scale of all weights.
     """
     columns, rows = size(seen, width, height)
     shown = lit(seen, weights, columns, 2 * rows).tolist()
@@ -47,8 +48,8 @@ def lit(seen: Picture, weights: Weights, columns: int, rows: int) -> UInt8[np.nd
     pixels = seen.image[np.ix_(down.astype(int), across.astype(int))]
     patch_rows = np.minimum(down * weights.shape[0] / seen.covered[0], weights.shape[0] - 1).astype(int)
     patch_columns = np.minimum(across * weights.shape[1] / seen.covered[1], weights.shape[1] - 1).astype(int)
-    given = np.nan_to_num(weights)[np.ix_(patch_rows, patch_columns)]
-    bright = _FAINT + (1 - _FAINT) * given / (float(given.max(initial=0.0)) or 1.0)
+    shades = by_root(len(weights)).shades(np.nan_to_num(weights))
+    bright = _FAINT + (1 - _FAINT) * shades[np.ix_(patch_rows, patch_columns)]
     whole: UInt8[np.ndarray, "row column 3"] = np.rint(
         255 * np.clip(pixels * bright[..., None], 0, 1)
     ).astype(np.uint8)

@@ -49,9 +49,7 @@ def cell_texts(panel: Panel, decimals: int = 2) -> list[list[str]]:
 
 
 def cell_style(panel: Panel, value: float) -> str:
-    """Style of one value: sequential for weights, around 0 for everything else."""
-    if panel.show == "weights":
-        return palette.sequential(value)
+    """Style of one value around 0."""
     return palette.diverging(value, panel.extent)
 
 

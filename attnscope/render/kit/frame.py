@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from attnscope.render.kit.figure.page import FAINT, INK
+from attnscope.render.kit.palette import FAINT, INK
 
 
 def only_spines(axes: Axes, *kept: str) -> None:

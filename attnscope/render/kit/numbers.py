@@ -125,17 +125,19 @@ def per_hundred(value: float) -> str:
     return f"{minus}{size:,.{1 if tenths else 0}f} %"
 
 
-def alike(values: Float[np.ndarray, "..."], decimals: int) -> Callable[[float], str]:
-    """How the cells of a matrix are written, all with the same decimals.
+def alike(
+    values: Float[np.ndarray, "..."], decimals: int, write: Callable[..., str] = cell
+) -> Callable[[float], str]:
+    """How the cells of a matrix are written, all with the same decimals, by `write`.
 
     `decimals` are for values from 0.1 to 1000; where all are smaller there are up to two more, of larger ones
     none, and beyond that every cell has its own digits that tell.
     """
     extent = largest_magnitude(values)
     if extent and not _LEAST <= extent < _MOST:
-        return significant
+        return partial(signed, decimals=None) if write is signed_cell else significant
     more = 2 if 0 < extent < 0.01 else 1 if 0 < extent < 0.1 else 0
-    return partial(cell, decimals=0 if extent >= 1000 else decimals + more)
+    return partial(write, decimals=0 if extent >= 1000 else decimals + more)
 
 
 def alike_texts(values: Float[np.ndarray, "..."], decimals: int) -> Shaped[np.ndarray, "..."]:

@@ -1,6 +1,7 @@
-"""How dark a weight is drawn: the rule of pictures and of terminals, and the words that say which it is.
+"""How dark a weight is drawn: one rule for every medium, and the words that say another that was asked for.
 
-A shade is a number from 0, white, to 1, dark. Whoever draws shades says `legend` or `label` beside them.
+A shade is a number from 0, faint, to 1, strong: the square root of the weight, which shows what is small and
+compares every head with every other.
 """
 
 import math
@@ -14,22 +15,20 @@ from attnscope.errors import InputError
 from attnscope.render.kit.numbers import parameter
 from attnscope.vocabulary import Scaling
 
-SEEN = 0.2  # a shade that is told from white at a glance
+TICKS = (0.0, 0.01, 0.1, 0.5, 1.0)  # on the colour bar of the square root
 _end = partial(parameter, digits=2)
-_MOST_SEEN, _LEAST_AREA = 1 / 3, 1 / 64  # of the weight, and of the pairs, that a linear scale has to show
-_MOST_ROWS = 1 / 2  # that are not given to one key of all: these have to show another
 _DECADES = 5  # that a logarithmic scale has at most
-_OF_EVEN = 0.1  # of the weight that a key of an even row has: what is less is white on a logarithmic scale
+_OF_EVEN = 0.1  # of the weight that a key of an even row has: what is less is 0 on a logarithmic scale
 _APART = 0.08  # of a colour bar, between two of its numbers at least
 _FAINTEST = 0.01  # quantile of the weights at which it begins
 
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """The shades of one panel of weights. `kind` is never AUTO.
+    """The shades of one panel of weights.
 
-    `tops` are the weights of the darkest shade, row by row; `least` is the weight that is white, and all
-    below it: 0 but on a logarithmic scale.
+    `tops` are the weights of the strongest shade, row by row; `least` is the weight that is the faintest, and
+    all below it: 0 but on a logarithmic scale.
     """
 
     kind: Scaling
@@ -38,7 +37,7 @@ class Scale:
 
     @property
     def top(self) -> float:
-        """The weight of the darkest shade of any row."""
+        """The weight of the strongest shade of any row."""
         return float(self.tops.max(initial=0.0)) or 1.0
 
     def shades(
@@ -47,28 +46,54 @@ class Scale:
         """Every weight as a shade from 0 to 1, NaN where it is; `rows` where not all rows are given."""
         tops = self.tops[rows, None]
         if self.kind is not Scaling.LOG:
-            return np.asarray(np.clip(weights / tops, 0.0, 1.0))
+            shares = np.clip(weights / tops, 0.0, 1.0)
+            return np.asarray(np.sqrt(shares) if self.kind is Scaling.SQRT else shares)
         raised = np.maximum(weights, self.least)
         return np.asarray(np.clip(np.log(raised / self.least) / np.log(tops / self.least), 0.0, 1.0))
 
+    def shade(self, weight: float) -> float:
+        """The shade of one weight, in the row with the largest; of rows by themselves that of a share."""
+        alone = Scale(self.kind, np.array([1.0 if self.kind is Scaling.ROW else self.top]), self.least)
+        return float(alone.shades(np.array([[weight]]))[0, 0])
+
+    def weight(self, shade: float) -> float:
+        """The weight that has a shade, of rows on a scale of their own the share of the largest."""
+        match self.kind:
+            case Scaling.SQRT:
+                return self.top * shade * shade
+            case Scaling.LOG:
+                return float(self.least * (self.top / self.least) ** shade)
+            case Scaling.ROW:
+                return shade
+        return shade * self.top
+
+    @property
+    def told(self) -> str:
+        """What is said of a scale that was asked for; nothing of the square root."""
+        match self.kind:
+            case Scaling.SQRT:
+                return ""
+            case Scaling.ONE:
+                return "in proportion, 0 to 1"
+            case Scaling.MAX:
+                return f"in proportion, 0 to {_end(self.top)}, the largest weight"
+            case Scaling.ROW:
+                return "in proportion, 0 to the largest weight of each row"
+        return f"logarithmic, {_end(self.least)} or less to {_end(self.top)}, the largest weight"
+
     @property
     def legend(self) -> str:
-        """What white and dark stand for, one phrase."""
-        match self.kind:
-            case Scaling.ONE:
-                return "white 0 to dark 1"
-            case Scaling.MAX:
-                return f"white 0 to dark {_end(self.top)}, the largest weight"
-            case Scaling.ROW:
-                return "white 0 to dark the largest weight of each row"
-        return f"logarithmic: white {_end(self.least)} or less, dark {_end(self.top)}"
+        """What shades stand for where no colour bar shows it, one phrase."""
+        return self.told or f"the square root of the weight, 0 to {_end(self.top)}"
 
     @property
     def label(self) -> str:
-        """What a colour bar measures, and on what scale."""
+        """What a colour bar measures, and on what scale where one was asked for."""
         match self.kind:
+            case Scaling.SQRT:
+                return "attention weight"
             case Scaling.ONE:
-                return "attention weight: 0 to 1"
+                return "attention weight: in proportion"
             case Scaling.MAX:
                 return f"attention weight: 0 to {_end(self.top)}, the largest"
             case Scaling.ROW:
@@ -78,34 +103,43 @@ class Scale:
     @property
     def ticks(self) -> list[tuple[float, str]]:
         """Weights to mark on a colour bar, with their texts; of a logarithmic one ends and decades."""
+        if self.kind is Scaling.SQRT:
+            return [(share * self.top, _end(share * self.top)) for share in TICKS]
         if self.kind is not Scaling.LOG:
-            top = 1.0 if self.kind is Scaling.ROW else self.top
-            return [(share * top, _end(share * top)) for share in (0.0, 0.5, 1.0)]
+            return [(self.weight(share), _end(self.weight(share))) for share in (0.0, 0.5, 1.0)]
         low, high = math.log10(self.least), math.log10(self.top)
         decades = range(math.ceil(low), math.floor(high) + 1)
         apart = [each for each in decades if min(each - low, high - each) > _APART * (high - low)]
         return [(10.0**each, _end(10.0**each)) for each in (low, *apart, high)]
 
 
+def by_root(rows: int = 1, whole: float = 1.0) -> Scale:
+    """The square root from 0 to 1, on which weights are drawn unless another scale is asked for.
+
+    `whole` is what a weight of 1 is where weights are told in other units.
+    """
+    return Scale(Scaling.SQRT, np.full(rows, whole))
+
+
 def scale_of(
     weights: Float[np.ndarray, "row key"],
     visible: Bool[np.ndarray, "row key"],
-    asked: Scaling = Scaling.AUTO,
+    asked: Scaling = Scaling.SQRT,
 ) -> Scale:
-    """The scale that is asked for; of AUTO the first of 1, max and log on which the weights can be seen.
-
-    They can where at least a third of all weight, and of all visible pairs one in 64, is visibly tinted, and
-    where a row is seen to look elsewhere than at the key that draws the most of all, unless it gives that one
-    half. So a short text is on the scale that compares with other heads, and no text is ever a white page, or
-    a white page with one dark column.
-    """
+    """The scale that is asked for; some of them go as far as the visible weights do."""
     shown = np.where(visible & np.isfinite(weights), weights, 0.0)
-    if asked is not Scaling.AUTO:
-        return _scaled(shown, visible, asked)
-    linear = (_scaled(shown, visible, kind) for kind in (Scaling.ONE, Scaling.MAX))
-    return next(
-        (scale for scale in linear if _shows(scale, shown, visible)), _scaled(shown, visible, Scaling.LOG)
-    )
+    rows, largest = len(shown), float(shown.max(initial=0.0)) or 1.0
+    match asked:
+        case Scaling.SQRT:
+            return by_root(rows)
+        case Scaling.ONE:
+            return Scale(asked, np.ones(rows))
+        case Scaling.ROW:
+            own = shown.max(axis=1, initial=0.0)
+            return Scale(asked, np.where(own > 0, own, 1.0))
+        case Scaling.LOG:
+            return Scale(asked, np.full(rows, largest), _least(shown, visible, largest))
+    return Scale(asked, np.full(rows, largest))
 
 
 def scaling(name: str) -> Scaling:
@@ -114,22 +148,6 @@ def scaling(name: str) -> Scaling:
     if found is None:
         raise InputError(f"no scale is called '{name}': {', '.join(Scaling)}")
     return found
-
-
-def _scaled(
-    shown: Float[np.ndarray, "row key"], visible: Bool[np.ndarray, "row key"], kind: Scaling
-) -> Scale:
-    rows = len(shown)
-    largest = float(shown.max(initial=0.0)) or 1.0
-    match kind:
-        case Scaling.ONE:
-            return Scale(kind, np.ones(rows))
-        case Scaling.ROW:
-            own = shown.max(axis=1, initial=0.0)
-            return Scale(kind, np.where(own > 0, own, 1.0))
-        case Scaling.LOG:
-            return Scale(kind, np.full(rows, largest), _least(shown, visible, largest))
-    return Scale(kind, np.full(rows, largest))
 
 
 def _least(
@@ -146,16 +164,3 @@ def _rounded_down(value: float) -> float:
     """One significant digit."""
     unit = 10.0 ** math.floor(math.log10(value))
     return float(f"{max(math.floor(value / unit), 1) * unit:.0e}")
-
-
-def _shows(scale: Scale, shown: Float[np.ndarray, "row key"], visible: Bool[np.ndarray, "row key"]) -> bool:
-    whole = shown.sum(axis=1)
-    if not whole.any():
-        return True
-    seen = (scale.shades(shown) >= SEEN) & visible
-    if shown[seen].sum() < _MOST_SEEN * whole.sum() or seen.sum() < _LEAST_AREA * visible.sum():
-        return False
-    favourite = int(shown.sum(axis=0).argmax())
-    elsewhere = shown[:, favourite] < whole / 2
-    beside = np.delete(seen[elsewhere], favourite, axis=1).any(axis=1)
-    return bool(beside.sum() >= _MOST_ROWS * elsewhere.sum())

@@ -53,7 +53,7 @@ class Panel:
     answered: Bool[np.ndarray, " row"]
     unanswered: str = NO_KEY
     limit: float | None = None
-    scaling: Scaling = Scaling.AUTO
+    scaling: Scaling = Scaling.SQRT
     common: Scale | None = None
     form: Callable[[float], str] | None = None
     columns: str = "key"
@@ -84,7 +84,7 @@ class Panel:
         return bool((~self.visible & self.answered[:, None]).any())
 
 
-def panel(result: HeadWeights | HeadView, show: Show, scaling: Scaling = Scaling.AUTO) -> Panel:
+def panel(result: HeadWeights | HeadView, show: Show, scaling: Scaling = Scaling.SQRT) -> Panel:
     """The stage `show` of a head. Dimensions of a vector are all visible, unless its query had no key.
 
     A view has weights and nothing else.

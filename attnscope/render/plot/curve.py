@@ -5,10 +5,10 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from attnscope.render.kit.frame import only_spines
+from attnscope.render.kit.palette import FAINT, INK, TINTS
 from attnscope.render.kit.typesetting import line_height, tick
 from attnscope.render.plot.panel import SAYS, TICK, Panel, key_above, lines_of_key
 from attnscope.render.sheet.blocks import Curve
-from attnscope.render.sheet.scale import FAINT, INK, TINTS
 from attnscope.render.sheet.table import Line
 
 _WIDE, _HIGH, _LEFT, _BELOW = 2.8, 2.3, 0.55, 0.4  # inches: the axes, the room for numbers and words

@@ -1,7 +1,7 @@
 """A number for every head on Axes: layers down, heads across, the scale below."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,13 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.patches import Rectangle
 
-from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.frame import only_spines
+from attnscope.render.kit.palette import FAINT, INK, OUTLINES, TINTS
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.kit.words.certificate import GLYPHS
 from attnscope.render.plot.panel import SMALL, TICK, Panel, colours, inches
 from attnscope.render.sheet.heads import Companion, HeadGrid
-from attnscope.render.sheet.scale import OUTLINES, TINTS
 
 _NUMBER, _SMALL, _LEAST_NUMBER = 6.0, 5.0, 5.5  # points: of a number, what is below it, of many heads
 _CELL = (0.32, 0.24)  # inches of a cell at least
@@ -101,7 +100,7 @@ def draw(block: HeadGrid, axes: Axes, cells: _Cells) -> None:
         axes.add_patch(Rectangle((column, row), 1, 1, facecolor=INK, edgecolor="white", linewidth=0.6))
         axes.axhspan(row + 0.02, row + 0.98, facecolor="#eeeeee", zorder=0)
     _name_heads(block, axes)
-    colour_bar(mesh, axes, block.ends)
+    colour_bar(mesh, axes, list(zip((scale.low, scale.high), block.ends, strict=True)))
 
 
 def _write(block: HeadGrid, axes: Axes, place: tuple[int, int], cells: _Cells) -> None:
@@ -136,17 +135,15 @@ def _name_heads(block: HeadGrid, axes: Axes) -> None:
     only_spines(axes)
 
 
-def colour_bar(
-    drawn: ScalarMappable, axes: Axes, ends: tuple[str, str], meant: tuple[str, str] = ("", "")
-) -> None:
-    """A small colour bar under axes, with what its ends are."""
+def colour_bar(drawn: ScalarMappable, axes: Axes, ticks: Sequence[tuple[float, str]]) -> None:
+    """A small colour bar under axes, with its ticks and their texts."""
     figure, place = axes.figure, axes.get_position()
     wide, high = figure.get_size_inches()  # type: ignore[union-attr]
     width = min(1.5, place.width * wide)
     inset = figure.add_axes((place.x0, place.y0 - 0.2 / high, width / wide, 0.08 / high))
     bar = figure.colorbar(drawn, cax=inset, orientation="horizontal")  # type: ignore[union-attr]
     bar.outline.set_visible(False)  # type: ignore[operator]
-    told = [" ".join(filter(None, each)) for each in zip(ends, meant, strict=True)]
-    bar.set_ticks(list(inset.get_xlim()), labels=told)
+    places, texts = zip(*ticks, strict=True)
+    bar.set_ticks(places, labels=texts)
     bar.minorticks_off()
     inset.tick_params(labelsize=SMALL, length=2, pad=1.5, colors=INK, labelcolor=FAINT)

@@ -7,11 +7,12 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
-from matplotlib.colors import LogNorm, Normalize
+from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize, PowerNorm
 from matplotlib.patches import Rectangle
 
 from attnscope.render.kit.cells import cell_texts
-from attnscope.render.kit.figure.page import FAINT, INK, ink_on
+from attnscope.render.kit.figure.page import ink_on
+from attnscope.render.kit.palette import FAINT, INK, RAMPS, SIGNED, WEIGHT
 from attnscope.render.kit.scale import Scale
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import text_width
@@ -22,7 +23,8 @@ _LEAST_NUMBER = 4.5  # points, on axes that are smaller than they should be
 _LEAST_CELL = 0.2  # inches, of a cell with a number so small
 _WORD_SIZE = 9.0
 _MOST_OUTLINED = 4000
-WEIGHTS, SIGNED = "Blues", "RdBu"  # colour maps
+# colour maps
+WEIGHTS, AROUND = (LinearSegmentedColormap.from_list(name, RAMPS["light"][name]) for name in (WEIGHT, SIGNED))
 
 
 def draw_head(shown: Panel, axes: Axes, laid: Grid | None = None) -> QuadMesh:
@@ -69,6 +71,8 @@ def weight_norm(scale: Scale) -> Normalize:
     """The shades of `scale` as matplotlib has them."""
     if scale.kind is Scaling.LOG:
         return LogNorm(scale.least, scale.top, clip=True)
+    if scale.kind is Scaling.SQRT:
+        return PowerNorm(0.5, 0.0, scale.top, clip=True)
     return Normalize(0.0, 1.0 if scale.kind is Scaling.ROW else scale.top)
 
 
@@ -80,7 +84,7 @@ def _mesh(shown: Panel, values: Float[np.ndarray, "row column"], axes: Axes, blo
         np.append(np.arange(0, columns, across), columns),
         np.append(np.arange(0, rows, block), rows),
         np.ma.masked_invalid(strongest(strongest(values, block).T, across).T),
-        cmap=WEIGHTS if shown.show == "weights" else SIGNED,
+        cmap=WEIGHTS if shown.show == "weights" else AROUND,
         norm=norm_of(shown),
         edgecolors="white" if outlined else "none",
         linewidth=0.4 if outlined else 0.0,

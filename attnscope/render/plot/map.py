@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 
-from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.numbers import counted
-from attnscope.render.plot.map_labels import INKS, LEGEND, Plane, draw_labels, plane_on
+from attnscope.render.kit.palette import FAINT, INK, INKS
+from attnscope.render.plot.map_labels import LEGEND, Plane, draw_labels, plane_on
 from attnscope.render.plot.panel import Panel
 from attnscope.render.sheets.map import Map
 
@@ -88,7 +88,15 @@ def _draw_markers(block: Map, axes: Axes, plane: Plane, side: str) -> None:
 def _draw_legend(block: Map, axes: Axes, plane: Plane, left_out: int) -> None:
     """In the strip above the map."""
     handles = [
-        Line2D([], [], ls="", marker=_MARKERS[side], color=INKS[side], ms=2 * plane.radius(side), label=side)
+        Line2D(
+            [],
+            [],
+            ls="",
+            marker=_MARKERS[side],
+            color=INKS[side],
+            ms=2 * plane.radius(side),
+            label=side,
+        )
         for side in ("query", "key")
     ]
     if block.query is not None:

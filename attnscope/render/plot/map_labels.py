@@ -13,13 +13,13 @@ from matplotlib.collections import LineCollection
 from attnscope.printable import LEFT_TO_RIGHT
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import weight
+from attnscope.render.kit.palette import INKS
 from attnscope.render.kit.typesetting import line_height, text_width, wrapped
 from attnscope.render.plot.placement import Placement, Surroundings, placement
 from attnscope.render.sheets.map import LEAST_LINK, Map
 from attnscope.results import Projection
 from attnscope.tokens import Tokens
 
-INKS = {"query": "#b23a00", "key": "#0a559c"}
 LEGEND = 0.28  # height of the strip above the map
 _EDGE = 0.16
 _RADII = {"query": 3.4, "key": 2.0}  # points, from the middle of a marker to its edge, where there is room

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.patches import Rectangle
 
-from attnscope.render.kit.figure.page import INK
+from attnscope.render.kit.palette import CHOSEN, INK
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT
 from attnscope.render.kit.stage import Panel as Stage
@@ -20,9 +20,8 @@ from attnscope.render.plot.layout import Grid, grid, head_frame, sparse, tick_st
 from attnscope.render.plot.panel import TICK, Panel, inches
 from attnscope.render.sheet.blocks import Matrix
 from attnscope.render.sheet.panel import as_panel
-from attnscope.vocabulary import Scaling
 
-_MARKED, _MAP = "#d95f02", 1.6  # inches of a map
+_MAP = 1.6  # inches of a map
 _BAR, _BAR_GAP, _BAR_ROOM, _LEAST_BAR, _TALLEST_BAR = 0.16, 0.12, 0.95, 1.5, 4.0  # inches
 
 
@@ -51,8 +50,8 @@ def _legend(block: Matrix, stage: Stage, laid: Grid) -> Iterator[str]:
         return
     if stage.column_tokens is not None and (stage.masked or (~stage.answered).any()):
         yield f"hatched: {'masked' if stage.masked or block.unanswered == NO_KEY else NOTHING_LEFT}"
-    if isinstance(block.scale, Weights):
-        yield f"colours: {block.scale.legend}"
+    if isinstance(block.scale, Weights) and block.scale.told:
+        yield f"colours: {block.scale.told}"
     if laid.block > 1:
         yield f"each dot: the strongest of {laid.block} x {laid.block}"
 
@@ -76,7 +75,7 @@ def colour_bar(block: Matrix, mesh: QuadMesh, axes: Axes) -> None:
     bar.outline.set_visible(False)  # type: ignore[operator]
     beside.tick_params(labelsize=7, length=2, colors=INK)
     beside.set_ylabel(block.measured.replace(": ", "\n", 1), size=8, color=INK)  # the scale below
-    if isinstance(block.scale, Weights) and block.scale.kind is Scaling.LOG:
+    if isinstance(block.scale, Weights):
         places, texts = zip(*block.scale.ticks, strict=True)
         bar.set_ticks(places, labels=texts)
         bar.minorticks_off()
@@ -92,5 +91,5 @@ def _draw(block: Matrix, stage: Stage, laid: Grid, axes: Axes) -> None:
         axes.axhline(place, color=INK, linewidth=1.0)
         axes.axvline(place, color=INK, linewidth=1.0)
     for row, column in block.marked:
-        frame = Rectangle((column, row), 1, 1, fill=False, edgecolor=_MARKED, linewidth=1.4, zorder=3)
+        frame = Rectangle((column, row), 1, 1, fill=False, edgecolor=CHOSEN, linewidth=1.4, zorder=3)
         axes.add_patch(frame)

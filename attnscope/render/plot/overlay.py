@@ -10,37 +10,33 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-import matplotlib
 import numpy as np
 from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Colormap, ListedColormap, Normalize
 from matplotlib.patches import Rectangle
 
-from attnscope.render.kit.figure.page import INK
 from attnscope.render.kit.frame import only_spines
 from attnscope.render.kit.numbers import largest_magnitude, percent, weight
-from attnscope.render.kit.typesetting import text_width, tick
+from attnscope.render.kit.palette import CHOSEN, INK, OUTLINES
+from attnscope.render.kit.scale import Scale as Weights
+from attnscope.render.kit.typesetting import text_width
+from attnscope.render.plot.heat import WEIGHTS, weight_norm
 from attnscope.render.plot.panel import TICK, Panel, inches
-from attnscope.render.sheet.scale import OUTLINES
 from attnscope.render.sheets.media import query_words
 from attnscope.render.sheets.picture import Original, Overlay, Overlays
 from attnscope.results import Picture, PictureHeads
+from attnscope.vocabulary import Scaling
 
 _TALLEST, _WIDEST = 3.6, 4.6  # inches, of one picture
 _SMALLEST, _LARGEST, _SHEET = 0.45, 1.5, 13.0  # inches, of a small picture's longer side; of a whole row
 _GAP, _CAPTION = 0.1, 0.17  # inches beside a small picture, and above it
 BAR = 0.85  # inches of a colour bar and its numbers
+TALLEST_BAR = 3.0
+_DARK = 0.6  # a shade that black lines are no longer seen on
 _MOST_PIXELS = 160  # of a side of a small picture
 _OUTLINES, _OUTLINED = 0.75, 0.2  # opacity, and share of the pixels at most
 _SOFTENED = 90  # of a side: the size of details that have no outline
-_MARK = "#00e5ff"
-
-
-def heat() -> Colormap:
-    """Perceptually even, dark for little and bright for much, without its ends, which are black and white."""
-    return ListedColormap(matplotlib.colormaps["inferno"](np.linspace(0.08, 0.95, 256)), "heat")
 
 
 def faded(pixels: Float[np.ndarray, "height width 3"]) -> Float[np.ndarray, "height width"]:
@@ -56,11 +52,12 @@ def original(block: Original) -> Panel:
 def overlay(block: Overlay) -> Panel:
     """The weights under the outlines of the picture, with their colour bar at the right."""
     result = block.result
-    told = ["white lines: outlines of the picture"]
+    told = ["lines: outlines of the picture"]
     own = result.gaze.cell is not None
     told += ["framed: the query's own patch"] if own else []
     told += [f"{'dashed' if own else 'framed'}: the key"] if block.pointed is not None else []
     told += ["without colour: not read"] if np.isnan(result.weights).any() else []
+    told += [f"colours: {block.scale.told}"] if block.scale.told else []
     panel = _panel(query_words(result), " · ".join(told), result.picture, partial(_draw_overlay, block))
     return replace(panel, right=BAR)
 
@@ -81,11 +78,11 @@ def _draw_original(picture: Picture, axes: Axes) -> None:
 
 
 def _draw_overlay(block: Overlay, axes: Axes) -> None:
-    """The query's own patch and the key are framed; the colour bar goes from 0 to the largest weight."""
+    """The query's own patch and the key are framed, the colour bar stands at the right."""
     result = block.result
     height, width = result.picture.size
     place = _Place(0.0, 0.0, float(width), float(height))
-    drawn = _overlay(result.picture, result.picture.image, result.weights, axes, place)
+    drawn = _overlay(result.picture, result.picture.image, (result.weights, block.scale), axes, place)
     if result.gaze.cell is not None:
         _outline(result.picture, result.weights.shape, result.gaze.cell, axes, place, 2.0)
     if block.pointed is not None:
@@ -94,16 +91,21 @@ def _draw_overlay(block: Overlay, axes: Axes) -> None:
     axes.set_xlim(0, width)
     axes.set_ylim(height, 0)
     _bare(axes)
-    weight_bar(drawn, axes)
+    weight_bar(drawn, axes, block.scale)
 
 
-def weight_bar(drawn: ScalarMappable, axes: Axes) -> None:
-    """The colour bar of weights, right of the axes."""
-    wide, _ = inches(axes)
-    bar = axes.figure.colorbar(drawn, cax=axes.inset_axes((1 + 0.1 / wide, 0.0, 0.14 / wide, 1.0)))
+def weight_bar(drawn: ScalarMappable, axes: Axes, scale: Weights, beside: float = 0.1) -> None:
+    """The colour bar of weights, so many inches right of the axes, no taller than can be read at once."""
+    wide, high = inches(axes)
+    tall = min(1.0, TALLEST_BAR / high)
+    bar = axes.figure.colorbar(
+        drawn, cax=axes.inset_axes((1 + beside / wide, 1 - tall, 0.14 / wide, tall)), ticks=[]
+    )
+    places, texts = zip(*scale.ticks, strict=True)
+    bar.set_ticks(places, labels=texts)
+    bar.minorticks_off()
     bar.outline.set_visible(False)  # type: ignore[operator]
     bar.ax.tick_params(labelsize=TICK, length=2, colors=INK)
-    bar.ax.yaxis.set_major_formatter(tick)
     bar.ax.set_ylabel("attention weight", size=TICK, color=INK)
 
 
@@ -120,7 +122,7 @@ class _Place:
 def _overlay(
     picture: Picture,
     pixels: Float[np.ndarray, "height width 3"],
-    weights: Float[np.ndarray, "row column"],
+    drawn: tuple[Float[np.ndarray, "row column"], Weights],
     axes: Axes,
     at: _Place,
 ) -> ScalarMappable:
@@ -130,14 +132,31 @@ def _overlay(
     shown = {"interpolation": "nearest", "aspect": "auto"}
     grey = faded(pixels)
     axes.imshow(grey, extent=whole, cmap="gray", vmin=0, vmax=1, **shown)  # type: ignore[arg-type]
-    scale = Normalize(0.0, largest_magnitude(weights) or 1.0)
-    drawn = axes.imshow(weights, extent=cut, cmap=heat(), norm=scale, **shown)  # type: ignore[arg-type]
-    axes.imshow(outlines(grey), extent=whole, **shown)  # type: ignore[arg-type]
-    return drawn
+    weights, scale = drawn
+    norm = weight_norm(scale)
+    colours = axes.imshow(weights, extent=cut, cmap=WEIGHTS, norm=norm, **shown)  # type: ignore[arg-type]
+    lines = outlines(grey)
+    lines[..., :3] = _line_inks(norm(np.ma.masked_invalid(weights)), lines.shape[:2], picture)[..., None]
+    axes.imshow(lines, extent=whole, **shown)  # type: ignore[arg-type]
+    return colours
+
+
+def _line_inks(
+    shades: np.ma.MaskedArray, shape: tuple[int, int], picture: Picture
+) -> Float[np.ndarray, "height width"]:
+    """White for lines on dark patches, black for those on light ones and where nothing was read."""
+    places = [
+        np.minimum(((np.arange(count) + 0.5) / count * whole / covered * patches).astype(int), patches)
+        for count, whole, covered, patches in zip(
+            shape, picture.size, picture.covered, shades.shape, strict=True
+        )
+    ]
+    beyond = np.pad(shades.filled(0.0), ((0, 1), (0, 1)))
+    return np.asarray(np.where(beyond[np.ix_(*places)] > _DARK, 1.0, 0.0))
 
 
 def outlines(grey: Float[np.ndarray, "height width"]) -> Float[np.ndarray, "height width 4"]:
-    """The edges of a picture as thin white lines that let colours through, nothing everywhere else.
+    """The edges of a picture as thin lines that let colours through, nothing everywhere else.
 
     An edge is where the softened picture changes fastest, on few of its pixels and not where it is even.
     """
@@ -188,7 +207,7 @@ def _outline(
     high, wide = (side / count for side, count in zip(_covered(picture, at), shape, strict=True))
     corner = (at.left + cell[1] * wide, at.top + cell[0] * high)
     axes.add_patch(
-        Rectangle(corner, wide, high, fill=False, edgecolor=_MARK, linewidth=line, linestyle=style)
+        Rectangle(corner, wide, high, fill=False, edgecolor=CHOSEN, linewidth=line, linestyle=style)
     )
 
 
@@ -210,10 +229,11 @@ def overlays(block: Overlays) -> Panel:
     """As large as the pictures of all heads, with room for `L11` and `H11` beside them."""
     result = block.result
     high, wide = _small(result)
-    told = ["above each: largest weight on a patch, the brightest colour, and share on the picture"]
-    told += ["white lines: outlines"]
+    told = ["above each: largest weight on a patch, and share on the picture"]
+    told += ["lines: outlines"]
     told += ["framed: the query's own patch"] if result.gaze.cell is not None else []
     told += ["outlined: not certified"] if result.overview.verdict.stands_out else []
+    told += [f"colours: {block.scale.told.replace('row', 'head')}"] if block.scale.told else []
     return Panel(
         title=query_words(result),
         says=" · ".join(told),
@@ -222,16 +242,18 @@ def overlays(block: Overlays) -> Panel:
         left=text_width(f"L{max(result.overview.layers)}", TICK) + 0.1,
         above=0.2,
         below=0.0,
-        draw=partial(_draw_heads, result),
+        draw=partial(_draw_heads, block),
+        right=BAR,
     )
 
 
-def _draw_heads(result: PictureHeads, axes: Axes) -> None:
-    """A picture for each head, layers down and heads across, each with colours of its own.
+def _draw_heads(block: Overlays, axes: Axes) -> None:
+    """A picture for each head, layers down and heads across, and the colour bar at the right.
 
-    Above each stand the largest weight on a patch, which is its brightest colour, and the share of the
-    query's attention that lies on the picture. Heads that are not certified are outlined.
+    Above each stand the largest weight on a patch and the share of the query's attention that lies on the
+    picture. Heads that are not certified are outlined.
     """
+    result, scale = block.result, block.scale
     high, wide = _small(result)
     small = _thinned(result.picture.image)
     size = min(6.5, 7.0 * (wide + _GAP) / max(text_width(".000 · 100 %", 7.0), 0.01))
@@ -239,7 +261,10 @@ def _draw_heads(result: PictureHeads, axes: Axes) -> None:
     for i, j in np.ndindex(result.weights.shape[:2]):
         at = _Place(j * across, i * down + _CAPTION, wide, high)
         weights = result.weights[i, j]
-        _overlay(result.picture, small, weights, axes, at)
+        own = scale
+        if scale.kind is Scaling.ROW:  # of each head
+            own = Weights(Scaling.MAX, scale.tops[[i * result.weights.shape[1] + j]])
+        drawn = _overlay(result.picture, small, (weights, own), axes, at)
         if result.gaze.cell is not None:
             _outline(result.picture, weights.shape, result.gaze.cell, axes, at, 0.8)
         told = f"{weight(largest_magnitude(weights), 3)} · {percent(float(np.nansum(weights)))}"
@@ -250,6 +275,8 @@ def _draw_heads(result: PictureHeads, axes: Axes) -> None:
                 Rectangle((at.left, at.top), wide, high, fill=False, edgecolor=OUTLINES[verdict], lw=1.5)
             )
     _grid_ticks(result, axes, down, across)
+    if scale.kind is not Scaling.ROW:
+        weight_bar(drawn, axes, scale)
 
 
 def _grid_ticks(result: PictureHeads, axes: Axes, down: float, across: float) -> None:

@@ -7,10 +7,11 @@ from matplotlib.ticker import MaxNLocator
 
 from attnscope.render.kit.frame import named_rows
 from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.palette import FAINT, INK, TINTS
 from attnscope.render.kit.typesetting import line_height, text_width, tick
 from attnscope.render.plot.panel import SAYS, TICK, Panel, inches, key_above, lines_of_key, width_of_key
 from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheet.scale import FAINT, INK, TINTS, missing
+from attnscope.render.sheet.scale import missing
 from attnscope.render.sheet.table import Column, Mark
 
 _AXIS, _BELOW, _RIGHT, _ROW = 3.2, 0.4, 0.1, 0.2  # inches: the axis, the room around it, one row

@@ -11,10 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from attnscope.render.kit.figure.page import FAINT, INK
-from attnscope.render.kit.figure.sheet import CHIP
 from attnscope.render.kit.labels import clusters, fit
 from attnscope.render.kit.numbers import descending, weight
+from attnscope.render.kit.palette import CHOSEN, FAINT, INK, PAPER
 from attnscope.render.kit.scale import Scale, scale_of
 from attnscope.render.kit.stage import Panel as Stage
 from attnscope.render.kit.typesetting import line_height, text_width, tick
@@ -26,7 +25,6 @@ from attnscope.render.sheet.blocks import KeyBars
 from attnscope.render.sheet.panel import as_panel
 from attnscope.tokens import Tokens
 
-BAR = "#2171b5"
 STRIP, HIGH = 0.34, 1.7  # inches
 _LEFT, _BETWEEN = 0.62, 0.3  # inches: the numbers of the weights, from one part to the next
 _NARROWEST = 3.2
@@ -57,7 +55,12 @@ def panel(block: KeyBars, alone: bool = False) -> Panel:
     if not block.above:
         return replace(
             bars,
-            says=" · ".join(filter(None, (f"strip: the whole row, {row.scale.legend}", row.hatching))),
+            says=" · ".join(
+                filter(
+                    None,
+                    (f"strip: the whole row{row.scale.told and ', colours: '}{row.scale.told}", row.hatching),
+                )
+            ),
             width=strip_width(len(row.tokens)),
             height=STRIP + _BETWEEN + HIGH,
             above=strip_room(row),
@@ -165,7 +168,7 @@ def draw_row(row: Row, axes: Axes) -> None:
     weights = row.shown.values[row.query, row.keys]
     visible = row.shown.visible[row.query, row.keys]
     places = np.arange(len(row.keys)) + 0.5
-    inks = [CHIP if key == row.key else BAR for key in row.keys]
+    inks = [CHOSEN if key == row.key else PAPER["light"]["line"] for key in row.keys]
     axes.bar(places, np.where(visible, weights, 0.0), width=0.76, color=inks, label="weight", zorder=2)
     top = 1.18 * float(weights[visible].max(initial=0.0)) or 1.0
     for place in places[~visible]:
@@ -193,7 +196,7 @@ def _axes_of(row: Row, axes: Axes) -> None:
     for text, key in zip(axes.get_xticklabels(), row.keys, strict=True):
         text.set_rotation(90 if row.turned and len(clusters(text.get_text())) > 1 else 0)
         if key == row.key:
-            text.set(color=CHIP, weight="bold")
+            text.set(color=CHOSEN, weight="bold")
     axes.set_ylabel("attention weight", size=_SIZE, color=INK)
     axes.set_xlabel("key" if row.whole else "key, strongest first", size=_SIZE, color=INK, labelpad=4)
     for name, spine in axes.spines.items():
@@ -238,7 +241,7 @@ def strip_room(row: Row) -> float:
 def mark(row: Row, axes: Axes) -> None:
     """Outlines of the row, and of the column of `key`, on the heat map of the whole matrix."""
     rows, columns = row.shown.values.shape
-    style = {"fill": False, "edgecolor": CHIP, "linewidth": 1.3, "clip_on": False, "zorder": 5}
+    style = {"fill": False, "edgecolor": CHOSEN, "linewidth": 1.3, "clip_on": False, "zorder": 5}
     axes.add_patch(Rectangle((0, row.query), columns, 1, label="query", **style))  # type: ignore[arg-type]
     if row.key is not None:
         axes.add_patch(Rectangle((row.key, 0), 1, rows, label="key", **style))  # type: ignore[arg-type]

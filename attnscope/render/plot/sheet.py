@@ -12,8 +12,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.figure.page import EDGE, FAINT, Line, write_lines
+from attnscope.render.kit.figure.page import EDGE, Line, write_lines
 from attnscope.render.kit.figure.shown_figure import ShownFigure
+from attnscope.render.kit.palette import FAINT, OUTLINES
 from attnscope.render.kit.typesetting import drawing, line_height, shortened, wrapped
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import source_words
@@ -23,7 +24,6 @@ from attnscope.render.plot import map as map_
 from attnscope.render.plot.panel import SMALL, Panel
 from attnscope.render.sheet.blocks import Beside, Block, Curve, Drawing, KeyBars, Matrix, Ranking
 from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
-from attnscope.render.sheet.scale import OUTLINES
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, legend
 from attnscope.render.sheets.map import Map

@@ -5,12 +5,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
+from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 
-from attnscope.render.kit.figure.page import FAINT, INK, ink_on
+from attnscope.render.kit.figure.page import ink_on
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import largest_magnitude, significant
+from attnscope.render.kit.palette import FAINT, INK
+from attnscope.render.kit.scale import by_root
 from attnscope.render.kit.typesetting import line_height, text_width
+from attnscope.render.plot.heat import AROUND, WEIGHTS, weight_norm
 from attnscope.render.plot.panel import Panel
 from attnscope.render.sheets.arithmetic import shape_words, texts
 from attnscope.render.sheets.worked import Steps
@@ -155,13 +159,12 @@ def draw_step(laid: Block, axes: Axes) -> QuadMesh:
     axes.add_patch(
         Rectangle((0, 0), columns, rows, facecolor="#f3f3f3", edgecolor="#d8d8d8", hatch="/////", lw=0)
     )
-    extent = 1.0 if step.weights else largest_magnitude(step.matrix.values) or 1.0
+    extent = largest_magnitude(step.matrix.values) or 1.0
     outlined = laid.detailed
     mesh = axes.pcolormesh(
         np.ma.masked_where(~shown, step.matrix.values),
-        cmap="Blues" if step.weights else "RdBu",
-        vmin=0.0 if step.weights else -extent,
-        vmax=extent,
+        cmap=WEIGHTS if step.weights else AROUND,
+        norm=weight_norm(by_root()) if step.weights else Normalize(-extent, extent),
         edgecolors="white" if outlined else "none",
         linewidth=0.5 if outlined else 0.0,
         rasterized=not outlined,

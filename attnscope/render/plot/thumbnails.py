@@ -6,14 +6,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from attnscope.render.kit.figure.page import INK
 from attnscope.render.kit.frame import only_spines
+from attnscope.render.kit.palette import INK, OUTLINES
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.plot.grid import colour_bar
 from attnscope.render.plot.heat import WEIGHTS, weight_norm
 from attnscope.render.plot.panel import TICK, Panel
 from attnscope.render.sheet.heads import HeadMatrices
-from attnscope.render.sheet.scale import OUTLINES
 
 _WIDTH, _MOST, _LEAST = 11.0, 0.95, 0.2  # inches: of all heads about, of one at most and at least
 _GAP = 0.07  # between two heads, of a head
@@ -64,8 +63,7 @@ def draw(block: HeadMatrices, axes: Axes) -> None:
         axes.add_patch(Rectangle(*place, fill=False, edgecolor=edge, linewidth=width, zorder=2))
     assert drawn is not None, "there is at least one head"
     _name_heads(block, axes)
-    (_, low), *_, (_, high) = block.scale.ticks
-    colour_bar(drawn, axes, (low, high))
+    colour_bar(drawn, axes, block.scale.ticks)
 
 
 def _name_heads(block: HeadMatrices, axes: Axes) -> None:

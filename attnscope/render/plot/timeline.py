@@ -12,20 +12,21 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 
-from attnscope.render.kit.figure.page import INK
 from attnscope.render.kit.frame import only_spines
 from attnscope.render.kit.numbers import largest_magnitude, percent, weight
+from attnscope.render.kit.palette import CHOSEN, INK, PAPER
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.typesetting import text_width, tick
+from attnscope.render.plot.heat import WEIGHTS, weight_norm
 from attnscope.render.plot.layout import token_labels
-from attnscope.render.plot.overlay import BAR, heat, weight_bar
+from attnscope.render.plot.overlay import BAR, weight_bar
 from attnscope.render.plot.panel import TICK, Panel
 from attnscope.render.sheets.sound import Timeline
 from attnscope.results import SoundAttention, Spectrogram
 
 _HERTZ = (250, 500, 1000, 2000, 4000, 8000, 16000)
-_BLUE, _MARK = "#2171b5", "#d6004b"
 _SPECTROGRAM, _GAP, _CURVE = 1.5, 0.12, 1.0  # inches
+_SUMS = 0.6  # inches of the numbers right of the row of a head
 _ROW, _NAMED, _TALLEST = 0.17, 0.09, 24.0  # inches: of a row, of one that is named, of all rows at most
 _NARROWEST, _WIDEST, _SECOND = 5.5, 11.0, 0.5  # inches of the time axis, and of one second
 
@@ -35,7 +36,10 @@ def panel(block: Timeline) -> Panel:
     told = [] if block.result.gaze.cell is None else ["marked: the query's own frame"]
     told += [] if block.pointed is None else ["dashed: the key"]
     if _of_heads(block):
-        told.append("at the right: the weight of the brightest colour, and the share on the sound")
+        told.append("at the right: the largest weight on a frame, and the share on the sound")
+    scale = block.plain.scale
+    if isinstance(scale, Weights) and scale.told and not _single(block):
+        told.append(f"colours: {scale.told}")
     return Panel(
         title=block.plain.title,
         says=" · ".join(told),
@@ -45,7 +49,7 @@ def panel(block: Timeline) -> Panel:
         above=0.05,
         below=0.4,
         draw=partial(draw, block),
-        right=0.1 if _single(block) else BAR,
+        right=0.1 if _single(block) else BAR + _SUMS * _of_heads(block),
         least=0.6,
     )
 
@@ -66,7 +70,7 @@ def draw(block: Timeline, axes: Axes) -> None:
     if block.pointed is not None:
         for each in shown:
             for end in (block.pointed, block.pointed + 1):
-                each.axvline(end * result.seconds, color=_MARK, linewidth=0.9, linestyle="--")
+                each.axvline(end * result.seconds, color=CHOSEN, linewidth=0.9, linestyle="--")
     if result.gaze.cell is not None:
         _mark_frame(result.gaze.cell[0], result.seconds, shown[-1:] if _of_heads(block) else shown)
 
@@ -121,7 +125,9 @@ def _draw_spectrogram(shown: Spectrogram, seconds: float, axes: Axes) -> None:
 def _draw_curve(block: Timeline, axes: Axes) -> None:
     """The weight of each frame as the height of a step."""
     weights, step = block.plain.values[0], block.result.seconds
-    axes.stairs(weights, step * np.arange(len(weights) + 1), fill=True, color=_BLUE, linewidth=0)
+    axes.stairs(
+        weights, step * np.arange(len(weights) + 1), fill=True, color=PAPER["light"]["line"], linewidth=0
+    )
     axes.set_ylim(0, 1.08 * (largest_magnitude(weights) or 1.0))
     axes.yaxis.set_major_formatter(tick)
     axes.set_ylabel("weight", size=TICK, color=INK)
@@ -129,7 +135,7 @@ def _draw_curve(block: Timeline, axes: Axes) -> None:
 
 
 def _draw_rows(block: Timeline, axes: Axes) -> None:
-    """Rows of weights as colours over time; those of heads each from 0 to its own largest."""
+    """Rows of weights as colours over time."""
     values, result = block.plain.values, block.result
     rows, frames = values.shape
     scale = block.plain.scale
@@ -138,7 +144,7 @@ def _draw_rows(block: Timeline, axes: Axes) -> None:
         scale.shades(values),
         extent=(0.0, frames * result.seconds, rows, 0.0),
         aspect="auto",
-        cmap=heat(),
+        cmap=WEIGHTS,
         norm=Normalize(0.0, 1.0),
         interpolation="nearest",
     )
@@ -147,13 +153,14 @@ def _draw_rows(block: Timeline, axes: Axes) -> None:
     axes.set_yticks(places, [label for label in labels if label], parse_math=False)
     axes.set_ylim(rows, 0)
     _time(axes, result.sound.seconds)
+    bar = ScalarMappable(weight_norm(scale), WEIGHTS)
+    weight_bar(bar, axes, scale, 0.1 if isinstance(result, SoundAttention) else 0.1 + _SUMS)
     if isinstance(result, SoundAttention):
         axes.set_ylabel(block.plain.words[0], size=TICK, color=INK)
-        weight_bar(ScalarMappable(Normalize(0.0, scale.top), heat()), axes)
         return
     heads = len(result.overview.heads)
     for first in range(heads, rows, heads):
-        axes.axhline(first, color="white", linewidth=1.2)
+        axes.axhline(first, color=INK, linewidth=0.6)
     if all(labels):
         _sums(values, axes)
 
@@ -168,8 +175,8 @@ def _sums(values: Float[np.ndarray, "row frame"], axes: Axes) -> None:
 def _mark_frame(frame: int, step: float, several: list[Axes]) -> None:
     """The frame that the query itself stands for, across all of `several`."""
     for axes in several:
-        axes.axvspan(frame * step, (frame + 1) * step, color=_MARK, alpha=0.35, linewidth=0)
-        axes.axvline((frame + 0.5) * step, color=_MARK, linewidth=0.8)
+        axes.axvspan(frame * step, (frame + 1) * step, color=CHOSEN, alpha=0.35, linewidth=0)
+        axes.axvline((frame + 0.5) * step, color=CHOSEN, linewidth=0.8)
 
 
 def _time(axes: Axes, seconds: float, labelled: bool = True) -> None:

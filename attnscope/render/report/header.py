@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 
 from attnscope.printable import printable
-from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.figure.sheet import MARGIN, TITLE, Sheet
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import chance
+from attnscope.render.kit.palette import FAINT, INK, INKS, OUTLINES
 from attnscope.render.kit.sentence import SetText, Sizes, set_text
 from attnscope.render.kit.typesetting import line_height, shortened, text_width, wrapped
 from attnscope.render.kit.words.certificate import verdict_words
@@ -17,10 +17,9 @@ from attnscope.render.kit.words.figure import proof_words, source_words
 from attnscope.render.kit.words.header import attention_words, feature_words, model_words
 from attnscope.render.kit.words.weights import special_words, view_words
 from attnscope.render.look import look_now
-from attnscope.render.plot.map_labels import INKS
 from attnscope.render.sheets.map import settings_words, token_name
 from attnscope.render.sheets.prediction import pair_words
-from attnscope.results import Guess, Kind, Report, Verdict
+from attnscope.results import Guess, Kind, Report
 from attnscope.tokens import Tokens
 
 ANSWER_HEIGHT = 0.34  # inches
@@ -69,15 +68,6 @@ _BOLD = 1.2  # width of bold text over that of the same text set lightly, at mos
 _SIDE = 0.6  # inches for the word of a side
 _BEFORE_ANSWER, _BETWEEN, _TITLE_ROW, _LEAST_ANSWER = 0.1, 0.06, 0.3, 8.0  # inches
 _MOST_ANSWER_LINES = 3
-_VERDICT_INKS = {
-    Verdict.CERTIFIED: "#1a7f37",
-    Verdict.RECOMPUTED: "#1a7f37",
-    Verdict.INCONCLUSIVE: "#9a6700",
-    Verdict.PARTIAL: "#9a6700",
-    Verdict.STORED: "#57606a",
-    Verdict.UNCERTIFIED: "#8250df",
-    Verdict.FAILED: "#cf222e",
-}
 
 
 def heading_room() -> float:
@@ -92,7 +82,7 @@ def draw_heading(page: Sheet, result: Report) -> None:
     head = result.head
     words = " · ".join((model_words(head.provenance), head.name, attention_words(head.kind)))
     verdict = head.certificate.verdict
-    base, ink = MARGIN + 0.1, _VERDICT_INKS[verdict]
+    base, ink = MARGIN + 0.1, OUTLINES[verdict]
     told = verdict_words(verdict)
     room = page.width - 2 * MARGIN - 1.1 * text_width(told, _HEADING, bold=True)
     for heading in shortened(look_now().heading(words), room / _BOLD, _HEADING, 1):

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnscope.render.kit.figure.page import FAINT
 from attnscope.render.kit.figure.sheet import TITLE, Sheet
 from attnscope.render.kit.numbers import counted, parameter
+from attnscope.render.kit.palette import FAINT
 from attnscope.render.kit.stage import Panel, Show, panel
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.kit.words.weights import sums_words

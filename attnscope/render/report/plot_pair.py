@@ -8,13 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.patches import Rectangle
 
-from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.numbers import parameter
+from attnscope.render.kit.palette import FAINT, INK, INKS
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import line_height, text_width
 from attnscope.render.plot.heat import draw_head
 from attnscope.render.plot.layout import Grid, sparse, token_labels
-from attnscope.render.plot.map_labels import INKS
 from attnscope.vocabulary import Scaling
 
 _LEAST_SIZE = 4.5  # points of a label
@@ -108,7 +107,13 @@ def draw_cells(shown: Panel, axes: Axes, bar: Axes, laid: Cells, query: int, *, 
         axes.set_ylabel(shown.row_word, size=7.5, color=FAINT, labelpad=3, loc="top")
         _row_labels(axes, laid, query)
     columns = shown.values.shape[1]
-    outline = {"fill": False, "edgecolor": INKS["query"], "linewidth": 1.4, "clip_on": False, "zorder": 5}
+    outline = {
+        "fill": False,
+        "edgecolor": INKS["query"],
+        "linewidth": 1.4,
+        "clip_on": False,
+        "zorder": 5,
+    }
     axes.add_patch(Rectangle((0, query), columns, 1, label="query", **outline))  # type: ignore[arg-type]
     _colour_bar(drawn, bar, shown)
 
@@ -130,6 +135,8 @@ def _marks(drawn: ScalarMappable, shown: Panel) -> list[tuple[float, str]]:
         first, *decades, last = shown.scale.ticks
         middle = math.sqrt(first[0] * last[0])
         return [first, *sorted(decades, key=lambda each: abs(math.log(each[0] / middle)))[:1], last]
+    if shown.show == "weights":
+        return shown.scale.ticks
     low, high = (end or 0.0 for end in drawn.get_clim())
     places = np.linspace(low, high, 3).tolist()
     return [(place, parameter(place, 2)) for place in places]

@@ -9,11 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from attnscope.render.kit.figure.page import FAINT, INK
 from attnscope.render.kit.figure.sheet import RULE
 from attnscope.render.kit.numbers import percent, weight
+from attnscope.render.kit.palette import FAINT, INK, INKS
 from attnscope.render.kit.typesetting import text_width
-from attnscope.render.plot.map_labels import INKS
 from attnscope.render.sheets.report import Fact, Share
 
 SHARE_ROW = 0.19  # inches for one bar

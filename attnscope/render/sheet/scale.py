@@ -1,4 +1,4 @@
-"""How numbers become colours, the same in every medium, and the inks of pictures and pages."""
+"""How numbers other than weights become colours, the same in every medium."""
 
 import math
 from collections.abc import Callable
@@ -6,33 +6,18 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from rich.color_triplet import ColorTriplet
 
 from attnscope.render.kit.numbers import largest_magnitude
-from attnscope.render.kit.palette import diverging, readable_on, sequential
-from attnscope.results import Verdict
-
-# ColorBrewer's Blues, and its RdBu for numbers around 0
-_BLUES = ("f7fbff", "deebf7", "c6dbef", "9ecae1", "6baed6", "4292c6", "2171b5", "08519c", "08306b")
-_AROUND = (
-    *("67001f", "b2182b", "d6604d", "f4a582", "fddbc7", "f7f7f7"),
-    *("d1e5f0", "92c5de", "4393c3", "2166ac", "053061"),
+from attnscope.render.kit.palette import (
+    FAINT,
+    RAMPS,
+    SIGNED,
+    WEIGHT,
+    between,
+    diverging,
+    readable_on,
+    sequential,
 )
-INK, FAINT = "#222222", "#666666"
-# by the meaning of a mark
-TINTS = {
-    "own": "#3a7ebf", "kin": "#5ab4ac", "other": "#d55e00", "faint": "#c4c4c4", "loses": "#b2182b",
-    "gains": "#2166ac", "floor": "#e4e4e4", "control": INK, "limit": "#d55e00", "noise": INK,
-    "peers": "#777777", "query": "#0072b2", "key": "#d55e00", "unrotated key": "#e69f00",
-    "value": "#009e73", "output": "#cc3377",
-}  # fmt: skip
-# of the lines around heads that are not certified
-OUTLINES = {
-    Verdict.INCONCLUSIVE: "#e69f00",
-    Verdict.PARTIAL: "#e69f00",
-    Verdict.UNCERTIFIED: "#aa3377",
-    Verdict.FAILED: "#d00000",
-}
 
 
 @dataclass(frozen=True)
@@ -61,8 +46,8 @@ class Scale:
     @property
     def anchors(self) -> tuple[str, ...]:
         """The colours from the low end to the high one, as `#rrggbb`."""
-        named = _AROUND if self.kind == "signed" else _BLUES
-        return tuple(f"#{each}" for each in (named[::-1] if self.kind == "falling" else named))
+        named = RAMPS["light"][SIGNED if self.kind == "signed" else WEIGHT]
+        return named[::-1] if self.kind == "falling" else named
 
     @property
     def shades(self) -> tuple[str, str]:
@@ -95,11 +80,7 @@ class Scale:
         share = self.share(value)
         if math.isnan(share):
             return "#ffffff", FAINT
-        anchors = [bytes.fromhex(each[1:]) for each in self.anchors]
-        place = share * (len(anchors) - 1)
-        first = min(int(place), len(anchors) - 2)
-        pairs = zip(anchors[first], anchors[first + 1], strict=True)
-        ground = ColorTriplet(*(round(a + (b - a) * (place - first)) for a, b in pairs))
+        ground = between(self.anchors, share)
         return ground.hex, readable_on(ground).hex
 
 

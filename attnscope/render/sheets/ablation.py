@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import (
+    alike,
     cell,
     chance,
     give_or_take,
@@ -24,6 +25,8 @@ from attnscope.render.sheets import ablation_words as words
 from attnscope.results import Ablation
 from attnscope.results.claims.ablation import Asks, Effect, Group, HeadEffect, Method
 
+# what numbers of a grid are told in where the largest of them is below so much
+_PARTS = {"millionths": 1e-4, "thousandths": 0.1}
 _SHOWN, _DRAWN = 12, 8  # heads that are shown, and random ones beside them
 _FORETOLD = {
     "patching": "attribution patching",
@@ -168,7 +171,7 @@ def _grids(result: Ablation) -> Iterator[HeadGrid]:
         layers = tuple(sorted({layer for layer, _ in foretold}))
         heads = tuple(range(1 + max(head for _, head in foretold)))
         values = by_head(layers, heads, foretold)
-        form = partial(signed_cell, decimals=words.decimals(result) - 1)
+        form = alike(values, 2, signed_cell)
         title = "difference foretold by the gradient"
         yield HeadGrid(title, layers, heads, values, Scale.around(values), form, "nats")
     elif len(result.layers) > 1 and len(result.heads) > 1:
@@ -177,10 +180,9 @@ def _grids(result: Ablation) -> Iterator[HeadGrid]:
 
 def _grid(result: Ablation) -> HeadGrid:
     """What became of the answer without each head, beside what other heads of its layer do."""
-    small = 0 < largest_magnitude(result.grid) < 0.1
-    form, size = (
-        (_thousandths(signed_cell), _thousandths(give_or_take)) if small else (signed_cell, give_or_take)
-    )
+    largest = largest_magnitude(result.grid)
+    part = next((each for each, most in _PARTS.items() if 0 < largest < most), "")
+    form, size = (_in(part, signed_cell), _in(part, give_or_take)) if part else (signed_cell, give_or_take)
     heads = tuple(range(result.grid.shape[1]))
     others = {(each.layer, each.head): each.chance for each in result.heads if each.chance is not None}
     medians = by_head(result.layers, heads, others)
@@ -191,10 +193,10 @@ def _grid(result: Ablation) -> HeadGrid:
         values=result.grid,
         scale=Scale.around(result.grid),
         form=form,
-        unit="in thousandths" if small else "",
+        unit=f"in {part}" if part else "",
         companion=Companion.numbers("median size of other heads of the layer", medians, size),
     )
 
 
-def _thousandths(write: Callable[[float, int], str]) -> Callable[[float], str]:
-    return lambda value: write(1000 * value, 1)
+def _in(part: str, write: Callable[[float, int], str]) -> Callable[[float], str]:
+    return lambda value: write((1e6 if part == "millionths" else 1e3) * value, 1)

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import counted, give_or_take, number, signed, signed_cell, with_error
+from attnscope.render.kit.numbers import alike, counted, give_or_take, number, signed, signed_cell, with_error
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Ranking
@@ -66,7 +66,7 @@ def _grid(result: CorpusDifference, scores: ScoresApart) -> HeadGrid:
         heads=result.heads,
         values=scores.difference,
         scale=Scale.around(scores.difference, ("more in A", "more in B")),
-        form=signed_cell,
+        form=alike(scores.difference, 2, signed_cell),
         companion=Companion.numbers("so many standard errors of the difference", scores.reached, _errors),
         beyond=(f"more than {number(scores.chance, 1)} errors", _beyond(scores)),
         absent="-",

@@ -7,7 +7,7 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import counted, signed, signed_cell, weight, weight_cell
+from attnscope.render.kit.numbers import alike, counted, signed, signed_cell, weight, weight_cell
 from attnscope.render.kit.words.command import asking, finding, label, looked_at, opening_head
 from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.blocks import Ranking
@@ -106,7 +106,7 @@ def _grid(
     scale: Scale,
     control: Companion | None = None,
 ) -> HeadGrid:
-    form = signed_cell if scale.kind == "signed" else weight_cell
+    form = alike(values, 2, signed_cell if scale.kind == "signed" else weight_cell)
     unit = "nats" if result.smaller_is_better else ""
     return HeadGrid(title, result.layers, result.heads, values, scale, form, unit, companion=control)
 

@@ -1,15 +1,17 @@
 """Attention of one query over the patches of a picture, of one head or of several."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
+from jaxtyping import Float
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import cell, largest_magnitude, percent, significant
 from attnscope.render.kit.scale import Scale as Weights
+from attnscope.render.kit.scale import scale_of
 from attnscope.render.sheet.blocks import Beside, Drawing, Matrix, Names
 from attnscope.render.sheet.heads import Companion, HeadGrid
 from attnscope.render.sheet.scale import Scale
@@ -37,6 +39,7 @@ class Overlay(Drawing):
     result: PictureAttention
     plain: Matrix
     pointed: tuple[int, ...] | None = None
+    scale: Weights = field(kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,20 +48,25 @@ class Overlays(Drawing):
 
     result: PictureHeads
     plain: HeadGrid
+    scale: Weights = field(kw_only=True)
 
 
 def sheet(result: PictureAttention | PictureHeads, focus: Focus = WHOLE) -> Sheet:
     """The picture beside the weights of one head on it, or a small picture for each of several."""
     original = Original(result.picture)
     if isinstance(result, PictureAttention):
-        pointed = place_of(result, focus.key)
-        overlay = Overlay(result, _patches(result, pointed), pointed)
+        pointed, scale = place_of(result, focus.key), _scale(result.weights.reshape(1, -1), focus.scale)
+        overlay = Overlay(result, _patches(result, pointed, scale), pointed, scale=scale)
         return of_one(result, focus, (Beside((original, overlay)),), overlay)
-    overlays = Overlays(result, _grid(result))
+    overlays = Overlays(result, _grid(result), scale=_scale(flat(result), focus.scale))
     return replace(of_heads(result, overlays, overlays), more=(original,))
 
 
-def _patches(result: PictureAttention, pointed: tuple[int, ...] | None) -> Matrix:
+def _scale(weights: Float[np.ndarray, "head patch"], asked: Scaling) -> Weights:
+    return scale_of(weights, np.isfinite(weights), asked)
+
+
+def _patches(result: PictureAttention, pointed: tuple[int, ...] | None, scale: Weights) -> Matrix:
     """The patches in their rows and columns, in per cent with as many digits as tell them apart."""
     cells, place = 100 * result.weights, result.gaze.cell
     largest = largest_magnitude(cells) or 1.0
@@ -72,7 +80,7 @@ def _patches(result: PictureAttention, pointed: tuple[int, ...] | None) -> Matri
         rows=_numbered(len(cells)),
         columns=_numbered(cells.shape[1]),
         values=cells,
-        scale=Weights(Scaling.MAX, np.full(len(cells), largest)),
+        scale=Weights(scale.kind, np.full(len(cells), 100 * scale.top), 100 * scale.least),
         form=partial(cell, decimals=decimals),
         says=" · ".join(each for each in (own, asked, unread) if each),
         unanswered="",

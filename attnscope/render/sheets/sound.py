@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import significant
-from attnscope.render.kit.scale import Scale as Weights
+from attnscope.render.kit.scale import scale_of
 from attnscope.render.sheet.blocks import Drawing, Matrix, Named, Names
 from attnscope.render.sheet.said import name
 from attnscope.render.sheet.sheet import Sheet
@@ -31,7 +31,7 @@ class Timeline(Drawing):
 
 def sheet(result: SoundAttention | SoundHeads, focus: Focus = WHOLE) -> Sheet:
     """The row of one query, or those of all tokens of a decoder; of several heads a row each."""
-    rows = _rows(result)
+    rows = _rows(result, focus.scale)
     alone = Timeline(result, rows, spectrogram=False)
     if isinstance(result, SoundAttention):
         frame = place_of(result, focus.key)
@@ -45,17 +45,17 @@ def sheet(result: SoundAttention | SoundHeads, focus: Focus = WHOLE) -> Sheet:
     return of_heads(result, Timeline(result, rows), alone)
 
 
-def _rows(result: SoundAttention | SoundHeads) -> Matrix:
-    """The rows of heads have colours of their own each."""
+def _rows(result: SoundAttention | SoundHeads, asked: Scaling) -> Matrix:
+    """Of one query, of all, or of every head."""
     words = query_words(result)
     if not isinstance(result, SoundAttention):
         overview = result.overview
         heads = (name(layer, head) for layer in overview.layers for head in overview.heads)
-        return _over_time(result, words, "head", Names(tuple(heads)), flat(result), Scaling.ROW)
+        return _over_time(result, words, "head", Names(tuple(heads)), flat(result), asked)
     if result.head.kind is Kind.CROSS and result.gaze.query is None:
         rows = result.head.weights[:, result.gaze.keys]
-        return _over_time(result, "all queries", "query", result.head.query_tokens, rows)
-    return _over_time(result, words, "query", Names((words,)), result.weights[None])
+        return _over_time(result, "all queries", "query", result.head.query_tokens, rows, asked)
+    return _over_time(result, words, "query", Names((words,)), result.weights[None], asked)
 
 
 def _over_time(
@@ -64,16 +64,14 @@ def _over_time(
     word: str,
     rows: Named,
     values: Float[np.ndarray, "row frame"],
-    kind: Scaling = Scaling.MAX,
+    asked: Scaling,
 ) -> Matrix:
-    own = np.nan_to_num(values).max(axis=1, initial=0.0)
-    tops = own if kind is Scaling.ROW else np.full(len(own), own.max(initial=0.0))
     return Matrix(
         title=title,
         words=(word, "frame"),
         rows=rows,
         columns=Names(tuple(place_name(result, frame) for frame in range(values.shape[1]))),
         values=values,
-        scale=Weights(kind, np.where(tops > 0, tops, 1.0)),
+        scale=scale_of(values, np.isfinite(values), asked),
         form=significant,
     )

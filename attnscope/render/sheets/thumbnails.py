@@ -39,7 +39,7 @@ def sheet(result: Thumbnails, focus: Focus = WHOLE) -> Sheet:
         values=result.weights,
         scale=scale,
         verdicts=result.verdicts,
-        says=f"rows: queries, columns: keys; colours of all heads: {scale.legend}",
+        says="rows: queries, columns: keys" + (f"; colours of all heads: {scale.told}" if scale.told else ""),
     )
     opened = opening_head(result, result.layers[0], result.heads[0])
     by_tokens = " by tokens" if result.words or result.special is not Special.SHOW else ""
@@ -62,8 +62,8 @@ def sheet(result: Thumbnails, focus: Focus = WHOLE) -> Sheet:
     )
 
 
-def common_scale(result: Thumbnails, asked: Scaling = Scaling.AUTO) -> Weights:
-    """One scale for every head, chosen as that of one head is; it has no rows of its own."""
+def common_scale(result: Thumbnails, asked: Scaling = Scaling.SQRT) -> Weights:
+    """One scale for every head; it has no rows of its own."""
     cells = result.weights.reshape(-1, result.weights.shape[-1])
     found = scale_of(cells, np.isfinite(cells), asked)
     return Weights(found.kind, np.array([found.top]), found.least)

@@ -98,7 +98,9 @@ def picture(shown: Panel, shades: Shading, width: int, blank: str = "masked") ->
         plain_ends=shades.plain_ends,
         width=width,
         signed=shades.signed,
+        scale=shades.scale,
         blank=blank if shown.masked else "",
+        told=(shades.told,) if shades.told else (),
     )
 
 

@@ -19,13 +19,15 @@ from rich.text import Text
 
 from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import left
+from attnscope.render.kit.numbers import parameter
 from attnscope.render.kit.palette import diverging, sequential
+from attnscope.render.kit.scale import Scale
 
 SHADES, ASCII_SHADES = "·░▒▓█", ".:-=+*#%@"
 _MOST_LINES, _FEW_ROWS = 60, 30
 _GAP = "·"
 _TICK = 10  # cells from one name above the columns to the next
-_RAMP = 16  # cells of the ramp in the legend
+_RAMP = 24  # cells of the ramp in the legend
 _MOST_LABEL, _LEAST_LABEL = 24, 5
 
 Shares = Float[np.ndarray, "row column"]
@@ -95,7 +97,8 @@ class Raster:
     """A matrix of shares, 0 to 1, or -1 to 1 around 0 where `signed`; NaN is left blank.
 
     `plain` are the same from 0 to 1, for characters. `ends` are what the least and the largest share stand
-    for, `blank` what a NaN is, empty where there is none; `told` follows them under the picture.
+    for, `scale` what every one does, of weights. `blank` is what a NaN is, empty where there is none; `told`
+    follows them under the picture.
     """
 
     shares: Shares
@@ -107,6 +110,7 @@ class Raster:
     plain_ends: tuple[str, str]
     width: int
     signed: bool = False
+    scale: Scale | None = None
     blank: str = ""
     told: tuple[str, ...] = ()
 
@@ -149,6 +153,8 @@ class Raster:
     def _legend(self, ink: "_Blocks | _Shades", laid: Plan) -> Text:
         low, high = self.ends if isinstance(ink, _Blocks) else self.plain_ends
         text = Text.assemble((f"{low} ", DIM), ink.ramp(), (f" {high}", DIM))
+        if self.scale is not None:
+            text = ink.key(self.scale)
         sides = ((laid.rows, self.rows.noun), (laid.columns, self.columns.noun))
         many = [f"{count} {_plural(noun)}" for count, noun in sides if count > 1]
         pooled_words = (f"each cell the largest of {' x '.join(many)}",) if many else ()
@@ -203,6 +209,15 @@ class _Blocks:
     def ramp(self) -> Text:
         return self.drawn(np.array([self.shares]), 1)
 
+    def key(self, scale: Scale) -> Text:
+        """The ramp with the weights of its ticks written on it."""
+        cells = [" "] * len(self.shares)
+        for place, written in scale.ticks:
+            start = round(scale.shade(place) * (len(cells) - len(written)))
+            cells[start : start + len(written)] = written
+        styles = map(sequential, self.shares)
+        return Text.assemble(*zip(cells, styles, strict=True), no_wrap=True)
+
     def _colour(self, share: float) -> Color | None:
         name = diverging(share, 1.0) if self.signed else sequential(share)
         return self.console.get_style(name).bgcolor if name else None
@@ -221,6 +236,12 @@ class _Shades:
 
     def ramp(self) -> Text:
         return Text(self.characters)
+
+    def key(self, scale: Scale) -> Text:
+        """Every character with the weight at which it begins."""
+        least = (scale.weight(i / len(self.characters)) for i in range(len(self.characters)))
+        told = (f"{each} {parameter(from_, 2)}" for each, from_ in zip(self.characters, least, strict=True))
+        return Text("  ".join(told), DIM)
 
     def _shade(self, share: float) -> str:
         most = len(self.characters)

@@ -9,14 +9,6 @@ from attnscope.render.kit.numbers import significant
 from attnscope.render.kit.palette import diverging, sequential
 from attnscope.render.kit.scale import Scale
 from attnscope.render.kit.stage import Panel
-from attnscope.vocabulary import Scaling
-
-_OF_WHAT = {
-    Scaling.ONE: "",
-    Scaling.MAX: ", the largest weight",
-    Scaling.ROW: ", the largest weight of each row",
-    Scaling.LOG: ", the largest weight, logarithmic",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +16,7 @@ class Shading:
     """`shares` are 0 to 1, or -1 to 1 around 0 where `signed`, NaN where a pair is masked.
 
     `plain` are the same without a sign, 0 for the least number; `ends` and `plain_ends` the numbers that the
-    least and the largest share stand for. `told` is what has to be said beside a table of numbers.
+    least and the largest share stand for, `scale` that of weights. `told` has to be said beside them.
     """
 
     shares: Float[np.ndarray, "row column"]
@@ -32,6 +24,7 @@ class Shading:
     ends: tuple[str, str]
     plain_ends: tuple[str, str]
     signed: bool = False
+    scale: Scale | None = None
     told: str = ""
 
     def style(self, row: int, column: int) -> str:
@@ -48,11 +41,8 @@ def shading(shown: Panel) -> Shading:
 def _of_weights(scale: Scale, values: Float[np.ndarray, "row column"]) -> Shading:
     shares = scale.shades(values)
     (_, low), *_, (_, high) = scale.ticks
-    ends = (f"{low} or less" if scale.kind is Scaling.LOG else low, high + _OF_WHAT[scale.kind])
-    if scale.kind is Scaling.ROW:
-        ends = (low, "the largest weight of each row")
-    told = "" if scale.kind is Scaling.ONE else f"shades from {ends[0]} to {ends[1]}"
-    return Shading(shares, shares, ends, ends, told=told)
+    told = f"shades: {scale.told}" if scale.told else ""
+    return Shading(shares, shares, (low, high), (low, high), scale=scale, told=told)
 
 
 def _around_0(shown: Panel, values: Float[np.ndarray, "row column"]) -> Shading:

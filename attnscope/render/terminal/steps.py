@@ -11,6 +11,7 @@ from attnscope.render.kit import palette
 from attnscope.render.kit.cells import DIM, HEADING, line, widest
 from attnscope.render.kit.labels import column_widths, left, right, settled, stacked
 from attnscope.render.kit.numbers import largest_magnitude
+from attnscope.render.kit.scale import by_root
 from attnscope.render.kit.words.certificate import STYLES
 from attnscope.render.sheets.arithmetic import shape_words, spelled_out, texts
 from attnscope.render.sheets.worked import Steps
@@ -127,7 +128,7 @@ def _row(step: Step, row: int, cells: list[str], laid: _Laid) -> Text:
 
 def _style(step: Step, value: float) -> str:
     if step.weights:
-        return palette.sequential(value)
+        return palette.sequential(by_root().shade(value))
     return palette.diverging(value, largest_magnitude(step.matrix.values))
 
 

@@ -50,8 +50,8 @@ class Mosaic:
                 yield text
             if i < len(block.layers) - 1:
                 yield Text()
-        if np.isnan(block.values).any():
-            yield Text("blank: masked", DIM)
+        masked = " · blank: masked" if np.isnan(block.values).any() else ""
+        yield ink.key(block.scale).append(masked, DIM)
 
 
 def _shades(block: HeadMatrices, cells: Float[np.ndarray, "row column"]) -> Float[np.ndarray, "row column"]:

@@ -11,6 +11,9 @@ import re
 from functools import cache
 from importlib.resources import files
 
+from attnscope.render.kit.palette import HEADS, OUTLINES, PAPER, RAMPS, SIDES, VERDICTS
+from attnscope.results import Verdict
+
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
 _COMMENT = re.compile(r"^\s*(/\*\*(?:(?!\*/).)*\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"/\*\* @(?:type|param) .*? \*/ ?")
@@ -32,7 +35,25 @@ def script() -> str:
 
 @cache
 def style() -> str:
-    return _INDENT.sub("", asset("page.css"))
+    return _colours() + _INDENT.sub("", asset("page.css"))
+
+
+def _colours() -> str:
+    """The palette as variables, on light and, where the page is made dark, on dark."""
+    ramps = {
+        f"{name}-{ground}": " ".join(anchors)
+        for ground, named in RAMPS.items()
+        for name, anchors in named.items()
+    }
+    fixed = {"heads": " ".join(HEADS), "alarm": OUTLINES[Verdict.FAILED], "warning": "#6b5200", **ramps}
+    told = {":root": fixed, ':root[data-theme="dark"]': {}}
+    for selector, ground in zip(told, PAPER, strict=True):
+        verdicts = {verdict.value: colour for verdict, colour in VERDICTS[ground].items()}
+        told[selector] |= PAPER[ground] | SIDES[ground] | verdicts
+    return "".join(
+        f"{selector} {{ {' '.join(f'--{name}: {value};' for name, value in named.items())} }}\n"
+        for selector, named in told.items()
+    )
 
 
 def boot() -> str:

@@ -4,8 +4,9 @@ Nothing of it needs a script; the numbers stand in the table below it.
 """
 
 from attnscope.render.kit.numbers import parameter
+from attnscope.render.kit.palette import TINTS
 from attnscope.render.sheet.blocks import Curve
-from attnscope.render.sheet.scale import TINTS, missing
+from attnscope.render.sheet.scale import missing
 from attnscope.render.sheet.table import Line
 from attnscope.render.web.blocks import escape
 

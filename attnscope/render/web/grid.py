@@ -1,8 +1,9 @@
 """A number for every head in a page: shaded cells, and under the pointer what stands with each number."""
 
+from attnscope.render.kit.palette import OUTLINES, TINTS
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.sheet.heads import HeadGrid
-from attnscope.render.sheet.scale import OUTLINES, TINTS, missing
+from attnscope.render.sheet.scale import missing
 from attnscope.render.web.blocks import escape
 
 _MOST_NUMBERS = 24  # heads of a layer whose number stands in its cell

@@ -27,13 +27,30 @@ def matrix(block: Matrix) -> str:
     shown = _fitting(block)
     said = " · ".join(each for each in (shown.says, *_legend(shown)) if each)
     said = f'<p class="told">{escape(said)}</p>' if said else ""
-    return f'<h2>{escape(block.title)}</h2>{said}<div class="wide">{_drawing(shown)}</div>'
+    key = _key(shown.scale) if block.measured and isinstance(shown.scale, Weights) else ""
+    return f'<h2>{escape(block.title)}</h2>{said}<div class="wide">{_drawing(shown)}</div>{key}'
+
+
+def _key(scale: Weights) -> str:
+    """A strip of colours with the weights of its ticks."""
+    count, paper = 40, Scale(0.0, 1.0)
+    cells = (
+        f'<rect x="{4 * i}" width="4.5" height="8" fill="{paper.paper(i / (count - 1))[0]}"/>'
+        for i in range(count)
+    )
+    ticks = (
+        f'<text x="{4 * count * shade:.0f}" y="18" class="tick" '
+        f'text-anchor="{"start" if shade < 0.05 else "middle"}">{escape(text)}</text>'
+        for shade, text in ((scale.shade(place), text) for place, text in scale.ticks)
+    )
+    drawn = "".join((*cells, *ticks))
+    return f'<svg width="{4 * count + 12}" height="22" role="img" aria-label="colours">{drawn}</svg>'
 
 
 def _legend(block: Matrix) -> Iterator[str]:
     """What shades and empty cells stand for."""
     if block.measured and isinstance(block.scale, Weights):
-        yield f"colours: {block.scale.legend}"
+        yield f"colours: {block.scale.told}" if block.scale.told else ""
         yield "empty: masked" if np.isnan(block.values).any() else ""
 
 

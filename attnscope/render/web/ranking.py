@@ -4,8 +4,9 @@ Nothing of it needs a script; the number of everything is under the pointer. All
 """
 
 from attnscope.render.kit.numbers import counted, parameter
+from attnscope.render.kit.palette import TINTS
 from attnscope.render.sheet.blocks import Curve, Ranking, Rows
-from attnscope.render.sheet.scale import TINTS, missing
+from attnscope.render.sheet.scale import missing
 from attnscope.render.sheet.table import Column, Mark
 from attnscope.render.web.blocks import escape
 from attnscope.render.web.curve import drawn as curve

@@ -68,8 +68,8 @@ def test_a_number_has_one_place_on_its_scale(
 
 def test_the_strong_end_is_dark_and_its_ink_is_light() -> None:
     rising, falling = Scale(0.0, 1.0), Scale(0.0, 1.0, "falling")
-    assert rising.paper(1.0) == falling.paper(0.0) == ("#08306b", "#ffffff")
-    assert rising.paper(0.0) == falling.paper(1.0) == ("#f7fbff", "#000000")
+    assert rising.paper(1.0) == falling.paper(0.0) == ("#082a5e", "#ffffff")
+    assert rising.paper(0.0) == falling.paper(1.0) == ("#ebf2fa", "#000000")
     assert rising.paper(math.nan)[0] == "#ffffff"
     assert rising.style(math.nan) == ""
     assert rising.style(0.25) == falling.style(0.75) != falling.style(0.25)

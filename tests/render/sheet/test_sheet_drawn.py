@@ -16,12 +16,13 @@ from PIL import Image
 
 from attnscope.render.kit.figure.figure_file import figure_bytes
 from attnscope.render.kit.numbers import weight
+from attnscope.render.kit.palette import OUTLINES, TINTS
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.look import Look, dressed
 from attnscope.render.plot.sheet import draw, figure
 from attnscope.render.sheet.blocks import Beside
 from attnscope.render.sheet.heads import Companion
-from attnscope.render.sheet.scale import OUTLINES, TINTS, Scale
+from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.table import Line, Mark
 from attnscope.results import Verdict
 
@@ -230,7 +231,7 @@ def test_the_strong_end_of_a_falling_scale_is_dark() -> None:
     falling = replace(grid(2, 3), scale=Scale(0.0, 1.0, "falling"))
     axes = figure(sheet(blocks=(falling,))).axes[0]
     (mesh,) = [each for each in axes.collections if isinstance(each, QuadMesh)]
-    assert to_hex(mesh.cmap(mesh.norm(0.0))) == "#08306b"
+    assert to_hex(mesh.cmap(mesh.norm(0.0))) == "#082a5e"
 
 
 def test_many_panels_make_a_page_that_is_no_tower_and_three_stand_abreast() -> None:
@@ -264,7 +265,7 @@ def test_a_verdict_that_is_not_the_best_stands_in_the_heading_and_the_answer_abo
     assert "FAILED" not in figure(sheet()).texts[0].get_text()
     (line,) = [each for each in failed.texts if each.get_text() == "✗ failed: 1 of 3 heads"]
     (small,) = [each for each in failed.texts if each.get_text() == "✓"]
-    assert (line.get_fontweight(), line.get_color()) == ("bold", "#d00000")
+    assert (line.get_fontweight(), line.get_color()) == ("bold", OUTLINES[Verdict.FAILED])
     assert line.get_fontsize() > small.get_fontsize()
     assert line.get_position()[1] > small.get_position()[1], "above what holds"
 

@@ -13,9 +13,9 @@ from matplotlib.colors import to_hex
 
 from attnscope.render import screen as terminal
 from attnscope.render.figure import figure_of
+from attnscope.render.kit.palette import TINTS
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadGrid
-from attnscope.render.sheet.scale import TINTS
 from attnscope.render.sheets.ablation import sheet as ablation
 from attnscope.results import Ablation
 from attnscope.results.claims.ablation import Answer, Asks, Effect, Floor, HeadEffect, Intervention, ranked
@@ -113,6 +113,19 @@ def test_the_grid_has_every_difference_at_its_place_and_its_control_beside_it() 
     start = next(i for i, line in enumerate(lines) if line.split() == ["H0", "H1", "H2"])
     assert lines[start + 1].split() == ["L0", "+.02", "±.07", "−.12", "±.02", "+.02", "±.07"]
     assert lines[start + 2].split() == ["L1", "−1.50", "±.20", "+.40", "±.75", ".00", "±.95"]
+
+
+@pytest.mark.parametrize(
+    ("difference", "unit", "written"),
+    [(-0.4, "", "−.40"), (-0.0042, "in thousandths", "−4.2"), (-3.1e-5, "in millionths", "−31.0")],
+)
+def test_no_number_of_a_dark_cell_is_nothing(difference: float, unit: str, written: str) -> None:
+    small = tuple(
+        made.effect(layer, head, difference / (1 + 2 * layer + head)) for layer in (0, 1) for head in (0, 1)
+    )
+    (grid,) = [each for each in ablation(made.ablation(heads=small)).every if isinstance(each, HeadGrid)]
+    assert (grid.unit, grid.text(0, 0)) == (unit, written)
+    assert all(grid.text(i, j).strip("−+.0") for i, j in grid.places if np.isfinite(grid.values[i, j]))
 
 
 def test_a_control_that_there_is_not_is_said_to_be_none() -> None:

@@ -99,7 +99,7 @@ def test_the_picture_has_every_block_and_its_verdict() -> None:
     (mesh,) = [each for each in drawn.axes[0].collections if isinstance(each, QuadMesh)]
     np.testing.assert_allclose(np.ma.filled(mesh.get_array(), np.nan), found.cells)
     assert "FAILED" in drawn.texts[0].get_text()
-    assert drawn.axes[0].child_axes[0].get_ylabel() == "attention weight\n0 to .4, the largest"
+    assert drawn.axes[0].child_axes[0].get_ylabel() == "attention weight"
 
 
 def test_the_file_has_the_pairs_of_a_window_and_else_the_strongest_keys() -> None:

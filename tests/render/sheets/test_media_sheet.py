@@ -22,6 +22,7 @@ from attnscope.render import files
 from attnscope.render.figure import figure_bytes, figure_of, missing_glyphs
 from attnscope.render.focus import Focus
 from attnscope.render.kit import numbers
+from attnscope.render.kit.palette import sequential
 from attnscope.render.plot.overlay import outlines
 from attnscope.render.saving import content
 from attnscope.render.sheet.blocks import Ranking
@@ -29,6 +30,7 @@ from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.media import medium_words, query_words, shares
 from attnscope.render.terminal.ramps import theme
 from attnscope.results import Verdict
+from attnscope.vocabulary import Scaling
 
 RESULTS: dict[str, Callable[[], Any]] = {
     "picture": made.picture_head,
@@ -135,8 +137,9 @@ def test_the_overlay_holds_the_weights_in_place() -> None:
     np.testing.assert_array_equal(np.asarray(heat.get_array()), result.weights)
     assert grey.get_extent() == [0, 52, 31, 0]
     assert heat.get_extent() == [0, 50, 30, 0]
-    assert heat.norm.vmin == 0
-    assert heat.norm.vmax == result.weights.max()
+    np.testing.assert_allclose(heat.norm(result.weights), result.weights**0.5)
+    largest = images(figure_of(result, Focus(scale=Scaling.MAX)).axes[1])[1]
+    np.testing.assert_allclose(largest.norm(result.weights), result.weights / result.weights.max())
 
 
 def test_what_the_model_sees_and_what_lies_over_it_are_side_by_side() -> None:
@@ -327,7 +330,7 @@ def test_cross_attention_shows_every_token_over_the_time_of_the_sound() -> None:
     result = made.spoken_head()
     axes, shades = drawn_rows(figure_of(result), "[CLS]")
     weights = result.head.weights[:, :25]
-    np.testing.assert_allclose(shades, weights / weights.max())
+    np.testing.assert_allclose(shades, weights**0.5)
     assert axes.get_ylabel() == "query"
     assert [label.get_text() for label in axes.get_yticklabels()] == ["[CLS]", "the", "door", "opens", "."]
     assert images(axes)[0].get_extent() == [0.0, 0.5, 5.0, 0.0]
@@ -335,11 +338,13 @@ def test_cross_attention_shows_every_token_over_the_time_of_the_sound() -> None:
     assert tuple(told[:5]) == result.head.query_tokens.names
 
 
-def test_heads_over_a_sound_have_a_row_each_with_its_own_scale() -> None:
+def test_heads_over_a_sound_have_a_row_each_all_on_one_scale_unless_asked() -> None:
     result = made.sound_grid()
-    _, shades = drawn_rows(figure_of(result), "L0 H0")
     rows = result.weights.reshape(6, 40)
-    np.testing.assert_allclose(shades, rows / rows.max(axis=1, keepdims=True))
+    _, shades = drawn_rows(figure_of(result), "L0 H0")
+    np.testing.assert_allclose(shades, rows**0.5)
+    _, own = drawn_rows(figure_of(result, Focus(scale=Scaling.ROW)), "L0 H0")
+    np.testing.assert_allclose(own, rows / rows.max(axis=1, keepdims=True))
 
 
 def test_bars_over_time_are_as_high_as_their_weights() -> None:
@@ -401,7 +406,7 @@ def test_every_patch_has_its_number_on_the_colour_of_its_weight(query: int | Non
     np.testing.assert_allclose(np.array(told, float), 100 * result.weights, atol=0.51 / 10**decimals)
     assert len(told[0][0].replace(".", "")) <= 2 or decimals, "two digits tell"
     row, column = np.unravel_index(np.argmax(result.weights), result.weights.shape)
-    strongest = theme("light", "256").styles["weight.64"].bgcolor
+    strongest = theme("light", "256").styles[sequential(float(result.weights.max()) ** 0.5)].bgcolor
     assert strongest is not None
     cells = re.findall(r"48;5;(\d+)m", numbers_of(result, "256")[int(row)])
     assert cells[int(column)] == str(strongest.number)
@@ -413,7 +418,7 @@ def test_patches_whose_numbers_do_not_fit_are_cells_and_the_query_s_own_is_named
     assert result.gaze.cell is not None
     assert f"the query's own patch is r{result.gaze.cell[0]}c{result.gaze.cell[1]}" in " ".join(said.split())
     drawn = [line.split()[1] for line in said.splitlines() if re.match(r"[0-2] +[·░▒▓█]{10}", line)]
-    shades = result.weights / result.weights.max()
+    shades = result.weights**0.5
     wide = len(drawn[0]) // 5
     assert [len(row) for row in drawn] == [5 * wide] * 3
     for row, column in np.ndindex(3, 5):

@@ -65,11 +65,10 @@ def test_every_head_is_drawn_at_its_place_on_the_same_scale() -> None:
 
 def test_the_scale_is_one_for_all_heads_and_said() -> None:
     scale = common_scale(SMALL)
-    assert scale.top == 1 or scale.top == pytest.approx(np.nanmax(SMALL.weights))
-    words = written(figure_of(SMALL))
-    assert f"colours of all heads: {scale.legend}" in words
-    forced = written(figure_of(SMALL, Focus(scale=Scaling.LOG)))
-    assert "logarithmic" in forced
+    assert (scale.kind, scale.top) == (Scaling.SQRT, 1.0)
+    assert common_scale(SMALL, Scaling.MAX).top == pytest.approx(np.nanmax(SMALL.weights))
+    assert "colours of all heads" not in written(figure_of(SMALL))
+    assert "colours of all heads: logarithmic" in written(figure_of(SMALL, Focus(scale=Scaling.LOG)))
 
 
 def test_what_is_masked_is_grey_and_said_and_what_is_not_certified_outlined() -> None:

@@ -18,6 +18,7 @@ from written_numbers import number_of
 from attnscope.analysis.heads.view import viewed
 from attnscope.render.focus import Focus
 from attnscope.render.kit import numbers
+from attnscope.render.kit.palette import RAMPS, WEIGHT, between
 from attnscope.render.saving import content
 from attnscope.render.web.beside import Beside
 from attnscope.render.web.page import as_page
@@ -330,6 +331,23 @@ def test_the_colours_of_a_matrix_grow_darker_with_the_weight(opened, head) -> No
     order = np.argsort(head.weights.ravel(), kind="stable")
     assert (np.diff(light[order].astype(int)) <= 3).all()
     assert light[order[0]] - light[order[-1]] > 100
+
+
+def test_the_colours_of_a_matrix_are_those_of_figures_and_in_the_dark_those_of_dark_terminals(
+    opened, head
+) -> None:
+    """The square root of the weight on the ramp of the palette, within the 256 colours of a canvas."""
+    read = "c => [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data]"
+    seen = {}
+    with opened(head, "#L3H11&view=matrix") as view:
+        for theme in ("light", "dark"):
+            if view.evaluate("document.documentElement.dataset.theme") != theme:
+                view.get_by_title("light or dark").click()
+            seen[theme] = np.array(view.locator("#view canvas").first.evaluate(read)).reshape(-1, 4)[:, :3]
+        view.get_by_title("light or dark").click()
+    for theme, colours in seen.items():
+        expected = [between(RAMPS[theme][WEIGHT], each**0.5) for each in head.weights.ravel().tolist()]
+        assert np.abs(colours - np.array(expected)).max() <= 3
 
 
 def test_tabs_and_tables_are_there_for_who_cannot_see_the_pictures(opened, head) -> None:

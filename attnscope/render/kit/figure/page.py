@@ -9,10 +9,9 @@ from matplotlib.figure import Figure
 from rich.color_triplet import ColorTriplet
 
 from attnscope.printable import LEFT_TO_RIGHT, printable
-from attnscope.render.kit.palette import readable_on
+from attnscope.render.kit.palette import INK, readable_on
 from attnscope.render.kit.typesetting import line_height
 
-INK, FAINT = "#222222", "#666666"
 EDGE = 1 + 1e-9  # so that no side ends a hair below a whole number of dots
 
 

@@ -6,8 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnscope.printable import LEFT_TO_RIGHT, printable
-from attnscope.render.kit.figure.page import EDGE, FAINT, INK
+from attnscope.render.kit.figure.page import EDGE
 from attnscope.render.kit.figure.shown_figure import ShownFigure
+from attnscope.render.kit.palette import CHOSEN, FAINT, INK
 from attnscope.render.kit.sentence import SetText
 from attnscope.render.kit.typesetting import line_height
 from attnscope.render.look import DPI, look_now
@@ -16,7 +17,6 @@ MARGIN = 0.4
 TITLE, SUBTITLE = 10.5, 7.5
 TITLE_ROOM = 0.42  # from the top of a panel's title to its content
 _SUBTITLE_RISE = 5.0  # points from the content of a panel up to the base line
-CHIP = "#b23a00"
 RULE = "#dcdcdc"
 
 
@@ -81,7 +81,11 @@ class Sheet:
                     self.write(left + indent, base, run.text, text.size)
                     continue
                 place = self._place(left + indent + run.pad(text.size), base)
-                box = {"boxstyle": "round,pad=0.14,rounding_size=0.2", "facecolor": CHIP, "edgecolor": "none"}
+                box = {
+                    "boxstyle": "round,pad=0.14,rounding_size=0.2",
+                    "facecolor": CHOSEN,
+                    "edgecolor": "none",
+                }
                 self.figure.text(
                     *place, printable(run.text, LEFT_TO_RIGHT), size=text.size, weight="bold", color="white",
                     bbox=box, va="baseline", parse_math=False,

@@ -17,15 +17,7 @@ GLYPHS = {
     Verdict.UNCERTIFIED: "○",
     Verdict.FAILED: "✗",
 }
-STYLES = {
-    Verdict.CERTIFIED: "bold green",
-    Verdict.RECOMPUTED: "bold green",
-    Verdict.INCONCLUSIVE: "bold yellow",
-    Verdict.PARTIAL: "bold yellow",
-    Verdict.STORED: "bold",
-    Verdict.UNCERTIFIED: "bold magenta",
-    Verdict.FAILED: "bold red",
-}
+STYLES = {each: f"verdict.{each.value}" for each in Verdict}  # names, see `terminal.ramps`
 
 _WORDS = {
     Verdict.RECOMPUTED: "recomputed from what is stored",

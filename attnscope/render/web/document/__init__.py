@@ -44,7 +44,7 @@ def _focused(made: Document, focus: Focus) -> None:
     made.opening |= {name: value for name, value in asked.items() if value is not None}
     if focus.stage != "weights":
         made.opening["view"] = STAGES.get(focus.stage, "sentence")
-    if focus.scale != "auto":
+    if focus.scale != "sqrt":
         made.opening["scale"] = focus.scale.value
 
 

@@ -81,7 +81,7 @@ function matrices(sides, rows, names, more, room, tell) {
   const widest = Math.max(...sides.map((side) => side.keys.length)), tallest = Math.max(...sides.map((side) => side.queries.length));
   const cell = Math.max(Math.min((room - across * (LEFT + GAP)) / (across * widest), stacked ? 18 : 26), 0.4), wide = LEFT + widest * cell + GAP, tall = TOP + tallest * cell + 36;
   const drawn = figure(across * wide, tall * (stacked ? shown.length : 1), "Matrices of both sides"), { svg } = drawn;
-  const scale = scaleOf(Float32Array.from([...a.weights, ...b.weights]), widest, ["row", "auto"].includes(state.scale) ? "max" : state.scale);
+  const scale = scaleOf(Float32Array.from([...a.weights, ...b.weights]), widest, state.scale === "row" ? "max" : state.scale);
   shown.forEach((side, s) => {
     const x = (stacked ? 0 : s * wide) + LEFT, y = (stacked ? s * tall : 0) + TOP, width = side.keys.length, height = side.queries.length;
     const signed = s === 2, most = signed ? largest(side.weights) : 1, ramp = pixels(signed ? (shade) => signedColour(2 * shade - 1) : shadeColour);
@@ -90,7 +90,7 @@ function matrices(sides, rows, names, more, room, tell) {
     svg.append(draw("text", { x: x - LEFT + 2, y: y - TOP + 13, class: "axis strong" }, signed ? "b − a" : names[s]), draw("rect", { x, y, width: width * cell, height: height * cell, class: "frame" }));
     labels(svg, side, x, y, cell);
     if (signed) signedStrip(svg, x, y + height * cell + 14, most);
-    else scaleStrip(svg, x, y + height * cell + 14, stacked || s === 0 ? scale.legend.replace(/, the largest weight$/, "") : "");
+    else scaleStrip(svg, x, y + height * cell + 14, { ...scale, told: stacked || s === 0 ? scale.told.replace(/, the largest weight$/, "") : "" });
     svg.append(draw("rect", { class: "cross", x, y: y + rows[s === 1 ? 1 : 0] * cell, width: width * cell, height: Math.max(cell, 1) }));
   });
   pointer(svg, { shown, cell, wide, tall, stacked, more, tell });

@@ -4,6 +4,7 @@
 import { draw, el } from "./elements.js";
 import { css, shadeColour } from "./shades.js";
 
+const STRIP = 160; // pixels
 const COPIED = ["fill", "stroke", "stroke-width", "stroke-opacity", "fill-opacity", "opacity", "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "stroke-dasharray"];
 
 /**
@@ -33,10 +34,11 @@ export function raster(width, height, colours) {
   return canvas;
 }
 
-/** The strip of colours that tells what a shade means. @param {any} svg @param {number} x @param {number} y @param {string} legend */
-export function scaleStrip(svg, x, y, legend) {
-  for (let i = 0; i < 24; i++) svg.append(draw("rect", { x: x + i * 4, y, width: 4.5, height: 8, fill: css(shadeColour(i / 23)) }));
-  svg.append(draw("text", { x: x + 104, y: y + 8, class: "small" }, legend));
+/** The strip of colours that tells what a shade means, and of a scale that was asked for which it is. @param {any} svg @param {number} x @param {number} y @param {import("./shades.js").Scale} scale */
+export function scaleStrip(svg, x, y, { ticks, told }) {
+  for (let i = 0; i < STRIP / 4; i++) svg.append(draw("rect", { x: x + i * 4, y, width: 4.5, height: 8, fill: css(shadeColour(i / (STRIP / 4 - 1))) }));
+  for (const [at, text] of ticks) svg.append(draw("text", { x: x + at * STRIP, y: y + 18, "text-anchor": at < 0.05 ? "start" : "middle", class: "tick" }, text));
+  if (told) svg.append(draw("text", { x: x + STRIP + 14, y: y + 8, class: "small" }, told));
 }
 
 /** The figure as one SVG document that needs nothing else. @param {any} holder @param {string[]} above @param {string[]} below */

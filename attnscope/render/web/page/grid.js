@@ -4,7 +4,7 @@
 import { draw, el } from "./elements.js";
 import { figure, scaleStrip } from "./figure.js";
 import { command } from "./proof.js";
-import { pixels, shadeColour } from "./shades.js";
+import { pixels, scaleOf, shadeColour } from "./shades.js";
 import { set, state } from "./state.js";
 
 const LEFT = 30, TOP = 18;
@@ -21,12 +21,12 @@ export const leadWidth = (shape, room) => places(shape, room, 34).width;
 
 /** @param {any} page @param {number} room @param {number} largest @param {boolean} small @returns {any} */
 export function grid(page, room, largest, small) {
-  const shape = page.reading, { cell, width, height } = places(shape, room, largest), said = "square root of the weight, 0 to 1";
+  const shape = page.reading, { cell, width, height } = places(shape, room, largest), said = "weights, shaded by the square root";
   const drawn = figure(Math.max(width, 250), height, `${shape.layers.length} layers by ${shape.heads.length} heads, weights`), { svg } = drawn;
   ticks(svg, shape, cell);
   page.waiting = thumbnails(drawn, page, cell);
   marks(svg, shape, page, cell);
-  scaleStrip(svg, LEFT, height - 18, small ? "√weight, 0 to 1" : said);
+  scaleStrip(svg, LEFT, height - 20, scaleOf(new Float32Array(0), 0, "sqrt"));
   drawn.tabIndex = 0;
   drawn.dataset.cell = cell;
   drawn.setAttribute("role", "group");

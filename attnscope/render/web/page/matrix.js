@@ -24,7 +24,7 @@ export async function matrix(reading, page) {
   svg.append(draw("rect", { x: LEFT, y: TOP, width: width * cell, height: rows * cell, class: "frame" }));
   axes(svg, queries, keys, cell);
   if (cell >= WITH_VALUES && rows * width <= MOST_VALUES) values(svg, seen, scale, cell);
-  scaleStrip(svg, LEFT, TOP + rows * cell + 14, scale.legend);
+  scaleStrip(svg, LEFT, TOP + rows * cell + 14, scale);
   const told = el("output", { class: "readout", "aria-live": "polite" });
   pointer(drawn, seen, cell, told);
   page.figure(drawn, "matrix");

@@ -4,7 +4,7 @@
 import { draw, el, weightText } from "./elements.js";
 import { figure, raster, scaleStrip } from "./figure.js";
 import { floats } from "./decode.js";
-import { pixels, shadeColour } from "./shades.js";
+import { pixels, scaleOf, shadeColour, theme } from "./shades.js";
 import { set, state } from "./state.js";
 
 /** The weights of the chosen query, or the mean over all that have a key. @param {any} reading @returns {Promise<number[]>} */
@@ -28,10 +28,10 @@ export async function picture(reading, page) {
   const found = page.given.picture, original = /** @type {HTMLImageElement} */ (document.getElementById("original")), row = await rowNow(reading), [height, width] = found.size, [rows, columns] = found.patches;
   const scale = Math.min((page.room()[0] - 20) / (2 * width + 24), 520 / height), w = width * scale, h = height * scale;
   const drawn = figure(2 * w + 24, h + 36, `The picture, and the weights on its ${rows} by ${columns} patches`), { svg } = drawn;
-  const values = found.keys.map((/** @type {number} */ k) => (k < 0 ? NaN : row[k])), most = Math.max(...values.filter((/** @type {number} */ v) => v >= 0), 1e-12), ramp = pixels(shadeColour);
+  const values = found.keys.map((/** @type {number} */ k) => (k < 0 ? NaN : row[k])), shown = scaleOf(Float32Array.from(values), values.length, state.scale), ramp = pixels(shadeColour);
   const cover = [(found.covered[1] / width) * w, (found.covered[0] / height) * h];
   for (const x of [0, w + 24]) svg.before(el("img", { src: original.src, alt: found.described, class: "raster", style: `left:${x}px;top:0;width:${w}px;height:${h}px` }));
-  const faint = Uint32Array.from(values, (/** @type {number} */ v) => (Number.isNaN(v) ? 0 : ((ramp[Math.round((255 * v) / most)] & 0xffffff) | (190 << 24)) >>> 0));
+  const faint = Uint32Array.from(values, (/** @type {number} */ v) => (Number.isNaN(v) ? 0 : ((ramp[Math.round(255 * shown.shade(v, 0))] & 0xffffff) | (190 << 24)) >>> 0));
   drawn.pixels(raster(columns, rows, faint), [w + 24, 0, ...cover]);
   const told = el("output", { class: "readout" }, "Point at a patch for its weight; a click makes it the query, where patches ask.");
   const at = (/** @type {any} */ event) => {
@@ -46,7 +46,7 @@ export async function picture(reading, page) {
     told.textContent = `patch ${Math.floor(i / columns)}, ${i % columns}: ${Number.isNaN(values[i]) ? "not looked at by this attention" : weightText(values[i], 4)}`;
   });
   svg.addEventListener("click", (/** @type {any} */ event) => at(event) >= 0 && reading.it.self && set({ query: found.keys[at(event)] }));
-  scaleStrip(svg, w + 24, h + 14, `0 to ${weightText(most, 4)}`);
+  scaleStrip(svg, w + 24, h + 14, shown);
   page.figure(drawn, "picture");
   return [...askers(reading), told, el("div", { class: "wide" }, drawn), elsewhere(row, found.keys, reading)];
 }
@@ -63,7 +63,7 @@ export async function sound(reading, page) {
   const found = page.given.sound, row = await rowNow(reading), wide = page.room()[0] - 60, tall = 200;
   const drawn = figure(wide, tall + 100, `The sound, and the weights on its ${found.keys.length} frames`), { svg } = drawn;
   if (found.levels) {
-    const levels = await floats(found.levels), [bands, frames] = found.shape, ramp = pixels((s) => shadeColour(s));
+    const levels = await floats(found.levels), [bands, frames] = found.shape, ramp = pixels((s) => Array(3).fill(Math.round(255 * (theme() === "dark" ? s : 1 - s)))); // grey: colours are weights
     const colours = new Uint32Array(bands * frames);
     for (let b = 0; b < bands; b++) for (let f = 0; f < frames; f++) colours[(bands - 1 - b) * frames + f] = ramp[Math.round(255 * Math.min(Math.max(1 + levels[b * frames + f] / 80, 0), 1))];
     drawn.pixels(raster(frames, bands, colours), [0, 0, wide * Math.min((frames * found.step) / found.seconds, 1), tall], true);

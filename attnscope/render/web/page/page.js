@@ -73,7 +73,7 @@ function allowed(asked) {
   if (!(found.key < reading.it.keys.names.length)) found.key = null;
   if (!["show", "hide", "renormalise"].includes(found.special)) found.special = "show";
   if (!/^[AB]-[AB]$/.test(found.pairs) || !reading.it.pair) found.pairs = "all";
-  if (!["auto", "1", "max", "row", "log"].includes(found.scale)) found.scale = "auto";
+  if (!["sqrt", "1", "max", "row", "log"].includes(found.scale)) found.scale = "sqrt";
   found.words = found.words && Boolean(reading.it.queries.words || reading.it.keys.words);
   return found;
 }
@@ -94,14 +94,14 @@ function sided(i) {
 }
 
 function controls() {
-  const reading = page.reading, tokens = reading?.it, weights = ["both", "sentence", "matrix"].includes(state.view);
+  const reading = page.reading, tokens = reading?.it, weights = ["both", "sentence", "matrix"].includes(state.view), shaded = weights || state.view === "picture";
   const special = tokens && (tokens.queries.special.length || tokens.keys.special.length);
   byId("controls").replaceChildren(...[
     readings.length > 1 && state.view !== "both" && choice("side", "side", given.readings.map((/** @type {any} */ r, /** @type {number} */ i) => [String(i), r.name]), Number, sided),
     weights && (tokens.queries.words || tokens.keys.words) && choice("by", "words", [["false", "tokens"], ["true", "words"]], (v) => v === "true"),
     weights && special && choice("special tokens", "special", [["show", "shown"], ["hide", "hidden"], ["renormalise", "left out, rows rescaled"]]),
     weights && tokens.pair && choice("texts", "pairs", [["all", "all"], ["A-A", "A → A"], ["A-B", "A → B"], ["B-A", "B → A"], ["B-B", "B → B"]]),
-    weights && choice("shades", "scale", [["auto", "as needed"], ["1", "0 to 1"], ["max", "to the largest"], ["row", "row by row"], ["log", "logarithmic"]]),
+    shaded && choice("shades", "scale", [["sqrt", "square root, 0 to 1"], ["1", "in proportion, 0 to 1"], ["max", "in proportion, to the largest"], ["row", "in proportion, row by row"], ["log", "logarithmic"]]),
     state.query !== null && tokens && el("button", { click: () => set({ query: null, key: null }) }, `query ${state.query} ${tokens.queries.names[state.query]} ✕`),
     page.drawn.length > 0 && el("span", { class: "field" }, "save ", ...["svg", "png"].map((kind) => el("button", { "data-save": kind, click: () => saved(/** @type {any} */ (kind)) }, kind.toUpperCase()))),
     el("button", { title: "light or dark", click: () => themed(theme() === "dark" ? "light" : "dark") }, "◐"),

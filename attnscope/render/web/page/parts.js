@@ -40,6 +40,6 @@ async function scores(full, query, width) {
 
 /** @param {number} w */
 function bar(w) {
-  const colour = shadeColour(w);
+  const colour = shadeColour(Math.sqrt(w));
   return el("span", { class: "meter" }, el("i", { style: `width:${(w * 80).toFixed(1)}px` }), el("b", { style: w > 0.35 ? `background:${css(colour)};color:${inkOn(colour)}` : null }, weightText(w, 4)));
 }

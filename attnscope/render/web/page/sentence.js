@@ -3,7 +3,7 @@
 
 import { behind, cut, draw, el, table, weightCell, weightText } from "./elements.js";
 import { figure } from "./figure.js";
-import { css, HEAD_COLOURS, inkOn, scaleOf, shadeColour } from "./shades.js";
+import { css, headColour, inkOn, scaleOf, shadeColour } from "./shades.js";
 import { rowOf } from "./reading.js";
 import { set, state } from "./state.js";
 
@@ -52,7 +52,7 @@ function text(seen, query, reading) {
 
 /** Queries on the left, keys on the right. @param {number[][]} heads @param {any[]} seen @param {number} query @param {number} key @param {number} room */
 function columns(heads, seen, query, key, room) {
-  const { queries, keys } = seen[0], width = keys.length, wide = room > 560, SIDE = wide ? 150 : 84, BARS = wide ? 130 : 96, letters = wide ? 20 : 11;
+  const { queries, keys, weights } = seen[0], width = keys.length, scale = scaleOf(weights, width, state.scale), wide = room > 560, SIDE = wide ? 150 : 84, BARS = wide ? 130 : 96, letters = wide ? 20 : 11;
   const GAP = Math.min(Math.max(room - 2 * SIDE - BARS, 90), 300);
   const tall = Math.max(queries.length, keys.length) * STEP + 34, across = SIDE * 2 + GAP + BARS;
   const drawn = figure(across, tall, `Weights from ${queries.length} queries to ${width} keys as lines`), { svg } = drawn;
@@ -61,9 +61,9 @@ function columns(heads, seen, query, key, room) {
   svg.append(draw("text", { x: SIDE - 8, y: 14, class: "axis", "text-anchor": "end" }, "query"), draw("text", { x: SIDE + GAP + 8, y: 14, class: "axis" }, "key"));
   const lines = draw("g", { "stroke-linecap": "round", fill: "none" });
   svg.append(lines);
-  for (const { q, k, w, h, top } of strongest(seen, query, key)) {
+  for (const { q, k, w, h } of strongest(seen, query, key)) {
     const shift = (h - (heads.length - 1) / 2) * 1.6, a = y(q) - 5 + shift, b = y(k) - 5 + shift;
-    lines.append(draw("path", { d: `M${SIDE} ${a}C${SIDE + GAP / 2} ${a} ${SIDE + GAP / 2} ${b} ${SIDE + GAP} ${b}`, stroke: heads.length > 1 ? HEAD_COLOURS[h % 8] : "var(--line)", "stroke-opacity": Math.max(w / top, 0.03).toFixed(3), "stroke-width": (0.6 + (3 * w) / top).toFixed(2), "data-weight": w }));
+    lines.append(draw("path", { d: `M${SIDE} ${a}C${SIDE + GAP / 2} ${a} ${SIDE + GAP / 2} ${b} ${SIDE + GAP} ${b}`, stroke: heads.length > 1 ? headColour(h) : "var(--line)", "stroke-opacity": Math.max(scale.shade(w, q), 0.03).toFixed(3), "stroke-width": (0.6 + 3 * w).toFixed(2), "data-weight": w }));
   }
   side(svg, queries, SIDE - 8, "end", y, query, (i) => set({ query: i === query ? null : seen[0].rows[i][0], key: null }), "query", letters);
   side(svg, keys, SIDE + GAP + 8, "start", y, key, (i) => set(query < 0 ? { key: i === key ? null : seen[0].columns[i][0] } : { query: null, key: seen[0].columns[i][0] }), "key", letters);
@@ -98,19 +98,18 @@ function strongest(seen, query, key) {
     const width = each.keys.length, all = [];
     for (let i = 0; i < each.weights.length; i++) {
       const q = Math.floor(i / width), k = i % width, w = each.weights[i];
-      if (!Number.isNaN(w) && (query < 0 ? key < 0 || k === key : q === query) && w > 0.004) all.push({ q, k, w, h, top: 1 });
+      if (!Number.isNaN(w) && (query < 0 ? key < 0 || k === key : q === query) && w > 0.004) all.push({ q, k, w, h });
     }
     return all;
   });
   found.sort((a, b) => b.w - a.w);
-  const kept = found.slice(0, MOST_LINES), top = query < 0 && key < 0 ? 1 : Math.max(kept.length ? kept[0].w : 1, 0.25);
-  return kept.reverse().map((each) => ({ ...each, top }));
+  return found.slice(0, MOST_LINES).reverse();
 }
 
 /** Which colour is which head. @param {number[][]} heads */
 function legend(heads) {
   return el("p", { class: "legend" }, heads.map(([l, h], i) => el("button", { class: "chip", title: "leave this head out", click: () => i && set({ more: state.more.filter((/** @type {number[]} */ m) => m[0] !== l || m[1] !== h) }) },
-    el("i", { style: `background:${HEAD_COLOURS[i % 8]}` }), `L${l} H${h}`)));
+    el("i", { style: `background:${headColour(i)}` }), `L${l} H${h}`)));
 }
 
 /** @param {any} seen @param {number} query */

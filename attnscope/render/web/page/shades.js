@@ -2,15 +2,20 @@
 /** How dark a weight is: the rule of pictures and terminals (`attnscope.render.kit.scale`), and the colours of both themes. */
 import { parameterText } from "./elements.js";
 
-const RAMPS = {
-  light: [[243, 246, 251], [198, 219, 239], [107, 174, 214], [33, 113, 181], [8, 48, 107]],
-  dark: [[26, 33, 43], [22, 66, 110], [34, 120, 181], [110, 190, 235], [226, 246, 255]],
-};
-const ENDS = {
-  light: [[178, 24, 43], [247, 247, 247], [33, 102, 172]],
-  dark: [[255, 120, 100], [30, 36, 44], [110, 180, 255]],
-};
-export const HEAD_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#56b4e9", "#7a4fbf", "#6b6b6b"];
+/** Colours of the palette, `attnscope.render.kit.palette`, as the style of the page has them. @param {string} name @returns {string[]} */
+const named = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim().split(" ");
+
+/** @type {Record<string, number[][]>} */
+const ramps = {};
+
+/** Red, green and blue of every anchor of a ramp in the theme that is on. @param {string} name @returns {number[][]} */
+function anchors(name) {
+  const key = `${name}-${theme()}`;
+  return (ramps[key] ||= named(key).map((each) => [1, 3, 5].map((i) => parseInt(each.slice(i, i + 2), 16))));
+}
+
+/** Of heads that are laid over one another, in their order. @param {number} i */
+export const headColour = (i) => named("heads")[i % 8];
 
 /** @returns {"light"|"dark"} */
 export function theme() {
@@ -26,10 +31,10 @@ function between(stops, shade) {
 }
 
 /** @param {number} shade @returns {number[]} red, green, blue */
-export const shadeColour = (shade) => between(RAMPS[theme()], shade);
+export const shadeColour = (shade) => between(anchors("weight"), shade);
 
 /** @param {number} value -1 to 1 @returns {number[]} */
-export const signedColour = (value) => between(ENDS[theme()], (value + 1) / 2);
+export const signedColour = (value) => between(anchors("signed"), (value + 1) / 2);
 
 /** @param {number[]} rgb */
 export const css = (rgb) => `rgb(${rgb.join(",")})`;
@@ -49,37 +54,32 @@ export function pixels(colour) {
 }
 
 /**
- * @typedef {{kind: string, tops: Float32Array, least: number, legend: string, shade: (weight: number, row: number) => number}} Scale
- * @param {Float32Array} weights @param {number} width @param {string} asked auto, 1, max, row or log
+ * @typedef {{kind: string, tops: Float32Array, least: number, told: string, ticks: [number, string][], shade: (weight: number, row: number) => number}} Scale
+ * `told` is what is said of a scale that was asked for, `ticks` are shares of the strip of colours with their texts
+ * @param {Float32Array} weights @param {number} width @param {string} kind sqrt, 1, max, row or log
  * @returns {Scale}
  */
-export function scaleOf(weights, width, asked) {
-  if (asked !== "auto") return scaled(weights, width, asked);
-  for (const kind of ["1", "max"]) {
-    const linear = scaled(weights, width, kind);
-    if (shows(linear, weights, width)) return linear;
-  }
-  return scaled(weights, width, "log");
-}
-
-/** @param {Float32Array} weights @param {number} width @param {string} kind @returns {Scale} */
-function scaled(weights, width, kind) {
-  const rows = width ? weights.length / width : 0;
-  const most = weights.reduce((a, b) => (b > a ? b : a), 0) || 1;
-  const tops = new Float32Array(rows).fill(kind === "1" ? 1 : most);
+export function scaleOf(weights, width, kind) {
+  const rows = width ? weights.length / width : 0, fixed = kind === "sqrt" || kind === "1";
+  const most = fixed ? 1 : weights.reduce((a, b) => (b > a ? b : a), 0) || 1;
+  const tops = new Float32Array(rows).fill(most);
   if (kind === "row")
     for (let i = 0; i < rows; i++) tops[i] = weights.subarray(i * width, (i + 1) * width).reduce((a, b) => (b > a ? b : a), 0) || 1;
   const least = kind === "log" ? faintest(weights, most) : 0;
   const say = (/** @type {number} */ w) => parameterText(w, 2);
-  const legend = {
-    "1": "white 0 to dark 1", max: `white 0 to dark ${say(most)}, the largest weight`,
-    row: "white 0 to dark the largest weight of each row", log: `logarithmic: white ${say(least)} or less, dark ${say(most)}`,
+  const told = {
+    "1": "in proportion, 0 to 1", max: `in proportion, 0 to ${say(most)}, the largest weight`,
+    row: "in proportion, 0 to the largest weight of each row", log: `logarithmic, ${say(least)} or less to ${say(most)}, the largest weight`,
   }[kind] || "";
-  const shade = kind === "log"
-    ? (/** @type {number} */ w) => Math.log(Math.max(w, least) / least) / Math.log(most / least)
-    : (/** @type {number} */ w, /** @type {number} */ row) => Math.min(w / tops[row], 1);
-  return { kind, tops, least, legend: theme() === "dark" ? legend.replace("white", "black").replace("dark", "bright") : legend, shade };
+  const shade = {
+    sqrt: (/** @type {number} */ w) => Math.sqrt(Math.min(w, 1)),
+    log: (/** @type {number} */ w) => Math.log(Math.max(w, least) / least) / Math.log(most / least),
+  }[kind] || ((/** @type {number} */ w, /** @type {number} */ row) => Math.min(w / tops[row], 1));
+  const marked = { sqrt: TICKS, row: [0, 1], log: [least, most] }[kind] || [0, most];
+  return { kind, tops, least, told, shade, ticks: marked.map((w) => [kind === "row" ? w : shade(w, 0), kind === "row" && w ? "the row's largest" : say(w)]) };
 }
+
+const TICKS = [0, 0.01, 0.1, 0.5, 1];
 
 /** Where a logarithmic scale begins. @param {Float32Array} weights @param {number} most */
 function faintest(weights, most) {
@@ -97,26 +97,4 @@ function hundredth(positive) {
   let left = Math.floor(0.01 * (positive.length - 1)), bin = 0;
   while (bin < counts.length - 1 && left >= counts[bin]) left -= counts[bin++];
   return positive.length ? positive.filter((_, i) => bits[i] >>> 16 === bin).sort()[left] : 0;
-}
-
-/** Whether enough of the weight can be seen on it. @param {Scale} scale @param {Float32Array} weights @param {number} width */
-function shows(scale, weights, width) {
-  const rows = weights.length / width, columns = new Float64Array(width);
-  let all = 0, shown = 0, cells = 0, visible = 0;
-  weights.forEach((w, i) => {
-    if (Number.isNaN(w)) return;
-    visible++, (all += w), (columns[i % width] += w);
-    if (scale.shade(w, Math.floor(i / width)) >= 0.2) cells++, (shown += w);
-  });
-  if (!all) return true;
-  if (shown < all / 3 || cells < visible / 64) return false;
-  const favourite = columns.indexOf(columns.reduce((a, b) => Math.max(a, b)));
-  let elsewhere = 0, beside = 0;
-  for (let i = 0; i < rows; i++) {
-    const row = weights.subarray(i * width, (i + 1) * width), whole = row.reduce((a, b) => a + (b || 0), 0);
-    if (!((row[favourite] || 0) < whole / 2)) continue;
-    elsewhere++;
-    if (row.some((w, k) => k !== favourite && scale.shade(w, i) >= 0.2)) beside++;
-  }
-  return beside >= elsewhere / 2;
 }

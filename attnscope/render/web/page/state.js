@@ -6,7 +6,7 @@ export const VIEWS = ["both", "sentence", "matrix", "heads", "product", "parts",
 /** @type {any} */
 export const state = {
   side: 0, layer: 0, head: 0, query: null, key: null, other: null, view: "sentence", words: false, special: "show", pairs: "all",
-  scale: "auto", more: [], all: false,
+  scale: "sqrt", more: [], all: false,
 };
 /** @type {any} */
 let usual = {};
