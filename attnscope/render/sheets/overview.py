@@ -52,7 +52,7 @@ def sheet(result: Overview, focus: Focus = WHOLE) -> Sheet:
         title=f"{one if len(grids) == 1 else counted(len(grids), 'measure')} by head",
         setting=setting(result, size),
         origins=(result.provenance,),
-        answer=words.answer(result, in_tokens),
+        answer=words.answer(result, ranked(result), in_tokens),
         blocks=(*grids, _links(result, in_tokens)),
         table=lambda: _every(result),
         texts=read(result.kind, result.query_tokens, result.key_tokens),

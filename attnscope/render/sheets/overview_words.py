@@ -43,11 +43,9 @@ def same_distance(result: Overview) -> Float[np.ndarray, "layer head"] | None:
     return None if np.isnan(found).all() else found
 
 
-def answer(result: Overview, tokens: bool) -> str:
+def answer(result: Overview, order: list[Place], tokens: bool) -> str:
     """The head that comes first, beside the one in the middle and what even attention gives."""
-    from attnscope.render.sheets.overview import ranked
-
-    main, order = result.main, ranked(result)
+    main = result.main
     if not order:
         return f"No head has a number: {main.absent}." if main.absent else "No head has a number."
     if main.description.classes:

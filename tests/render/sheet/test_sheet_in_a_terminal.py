@@ -150,12 +150,15 @@ def test_a_matrix_behind_another_block_has_to_have_room_as_a_picture_too() -> No
 
 def test_what_it_says_stands_around_its_blocks() -> None:
     lines = shown(sheet()).splitlines()
-    assert lines[0] == "an invention · 12 heads"
-    assert "“one two”" in lines
-    assert lines.index("L0 H3 does .91 where others do .20.") < lines.index("best heads first")
-    assert lines[-1] == "Open it: attnscope heads"
-    assert lines[-2] == "✓ certified: 3 of 3 heads"
-    assert "[b]no markup[/b]" in lines
+    assert lines[:2] == ["L0 H3 does .91 where others do .20.", "“one two”"]
+    assert lines.index("best heads first") < lines.index("control: the words shuffled")
+    assert lines.index("control: the words shuffled") < lines.index("[b]no markup[/b]")
+    proof = next(i for i, line in enumerate(lines) if line.startswith("✓ certified: 3 of 3 heads · "))
+    assert lines.index("[b]no markup[/b]") < proof < lines.index("an invention · 12 heads")
+    assert lines[-2:] == ["Next: what is it?", "  attnscope heads -m demo"]
+    usual = "".join(printed(part, 80) for part in screen(sheet(), 80))
+    assert "an invention" not in usual
+    assert "beats: how many" not in usual
     (only,) = screen(replace(sheet(), next=None), 80)
     assert "Next" not in printed(only, 80)
 
