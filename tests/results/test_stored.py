@@ -206,7 +206,5 @@ def test_a_result_of_the_bundled_model_comes_back_to_the_bit(
     path = real[name].save(tmp_path / f"real{suffix}")
     again = load(path)
     assert but_words(files.numbers(again, suffix)) == but_words(path.read_bytes())
-    if (
-        suffix == ".npz"
-    ):  # JSON leaves the weights of an overview out, and with them what is said of distances
+    if suffix == ".npz":  # JSON leaves out weights, and what is said of distances
         assert written(again, width=100) == written(real[name], width=100)
