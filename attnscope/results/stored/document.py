@@ -26,7 +26,7 @@ from attnscope.results.stored.archive import ARCHIVE, arrays_in
 from attnscope.results.stored.arrays import parted
 from attnscope.results.stored.codec import Place, decode, encode
 from attnscope.results.stored.seal import check_seal, sealed
-from attnscope.results.stored.strict import LAYOUT, exactly, strict
+from attnscope.results.stored.strict import LAYOUT, VERSION, exactly, strict
 
 _SCHEMA = re.compile(r"attnscope\.([a-z-]{1,40})/([0-9]{1,9})")
 # what is said of a result in words, which is made anew whenever it is shown
@@ -35,8 +35,8 @@ NO_RESULT = "is no result of attnscope"
 
 
 def schema(result: Result) -> str:
-    """What a file says that it is: `attnscope.head/1`."""
-    return f"attnscope.{name_of(type(result))}/1"
+    """What a file says that it is: `attnscope.head/2`."""
+    return f"attnscope.{name_of(type(result))}/{VERSION}"
 
 
 def document(result: Result, *, npz: bool = False) -> dict[str, Value]:
@@ -90,9 +90,10 @@ def _check_known(match: re.Match[str], layout: Value, name: str) -> None:
     if kind not in KINDS or version < 1:
         kinds = ", ".join(KINDS)
         raise InputError(f"'{name}' is {match[0]}, which this attnscope does not know: it reads {kinds}")
-    if version > 1:
-        newer = f"it is {match[0]}, this one reads attnscope.{kind}/1"
-        raise InputError(f"'{name}' was written by a newer attnscope: {newer}")
+    if version != VERSION:
+        other = "a newer" if version > VERSION else "another"
+        read = f"it is {match[0]}, this one reads attnscope.{kind}/{VERSION}"
+        raise InputError(f"'{name}' was written by {other} attnscope: {read}")
     if layout != LAYOUT:
         raise InputError(f"'{name}' was written by another attnscope: its layout is {layout!r}, not {LAYOUT}")
 
