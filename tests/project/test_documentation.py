@@ -48,7 +48,8 @@ def test_a_schema_file_is_named_by_its_kind_and_small(generate) -> None:
         called = f"attnscope.{name.removesuffix('.json')}/"
         schema = json.loads(content)
         assert schema["$id"] == schema["title"] == schema["properties"]["schema"]["const"]
-        assert schema["$id"].startswith(called) and int(schema["$id"].removeprefix(called)) >= 2
+        assert schema["$id"].startswith(called)
+        assert int(schema["$id"].removeprefix(called)) >= 2
         assert len(content) < 25_000
 
 

@@ -26,7 +26,9 @@ def test_every_result_of_every_kind_says_its_answer_first(name: str) -> None:
     document = json.loads(files.as_json(made_stored.MADE[name]()))
     assert list(document)[:2] == ["schema", "answer"]
     answer = document["answer"]
-    assert isinstance(answer, str) and len(answer.split()) >= 3 and "\n" not in answer
+    assert isinstance(answer, str)
+    assert len(answer.split()) >= 3
+    assert "\n" not in answer
     without = {key: value for key, value in document.items() if key != "answer"}
     kind = document["schema"].removeprefix("attnscope.").partition("/")[0]
     assert not Draft202012Validator(json_schema(kind)).is_valid(without)

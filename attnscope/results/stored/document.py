@@ -71,17 +71,12 @@ def of_document(told: dict[str, Value], arrays: Arrays | None, believed: bool = 
     """
     plain = exactly(told)
     kind = KINDS[plain["schema"].removeprefix("attnscope.").partition("/")[0]]
-    own = {key: value for key, value in plain.items() if not _beside_it(key, value)}
+    own = {key: value for key, value in plain.items() if key not in ("schema", "layout", *SAID)}
     follow = kind in (HeadWeights, HeadView)
     result: Result = decode(kind, own, Place("", arrays, {}, believed, follow))
     if isinstance(result, HeadView) and not believed and not view_follows(result):
         raise Departs("the weights of its rows and columns are not those of its tokens")
     return result
-
-
-def _beside_it(key: str, value: Value) -> bool:
-    """Whether an entry is no part of the result: what names the document, and what was said of it."""
-    return key in ("schema", "layout") or (key in SAID and isinstance(value, str))
 
 
 def _check_known(match: re.Match[str], layout: Value, name: str) -> None:
@@ -113,8 +108,8 @@ def as_json_line(result: Result, said: Mapping[str, Value], first: Mapping[str, 
 def _beside(result: Result, said: Mapping[str, Value]) -> dict[str, Value]:
     """The document with what is said of it behind its schema."""
     told = document(result)
-    words = {key: value for key, value in said.items() if key not in told}  # a worked step may be an answer
-    return {"schema": told.pop("schema"), **words, **told}
+    assert not told.keys() & SAID, "these keys are of the words alone"
+    return {"schema": told.pop("schema"), **said, **told}
 
 
 def as_npz(result: Result) -> bytes:
