@@ -120,14 +120,13 @@ class Overview(Presented):
         fits(right, "a strongest link leads to a token that is not there")
 
     def derived(self) -> dict[str, Value]:
-        """Every measure by its name, and a row for each head with its strongest link and its verdict."""
+        """A row for each head with all of its numbers, its strongest link and its verdict."""
         return {
             "layers": self.layers,
             "heads": self.heads,
             "measure": self.main.measure,
             "unit": self.main.unit,
             "verdict": self.verdict,
-            **{name: each.values for name, each in self.scores.items()},
             "results": [self._row(i, j) for i, j in np.ndindex(self.main.values.shape)],
         }
 
@@ -147,7 +146,8 @@ class Overview(Presented):
     def npz_columns(self) -> Arrays:
         verdicts = [[each.verdict.value for each in layer] for layer in self.certificates]
         places = {"layers": np.array(self.layers), "heads": np.array(self.heads)}
-        return {**places, "verdicts": np.array(verdicts)}
+        measures = {name: each.values for name, each in self.scores.items()}
+        return {**measures, **places, "verdicts": np.array(verdicts)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

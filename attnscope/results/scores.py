@@ -66,7 +66,7 @@ class HeadScores:
     heads: tuple[int, ...]
     values: Float[np.ndarray, "layer head"]
     limits: tuple[float, float] = (0.0, 1.0)
-    even: Float[np.ndarray, "layer head"] | None = None
+    even: Float[np.ndarray, "layer head"] | None = field(default=None, metadata={"file": "even_attention"})
     absent: str = ""
     control: Float[np.ndarray, "layer head"] | None = None
 

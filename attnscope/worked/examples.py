@@ -42,7 +42,7 @@ def look_up(table: Mapping[str, float], wanted: Sequence[str], name: str = "") -
                 weights=True,
             ),
             Step(
-                "answer",
+                "found",
                 Matrix("answer", answers, queries, value),
                 "the value of the match",
                 "certain, or not to be had",

@@ -68,7 +68,7 @@ def test_the_table_holds_the_cosines_of_the_model_s_own_vectors(attnscope, sides
 
 def test_json_is_one_document_with_cosines_by_head_and_both_rows(attnscope, sides) -> None:
     document = json.loads(attnscope(*ONE, "--json").stdout)
-    assert document["schema"] == "attnscope.comparison/1"
+    assert document["schema"] == "attnscope.comparison/2"
     a, b = sides
     heads = np.asarray(document["cosine"]["key"]["heads"])
     for layer, head in np.ndindex(heads.shape):

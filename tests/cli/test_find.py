@@ -42,7 +42,7 @@ def test_json_has_the_ranking_best_first_and_files_are_written_beside(attnscope:
     files = [tmp_path / f"found{suffix}" for suffix in (".png", ".csv", ".npz")]
     told = attnscope(*PAIR, "--json", "-q", *(part for each in files for part in ("-o", str(each))))
     found = json.loads(told.stdout)
-    assert found["schema"] == "attnscope.finding/1"
+    assert found["schema"] == "attnscope.finding/2"
     assert found["looked_at"] == 48
     heads = found["heads"]
     assert [(head["layer"], head["head"]) for head in heads[:2]] == [(0, 11), (3, 11)]

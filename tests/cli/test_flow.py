@@ -38,7 +38,7 @@ def test_json_and_files_hold_the_same(attnscope: Run, tmp_path: Path) -> None:
     files = [tmp_path / f"flow{suffix}" for suffix in (".png", ".csv", ".npz")]
     told = attnscope(*ASKED, "--json", "-q", *(part for each in files for part in ("-o", str(each))))
     found = json.loads(told.stdout)
-    assert found["schema"] == "attnscope.flow/1"
+    assert found["schema"] == "attnscope.flow/2"
     assert found["inputs"][5]["token"] == "door"
     assert found["inputs"][5]["effect"] > 0.1
     assert len(found["rollout"]) == 4

@@ -37,7 +37,7 @@ def test_the_table_shows_the_model_s_own_weights(attnscope, own_weights) -> None
 
 def test_json_is_one_document_with_the_weights_as_rows_by_query(attnscope, own_weights) -> None:
     document = json.loads(attnscope(*ONE, "--json").stdout)
-    assert document["schema"] == "attnscope.head/1"
+    assert document["schema"] == "attnscope.head/2"
     assert np.asarray(document["weights"]) == pytest.approx(own_weights[3, 11], abs=1e-6)
     assert document["provenance"]["requested"] == "demo"
     assert document["certificate"]["verdict"] == "certified"
@@ -80,7 +80,7 @@ def test_without_a_layer_or_head_every_head_is_shown(attnscope, own_weights) -> 
 def test_lists_choose_layers_and_heads(attnscope) -> None:
     result = attnscope("heads", TEXT, "-m", "demo", "--layer", "1-2", "--head", "0,5,-1", "--json")
     document = json.loads(result.stdout)
-    assert document["schema"] == "attnscope.overview/1"
+    assert document["schema"] == "attnscope.overview/2"
     assert (document["layers"], document["heads"]) == ([1, 2], [0, 5, 11])
 
 
@@ -224,7 +224,7 @@ def test_a_grid_holds_the_model_s_own_weights_and_is_shown_again(
     again = attnscope("show", files[0])
     assert again.stdout.splitlines()[:8] == shown.stdout.splitlines()[:8]
     document = json.loads(attnscope("heads", TEXT, "-m", "demo", "--grid", "--layer", "3", "--json").stdout)
-    assert document["schema"] == "attnscope.thumbnails/1"
+    assert document["schema"] == "attnscope.thumbnails/2"
     assert np.asarray(document["weights"])[0] == pytest.approx(own_weights[3], abs=1e-6)
 
 

@@ -57,7 +57,7 @@ def test_one_head_over_a_picture(attnscope: Any, saved: Any, square: str, tmp_pa
     told = json.loads(Path(files[4]).read_text())
     archive = np.load(files[2])
     np.testing.assert_array_equal(archive["over"].flatten(), archive["weights"][0, 1:])
-    assert told["schema"] == "attnscope.picture/1"
+    assert told["schema"] == "attnscope.picture/2"
     assert told["picture"]["covered"] == [40, 60]
     assert told["provenance"]["token_ids"] == []
     rows = list(csv.DictReader(line for line in Path(files[3]).read_text().splitlines() if line[0] != "#"))
@@ -257,7 +257,7 @@ def test_what_a_picture_lacks_the_words_of_a_decoder_have(attnscope: Any, given:
 def test_a_picture_within_a_decoders_text_is_still_laid_over(attnscope: Any, saved: Any, square: str) -> None:
     given = ("what is in the picture ?", "--image", square, "-m", saved("llava"), "-l", "1", "--head", "1")
     told = document(attnscope("heads", *given, "--kind", "decoder", "--json"))
-    assert told["schema"] == "attnscope.picture/1"
+    assert told["schema"] == "attnscope.picture/2"
     refused = attnscope("heads", *given, "--kind", "decoder", "--words", "-q")
     assert refused.exit_code == 2
     assert "leave --words and --special out" in refused.stderr

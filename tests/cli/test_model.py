@@ -118,7 +118,7 @@ def test_the_document_holds_every_layer_of_every_tower(attnscope, tmp_path: Path
     folder = tiny_translator(tmp_path / "m")
     result = attnscope("model", str(folder), "--json", "--kind", "decoder", "--layer", "1", "--length", "9")
     told = json.loads(result.stdout)
-    assert told["schema"] == "attnscope.outline/1"
+    assert told["schema"] == "attnscope.outline/2"
     assert [(tower["kind"], [layer["layer"] for layer in tower["layers"]]) for tower in told["towers"]] == [
         ("encoder", [0, 1]),
         ("decoder", [0, 1, 2]),

@@ -30,7 +30,7 @@ def test_json_csv_and_npz_hold_the_same_numbers(attnscope, tmp_path: Path) -> No
     result = attnscope("predict", "I [MASK] a [MASK].", "--pair", "It was red.", "-m", "demo", "--json", *out)
     document = json.loads(result.stdout)
     assert document == json.loads(files[0].read_text())
-    assert document["schema"] == "attnscope.prediction/1"
+    assert document["schema"] == "attnscope.prediction/2"
     assert document["provenance"]["route"] == "untouched"
     rows = list(csv.DictReader(line for line in files[1].read_text().splitlines() if line[0] != "#"))
     guesses = [guess for blank in document["blanks"] for guess in blank["guesses"]]

@@ -50,7 +50,7 @@ def test_contributions_are_those_of_the_model_s_own_weights_and_values(document)
 
 
 def test_the_document_holds_head_map_and_certificate(document) -> None:
-    assert document["schema"] == "attnscope.report/1"
+    assert document["schema"] == "attnscope.report/2"
     assert document["certificate"]["verdict"] == "certified"
     assert len(document["map"]["query_places"]) == 11
     assert [one["measure"] for one in document["statistics"]][:2] == ["entropy", "confidence"]

@@ -49,7 +49,7 @@ def test_a_square_k_is_warned_about_beside_the_result(attnscope) -> None:
 
 def test_json_is_one_document_with_the_arrays_in_full(attnscope) -> None:
     told = document(attnscope(*TENSORS, "--json"))
-    assert told["schema"] == "attnscope.worked/1"
+    assert told["schema"] == "attnscope.worked/2"
     assert told["verdict"] == "certified"
     assert np.array(told["weights"]) == pytest.approx(np.array(WEIGHTS), abs=5e-9)
     assert np.array(told["output"]) == pytest.approx(np.array(OUTPUT), abs=5e-9)
@@ -84,7 +84,7 @@ def test_numbers_go_into_every_kind_of_file(attnscope, tmp_path: Path) -> None:
     archive = np.load(targets[2])
     written = [float(row["value"]) for row in rows if row["step"] == "weights"]
     assert [written] == told["weights"] == archive["weights"].tolist()
-    assert json.loads(str(archive["meta"]))["schema"] == "attnscope.worked/1"
+    assert json.loads(str(archive["meta"]))["schema"] == "attnscope.worked/2"
     assert {row["step"] for row in rows} == {step["key"] for step in told["steps"]}
 
 

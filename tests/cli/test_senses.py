@@ -36,7 +36,7 @@ def test_labelled_lines_are_groups_and_every_file_holds_the_same(
     result = ask(attnscope, file, "--json", "--controls", "50", *outs)
     assert result.exit_code == 0, result.stderr
     told = json.loads(result.stdout)
-    assert told["schema"] == "attnscope.senses/1"
+    assert told["schema"] == "attnscope.senses/2"
     assert [usage["label"] for usage in told["usages"]] == ["river", "river", "money", "money", "money"]
     cosines = np.array(told["cosines"])
     assert cosines.shape == (len(told["layers"]), 5, 5)

@@ -141,7 +141,7 @@ def test_every_head_can_have_a_file_of_its_own(attnscope, lines: Path) -> None:
         "all.json", "h-0-1.json", "h-0-3.json", "h-2-1.json", "h-2-3.json",
     ]  # fmt: skip
     told = json.loads((lines.parent / "h-2-3.json").read_text())
-    assert (told["layer"], told["head"], told["schema"]) == (2, 3, "attnscope.head/1")
+    assert (told["layer"], told["head"], told["schema"]) == (2, 3, "attnscope.head/2")
     refused = attnscope("predict", "the [MASK]", "-m", "demo", "-o", "p-{head}.json")
     assert refused.exit_code == 2
     assert "only of a text's heads has each a file" in refused.stderr

@@ -37,7 +37,7 @@ def by_words(weights: np.ndarray) -> np.ndarray:
 
 def test_words_are_the_model_s_own_weights_summed_and_averaged(attnscope, own_weights) -> None:
     document = json.loads(attnscope(*ONE, "--words", "--json").stdout)
-    assert document["schema"] == "attnscope.view/1"
+    assert document["schema"] == "attnscope.view/2"
     assert [tuple(key["tokens"]) for key in document["keys"]] == WORDS
     assert document["keys"][2]["label"] == "detective"
     assert np.array(document["weights"]) == pytest.approx(by_words(own_weights), abs=1e-6)

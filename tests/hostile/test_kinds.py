@@ -26,7 +26,7 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
     root = tmp_path_factory.mktemp("material")
     stored = root / "stored"
     stored.mkdir()
-    record = {"schema": "attnscope.head/1", "layer": 3, "tokens": ["a", "b", {"text": "c"}]}
+    record = {"schema": "attnscope.head/2", "layer": 3, "tokens": ["a", "b", {"text": "c"}]}
     (stored / "00.json").write_text(json.dumps(record))
     np.savez(stored / "00.npz", meta=np.array(json.dumps(record)), weights=np.eye(3))
     return Material(root)

@@ -1,6 +1,7 @@
 """Documentation that cannot lie: what is generated from the program is what the program says now."""
 
 import importlib.util
+import json
 import re
 import tomllib
 from itertools import chain
@@ -33,6 +34,23 @@ def test_the_measures_are_those_of_the_registry(generate) -> None:
     page = (ROOT / "docs" / "measures.md").read_text("utf-8")
     assert page == generate.measures_table()
     assert all(f"| {name} |" in page for name in MEASURES)
+
+
+def test_the_schema_files_are_those_of_the_classes_of_results(generate) -> None:
+    written = {file.name: file.read_text("utf-8") for file in (ROOT / "docs" / "schema").iterdir()}
+    made = generate.schemas()
+    assert written.keys() == made.keys()
+    assert [name for name in made if written[name] != made[name]] == []  # python docs/generate.py schema
+
+
+def test_a_schema_file_is_named_by_its_kind_and_small(generate) -> None:
+    for name, content in generate.schemas().items():
+        called = f"attnscope.{name.removesuffix('.json')}/"
+        schema = json.loads(content)
+        assert schema["$id"] == schema["title"] == schema["properties"]["schema"]["const"]
+        assert schema["$id"].startswith(called)
+        assert int(schema["$id"].removeprefix(called)) >= 2
+        assert len(content) < 25_000
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -18,9 +18,9 @@ from attnscope.results import HeadAttention, Overview, Verdict, Verification
 
 Result = HeadAttention | Overview | Verification
 RESULTS: dict[str, Callable[[], Result]] = {
-    "attnscope.head/1": lambda: made.head(made.AWKWARD, made.DOOR[:4], empty=[1], verdict=Verdict.FAILED),
-    "attnscope.overview/1": lambda: made.overview(2, 3, made.AWKWARD, verdicts={(1, 2): Verdict.FAILED}),
-    "attnscope.verification/1": lambda: made.verification(2, 3, {(1, 2): Verdict.FAILED}),
+    "attnscope.head/2": lambda: made.head(made.AWKWARD, made.DOOR[:4], empty=[1], verdict=Verdict.FAILED),
+    "attnscope.overview/2": lambda: made.overview(2, 3, made.AWKWARD, verdicts={(1, 2): Verdict.FAILED}),
+    "attnscope.verification/2": lambda: made.verification(2, 3, {(1, 2): Verdict.FAILED}),
 }
 
 

@@ -246,7 +246,7 @@ def cross() -> Projection:
 def test_json_holds_places_pairs_figures_and_what_describes_the_head() -> None:
     result = cross()
     told = parsed(as_json(result))
-    assert told["schema"] == "attnscope.projection/1"
+    assert told["schema"] == "attnscope.projection/2"
     assert (told["layer"], told["head"], told["kind"], told["verdict"]) == (3, 11, "cross", "failed")
     np.testing.assert_array_equal(told["query_places"], result.queries)
     np.testing.assert_array_equal(told["key_places"], result.keys)
@@ -283,7 +283,7 @@ def test_csv_has_a_row_per_point_with_exact_places_under_figures_and_certificate
     places = np.array([[float(row["x"]), float(row["y"])] for row in listed])
     np.testing.assert_array_equal(places, np.concatenate([result.queries, result.keys]))
     for line in (
-        "schema: attnscope.projection/1", "verdict: failed", "metric: cosine", "perplexity: 5.0", "seed: 0",
+        "schema: attnscope.projection/2", "verdict: failed", "metric: cosine", "perplexity: 5.0", "seed: 0",
         "settled: True", "trustworthiness: 0.924", "correlation: -0.613", "kernel: eager",
     ):  # fmt: skip
         assert f"# {line}\n" in text

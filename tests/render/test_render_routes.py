@@ -112,7 +112,7 @@ def test_returned_columns_that_are_no_tokens_are_numbers() -> None:
 
 def test_files_of_returned_weights_have_nulls_for_what_was_not_seen() -> None:
     document = json.loads(files.as_json(returned()))
-    assert document["schema"] == "attnscope.head/1"
+    assert document["schema"] == "attnscope.head/2"
     missing = ("q", "k", "v", "scores", "scaled", "output", "terms", "scale", "key_head", "added")
     assert [document[name] for name in missing] == [None] * len(missing)
     assert document["verdict"] == "uncertified"

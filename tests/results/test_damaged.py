@@ -77,9 +77,9 @@ def test_what_attnscope_did_not_write_says_so(tmp_path: Path) -> None:
 
 
 def test_a_newer_schema_says_so_and_an_unknown_one_lists_what_there_is(tmp_path: Path) -> None:
-    newer = refused(tmp_path, HEAD | {"schema": "attnscope.head/2"})
+    newer = refused(tmp_path, HEAD | {"schema": "attnscope.head/3"})
     assert (
-        "was written by a newer attnscope: it is attnscope.head/2, this one reads attnscope.head/1" in newer
+        "was written by a newer attnscope: it is attnscope.head/3, this one reads attnscope.head/2" in newer
     )
     unknown = refused(tmp_path, HEAD | {"schema": "attnscope.dream/1"})
     assert "does not know: it reads ablation, " in unknown
@@ -152,7 +152,7 @@ def test_a_shape_that_is_larger_than_its_data_takes_no_memory(tmp_path: Path, sh
 
 def test_json_that_is_nested_too_deeply_or_has_no_numbers_is_damaged(tmp_path: Path) -> None:
     refused(tmp_path, b'{"schema": ' + b"[" * 100_000)
-    assert "is damaged" in refused(tmp_path, b'{"schema": "attnscope.head/1", "scale": NaN}')
+    assert "is damaged" in refused(tmp_path, b'{"schema": "attnscope.head/2", "scale": NaN}')
 
 
 def places(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -2,6 +2,7 @@
 
 import json
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import made_stored
@@ -10,7 +11,9 @@ from jsonschema import Draft202012Validator
 
 from attnscope.render import files
 from attnscope.results import json_schema
-from attnscope.results.result import KINDS
+from attnscope.results.result import KINDS, name_of
+
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -19,10 +22,27 @@ def test_every_schema_is_one(kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", made_stored.MADE)
+def test_every_result_of_every_kind_says_its_answer_first(name: str) -> None:
+    document = json.loads(files.as_json(made_stored.MADE[name]()))
+    assert list(document)[:2] == ["schema", "answer"]
+    answer = document["answer"]
+    assert isinstance(answer, str)
+    assert len(answer.split()) >= 3
+    assert "\n" not in answer
+    without = {key: value for key, value in document.items() if key != "answer"}
+    kind = document["schema"].removeprefix("attnscope.").partition("/")[0]
+    assert not Draft202012Validator(json_schema(kind)).is_valid(without)
+
+
+def test_the_specimens_are_of_every_kind() -> None:
+    assert {name_of(type(make())) for make in made_stored.MADE.values()} == set(KINDS)
+
+
+@pytest.mark.parametrize("name", made_stored.MADE)
 def test_a_file_is_what_the_schema_of_its_kind_says(name: str) -> None:
     document = json.loads(files.as_json(made_stored.MADE[name]()))
     kind = document["schema"].removeprefix("attnscope.").partition("/")[0]
-    validator = Draft202012Validator(json_schema(kind))
+    validator = Draft202012Validator(json.loads((SCHEMAS / f"{kind}.json").read_text("utf-8")))
     assert [error.message for error in validator.iter_errors(document)] == []
     for other in KINDS:
         if other != kind:

@@ -23,12 +23,12 @@ def composition(shown: tuple[int, int] | None = None, seed: int = 0) -> Composit
     scores = random.uniform(0.1, 0.6, shape)
     scores[2, found[:, 2] == 3] = np.nan
     lacking = np.isnan(scores)
-    chance, spread, percentile, limit = (
+    chance, spread, below, limit = (
         np.where(lacking, np.nan, each)
         for each in (
             random.uniform(0.2, 0.24, shape),
             random.uniform(0.01, 0.03, shape),
-            100 * (scores > 0.22),
+            DRAWS * (scores > 0.22),
             random.uniform(0.31, 0.35, shape),
         )
     )
@@ -42,7 +42,7 @@ def composition(shown: tuple[int, int] | None = None, seed: int = 0) -> Composit
         scores=scores,
         chance=chance,
         spread=spread,
-        percentile=percentile,
+        below=below,
         limit=limit,
         draws=DRAWS,
         seed=3,

@@ -20,7 +20,7 @@ from attnscope.worked.scale import scale_study, softmax_jacobian
 def test_exact_keys_have_their_value_with_certainty_and_an_unknown_one_has_none() -> None:
     result = look_up(TABLE, ["chair", "fruit", "apple"])
     assert result.step("match").matrix.values.tolist() == [[0, 0, 1], [0, 0, 0], [1, 0, 0]]
-    answers = result.step("answer").matrix.values[:, 0]
+    answers = result.step("found").matrix.values[:, 0]
     assert answers[[0, 2]].tolist() == [3, 9]
     assert math.isnan(answers[1])
     assert any("no answer for fruit" in note for note in result.notes)
@@ -28,7 +28,7 @@ def test_exact_keys_have_their_value_with_certainty_and_an_unknown_one_has_none(
 
 
 def test_a_dictionary_does_not_take_a_word_that_is_nearly_a_key() -> None:
-    assert np.isnan(look_up(TABLE, ["Apple", "apple "]).step("answer").matrix.values).all()
+    assert np.isnan(look_up(TABLE, ["Apple", "apple "]).step("found").matrix.values).all()
 
 
 def test_the_built_in_dictionary_asks_for_a_fruit() -> None:

@@ -82,7 +82,6 @@ Rank = Annotated[
         "--rank",
         help="Foretell what every head does from one backward pass, then really take the first ones away.",
     ),
-    Brief("foretell every head's effect, try the first ones"),
 ]
 By = Annotated[
     str | None,

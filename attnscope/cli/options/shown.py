@@ -58,7 +58,6 @@ SpecialTokens = Annotated[
         "remains. Without this they are shown, but the strongest links of several heads are those of "
         "other tokens.",
     ),
-    Brief("hide or renormalise: without [CLS], [SEP], [BOS]", metavar="HOW"),
 ]
 Scale = Annotated[
     Scaling,
@@ -100,6 +99,7 @@ Verbose = Annotated[
 Legend = Annotated[
     bool,
     typer.Option("--legend", help="Say what the columns and marks on this screen mean, with their papers."),
+    Brief("what the columns mean, with the papers", under=OUT),
 ]
 InputLimit = Annotated[
     str | None,

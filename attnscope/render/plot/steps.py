@@ -26,7 +26,7 @@ _WIDEST_LABEL = 24
 _LONGEST_SIDE = 2.6
 _PAD = 0.06
 _WIDEST, _BETWEEN, _BELOW = 17.0, 0.35, 0.25  # inches: of a lane, between steps, between lanes
-_LAST = ("output", "y", "values", "match", "answer")
+_LAST = ("output", "y", "values", "match", "found")
 
 
 @dataclass(frozen=True, eq=False)

@@ -197,7 +197,7 @@ def _composition(result: Composition) -> Told:
         "draws": result.draws,
         "seed": result.seed,
         "pairs": [
-            (*pair.early, *pair.late, pair.through.value, pair.score, pair.chance, pair.percentile)
+            (*pair.early, *pair.late, pair.through.value, pair.score, pair.chance, pair.below)
             for pair in pairs
         ],
     }

@@ -60,8 +60,8 @@ def _every(result: Composition) -> Table:
         "score": result.scores,
         "chance": result.chance,
         "spread": result.spread,
-        "percentile": result.percentile,
-        "difference": result.scores - result.chance,
+        "below": result.below,
+        "above_control": result.scores - result.chance,
         "limit": result.limit,
     }
     return Table(
@@ -84,7 +84,7 @@ def _table(result: Composition, pairs: Sequence[Pair]) -> Table:
                "its mean where directions are random and singular values are kept"),
         Column("spread", [each.spread for each in pairs], "sd", share, "standard deviation of chance",
                spared=2),
-        Column("difference", [each.difference for each in pairs], "diff", change, "score less chance",
+        Column("above_control", [each.difference for each in pairs], "diff", change, "score less chance",
                difference),
         Column("beside", [each.beside for each in pairs], "others", share,
                "median of the other pairs of the same two layers", spared=1),

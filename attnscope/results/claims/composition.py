@@ -1,6 +1,6 @@
 """How much of what a later head reads an earlier one has written, each pair beside random circuits."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -26,8 +26,8 @@ class Through(StrEnum):
 class Pair:
     """An earlier and a later head, by which input, and their score beside chance.
 
-    `chance` and `spread` are mean and standard deviation of the random scores, `percentile` how many in a
-    hundred of these lie below; `limit` is what the score has to pass to stand out of all pairs. `beside` is
+    `chance` and `spread` are mean and standard deviation of the random scores, `below` how many of these lie
+    below it, of equal ones half; `limit` is what the score has to pass to stand out of all pairs. `beside` is
     the median score of all other pairs of the same two layers that were looked at, NaN where there is none.
     """
 
@@ -37,7 +37,7 @@ class Pair:
     score: float
     chance: float
     spread: float
-    percentile: float
+    below: float
     limit: float
     beside: float
 
@@ -57,7 +57,7 @@ class Pair:
         return self.score - self.chance
 
     def derived(self) -> dict[str, Value]:
-        return {"difference": self.difference, "excess": self.excess, "stands_out": self.stands_out}
+        return {"above_control": self.difference, "excess": self.excess, "stands_out": self.stands_out}
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Composition(Presented):
     """Composition scores of pairs of heads, 0 to 1; a pair is layer and head of the earlier and of the later.
 
     `shown` is the head of which all pairs are, None where all pairs of the model are. NaN where a matrix or
-    the path between two layers could not be proved: `reasons` say why. `chance`, `spread` and `percentile`
+    the path between two layers could not be proved: `reasons` say why. `chance`, `spread` and `below`
     come of `draws` pairs of circuits with the same singular values in random directions, drawn with `seed`.
     A pair stands out where it scores more than its `limit`, which in models of such circuits no pair of all
     that were looked at, by any input, passes but in BY_CHANCE of them. `counts` is how many heads each layer
@@ -124,9 +124,9 @@ class Composition(Presented):
     scores: Float[np.ndarray, "through pair"]
     chance: Float[np.ndarray, "through pair"]
     spread: Float[np.ndarray, "through pair"]
-    percentile: Float[np.ndarray, "through pair"]
+    below: Float[np.ndarray, "through pair"]
     limit: Float[np.ndarray, "through pair"]
-    draws: int
+    draws: int = field(metadata={"file": "controls"})
     seed: int
     inside: tuple[str, ...]
     outside: tuple[str, ...]
@@ -177,10 +177,10 @@ class Composition(Presented):
         """The pair at place `i`."""
         t = self.through.index(through)
         first, head, second, other = self.pairs[i].tolist()
-        numbers = (self.scores, self.chance, self.spread, self.percentile, self.limit)
-        score, chance, spread, percentile, limit = (float(each[t, i]) for each in numbers)
+        numbers = (self.scores, self.chance, self.spread, self.below, self.limit)
+        score, chance, spread, below, limit = (float(each[t, i]) for each in numbers)
         heads = (first, head), (second, other)
-        return Pair(*heads, through, score, chance, spread, percentile, limit, self._beside(t, i))
+        return Pair(*heads, through, score, chance, spread, below, limit, self._beside(t, i))
 
     def _beside(self, t: int, i: int) -> float:
         alike = (self.pairs[:, [0, 2]] == self.pairs[i, [0, 2]]).all(1)

@@ -26,7 +26,7 @@ from attnscope.results.stored.archive import ARCHIVE, arrays_in
 from attnscope.results.stored.arrays import parted
 from attnscope.results.stored.codec import Place, decode, encode
 from attnscope.results.stored.seal import check_seal, sealed
-from attnscope.results.stored.strict import LAYOUT, exactly, strict
+from attnscope.results.stored.strict import LAYOUT, VERSION, exactly, strict
 
 _SCHEMA = re.compile(r"attnscope\.([a-z-]{1,40})/([0-9]{1,9})")
 # what is said of a result in words, which is made anew whenever it is shown
@@ -35,8 +35,8 @@ NO_RESULT = "is no result of attnscope"
 
 
 def schema(result: Result) -> str:
-    """What a file says that it is: `attnscope.head/1`."""
-    return f"attnscope.{name_of(type(result))}/1"
+    """What a file says that it is: `attnscope.head/2`."""
+    return f"attnscope.{name_of(type(result))}/{VERSION}"
 
 
 def document(result: Result, *, npz: bool = False) -> dict[str, Value]:
@@ -71,17 +71,12 @@ def of_document(told: dict[str, Value], arrays: Arrays | None, believed: bool = 
     """
     plain = exactly(told)
     kind = KINDS[plain["schema"].removeprefix("attnscope.").partition("/")[0]]
-    own = {key: value for key, value in plain.items() if not _beside_it(key, value)}
+    own = {key: value for key, value in plain.items() if key not in ("schema", "layout", *SAID)}
     follow = kind in (HeadWeights, HeadView)
     result: Result = decode(kind, own, Place("", arrays, {}, believed, follow))
     if isinstance(result, HeadView) and not believed and not view_follows(result):
         raise Departs("the weights of its rows and columns are not those of its tokens")
     return result
-
-
-def _beside_it(key: str, value: Value) -> bool:
-    """Whether an entry is no part of the result: what names the document, and what was said of it."""
-    return key in ("schema", "layout") or (key in SAID and isinstance(value, str))
 
 
 def _check_known(match: re.Match[str], layout: Value, name: str) -> None:
@@ -90,9 +85,10 @@ def _check_known(match: re.Match[str], layout: Value, name: str) -> None:
     if kind not in KINDS or version < 1:
         kinds = ", ".join(KINDS)
         raise InputError(f"'{name}' is {match[0]}, which this attnscope does not know: it reads {kinds}")
-    if version > 1:
-        newer = f"it is {match[0]}, this one reads attnscope.{kind}/1"
-        raise InputError(f"'{name}' was written by a newer attnscope: {newer}")
+    if version != VERSION:
+        other = "a newer" if version > VERSION else "another"
+        read = f"it is {match[0]}, this one reads attnscope.{kind}/{VERSION}"
+        raise InputError(f"'{name}' was written by {other} attnscope: {read}")
     if layout != LAYOUT:
         raise InputError(f"'{name}' was written by another attnscope: its layout is {layout!r}, not {LAYOUT}")
 
@@ -112,8 +108,8 @@ def as_json_line(result: Result, said: Mapping[str, Value], first: Mapping[str, 
 def _beside(result: Result, said: Mapping[str, Value]) -> dict[str, Value]:
     """The document with what is said of it behind its schema."""
     told = document(result)
-    words = {key: value for key, value in said.items() if key not in told}  # a worked step may be an answer
-    return {"schema": told.pop("schema"), **words, **told}
+    assert not told.keys() & SAID, "these keys are of the words alone"
+    return {"schema": told.pop("schema"), **said, **told}
 
 
 def as_npz(result: Result) -> bytes:

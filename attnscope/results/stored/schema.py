@@ -1,22 +1,25 @@
 """JSON Schema of every kind of result, out of the types that its files are read by.
 
 It says what a JSON document of attnscope holds: every field with its type, arrays as nested lists with the
-names of their axes. Keys that only tell readers what follows from others (`name`, `verdict`) are allowed
-beside these and not described.
+names of their axes, and of every object what its class says of it. Keys that only tell readers what follows
+from others (`name`, `looked_at`) are allowed beside these and not described.
 """
 
+import inspect
+import re
 from enum import StrEnum
 from types import NoneType
 from typing import Any, Literal, get_args
 
 import numpy as np
 
+from attnscope.results.base.origin import Verdict
 from attnscope.results.base.parts import Value
-from attnscope.results.heads import HeadAttention
+from attnscope.results.heads import HeadAttention, HeadWeights
 from attnscope.results.result import KINDS
 from attnscope.results.stored.arrays import Hint
 from attnscope.results.stored.slots import Slot, form, options, several, slots
-from attnscope.results.stored.strict import LAYOUT
+from attnscope.results.stored.strict import LAYOUT, VERSION
 from attnscope.tokens import Token, Tokens
 
 Schema = dict[str, Value]
@@ -29,22 +32,25 @@ _ENTRIES = {"float": _NUMBERS, "int": {"type": "integer"}, "bool": {"type": "boo
 def json_schema(kind: str) -> Schema:
     """The schema of the JSON files of one kind, by its name in files; `KeyError` where there is none."""
     objects: dict[str, Schema] = {}
-    whole = [KINDS[kind], HeadAttention] if kind == "head" else [KINDS[kind]]
-    described = _any([_fields(each, objects) for each in whole])
-    return {
-        "$schema": DIALECT,
-        "title": f"attnscope.{kind}/1",
-        "type": "object",
-        "properties": {
-            "schema": {"const": f"attnscope.{kind}/1"},
-            "layout": {"const": LAYOUT},
-            "exact": {"type": "object", "description": "what strict JSON cannot hold, by JSON Pointer"},
-            "digests": {"type": "object", "additionalProperties": {"type": "string"}},
-        },
-        "required": ["schema", "layout", "digests"],
-        "allOf": [described],
-        "$defs": objects,
+    called = f"attnscope.{kind}/{VERSION}"
+    text = {"type": "string"}
+    properties: Schema = {
+        "schema": {"const": called},
+        "answer": text | {"minLength": 1, "description": "the first line of the screen"},
+        "next": text | {"description": "a command that leads on"},
+        "verdict": {"enum": [*(each.value for each in Verdict), None]},
+        "layout": {"const": LAYOUT},
+        "exact": {"type": "object", "description": "what strict JSON cannot hold, by JSON Pointer"},
+        "digests": {"type": "object", "additionalProperties": text},
     }
+    needed = ["schema", "answer", "layout", "digests"]
+    if kind == "head":  # of some all is known, of others what the model returned
+        own: Schema = {"anyOf": [_reference(each, objects) for each in (HeadWeights, HeadAttention)]}
+    else:
+        own = _fields(KINDS[kind], objects)
+        properties, needed = properties | own.pop("properties"), needed + own.pop("required")
+    whole = {"$schema": DIALECT, "$id": called, "title": called, "type": "object"}
+    return whole | own | {"properties": properties, "required": needed, "$defs": objects}
 
 
 def _any(schemas: list[Schema]) -> Schema:
@@ -59,7 +65,15 @@ def _fields(kind: Any, objects: dict[str, Schema]) -> Schema:
         for key, schema, always in _keys(kind, slot, objects):
             properties[key] = schema
             needed += [key] if always else []
-    return {"type": "object", "properties": properties, "required": needed}
+    return {"type": "object", "description": _told(kind), "properties": properties, "required": needed}
+
+
+def _told(kind: Any) -> str:
+    """What a class says of its fields, by the keys that they have in files."""
+    said = re.sub(r"\s*\n\s*", " ", inspect.getdoc(kind) or "")
+    for slot in slots(kind):
+        said = said.replace(f"`{slot.name}`", f"`{slot.key}`")
+    return said
 
 
 def _keys(kind: Any, slot: Slot, objects: dict[str, Schema]) -> list[tuple[str, Schema, bool]]:

@@ -19,6 +19,8 @@ from attnscope.results.base.parts import Value
 
 # of all that `attnscope.results.stored` writes: a field that is added, moved or renamed makes it 6
 LAYOUT = 5
+# what other programs rely on: a key that is renamed, taken away or means something else makes it 3
+VERSION = 2
 
 
 class Missing(Damaged):

@@ -154,7 +154,7 @@ def test_one_head_has_the_pairs_that_it_has_among_all(read: tuple[str, nn.Module
     mine = [i for i, pair in enumerate(every.pairs.tolist()) if [1, 4] in (pair[:2], pair[2:])]
     assert len(mine) == 2 * HEADS
     assert one.pairs.tolist() == every.pairs[mine].tolist()
-    for name in ("scores", "chance", "spread", "percentile"):
+    for name in ("scores", "chance", "spread", "below"):
         assert torch.allclose(torch.tensor(getattr(one, name)), torch.tensor(getattr(every, name)[:, mine]))
 
 
@@ -241,7 +241,9 @@ def test_chance_is_what_random_circuits_made_in_full_come_to() -> None:
         float(expected.mean()), abs=4 * float(expected.std()) / draws**0.5
     )
     assert float(found.spread) == pytest.approx(float(expected.std()), rel=0.15)
-    assert float(found.percentile) == pytest.approx(100 * float((expected < 0.3).float().mean()), abs=8)
+    assert float(found.below) == pytest.approx(
+        draws * float((expected < 0.3).float().mean()), abs=0.08 * draws
+    )
 
 
 def test_the_mean_square_by_chance_is_one_over_the_hidden_size_whatever_the_circuits_are() -> None:
@@ -252,12 +254,12 @@ def test_the_mean_square_by_chance_is_one_over_the_hidden_size_whatever_the_circ
     assert not torch.equal(squares, cosines((4, 6), 25, 400, 4))
 
 
-def test_percentiles_are_counted_by_hand() -> None:
+def test_controls_below_are_counted_by_hand() -> None:
     one = torch.ones(1, 1).double()
     squares = torch.tensor([0.01, 0.04, 0.09, 0.16]).double()[:, None, None]
-    for real, expected in ((0.25, 50.0), (0.5, 100.0), (0.05, 0.0)):
+    for real, expected in ((0.25, 2.0), (0.5, 4.0), (0.05, 0.0)):
         found = beside_chance(real * one, one, one, squares)
-        assert float(found.percentile) == expected
+        assert float(found.below) == expected
         assert float(found.mean) == pytest.approx(0.25)
 
 

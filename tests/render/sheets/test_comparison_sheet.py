@@ -351,7 +351,7 @@ def test_every_format_carries_schema_verdict_and_both_sides(name: str) -> None:
     result = CASES[name]()
     meta = strict(str(read(as_npz(result))["meta"]))
     for told in (strict(as_json(result)), meta):
-        assert told["schema"] == "attnscope.comparison/1"
+        assert told["schema"] == "attnscope.comparison/2"
         assert told["verdict"] == "certified"
         assert told["between"] == result.between.value
         for letter, side in zip("ab", result.sides, strict=True):
@@ -360,7 +360,7 @@ def test_every_format_carries_schema_verdict_and_both_sides(name: str) -> None:
             assert told[letter]["query_tokens"][side.position]["label"].startswith(name)
             assert told[letter]["provenance"]["model"] == side.head.provenance.model
     text = as_csv(result)
-    assert "# schema: attnscope.comparison/1\n" in text
+    assert "# schema: attnscope.comparison/2\n" in text
     assert "# verdict: certified\n" in text
     assert f"# b word: {result.b.position} {result.b.word}\n" in text
 

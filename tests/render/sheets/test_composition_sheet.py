@@ -138,7 +138,7 @@ def test_csv_has_every_pair_and_input(every: Composition) -> None:
     first = lines[1].split(",")
     assert first[:5] == ["query", *map(str, every.pairs[0])]
     assert [float(each) for each in first[5:]] == [
-        every.scores[0, 0], every.chance[0, 0], every.spread[0, 0], every.percentile[0, 0],
+        every.scores[0, 0], every.chance[0, 0], every.spread[0, 0], every.below[0, 0],
         every.scores[0, 0] - every.chance[0, 0], every.limit[0, 0],
     ]  # fmt: skip
     assert "left out: other heads" in as_csv(every)

@@ -103,6 +103,6 @@ def test_files_have_every_dimension_with_its_partner() -> None:
     assert all(int(row["turned_with"]) == (int(row["dim"]) + half) % (2 * half) for row in rows)
     assert float(rows[-1]["cumulated"]) == pytest.approx(result.head.scores[8, 2])
     document = json.loads(files.as_json(result))
-    assert document["schema"] == "attnscope.dimensions/1"
+    assert document["schema"] == "attnscope.dimensions/2"
     assert sum(row["product"] for row in document["products"]) == pytest.approx(document["score"])
     assert document["weight"] == result.head.weights[8, 2]

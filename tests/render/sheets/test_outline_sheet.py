@@ -122,7 +122,7 @@ def test_what_is_stored_is_told_with_what_is_missing() -> None:
 
 def test_the_document_is_strict_json_with_every_field() -> None:
     told = json.loads(files.as_json(outline()))
-    assert told["schema"] == "attnscope.outline/1"
+    assert told["schema"] == "attnscope.outline/2"
     gap = {"stack": "model.layers", "layers": [4, 5], "module_class": "SomeMixer"}
     assert told["without_attention"] == [gap]
     assert told["storage"]["shards"]["model-00002-of-00003.safetensors"] == 4_100_000_000

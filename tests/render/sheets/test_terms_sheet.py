@@ -203,7 +203,7 @@ def test_a_head_with_nothing_added_has_no_matrix_of_the_score_beside_its_product
 def test_the_document_holds_every_step_and_nulls_where_a_key_is_masked() -> None:
     of = result()
     document = json.loads(files.as_json(of))
-    assert document["schema"] == "attnscope.terms/1"
+    assert document["schema"] == "attnscope.terms/2"
     assert [part["name"] for part in document["parts"]] == [each.name for each in of.influences]
     assert document["terms"]["alibi"] == pytest.approx(of.head.terms["alibi"])
     steps = (document[name][5][3] for name in ("times_scale", "capped", "scaled"))

@@ -26,11 +26,11 @@ _PLACES = torch.logspace(-2, 1.5, 80, dtype=EXACT)  # of saddlepoints x, as -log
 
 @dataclass(frozen=True, eq=False)
 class Chance:
-    """Random scores of pairs of heads: mean, deviation, how many in a hundred lie below the real one."""
+    """Random scores of pairs of heads: mean, deviation, how many lie below the real one."""
 
     mean: Float[Tensor, "early late"]
     spread: Float[Tensor, "early late"]
-    percentile: Float[Tensor, "early late"]
+    below: Float[Tensor, "early late"]
 
 
 def spectrum(circuit: Float[Tensor, "head row column"]) -> Float[Tensor, "head rank"]:
@@ -61,8 +61,8 @@ def beside_chance(
 ) -> Chance:
     """The scores beside random ones; `early` and `late` are spectra. All pairs share each draw."""
     drawn = (early @ squares @ late.T).sqrt()
-    below = exact(drawn < real).mean(0) + exact(drawn == real).mean(0) / 2
-    return Chance(drawn.mean(0), drawn.std(0, correction=0), 100 * below)
+    below = exact(drawn < real).sum(0) + exact(drawn == real).sum(0) / 2
+    return Chance(drawn.mean(0), drawn.std(0, correction=0), below)
 
 
 def limits(

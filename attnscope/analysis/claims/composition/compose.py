@@ -34,7 +34,7 @@ class Pairs:
     scores: Float[np.ndarray, "through pair"]
     chance: Float[np.ndarray, "through pair"]
     spread: Float[np.ndarray, "through pair"]
-    percentile: Float[np.ndarray, "through pair"]
+    below: Float[np.ndarray, "through pair"]
     limits: Float[np.ndarray, "through pair"]
     reasons: tuple[str, ...]
     hidden: int
@@ -77,8 +77,8 @@ class Composing:
         numbers = np.concatenate(values, -1) if values else np.empty((_NUMBERS, len(self.through), 0))
         order = np.lexsort(pairs.T[::-1])
         told = tuple(f"{_layers_named(places)}: {why}" for why, places in self.reasons.items())
-        real, mean, spread, percentile, limit = numbers[..., order]
-        return Pairs(pairs[order], real, mean, spread, percentile, limit, told, self.hidden)
+        real, mean, spread, below, limit = numbers[..., order]
+        return Pairs(pairs[order], real, mean, spread, below, limit, told, self.hidden)
 
     def _count(self, early: Factors, late: Factors) -> int:
         """How many scores two layers have."""
@@ -100,7 +100,7 @@ class Composing:
     def _of(
         self, through: Through, early: Factors, late: Factors, share: float
     ) -> Float[np.ndarray, "number early late"]:
-        """Score; mean, spread, percentile, limit by chance. NaN where a matrix or the path is not proved."""
+        """Score; mean, spread, below, limit by chance. NaN where a matrix or the path is not proved."""
         first, second = self._heads(early), self._heads(late)
         why = self._lacking(through, early, late)
         if why:
@@ -115,7 +115,7 @@ class Composing:
         squares = self._random((writes.shape[1], enters.shape[2]))
         found = beside_chance(real, written_by, read_by, squares)
         limit = limits(written_by, read_by, self.hidden, share)
-        return torch.stack([real, found.mean, found.spread, found.percentile, limit]).numpy()
+        return torch.stack([real, found.mean, found.spread, found.below, limit]).numpy()
 
     def _lacking(self, through: Through, early: Factors, late: Factors) -> dict[str, str]:
         """Why there is no such score, by layer; nothing where there is one."""

@@ -79,12 +79,12 @@ def computed(model: Any) -> list[tuple[str, float, float]]:
         if ranks not in known:
             known[ranks] = cosines(*ranks)
         drawn = (spectrum(written, ranks[0]) @ known[ranks] @ spectrum(read, ranks[1])).sqrt()
-        below = 100 * ((drawn < score).double() + (drawn == score).double() / 2).mean()
+        below = ((drawn < score).double() + (drawn == score).double() / 2).sum()
         name = f"L{first} H{head} to {through} of L{second} H{other}"
         found += [
             (name, shown, float(score)),
             (f"{name}, chance", shown_chance, float(drawn.mean())),
-            (f"{name}, % below", shown_below, float(below)),
+            (f"{name}, controls below", shown_below, float(below)),
         ]
     return found
 

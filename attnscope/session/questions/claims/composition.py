@@ -102,7 +102,7 @@ def compose_in(
         scores=pairs.scores,
         chance=pairs.chance,
         spread=pairs.spread,
-        percentile=pairs.percentile,
+        below=pairs.below,
         limit=pairs.limits,
         draws=asked.draws,
         seed=asked.seed,
