@@ -1,6 +1,7 @@
 """`attnscope compare --texts`: one word in the lines of a file, with labels and without."""
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -43,11 +44,15 @@ def test_labelled_lines_are_groups_and_every_file_holds_the_same(
     within = np.mean([cosines[1, i, j] for i, j in [(0, 1), (2, 3), (2, 4), (3, 4)]])
     assert told["separation"]["within"][1] == pytest.approx(within)
     assert told["verdict"] == "certified"
+    assert told["case"] == "few texts"
+    assert (told["separation"]["splits"], told["separation"]["least_p"]) == (10, 0.1)
+    assert told["answer"].startswith("5 texts are too few to tell")
     for path in targets[:2]:
         again = load(path)
         assert isinstance(again, Senses)
         assert again.cosines == pytest.approx(cosines)
-        assert again.separation.percentile.tolist() == told["separation"]["percentile"]
+        assert again.separation.below.tolist() == told["separation"]["below"]
+        assert again.separation.p == told["separation"]["p"]
         assert attnscope("show", str(path)).stdout == attnscope("show", str(targets[0])).stdout
     rows = [line for line in targets[2].read_text("utf-8").splitlines() if line.startswith("cosine,")]
     assert len(rows) == len(told["layers"]) * 10
@@ -61,9 +66,9 @@ def test_the_screen_has_groups_chance_and_every_text_within_its_width(
     result = ask(attnscope, file, "--controls", "20", width=width)
     assert max(map(len, result.stdout.splitlines())) <= width
     for told in (
-        "5 texts, 2 groups",
-        "best head",
-        "chance",
+        "one head: L",
+        "above control",
+        "5 texts are too few to tell: 2 + 3 texts can be split in only 10 ways",
         "4 money “he went to the «bank» today”",
         "✓ certified",
     ):
@@ -77,6 +82,8 @@ def test_lines_without_labels_are_compared_in_pairs(attnscope, tmp_path: Path) -
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
     assert "most alike" in result.stdout
+    assert "control: none without labels" in result.stdout
+    assert "by words" in result.stdout
     assert "within" not in result.stdout
     assert "standard input:3: no 'bank', but another form of it: 'banks'" in result.stderr
 
@@ -102,6 +109,16 @@ def test_what_cannot_be_compared_is_one_line(
     assert message in result.stderr
     assert result.stdout == ""
     assert len([line for line in result.stderr.splitlines() if line.startswith("attnscope: ")]) == 1
+
+
+def test_the_next_command_compares_the_two_texts_that_are_least_alike(attnscope, file: Path) -> None:
+    told = ask(attnscope, file).stdout
+    command = told.partition("Next: ")[2].partition("\n")[2].replace("\\\n", " ")
+    argv = shlex.split(command)
+    assert argv[:2] == ["attnscope", "compare"]
+    result = attnscope(*argv[1:])
+    assert result.exit_code == 0, result.stderr
+    assert "«bank»" in result.stdout
 
 
 def test_a_word_is_found_by_its_form_in_two_texts_too(attnscope) -> None:

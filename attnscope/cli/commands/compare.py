@@ -91,7 +91,12 @@ Texts = Annotated[
     Brief("in all lines of a file: text, or LABEL, tab, text"),
 ]
 Controls = Annotated[
-    int, typer.Option("--controls", metavar="N", help="Of --texts with labels: how often these are shuffled.")
+    int,
+    typer.Option(
+        "--controls",
+        metavar="N",
+        help="Of --texts with labels: how often these are shuffled, unless fewer ways to give them are all.",
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="What the shuffling starts from.")]
 STORED = (".npz", ".json")

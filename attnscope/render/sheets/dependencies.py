@@ -1,21 +1,34 @@
-"""Which head finds which relation, each beside the best fixed offset and on sentences held out."""
+"""Which head finds which relation, each beside the best fixed distance and on sentences held out."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import counted, percent, signed, weight, weight_cell
+from attnscope.render.kit.numbers import (
+    counted,
+    percent,
+    signed,
+    signed_cell,
+    significant,
+    weight,
+    weight_cell,
+)
+from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.said import grid_size, in_sample, name, proof, setting
 from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
 from attnscope.results import Dependencies
-from attnscope.results.claims.relations import Direction, HeldOut, Relation, Share
+from attnscope.results.claims.relations import LEAST, LEVEL, Case, Direction, HeldOut, Relation, Share
 
-LEAST = 20  # edges of a relation that is shown: of fewer the best of many heads says little
+_BETTER, _OPEN, _WORSE = "a head is better", "cannot tell", "the distance is better"
+_TOGETHER = "all together"
+_MANY = 14  # relations that are shown; of more so many of each group
+_SHOWN = {_BETTER: 8, _OPEN: 4, _WORSE: 3}
+_NAMED = 2
 _LISTED = 10  # heads of one relation
 _SHARES = Scale(0.0, 1.0)
 _ARROWS = {Direction.FROM_DEPENDENT: "→", Direction.FROM_HEAD: "←"}
@@ -29,7 +42,7 @@ _ARROWS_MEAN = "→ the dependent attends most to its head; ← its head attends
 
 def sheet(result: Dependencies, focus: Focus = WHOLE) -> Sheet:
     relation, bank = result.looked_at, result.treebank.name
-    main = _relations(result) if relation is None else None
+    main = _relations(result, focus.verbose) if relation is None else None
     one = () if relation is None else (_heads(result, relation), Beside(tuple(_grids(result, relation))))
     sample = f"{result.sampled} of {counted(result.treebank.scored, 'sentence')}"
     return Sheet(
@@ -39,20 +52,16 @@ def sheet(result: Dependencies, focus: Focus = WHOLE) -> Sheet:
         answer=_answer(result) if relation is None else _answer_of(result, relation),
         blocks=one if main is None else (main,),
         table=lambda: Table.of(_FACTS, _facts(result)),
+        control="the best fixed distance; heads are chosen on every other sentence and judged on the rest",
         notes=tuple(_notes(result)),
         legend=tuple(_legend(result)),
+        details=tuple(_details(result)),
         proof=proof(result.certified, "head", f" in {sample}; {in_sample(result.unlike)}"),
         main=main,
         whole="one relation has a panel for each direction",
         summary=(counted(len(result.relations), "relation"),),
+        next=_next(result),
     )
-
-
-def shown_relations(result: Dependencies) -> list[Relation]:
-    """All but punctuation, then those with enough edges, or all where none has, the largest gain first."""
-    enough = [each for each in result.relations if each.count >= LEAST] or result.relations
-    gain = sorted(enough, key=lambda each: each.baseline.accuracy - each.best.accuracy)
-    return [result.overall, *gain]
 
 
 def finder(relation: Relation) -> str:
@@ -64,51 +73,79 @@ def _offset(offset: int) -> str:
     return signed(offset, 0)
 
 
-def _relations(result: Dependencies) -> Ranking:
-    """Best head and best offset of each relation with their intervals, and the head on sentences held out."""
-    rows = shown_relations(result)
+def groups(result: Dependencies) -> dict[str, tuple[Relation, ...]]:
+    """The relations by what can be told of them, the best evidence first; last all of them as one."""
+    told = result.told_apart
+    there = {
+        heading: tuple(each for each in result.ranking if told[each.name] == sign)
+        for sign, heading in ((1, _BETTER), (0, _OPEN), (-1, _WORSE))
+    }
+    return there | {_TOGETHER: (result.overall,)}
+
+
+def _relations(result: Dependencies, whole: bool) -> Ranking:
+    """Head and fixed distance of each relation on sentences that the head was not chosen on."""
+    every = groups(result)
+    most = _SHOWN if not whole and len(result.judged) > _MANY else {}
+    shown = {heading: there[: most.get(heading)] for heading, there in every.items()}
+    rows = [each for there in shown.values() for each in there]
+    sections, begins = list[tuple[int, str]](), 0
+    for heading, there in shown.items():
+        if there:
+            sections.append((begins, heading))
+            begins += len(there)
     best, fixed = [each.best for each in rows], [each.baseline for each in rows]
     held = [each.held_out for each in rows]
-    rare = len(result.relations) - len(rows) + 1
-    finders = [f"{finder(each)} | {_offset(each.baseline.offset)}" for each in rows]
     judged = [None if each is None else each.accuracy for each in held]
     gains = [None if each is None else each.difference for each in held]
-    sure = {1: "head", -1: "offset", 0: "?"}
+    on_all = {"on all": [each.accuracy for each in best], "between": [_between(each) for each in best]}
     # fmt: off
     table = Table(
-        Column("count", [each.count for each in rows], "edges", "{:,}".format),
-        Column("finders", finders, "head | offset", as_written,
-               f"{_ARROWS_MEAN}; offset: the head stands so many words further on (−: before)"),
-        Column("accuracy", [each.accuracy for each in best], "head", weight, scale=_SHARES),
-        Column("interval", [_between(each) for each in best], "95 %", as_written,
-               "by scatter over sentences", spared=2),
-        Column("offset", [each.accuracy for each in fixed], "offset", weight, scale=_SHARES),
-        Column("held_out", judged, "held out", weight,
-               "head chosen on every other sentence, judged on the rest, both ways", _SHARES),
-        Column("gain", gains, "gain", signed, "on those over the offset", Scale(-0.5, 0.5, "signed")),
-        Column("reach", [_reach(each) for each in held], "95 %", as_written,
-               "by scatter over sentences", spared=1),
-        Column("better", [sure[each.told_apart] if each.held_out else "" for each in rows], "better",
-               says="by that interval; ?: head and offset cannot be told apart"),
+        Column("count", [each.count for each in rows], "pairs", "{:,}".format, "of a word and its head",
+               spared=3),
+        Column("finder", [finder(each) for each in rows], "head", says=_ARROWS_MEAN),
+        Column("held_out", judged, "finds", weight,
+               "share of the pairs, the head chosen on every other sentence, judged on the rest, both ways",
+               _SHARES),
+        Column("distance", [each.offset for each in fixed], "fixed distance", _offset,
+               "the head stands so many words further on (−: before)"),
+        Column("offset", [each.accuracy for each in fixed], "finds", weight, scale=_SHARES),
+        Column("gain", gains, "head minus distance", signed, scale=Scale(-0.5, 0.5, "signed")),
+        Column("reach", [_reach(each) for each in held], "(95 %)", as_written,
+               "by scatter over sentences, of this relation alone", spared=2),
+        Column("accuracy", on_all["on all"], "on all" if whole else "", weight,
+               "share that the best head finds of the pairs it was chosen by, which flatters it", spared=4),
+        Column("interval", on_all["between"], "95 %" if whole else "", as_written, spared=5),
 )
     # fmt: on
     return Ranking(
-        title="largest gain over the offset first",
+        title="",
         of="relation",
         names=tuple(each.name for each in rows),
         table=table,
-        measured="share of the edges whose head is found",
+        measured="share of the pairs whose head is found",
         marks=(
             Mark("span", "limit", "", [each.low for each in fixed], [each.high for each in fixed], low=True),
-            Mark("diamond", "limit", "best fixed offset, 95 %", table["offset"].values, low=True),
+            Mark("diamond", "limit", "best fixed distance, 95 %", table["offset"].values, low=True),
             Mark("span", "own", "", [each.low for each in best], [each.high for each in best]),
             Mark("dot", "own", "best head, 95 %", table["accuracy"].values),
             Mark("tick", "control", "head chosen on other sentences", judged),
         ),
         axis=(0.0, 1.02),
-        cells=("count", "finders"),
-        says=f"and {counted(rare, 'relation')} with fewer than {LEAST} edges, in the files" if rare else "",
+        cells=("count", "finder", "distance"),
+        sections=tuple(sections),
+        unshown=_unshown(result, len(rows) - 1),
+        hidden=len(result.relations) + 1 - len(rows),
     )
+
+
+def _unshown(result: Dependencies, shown: int) -> str:
+    """How many relations have no row, and why."""
+    rare, more = len(result.relations) - len(result.judged), len(result.judged) - shown
+    told = [f"{counted(more, 'relation')} more (-v)"] if more else []
+    if rare:
+        told.append(f"{counted(rare, 'relation')} with fewer than {LEAST} pairs, in the files")
+    return "; ".join(told)
 
 
 def _between(share: Share) -> str:
@@ -117,7 +154,7 @@ def _between(share: Share) -> str:
 
 def _reach(held: HeldOut | None) -> str:
     """The interval of the gain; of sentences that do not scatter, none."""
-    return "" if held is None or held.unknown else f"{signed(held.low)} to {signed(held.high)}"
+    return "" if held is None or held.unknown else f"{signed_cell(held.low)} to {signed_cell(held.high)}"
 
 
 def ranked_heads(result: Dependencies, relation: Relation) -> list[tuple[int, int, Direction, float]]:
@@ -139,15 +176,22 @@ def _heads(result: Dependencies, relation: Relation) -> Ranking:
         of="head",
         names=tuple(f"{name(layer, head)} {_ARROWS[way]}" for layer, head, way, _ in listed),
         table=Table(
-            Column("accuracy", shares, "finds", weight, "share of the edges", _SHARES),
-            Column("gain", gains, "gain", signed, "over the best offset", Scale(-0.5, 0.5, "signed")),
+            Column("accuracy", shares, "finds", weight, "share of the pairs", _SHARES),
+            Column(
+                "gain",
+                gains,
+                "above distance",
+                signed,
+                "share less that of the best fixed distance",
+                Scale(-0.5, 0.5, "signed"),
+            ),
         ),
         says=_ARROWS_MEAN,
         hidden=len(every) - len(listed),
-        measured="share of the edges whose head is found",
+        measured="share of the pairs whose head is found",
         marks=(
             Mark("bar", "own", "", shares),
-            Mark("line", "limit", f"best fixed offset, {_offset(fixed.offset)}", [fixed.accuracy]),
+            Mark("line", "limit", f"best fixed distance, {_offset(fixed.offset)}", [fixed.accuracy]),
         ),
         axis=(0.0, 1.02),
     )
@@ -159,65 +203,148 @@ def _grids(result: Dependencies, relation: Relation) -> Iterator[HeadGrid]:
     for k, told in enumerate(_DIRECTIONS.values()):
         own = values[:, :, k]
         better = frozenset((i, j) for i, j in np.argwhere(own > relation.baseline.accuracy).tolist())
-        label = "better than the best fixed offset"
+        label = "better than the best fixed distance"
         yield HeadGrid(told, result.layers, result.heads, own, _SHARES, weight_cell, beyond=(label, better))
 
 
 def _answer(result: Dependencies) -> str:
-    """For how many relations a head is really better, by the sentences that are left out."""
-    rows = shown_relations(result)[1:]
-    better = sum(each.told_apart > 0 for each in rows)
-    worse = [each.name for each in rows if each.told_apart < 0]
-    beaten = [each.name for each in rows if each.beaten]
-    told = f"On sentences held out the head is better for {better} of {counted(len(rows), 'relation')}"
-    told += f", the offset for {len(worse)}" + (f" ({', '.join(worse)})" if worse else "")
-    told += "; the others cannot be told apart" if better + len(worse) < len(rows) else ""
-    if not beaten:
-        return f"{told}. No relation shown has an offset that is as good as its best head."
-    return f"{told}. An offset is as good as every head, or better: {', '.join(beaten)}."
+    """For which relations a head is better than a fixed distance, of all that were tried at once."""
+    return " ".join(each for each in (_SAID[result.case](result), _left_out(result)) if each)
+
+
+def _found(result: Dependencies) -> str:
+    better = groups(result)[_BETTER]
+    many = f"{len(better)} of {counted(len(result.judged), 'relation')}"
+    named = [f"{each.name} {_numbers(each)}" for each in better[:_NAMED]]
+    more = f" and {len(better) - _NAMED} more" if len(better) > _NAMED else ""
+    verb = "is" if len(better) == 1 else "are"
+    return f"{many} {verb} found better by a head than by a fixed distance: {'; '.join(named)}{more}."
+
+
+def _numbers(relation: Relation) -> str:
+    """`by L2 H11, .60 against .40`: a head on sentences held out, beside the distance."""
+    held = relation.held_out
+    own = relation.best.accuracy if held is None else held.accuracy
+    return f"by {relation.best.name}, {weight(own)} against {weight(relation.baseline.accuracy)}"
+
+
+def _none(result: Dependencies) -> str:
+    return (
+        f"No head of this model finds a grammatical relation better than a fixed distance does "
+        f"({counted(len(result.judged), 'relation')} tried)"
+    )
+
+
+def _nearest(result: Dependencies) -> str:
+    first = result.ranking[0]
+    held = first.held_out
+    reach = f" (95 % alone: {_reach(held)})" if _reach(held) else ""
+    return f"{_none(result)}: {first.name} comes nearest, {_numbers(first)}{reach}."
+
+
+def _distance(result: Dependencies) -> str:
+    worse = [each.name for each in groups(result)[_WORSE]]
+    told = f"; the distance is better for {', '.join(worse)}" if worse else ""
+    return f"{_none(result)}{told}."
+
+
+def _few_pairs(result: Dependencies) -> str:
+    limit = result.treebank.limit
+    within = f" within {limit:,} tokens" if limit and result.treebank.too_long else ""
+    return f"This treebank cannot tell: no relation has {LEAST} pairs{within}."
+
+
+_SAID: dict[Case, Callable[[Dependencies], str]] = {
+    Case.FOUND: _found,
+    Case.NEAREST: _nearest,
+    Case.DISTANCE: _distance,
+    Case.FEW_PAIRS: _few_pairs,
+}
+
+
+def _left_out(result: Dependencies) -> str:
+    """How many sentences were left out, where any was, and why."""
+    bank = result.treebank
+    if not bank.left_out:
+        return ""
+    why = {
+        f"longer than {bank.limit} tokens": bank.too_long,
+        "that cannot be read": bank.unreadable,
+        "without a pair": bank.without_relation,
+    }
+    parts = ", ".join(f"{count:,} {reason}" for reason, count in why.items() if count)
+    return f"{bank.left_out:,} of {counted(bank.sentences, 'sentence')} were left out: {parts}."
 
 
 def _answer_of(result: Dependencies, relation: Relation) -> str:
-    """The best head of one relation, beside the offset and on sentences that it was not chosen on."""
-    better = int((result.by_head(relation.name) > relation.baseline.accuracy).sum())
-    offset = f"the best fixed offset ({_offset(relation.baseline.offset)})"
+    """The head of one relation on sentences that it was not chosen on, beside the distance."""
+    fixed, held = relation.baseline, relation.held_out
+    if held is None or relation.count < LEAST:
+        told = (
+            f"This treebank cannot tell which head finds {relation.name}: it has "
+            f"{counted(relation.count, 'pair')}, and {LEAST} are needed."
+        )
+        return " ".join(each for each in (told, _left_out(result)) if each)
+    verb = "better than" if held.low > 0 else "worse than" if held.high < 0 else "not surely better than"
+    reach = f", 95 %: {_reach(held)}" if _reach(held) else ""
     told = (
-        f"{finder(relation)} finds {weight(relation.best.accuracy)} of {relation.count:,} "
-        f"{relation.name} edges in {relation.sentences:,} sentences, {offset} "
-        f"{weight(relation.baseline.accuracy)}; {better} of {result.tried} are better than that"
+        f"{relation.best.name} finds {relation.name} {verb} a fixed distance: {weight(held.accuracy)} of "
+        f"{relation.count:,} pairs on sentences held out, the word {_further(fixed.offset)} "
+        f"{weight(fixed.accuracy)} ({signed(held.difference)}{reach})."
     )
-    if (held := relation.held_out) is None:
-        return f"{told}."
-    reach = f" ({_reach(held)})" if _reach(held) else ""
-    judged = "chosen on every other sentence and judged on those between"
-    return f"{told}; {judged}: {weight(held.accuracy)}, {signed(held.difference)}{reach} beside the offset."
+    return " ".join(each for each in (told, _left_out(result)) if each)
+
+
+def _further(offset: int) -> str:
+    """`two words on`, `one word back`."""
+    count = {1: "one word", 2: "two words", 3: "three words"}.get(abs(offset), counted(abs(offset), "word"))
+    return f"{count} {'on' if offset > 0 else 'back'}"
 
 
 def _notes(result: Dependencies) -> Iterator[str]:
     bank = result.treebank
-    edges, heads = sum(each.count for each in result.relations), len(result.layers) * len(result.heads)
+    pairs = sum(each.count for each in result.relations)
     yield (
-        f"{bank.scored:,} of {bank.sentences:,} sentences, {edges:,} edges · the best of {result.tried} "
-        f"({counted(heads, 'head')}, two directions)"
+        f"{bank.scored:,} of {bank.sentences:,} sentences, {pairs:,} pairs; each head is the best of "
+        f"{result.tried} ({counted(len(result.layers) * len(result.heads), 'head')}, two directions)"
     )
-    why = {
-        "without an edge": bank.without_relation,
-        f"longer than {bank.limit} tokens": bank.too_long,
-        "that cannot be read": bank.unreadable,
-    }
-    parts = [f"{counted(count, 'sentence')} {reason}" for reason, count in why.items() if count]
     if bank.edges_without_piece:
-        parts.append(f"{counted(bank.edges_without_piece, 'edge')} of words without a piece")
-    if parts:
-        yield f"left out: {', '.join(parts)}"
+        yield f"{counted(bank.edges_without_piece, 'pair')} left out of words without a piece"
     yield from result.notes
 
 
+def _details(result: Dependencies) -> Iterator[str]:
+    """Each relation in its errors, beside what it takes among so many."""
+    for place, relation in enumerate(sorted(result.judged, key=_by_p)):
+        p = significant(_by_p(relation))
+        needed = significant(LEVEL / (len(result.judged) - place))
+        yield f"{relation.name}: p {p}, {needed} or less is needed (Holm 1979)"
+
+
+def _by_p(relation: Relation) -> float:
+    return 1.0 if relation.held_out is None else relation.held_out.p
+
+
+def _next(result: Dependencies) -> Next | None:
+    """The heads of the relation that comes first, or all relations."""
+    asked = f"attnscope dependencies {word(result.treebank.name)} -m {word(result.provenance.model)}"
+    if result.shown:
+        return Next("is that so for other relations?", asked)
+    if not result.judged:
+        return None
+    first = result.ranking[0].name
+    return Next(f"which heads find {first}?", f"{asked} --relation {word(first)}")
+
+
 def _legend(result: Dependencies) -> Iterator[str]:
+    yield (
+        "a head or the distance is better: at 95 % for all relations that were tried together (Holm 1979); "
+        "cannot tell: neither"
+    )
     if not result.ahead:
         yield (
             f"no head looks ahead: → can find heads that stand before ({percent(result.overall.before)} of "
-            "all), ← those behind; all edges count, and offsets look both ways"
+            "all), ← those behind; all pairs count, and fixed distances look both ways"
         )
 
 

@@ -1,33 +1,39 @@
 """One word in many texts: how alike it is in each pair, and layer by layer how far labels part it."""
 
-from collections.abc import Iterator
-from functools import partial
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import count
 
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import cell, counted, number, per_hundred
+from attnscope.render.kit.numbers import cell, counted, signed_cell, significant
 from attnscope.render.kit.words.header import model_words
+from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.blocks import Curve, Matrix, Names
-from attnscope.render.sheet.said import attention, marked_word, proof
+from attnscope.render.sheet.heads import ordered
+from attnscope.render.sheet.said import attention, marked_word, named, proof
 from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Line, Table
-from attnscope.results import Senses
-from attnscope.results.claims.senses import Usage
+from attnscope.results import Kind, Senses
+from attnscope.results.claims.senses import LEVEL, Case, Separation, Usage, splits_of
 
 _ALIKE = Scale(-1.0, 1.0, "signed", ("opposite", "the same"))
 _AROUND = 38  # characters of a text on each side of the word
-_cosine = partial(number, decimals=3)
-_PARTS = ("within", "between", "chance", "percentile", "best_chance", "best_percentile")
+_LONGEST = 300  # characters of two texts that a command still carries
+_cosine, _change = cell, signed_cell  # of cosines: what two decimals do not show is nothing
+_FLOOR = 8  # texts with labels: of fewer the answer says how few
+_PARTS = ("within", "between", "chance", "below")
 
 
 def sheet(result: Senses, focus: Focus = WHOLE) -> Sheet:
     order = _by_label(result)
-    curve = _by_layer(result) if result.separation is None else _parted(result)
+    curve = _by_layer(result) if result.separation is None else _parted(result, focus.verbose)
     heads = "all heads of a layer as one" if len(result.heads) > 1 else f"H{result.heads[0]}"
     asked = f"“{result.asked}” in {counted(len(result.usages), 'text')}"
     groups = f", {counted(len(result.labels), 'group')}" if result.labels else ""
+    seed = () if result.separation is None or not result.separation.seed else (result.separation.seed,)
     return Sheet(
         title=asked + groups,
         setting=f"{model_words(result.provenance)} · {attention(result.kind, '')} · cosines of the output "
@@ -38,10 +44,16 @@ def sheet(result: Senses, focus: Focus = WHOLE) -> Sheet:
         table=lambda: Table.of("fact layer head text_a text_b value", _facts(result)),
         control=_control(result),
         notes=tuple(_notes(result)),
-        legend=("output: of the heads, before the output projection",),
+        legend=(
+            f"cosine: between the vectors of “{result.asked}” in two texts, 1 = same direction; output: of "
+            f"the heads, before the output projection, {heads}",
+        ),
+        details=tuple(_details(result)),
         proof=proof(result.certified, "head", ", all texts counted"),
+        departs=(*(["by words"] if result.words else []), *(f"seed {each}" for each in seed)),
         main=curve,
         record=tuple(("text", f"{i} {_in_its_text(each)}") for i, each in enumerate(result.usages, start=1)),
+        next=_next(result),
     )
 
 
@@ -78,29 +90,32 @@ def _pairs(result: Senses, order: list[int]) -> Matrix:
     )
 
 
-def _parted(result: Senses) -> Curve:
-    """Of groups the means within and between, and the gap beside that of shuffled labels."""
+def _parted(result: Senses, whole: bool) -> Curve:
+    """Of groups the means within and between, and how far that is above other labels."""
     parted = result.separation
     assert parted is not None, "only where there are groups"
-    within, between, gap, chance = (
-        each.tolist() for each in (parted.within, parted.between, parted.gap, parted.chance)
+    within, between, gap, chance, above = (
+        each.tolist()
+        for each in (parted.within, parted.between, parted.gap, parted.chance, parted.above_control)
     )
+    under = "other labels"
+    below = [f"{int(each)} of {parted.controls:,}" for each in parted.below]
     columns = [
         Column("within", within, "within", _cosine, "mean cosine of pairs with one label", _ALIKE),
         Column("between", between, "between", _cosine, "of pairs with two labels", _ALIKE),
-        Column("gap", gap, "gap", _cosine, "the one less the other", _ALIKE),
-        Column("chance", chance, "chance", _cosine, "gap of shuffled labels"),
-        Column("below", parted.percentile.tolist(), "below", per_hundred, "how many shuffles have less"),
-    ]
-    if len(result.heads) > 1:
+        Column("gap", gap, "within less between" if whole else "", _change, spared=1),
+        Column("above_control", above, "above control", _change,
+               "within less between, less the mean of that with other labels"),
+        Column("chance", chance, "mean", _change, "within less between, with other labels", under=under),
+        Column("below", parted.below.tolist(), "below", says="how many other labels part the word less in "
+               "this layer", told=below, under=under),
+    ]  # fmt: skip
+    if len(result.heads) > 1 and whole:
         best = [_best(result, i) for i in range(len(result.layers))]
         gaps = [float(parted.heads_gap[i, j]) for i, j in enumerate(best)]
-        chances, shares = parted.best_chance.tolist(), parted.best_percentile.tolist()
         columns += [
             Column("best", [f"H{result.heads[j]}" for j in best], "best head"),
-            Column("best_gap", gaps, "gap", _cosine),
-            Column("best_chance", chances, "chance", _cosine, "of the best head of each shuffle", spared=2),
-            Column("best_below", shares, "below", per_hundred, spared=1),
+            Column("best_gap", gaps, "within less between", _change),
         ]
     lines = (
         Line("line", "query", "pairs of one group", within),
@@ -116,8 +131,12 @@ def _by_layer(result: Senses) -> Curve:
     first, second = np.triu_indices(len(result.usages), 1)
     values = result.cosines[:, first, second]
     means = np.nanmean(values, axis=1).tolist()
-    alike = [_extremes(result, i) for i in range(len(result.layers))]
-    columns = Column("mean", means, "mean", _cosine, "of all pairs", _ALIKE), Column("texts", alike, "texts")
+    alike, least = zip(*(_extremes(result, i) for i in range(len(result.layers))), strict=True)
+    columns = (
+        Column("mean", means, "mean", _cosine, "of all pairs", _ALIKE),
+        Column("alike", alike, "most alike", says="two texts by their numbers, and their cosine"),
+        Column("least", least, "least alike"),
+    )
     lines = (
         Line("band", "query", "all pairs", np.nanmin(values, 1).tolist(), np.nanmax(values, 1).tolist()),
         Line("line", "query", "mean of all pairs", means),
@@ -141,64 +160,169 @@ def _curve(result: Senses, title: str, table: Table, lines: tuple[Line, ...]) ->
 
 
 def _best(result: Senses, i: int) -> int:
-    """The place of the head of layer number `i` that parts the groups best."""
+    """The place of the head of layer number `i` that parts the groups furthest above other labels."""
     assert result.separation is not None, "only where there are groups"
-    return int(np.nan_to_num(result.separation.heads_gap[i], nan=-np.inf).argmax())
+    return int(np.nan_to_num(result.separation.heads_excess[i], nan=-np.inf).argmax())
 
 
-def _extremes(result: Senses, i: int) -> str:
-    """The two texts that are most alike in layer number `i`, and the two that are least."""
-    most, least = result.extremes(i)
-    told = (
-        f"{word} alike {a + 1} and {b + 1} ({_cosine(float(result.cosines[i, a, b]))})"
-        for word, (a, b) in (("most", most), ("least", least))
+def _extremes(result: Senses, i: int) -> tuple[str, str]:
+    """`1 and 4 (.92)`: the two texts that are most alike in layer number `i`, and the two that are least."""
+    most, least = (
+        f"{a + 1} and {b + 1} ({_cosine(float(result.cosines[i, a, b]))})" for a, b in result.extremes(i)
     )
-    return ", ".join(told)
+    return most, least
 
 
 def _answer(result: Senses) -> str:
-    """What the layer that is shown in full says."""
-    i, layer, parted = result.shown, f"L{result.layers[result.shown]}", result.separation
-    if parted is None:
-        (a, b), (c, d) = result.extremes(i)
-        most, least = (_cosine(float(result.cosines[i, one, two])) for one, two in ((a, b), (c, d)))
-        alike = f"texts {a + 1} and {b + 1} are most alike ({most})"
-        return f"In {layer} {alike}, {c + 1} and {d + 1} least ({least})."
-    told = (
-        f"The groups lie furthest apart in {layer}: cosines are {_cosine(parted.within[i])} within and "
-        f"{_cosine(parted.between[i])} between them. That gap is {_cosine(parted.gap[i])}, of shuffled "
-        f"labels {_cosine(parted.chance[i])}, and {per_hundred(parted.percentile[i])} of these have less."
-    )
-    if len(result.heads) < 2:
-        return told
-    j = _best(result, i)
+    """The sentence for the case that it is, and that there are few texts."""
+    return " ".join(each for each in (_SAID[result.case](result), _few(result)) if each)
+
+
+def _unlabelled(result: Senses) -> str:
+    most, least = _extremes(result, result.shown)
     return (
-        f"{told} H{result.heads[j]} alone has {_cosine(parted.heads_gap[i, j])}, the best head of shuffled "
-        f"labels {_cosine(parted.best_chance[i])}, and {per_hundred(parted.best_percentile[i])} of these "
-        "have less."
+        f"In layer {result.layers[result.shown]} the texts {most} are most alike in “{result.asked}”, "
+        f"{least} least."
     )
+
+
+def _cosines(result: Senses) -> str:
+    """`in layer 2, cosine .79 within, .30 between`."""
+    i, parted = result.shown, result.separation
+    assert parted is not None, "only where there are groups"
+    within, between = (_cosine(float(each[i])) for each in (parted.within, parted.between))
+    return f"in layer {result.layers[i]}, cosine {within} within, {between} between"
+
+
+def _few_texts(result: Senses) -> str:
+    """That nothing could have come out, before any number; and how many texts it would take."""
+    parted, texts = result.separation, len(result.usages)
+    assert parted is not None, "only where there are groups"
+    each, possible = _enough(len(result.labels))
+    ways = parted.splits
+    groups = Counter(usage.label for usage in result.usages)
+    there = " + ".join(str(groups[label]) for label in result.labels)
+    wanted = " + ".join([str(each)] * len(result.labels))
+    return (
+        f"{counted(texts, 'text')} are too few to tell: {there} texts can be split in only {ways} ways, so "
+        f"the best possible is 1 in {ways} (with {wanted} it is 1 in {possible}). Here "
+        f"“{result.asked}” lies furthest apart {_cosines(result)}; {_so_far(parted)}."
+    )
+
+
+def _so_far(parted: Separation) -> str:
+    """`2 of the 9 other splits part it as well in some layer`."""
+    of = f"{parted.reached or 'none'} of {'the ' if parted.exact else ''}{_labelings(parted)}"
+    verb = "parts" if parted.reached < 2 else "part"
+    return f"{of} {verb} it as well in {'some' if parted.reached else 'any'} layer"
+
+
+def _labelings(parted: Separation) -> str:
+    """`9 other splits`, `1,000 shufflings of the labels`."""
+    return f"{parted.controls:,} {'other splits' if parted.exact else 'shufflings of the labels'}"
+
+
+def _enough(groups: int) -> tuple[int, int]:
+    """How many texts of each of so many groups can tell, and in how many ways these can be split."""
+    each = next(size for size in count(2) if splits_of([size] * groups) * LEVEL >= 1)
+    return each, splits_of([each] * groups)
+
+
+def _few_controls(result: Senses) -> str:
+    parted = result.separation
+    assert parted is not None, "only where there are groups"
+    return (
+        f"{counted(parted.controls, 'shuffling')} {'is' if parted.controls == 1 else 'are'} too few to tell: "
+        f"{round(1 / LEVEL) - 1} are needed. Here “{result.asked}” lies furthest apart {_cosines(result)}."
+    )
+
+
+def _is_parted(result: Senses) -> str:
+    parted = result.separation
+    assert parted is not None, "only where there are groups"
+    return f"The labels part “{result.asked}”: {_cosines(result)}; {_so_far(parted)}."
+
+
+def _cannot_tell(result: Senses) -> str:
+    parted = result.separation
+    assert parted is not None, "only where there are groups"
+    return (
+        f"The labels do not part “{result.asked}” better than other labels would: they come nearest "
+        f"{_cosines(result)}, but {_so_far(parted)}."
+    )
+
+
+_SAID: dict[Case, Callable[[Senses], str]] = {
+    Case.UNLABELLED: _unlabelled,
+    Case.FEW_TEXTS: _few_texts,
+    Case.FEW_CONTROLS: _few_controls,
+    Case.PARTED: _is_parted,
+    Case.CANNOT_TELL: _cannot_tell,
+}
+
+
+def _few(result: Senses) -> str:
+    """How few texts there are, where it is not said already."""
+    told = result.case in (Case.PARTED, Case.CANNOT_TELL) and len(result.usages) < _FLOOR
+    return f"Only {len(result.usages)} texts." if told else ""
 
 
 def _control(result: Senses) -> str:
-    if result.separation is None:
-        return ""
-    shuffled = f"labels are shuffled {result.separation.controls} times (seed {result.separation.seed})"
-    best = "; the best head is held against the best head of every shuffling"
-    return shuffled + (best if len(result.heads) > 1 else "")
+    """What the labels are held against; the best layer against the best of every other labeling."""
+    parted = result.separation
+    if parted is None:
+        return "none without labels; lines of LABEL, tab and text have one"
+    if parted.exact:
+        others = f"all {parted.controls:,} other ways to split the texts"
+    else:
+        others = f"labels shuffled {parted.controls:,} times"
+    return f"{others}; of each the layer counts that stands clearest of its own"
 
 
 def _notes(result: Senses) -> Iterator[str]:
     """What must be known to read the numbers."""
+    if (parted := result.separation) is not None and len(result.heads) > 1:
+        best = next(iter(ordered(parted.heads_excess)), (0, 0))
+        own, chance = (_change(float(each[best])) for each in (parted.heads_gap, parted.heads_chance))
+        reached = f"in {parted.heads_reached:,} of {_labelings(parted)} some head stands as clear"
+        yield f"one head: {named(result, best)} {own}, with other labels {chance}; {reached} of its own"
     if len({each.position for each in result.usages}) > 1:
-        yield "the word stands at different places: positions are in its vectors too"
-    asked = result.asked.lower()
-    other = [
-        f"{each.word} in {i}"
-        for i, each in enumerate(result.usages, start=1)
-        if each.word.lower() != asked and not asked.lstrip("-").isdigit()
-    ]
+        yield "the word stands at different positions: these are in its vectors too"
+    every = enumerate(result.usages, start=1)
+    other = [f"“{each.word}” in text {i}" for i, each in every if _is_other(result, each)]
     if other:
-        yield f"other forms: {', '.join(other)}"
+        yield f"taken in another form: {', '.join(other)}"
+
+
+def _details(result: Senses) -> Iterator[str]:
+    """How often other labels do as well, beside the least that could have come out."""
+    if (parted := result.separation) is not None:
+        how = f"exact, over all {parted.splits:,} splits" if parted.exact else "of shuffled labels"
+        least = significant(parted.least_p)
+        yield f"p {significant(parted.p)} ({how}; {least} is the least that could have come out)"
+
+
+def _is_other(result: Senses, usage: Usage) -> bool:
+    """Whether the text has another form of the word than was asked for."""
+    asked = result.asked.lower()
+    return usage.word.lower() != asked.partition("@")[0] and not asked.lstrip("-").isdigit()
+
+
+def _next(result: Senses) -> Next | None:
+    """What the word looks at in the two texts that are least alike, where a command can spell them."""
+    if result.kind is Kind.CROSS or "decoder_input_ids" in result.provenance.inputs:
+        return None
+    _, (a, b) = result.extremes(result.shown)
+    first, second = result.usages[a], result.usages[b]
+    texts = [word(each.text) for each in (first, second) if each.text.isprintable() and each.text[:1] != "-"]
+    if len(texts) < 2 or sum(map(len, texts)) > _LONGEST:
+        return None
+    named = [each.word if _is_other(result, each) else result.asked for each in (first, second)]
+    options = ["--word", word(named[0]), *(["--word-b", word(named[1])] if named[0] != named[1] else [])]
+    options += ["--words"] if result.words else []
+    options += [] if result.provenance.dtype == "float32" else ["--dtype", result.provenance.dtype]
+    command = " ".join(["attnscope", "compare", *texts, *options, "-m", word(result.provenance.model)])
+    return Next("what does it look at in the two that are least alike?", command)
 
 
 def _facts(result: Senses) -> Iterator[tuple[object, ...]]:
@@ -209,8 +333,8 @@ def _facts(result: Senses) -> Iterator[tuple[object, ...]]:
             yield "cosine", layer, "together", a + 1, b + 1, float(result.cosines[i, a, b])
         if (parted := result.separation) is None:
             continue
-        for name in _PARTS:
-            yield name, layer, "together", "", "", float(getattr(parted, name)[i])
+        for fact in _PARTS:
+            yield fact, layer, "together", "", "", float(getattr(parted, fact)[i])
         for j, head in enumerate(result.heads):
             yield "within", layer, head, "", "", float(parted.heads_within[i, j])
             yield "between", layer, head, "", "", float(parted.heads_between[i, j])

@@ -1,7 +1,9 @@
 """Which head finds which grammatical relation of a treebank, each beside the best fixed offset."""
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
@@ -9,6 +11,19 @@ from jaxtyping import Float
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Value, fits
 from attnscope.results.base.presented import Presented
+
+LEAST = 20  # pairs of a relation that is judged: of fewer the best of many heads says little
+LEVEL = 0.05  # how often any of all relations may be told apart by chance
+Z = 1.959963984540054  # of a 95 % interval
+
+
+class Case(StrEnum):
+    """What can be said of all relations: which of the sentences answers."""
+
+    FOUND = "found"
+    NEAREST = "nearest"
+    DISTANCE = "distance"
+    FEW_PAIRS = "few pairs"
 
 
 class Direction(StrEnum):
@@ -68,6 +83,17 @@ class HeldOut:
         return self.low <= -1 and self.high >= 1
 
     @property
+    def errors(self) -> float:
+        """The difference in its standard errors; 0 where nothing is known of these."""
+        reach = max(self.high - self.difference, self.difference - self.low)  # one end may be cut off at 1
+        return 0.0 if self.unknown or reach <= 0 else self.difference / reach * Z
+
+    @property
+    def p(self) -> float:
+        """How often so many errors, on either side, come of nothing (normal)."""
+        return math.erfc(abs(self.errors) / math.sqrt(2))
+
+    @property
     def stable(self) -> bool:
         """Whether both halves chose the same head and direction."""
         return len(set(self.heads)) == 1
@@ -95,15 +121,8 @@ class Relation:
         """Whether no head is better than the best fixed offset."""
         return self.baseline.accuracy >= self.best.accuracy
 
-    @property
-    def told_apart(self) -> int:
-        """What the sentences held out say: 1 the head is better, -1 the offset, 0 that cannot be told."""
-        if self.held_out is None:
-            return 0
-        return int(self.held_out.low > 0) - int(self.held_out.high < 0)
-
     def derived(self) -> dict[str, Value]:
-        return {"beaten": self.beaten, "told_apart": self.told_apart}
+        return {"beaten": self.beaten}
 
 
 @dataclass(frozen=True)
@@ -122,6 +141,11 @@ class Treebank:
     unreadable: int
     edges_without_piece: int
     limit: int | None = None
+
+    @property
+    def left_out(self) -> int:
+        """How many sentences do not count."""
+        return self.too_long + self.without_relation + self.unreadable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,6 +192,41 @@ class Dependencies(Presented):
         return next(each for each in self.relations if each.name == name)
 
     @property
+    def judged(self) -> tuple[Relation, ...]:
+        """The relations that were tried: those with pairs enough, on both halves of the sentences."""
+        return tuple(each for each in self.relations if each.count >= LEAST and each.held_out is not None)
+
+    @cached_property
+    def told_apart(self) -> dict[str, int]:
+        """What the sentences held out say of each that was tried: 1 the head is better, -1 the distance.
+
+        0 where that cannot be told of so many at once (Holm 1979).
+        """
+        told = {each.name: 0 for each in self.judged}
+        by_p = sorted(
+            ((each.held_out.p, each) for each in self.judged if each.held_out), key=lambda pair: pair[0]
+        )
+        for place, (p, each) in enumerate(by_p):
+            if p * (len(by_p) - place) > LEVEL or each.held_out is None:
+                break
+            told[each.name] = 1 if each.held_out.difference > 0 else -1
+        return told
+
+    @property
+    def ranking(self) -> tuple[Relation, ...]:
+        """The relations that were tried, the head farthest above the distance in standard errors first."""
+        return tuple(sorted(self.judged, key=_behind))
+
+    @property
+    def case(self) -> Case:
+        """What can be said of all of them."""
+        if not self.judged:
+            return Case.FEW_PAIRS
+        if 1 in self.told_apart.values():
+            return Case.FOUND
+        return Case.NEAREST if _behind(self.ranking[0]) < 0 else Case.DISTANCE
+
+    @property
     def looked_at(self) -> Relation | None:
         """The relation of which all heads are looked at."""
         return self.relation(self.shown) if self.shown else None
@@ -186,4 +245,14 @@ class Dependencies(Presented):
         )
 
     def derived(self) -> dict[str, Value]:
-        return {"verdict": self.verdict, "tried": self.tried}
+        return {
+            "verdict": self.verdict,
+            "case": self.case,
+            "tried": self.tried,
+            "told_apart": self.told_apart,
+        }
+
+
+def _behind(relation: Relation) -> float:
+    """How far the head is behind the distance, in standard errors; ahead of it below 0."""
+    return 0.0 if relation.held_out is None else -relation.held_out.errors

@@ -34,7 +34,7 @@ class LabelledText:
 
 @dataclass(frozen=True)
 class Shuffling:
-    """How often labels are shuffled for chance, and from which seed."""
+    """How many other labelings stand for chance at most, and the seed of those that are shuffled."""
 
     controls: int = CONTROLS
     seed: int = SEED
@@ -78,6 +78,7 @@ def compare_senses(
         separation=separation(by_layer, labels, shuffling.controls, shuffling.seed) if labels[0] else None,
         certified=tallied(verdicts),
         provenance=first.capture(chosen, chosen.layers[:1]).provenance,
+        words=looking.words,
     )
 
 

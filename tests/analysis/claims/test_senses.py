@@ -1,6 +1,7 @@
 """One word in many texts against pairs that are counted one by one, and its forms."""
 
-from itertools import combinations
+from collections import Counter
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from attnscope.analysis.claims.comparison.senses import separation, together
 from attnscope.analysis.claims.comparison.word import forms_in, stems
 from attnscope.errors import InputError
+from attnscope.results.claims.senses import splits_of
 from attnscope.tokens import Token, Tokens
 
 TEXTS, HEADS, DIM, LAYERS = 7, 3, 4, 2
@@ -46,23 +48,68 @@ def test_groups_that_lie_apart_beat_shuffled_labels_and_random_ones_do_not() -> 
         each[~river] -= 5
     found = separation(by_layer, LABELS, controls=500, seed=1)
     assert (found.gap > 1).all()
-    assert (found.percentile > 90).all()  # of 35 labelings one is the real one
-    assert (found.percentile < 100).all()  # shuffling meets it too
+    assert found.exact
+    assert (found.below == found.controls).all()
+    assert found.p == found.least_p == 1 / 35
     assert (np.abs(found.chance) < 0.3).all()
-    random = [separation(vectors(seed), LABELS, controls=200, seed=0).percentile[0] for seed in range(8)]
-    assert 20 < np.mean(random) < 80
+    random = [separation(vectors(seed), LABELS, controls=200, seed=0).p for seed in range(60)]
+    assert 0.4 < np.mean(random) < 0.7
+    assert np.mean(np.array(random) <= 0.1) < 0.2
 
 
-def test_the_best_head_is_held_against_the_best_of_shuffled_labels() -> None:
+def by_permutations(labels: list[str]) -> set[tuple[bool, ...]]:
+    """Which pairs of texts have one label, for every way to hand the labels out."""
+    return {tuple(a == b for a, b in combinations(each, 2)) for each in permutations(labels)}
+
+
+@pytest.mark.parametrize("labels", [LABELS, list("aabbcc"), list("aabbbc"), list("aaabbb")])
+def test_few_texts_are_held_against_every_other_split_once(labels: list[str]) -> None:
+    by_layer = [each[: len(labels)] for each in vectors()]
+    found = separation(by_layer, labels, controls=1000, seed=0)
+    every = by_permutations(labels)
+    assert found.splits == splits_of(list(Counter(labels).values())) == len(every)
+    pairs = list(combinations(range(len(labels)), 2))
+    gaps = []
+    for same in every:
+        cosines = [[cosine(each[i], each[j]) for i, j in pairs] for each in by_layer]
+        kept = np.array(same)
+        gaps.append([np.mean(np.array(c)[kept]) - np.mean(np.array(c)[~kept]) for c in cosines])
+    spread = np.maximum(np.std(gaps, axis=0), 0.02)
+    excess = (np.array(gaps) - np.mean(gaps, axis=0)) / spread
+    own = (found.gap - np.mean(gaps, axis=0)) / spread
+    assert found.excess == pytest.approx(own)
+    most = sorted(excess.max(axis=1))
+    del most[next(i for i, each in enumerate(most) if each == pytest.approx(own.max()))]
+    assert sorted(found.strongest) == pytest.approx(most)
+    assert found.p == pytest.approx(np.mean(excess.max(axis=1) >= own.max() - 1e-9))
+
+
+def test_the_best_layer_and_the_best_head_are_held_against_the_best_of_other_labels() -> None:
     found = separation(vectors(), LABELS, controls=300, seed=0)
-    assert (found.best_chance > found.chance).all()
+    first = separation(vectors()[:1], LABELS, controls=300, seed=0)
+    assert found.controls == first.controls
+    assert (found.strongest > first.strongest - 1e-9).all()
+    assert (found.strongest > first.strongest + 0.1).any()
     single = [each[:, :1] for each in vectors()]
     alone = separation(single, LABELS, controls=300, seed=0)
-    assert alone.best_percentile == pytest.approx(alone.percentile)
+    assert alone.heads_strongest == pytest.approx(alone.strongest)
+    assert alone.heads_p == alone.p
+
+
+def test_more_splits_than_are_asked_for_are_shuffled_and_the_best_that_can_come_out_is_known() -> None:
+    found = separation(vectors(), LABELS, controls=30, seed=0)
+    assert not found.exact
+    assert (found.controls, found.splits) == (30, 35)
+    assert found.least_p == 1 / 31
+
+
+def test_a_word_without_a_direction_is_no_evidence() -> None:
+    nothing = separation([np.zeros((TEXTS, HEADS, DIM))], LABELS, controls=100, seed=0)
+    assert nothing.p == nothing.heads_p == 1
 
 
 def test_the_same_seed_shuffles_the_same_way() -> None:
-    one, two, other = (separation(vectors(), LABELS, controls=50, seed=seed) for seed in (3, 3, 4))
+    one, two, other = (separation(vectors(), LABELS, controls=20, seed=seed) for seed in (3, 3, 4))
     assert one.chance.tolist() == two.chance.tolist()
     assert one.chance.tolist() != other.chance.tolist()
 

@@ -11,12 +11,14 @@ from matplotlib.patches import Rectangle
 
 from attnscope.errors import InputError
 from attnscope.render.figure import figure_of
+from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import weight
+from attnscope.render.present.written import written
 from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheets.dependencies import LEAST, finder, shown_relations
+from attnscope.render.sheets.dependencies import finder, groups
 from attnscope.render.sheets.dependencies import sheet as dependencies
 from attnscope.results import Dependencies
-from attnscope.results.claims.relations import Offset
+from attnscope.results.claims.relations import LEAST, Case, Relation, Z
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])
@@ -26,11 +28,17 @@ def test_every_line_is_within_its_width_and_every_best_has_its_control(width: in
     text = result.text(width=width)
     assert max(map(len, text.splitlines())) <= width
     assert f"the best of {result.tried}" in " ".join(text.split())
+    assert "control: the best fixed distance" in text
     if not shown:
-        for each in shown_relations(result):
-            line = next(line for line in text.splitlines() if line.startswith(each.name))
-            assert f"| {each.baseline.offset:+d}".replace("-", "−") in line
+        for each in rows(result):
+            line = next(line for line in text.splitlines() if line.startswith(f"{each.name} "))
+            assert f" {each.baseline.offset:+d} ".replace("-", "−") in line
             assert each.best.name in line
+
+
+def rows(result: Dependencies) -> list[Relation]:
+    """The relations that have a row, in the order of the table."""
+    return [each for there in groups(result).values() for each in there]
 
 
 def test_rare_relations_are_left_to_the_files_and_said() -> None:
@@ -38,14 +46,18 @@ def test_rare_relations_are_left_to_the_files_and_said() -> None:
     rare = [each for each in result.relations if each.count < LEAST]
     assert [each.name for each in rare] == ["vocative"]
     assert "vocative" not in result.text().replace("in the files", "")
-    assert "1 relation with fewer than 20 edges, in the files" in result.text()
+    assert "1 relation with fewer than 20 pairs, in the files" in result.text()
     assert "vocative" in set(result.to_pandas().relation)
 
 
 def test_what_was_left_out_and_what_causality_allows_is_said() -> None:
-    told = " ".join(made.dependencies(ahead=False).text().split())
-    assert "left out: 2 sentences without an edge, 1 sentence longer than 512 tokens" in told
-    assert "3 edges of words without a piece" in told
+    told = " ".join(written(made.dependencies(ahead=False), Focus(legend=True), width=80).split())
+    assert (
+        "4 of 64 sentences were left out: 1 longer than 512 tokens, 1 that cannot be read, 2 without a pair."
+        in told
+    )
+    assert told.index("were left out") < told.index("control:"), "it is in the answer"
+    assert "3 pairs left out of words without a piece" in told
     assert "no head looks ahead" in told
     assert "no head looks ahead" not in made.dependencies().text()
 
@@ -54,20 +66,18 @@ def test_a_picture_has_each_head_beside_its_offset_at_their_accuracies() -> None
     result = made.dependencies()
     axes = figure_of(result).axes[0]
     lines = {line.get_label(): line for line in axes.get_lines() if not line.get_label().startswith("_")}
-    relations = shown_relations(result)
-    gains = [each.best.accuracy - each.baseline.accuracy for each in relations[1:]]
-    assert relations[0] is result.overall
-    assert gains == sorted(gains, reverse=True)
-    best, fixed = lines["best head, 95 %"], lines["best fixed offset, 95 %"]
+    relations = rows(result)
+    assert relations[-1] is result.overall
+    best, fixed = lines["best head, 95 %"], lines["best fixed distance, 95 %"]
     assert best.get_xdata() == pytest.approx([each.best.accuracy for each in relations])
     assert fixed.get_xdata() == pytest.approx([each.baseline.accuracy for each in relations])
     assert all(np.asarray(fixed.get_ydata()) > np.asarray(best.get_ydata())), "beside it, and not on it"
     held = [each.held_out.accuracy for each in relations if each.held_out is not None]
     assert lines["head chosen on other sentences"].get_xdata() == pytest.approx(held)
     told = [each.get_text() for one in figure_of(result).axes[0].child_axes for each in one.texts]
-    assert [f"{finder(each)} | {each.baseline.offset:+d}".replace("-", "−") for each in relations] == told[
-        len(relations) :
-    ]
+    for each in relations:
+        assert finder(each) in told
+        assert f"{each.baseline.offset:+d}".replace("-", "−") in told
 
 
 def test_one_relation_has_both_directions_on_one_scale_and_outlines_what_beats_the_offset() -> None:
@@ -94,33 +104,114 @@ def test_the_best_heads_of_one_relation_stand_beside_the_best_offset() -> None:
     assert block.marks[1].at == [relation.baseline.accuracy]
     assert block.hidden == values.size - 10
     answer = dependencies(result).answer
-    assert (
-        f"{int((values > relation.baseline.accuracy).sum())} of {result.tried} are better than that" in answer
-    )
     assert relation.held_out is not None
-    assert f"judged on those between: {weight(relation.held_out.accuracy)}, " in answer
+    assert answer.startswith(f"{relation.best.name} finds nsubj ")
+    assert (
+        f": {weight(relation.held_out.accuracy)} of {relation.count} pairs on sentences held out, " in answer
+    )
     with pytest.raises(InputError, match="one relation has a panel for each direction"):
         result.plot(ax=Figure().add_subplot())
 
 
-def test_what_is_better_is_told_by_the_sentences_that_were_held_out() -> None:
-    result = made.dependencies()
-    (block,) = dependencies(result).every
-    assert isinstance(block, Ranking)
-    better = dict(zip(block.names, block.table["better"].values, strict=True))
-    assert {each.name: better[each.name] == "head" for each in shown_relations(result)} == {
-        each.name: each.told_apart > 0 for each in shown_relations(result)
-    }
-    count = sum(each.told_apart > 0 for each in shown_relations(result)[1:])
-    assert dependencies(result).answer.startswith(
-        f"On sentences held out the head is better for {count} of 3 relations"
+def by_errors(*errors: float, counts: int = 30) -> Dependencies:
+    """Relations whose heads are so many standard errors above their distance, .1 each."""
+    found = made.dependencies()
+    first = found.relations[0]
+    assert first.held_out is not None
+    relations = tuple(
+        replace(
+            first,
+            name=f"r{i}",
+            count=counts,
+            best=replace(first.best, layer=3, head=2),
+            baseline=replace(first.baseline, accuracy=0.4, offset=2),
+            held_out=replace(
+                first.held_out,
+                accuracy=0.4 + each / 10,
+                difference=each / 10,
+                low=(each - Z) / 10,
+                high=(each + Z) / 10,
+            ),
+        )
+        for i, each in enumerate(errors)
     )
-    assert "cannot be told apart" in dependencies(beaten(result)).answer
-    assert "as good as every head, or better: nsubj, det, punct." in dependencies(beaten(result)).answer
+    shape = (*found.accuracies.shape[:3], len(relations))
+    offsets = np.zeros((len(found.tried_offsets), len(relations)))
+    bank = replace(found.treebank, sentences=60, too_long=0, without_relation=0, unreadable=0)
+    return replace(
+        found, relations=relations, accuracies=np.zeros(shape), offsets=offsets, treebank=bank, shown=""
+    )
 
 
-def beaten(found: Dependencies) -> Dependencies:
-    """The same where offsets find all, and no sentence is held out."""
-    fixed = Offset(1.0, 1.0, 1.0, -2)
-    relations = tuple(replace(each, baseline=fixed, held_out=None) for each in found.relations)
-    return replace(found, relations=relations)
+NONE = "No head of this model finds a grammatical relation better than a fixed distance does"
+BETTER = "found better by a head than by a fixed distance"
+CASES = {
+    "one": (
+        by_errors(0.5, 4.0, -0.5),
+        Case.FOUND,
+        f"1 of 3 relations is {BETTER}: r1 by L3 H2, .80 against .40.",
+    ),
+    "several": (
+        by_errors(3.0, 3.5, -0.5),
+        Case.FOUND,
+        f"2 of 3 relations are {BETTER}: r1 by L3 H2, .75 against .40; r0 by L3 H2, .70 against .40.",
+    ),
+    "nearest": (
+        by_errors(2.0, -0.5, -4.0),
+        Case.NEAREST,
+        f"{NONE} (3 relations tried): r0 comes nearest, by L3 H2, .60 against .40 (95 % alone: .00 to +.40).",
+    ),
+    "distance": (
+        by_errors(-0.5, -4.0),
+        Case.DISTANCE,
+        f"{NONE} (2 relations tried); the distance is better for r1.",
+    ),
+    "few": (
+        by_errors(4.0, counts=19),
+        Case.FEW_PAIRS,
+        "This treebank cannot tell: no relation has 20 pairs.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_case_has_its_sentence(name: str) -> None:
+    found, case, sentence = CASES[name]
+    assert found.case is case
+    assert dependencies(found).answer == sentence
+
+
+def test_of_many_relations_one_is_told_apart_only_by_what_is_rare_among_so_many() -> None:
+    alone, many = by_errors(2.5), by_errors(2.5, *[0.0] * 9)
+    assert alone.told_apart == {"r0": 1}
+    assert set(many.told_apart.values()) == {0}
+    stepped = by_errors(2.3, -2.6, 2.7)  # p .021, .009 and .007, which .05, .025 and .017 are needed for
+    assert stepped.told_apart == {"r0": 1, "r1": -1, "r2": 1}
+
+
+def test_relations_stand_in_groups_the_best_evidence_first() -> None:
+    found = by_errors(0.5, -4.0, 4.0, 1.0, 5.0)
+    (block,) = dependencies(found).every
+    assert isinstance(block, Ranking)
+    assert block.names == ("r4", "r2", "r3", "r0", "r1", found.overall.name)
+    assert [heading for _, heading in block.sections] == [
+        "a head is better", "cannot tell", "the distance is better", "all together",
+    ]  # fmt: skip
+    assert [row for row, _ in block.sections] == [0, 2, 4, 5]
+    many = by_errors(*[0.1 * i for i in range(20)])
+    (short,) = dependencies(many).every
+    (whole,) = dependencies(many, Focus(verbose=True)).every
+    assert len(short.names) == 4 + 1  # type: ignore[union-attr]
+    assert short.unshown.startswith("16 relations more (-v)")  # type: ignore[union-attr]
+    assert len(whole.names) == 21  # type: ignore[union-attr]
+
+
+def test_one_relation_says_whether_its_head_is_better() -> None:
+    for errors, told in ((4.0, "better than"), (-4.0, "worse than"), (0.5, "not surely better than")):
+        found = replace(by_errors(errors), shown="r0")
+        assert dependencies(found).answer.startswith(f"L3 H2 finds r0 {told} a fixed distance: ")
+    assert "the word two words on .40" in dependencies(found).answer
+    rare = replace(by_errors(4.0, counts=7), shown="r0")
+    assert dependencies(rare).answer == (
+        "This treebank cannot tell which head finds r0: it has 7 pairs, and 20 are needed."
+    )

@@ -8,11 +8,15 @@ import made_senses
 import numpy as np
 import pytest
 
+from attnscope.analysis.claims.comparison.senses import separation, together
 from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv
+from attnscope.render.focus import Focus
 from attnscope.render.present.written import written
 from attnscope.render.sheet.blocks import Curve, Matrix
 from attnscope.render.sheets.senses import sheet as senses
+from attnscope.results import Senses
+from attnscope.results.claims.senses import Case, Usage
 
 
 def blocks(labelled: bool = True) -> tuple[Curve, Matrix]:
@@ -31,8 +35,7 @@ def test_the_matrix_has_the_layer_whose_groups_lie_furthest_apart_and_texts_of_o
     assert isinstance(matrix, Matrix)
     assert list(matrix.rows.positions) == [1, 5, 2, 3, 4], "numbers are those of the file"
     assert matrix.groups == (2,)
-    gaps = found.separation.within - found.separation.between
-    values = found.cosines[int(gaps.argmax())]
+    values = found.cosines[int(found.separation.excess.argmax())]
     order = [0, 4, 1, 2, 3]
     assert matrix.values == pytest.approx(values[order][:, order])
     assert matrix.rows.labels[1] == "5 river “the «bank» of the river”"
@@ -42,10 +45,13 @@ def test_the_gap_of_every_layer_stands_beside_that_of_shuffled_labels() -> None:
     curve, _ = blocks()
     parted = made_senses.senses().separation
     table = curve.table
-    assert table["gap"].values == pytest.approx(parted.within - parted.between)
+    assert table["above_control"].values == pytest.approx(parted.within - parted.between - parted.chance)
     assert table["chance"].values == pytest.approx(parted.chance)
-    best = (parted.heads_within - parted.heads_between).argmax(axis=1)
-    assert table["best"].values == [f"H{(0, 3)[j]}" for j in best]
+    assert table["below"].text(1) == f"{int(parted.below[1])} of 9"
+    assert "best head" not in [each.heading for each in table.headed]
+    (whole, _) = senses(made_senses.senses(), Focus(verbose=True)).blocks
+    best = parted.heads_excess.argmax(axis=1)
+    assert whole.table["best"].values == [f"H{(0, 3)[j]}" for j in best]
     assert curve.lines[-1].label == "gap of shuffled labels"
     assert curve.lines[-1].at == pytest.approx(parted.chance)
 
@@ -61,7 +67,7 @@ def test_without_labels_the_pairs_have_their_mean_and_their_range() -> None:
     assert not matrix.groups
     text = written(found, width=100)
     assert "are most alike" in text
-    assert "shuffled" not in text
+    assert "other labels" not in text
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 140])
@@ -71,7 +77,7 @@ def test_no_line_is_wider_than_the_terminal_and_other_forms_of_the_word_are_name
 ) -> None:
     text = written(made_senses.senses(labelled), width=width)
     assert max(map(len, text.splitlines())) <= width
-    assert "other forms: banks in 5" in " ".join(text.split())
+    assert "taken in another form: “banks” in text 5" in " ".join(text.split())
 
 
 def test_a_row_of_the_file_is_a_fact_and_none_is_left_out() -> None:
@@ -94,3 +100,60 @@ def test_the_picture_has_the_texts_by_number_and_says_what_every_line_is() -> No
     assert "3 money “the «bank» has the money”" in labels
     legends = [axes.get_legend() for axes in drawn.axes if axes.get_legend()]
     assert "gap of shuffled labels" in [each.get_text() for key in legends for each in key.get_texts()]
+
+
+def by_rule(labels: tuple[str, ...], apart: float, controls: int = 1000, layers: int = 3) -> Senses:
+    """Texts whose groups lie `apart` in layer 1, and nowhere else."""
+    random = np.random.default_rng(1)
+    by_layer = [random.normal(size=(len(labels), 2, 4)) for _ in range(layers)]
+    by_layer[1] += apart * np.array([label == labels[0] for label in labels])[:, None, None]
+    usages = tuple(Usage(f"the bank of {i}", label, "bank", 2) for i, label in enumerate(labels))
+    made = made_senses.senses(labelled=False)
+    found = separation(by_layer, labels, controls, seed=0) if labels[0] else None
+    cosines = np.array([together(vectors) for vectors in by_layer])
+    return replace(made, usages=usages, cosines=cosines, separation=found)
+
+
+FEW, ENOUGH = ("river",) * 3 + ("money",) * 3, ("river",) * 5 + ("money",) * 5
+CASES = {
+    Case.UNLABELLED: (by_rule(("", "", ""), 0), "In layer 2 the texts 1 and 2 ("),
+    Case.FEW_TEXTS: (
+        by_rule(FEW, 9),
+        "6 texts are too few to tell: 3 + 3 texts can be split in only 10 ways, so the best possible is 1 in "
+        "10 (with 4 + 4 it is 1 in 35). Here “bank” lies furthest apart in layer 1, cosine ",
+    ),
+    Case.FEW_CONTROLS: (
+        by_rule(ENOUGH, 9, controls=10),
+        "10 shufflings are too few to tell: 19 are needed. Here “bank” lies furthest apart in layer 1, ",
+    ),
+    Case.PARTED: (by_rule(ENOUGH, 9), "The labels part “bank”: in layer 1, cosine "),
+    Case.CANNOT_TELL: (
+        by_rule(ENOUGH, 0),
+        "The labels do not part “bank” better than other labels would: they come nearest in layer ",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", list(Case))
+def test_every_case_has_its_sentence(case: Case) -> None:
+    found, opening = CASES[case]
+    assert found.case is case
+    assert senses(found).answer.startswith(opening)
+
+
+def test_no_number_is_called_good_before_it_is_said_that_nothing_could_have_come_out() -> None:
+    told = senses(CASES[Case.FEW_TEXTS][0]).answer
+    assert told.index("too few") < told.index("cosine")
+    assert told.endswith("none of the 9 other splits parts it as well in any layer.")
+    assert senses(CASES[Case.PARTED][0]).answer.endswith(
+        "none of the 125 other splits parts it as well in any layer."
+    )
+    shuffled = senses(by_rule(ENOUGH, 9, controls=99))
+    reached = by_rule(ENOUGH, 9, controls=99).separation.reached  # a shuffling may meet the real labels
+    assert f"{reached or 'none'} of 99 shufflings of the labels parts it as well" in shuffled.answer
+    assert shuffled.control.startswith("labels shuffled 99 times")
+
+
+def test_the_least_p_stands_beside_any_p() -> None:
+    (told,) = senses(CASES[Case.FEW_TEXTS][0]).details
+    assert told == "p .10 (exact, over all 10 splits; .10 is the least that could have come out)"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attnscope.results.claims.relations import Direction, Finder, HeldOut, Offset, Relation
+from attnscope.results.claims.relations import Direction, Finder, HeldOut, Offset, Relation, Z
 
 OFFSETS = (-3, -2, -1, 1, 2, 3)
 PUNCTUATION = "punct"
@@ -25,7 +25,6 @@ _HALVES, _DIRECTIONS = 2, 2
 
 Edges = Sequence[tuple[int, int, str]]  # dependent, head, relation
 
-_Z = 1.959963984540054  # of a 95 % interval
 ALL = "all but punct"
 Heads = tuple[tuple[int, ...], tuple[int, ...]]  # the layers, and the heads in each
 Place = tuple[int, int, int]  # of a head in the counts: layer, head, direction
@@ -177,9 +176,9 @@ def _variance(scatter: float, sentences: float, count: float) -> float:
 
 def wilson(share: float, trials: float) -> tuple[float, float]:
     """The 95 % interval of a share of so many independent trials (Wilson 1927)."""
-    squared = _Z**2 / trials
+    squared = Z**2 / trials
     middle = (share + squared / 2) / (1 + squared)
-    reach = _Z / (1 + squared) * math.sqrt(share * (1 - share) / trials + squared / (4 * trials))
+    reach = Z / (1 + squared) * math.sqrt(share * (1 - share) / trials + squared / (4 * trials))
     return max(middle - reach, 0.0), min(middle + reach, 1.0)
 
 
@@ -202,7 +201,7 @@ def _held_out(halves: Sequence[Half], i: int, fixed: int, heads: Heads) -> HeldO
     gain = (right - offset_right) / count
     scatter = squares - 2 * gain * products + gain**2 * counts_squared
     error = math.sqrt(_variance(scatter, sentences, count))
-    reach = _Z * error if error else 1.0  # sentences that are all alike say nothing of their scatter
+    reach = Z * error if error else 1.0  # sentences that are all alike say nothing of their scatter
     return HeldOut(
         accuracy=right / count,
         difference=gain,
