@@ -61,10 +61,11 @@ def choose(built: Built, wanted: Wanted, listener: Listener, *, sensed: bool) ->
 
     `sensed` says whether it reads a picture or a sound. Raises `InputError` that lists what there is.
     """
-    ranges = selection.parse(wanted.layer, "layer"), selection.parse(wanted.head, "head")
     if not built.towers:
         raise InputError(without_attention(built.skeleton, built.name))
     tower = _tower_that_senses(built, wanted, listener) if sensed else _tower(built, wanted, listener)
+    wanted = wanted.among(tower.heads, listener)
+    ranges = selection.parse(wanted.layer, "layer"), selection.parse(wanted.head, "head")
     layers, heads = _layers_and_heads(built, tower, *ranges, listener)
     route = None if wanted.route is None else ROUTES[wanted.route]
     return Chosen(tower, layers, heads, wanted.block, route)

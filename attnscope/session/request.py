@@ -1,9 +1,9 @@
 """What is asked for, as plain data, checked when it is made: which model, what it reads, which heads."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from attnscope.errors import InputError
 from attnscope.model.source.here import BUNDLED, check_environment
@@ -13,6 +13,7 @@ from attnscope.vocabulary import DTYPES, KERNELS, MASKED_SENTENCE, WHOLE_SENTENC
 if TYPE_CHECKING:
     from attnscope.model.inputs.generation import Settings
     from attnscope.model.loaded import Model
+    from attnscope.session.listener import Listener
 
 Tokens = str | Sequence[int]  # by number: "101,2023", [101, 2023]
 Numbers = str | int | Sequence[int] | None  # of layers or heads: 3, "-1", [0, 3], "4-8", "all"
@@ -210,7 +211,12 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which layers and heads of which attention: numbers, or text such as `-1`, `0,3,7`, `4-8`, `all`."""
+    """Which layers and heads of which attention: numbers, or text such as `-1`, `0,3,7`, `4-8`, `all`.
+
+    Where one head is meant `USUAL` are the layer and the head that are taken where none is named.
+    """
+
+    USUAL: ClassVar[tuple[int, int] | None] = None
 
     layer: Numbers = None
     head: Numbers = None
@@ -231,6 +237,26 @@ class Wanted:
     def all_layers(self) -> "Wanted":
         """The same in every layer."""
         return replace(self, layer=None)
+
+    def among(self, heads: Mapping[int, int], listener: "Listener") -> "Wanted":
+        """The same where nothing is left open, of layers with so many heads each.
+
+        What is open is the usual one, where that is not there the one in the middle, which is told.
+        """
+        if self.USUAL is None or None not in (self.layer, self.head) or not all(heads.values()):
+            return self
+        layer, head = self.layer, self.head
+        usual_layer, usual_head = self.USUAL
+        if layer is None:
+            layer = selection.usual_or_middle(usual_layer, tuple(heads))
+        if head is None:
+            count = heads.get(layer, 0) if isinstance(layer, int) else 0
+            count = count or min(heads.values())
+            head = selection.usual_or_middle(usual_head, tuple(range(count)))
+        if (self.layer is None and layer != usual_layer) or (self.head is None and head != usual_head):
+            there = f"there is no L{usual_layer} H{usual_head} here"
+            listener.notice(f"{there}: showing L{layer} H{head}, in the middle (--layer, --head choose)")
+        return replace(self, layer=layer, head=head)
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,11 @@ def choose(
     return tuple(sorted(chosen))
 
 
+def usual_or_middle(usual: int, there: Sequence[int]) -> int:
+    """The usual one of those that there are, else the one in the middle."""
+    return usual if usual in there else there[len(there) // 2]
+
+
 def only_one(layers: tuple[int, ...], heads: tuple[int, ...]) -> tuple[int, int]:
     """The one layer and head that are chosen; `InputError` where there are several."""
     if not len(layers) == len(heads) == 1:

@@ -13,10 +13,11 @@ TEXT = "I was watching the [MASK] when it opened."
 def test_every_layer_and_head_is_certified_and_nothing_changed(attnscope) -> None:
     result = attnscope("verify", TEXT, "-m", "demo")
     assert result.exit_code == 0
-    assert "48 heads in 4 layers: all certified" in result.stdout
-    assert "worst head: L" in result.stdout
-    rows = [line.split()[0] for line in result.stdout.splitlines() if " encoder " in line and line[0] == "L"]
-    assert rows == ["L0", "L1", "L2", "L3"]
+    told = " ".join(result.stdout.split())
+    assert told.startswith("All 48 heads of demo are computed here as the model computes them, and watching")
+    rows = [line.split()[:4] for line in result.stdout.splitlines() if line.startswith("L")]
+    assert rows == [[f"L{layer}", "12", "of", "12"] for layer in range(4)]
+    assert f"attnscope heads '{TEXT}' -m demo" in told
 
 
 def test_every_token_of_a_long_text_is_tried_where_that_is_asked_for(attnscope, tmp_path: Path) -> None:

@@ -15,8 +15,10 @@ from rich.console import Group, RenderableType
 from written_numbers import number_of
 
 from attnscope.render.files import as_csv, as_json, as_npz
+from attnscope.render.focus import Focus
 from attnscope.render.kit import numbers
 from attnscope.render.screen import screen
+from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.map import nearness_words
 from attnscope.results import Projection, Verdict
 
@@ -68,7 +70,7 @@ def rows(text: str, heading: str) -> list[list[str]]:
     """The words of the rows below the headings, of which `heading` is the first."""
     lines = text.replace("−", "-").splitlines()
     start = next(i for i, line in enumerate(lines) if line.split()[:1] == [heading] and "distance" in line)
-    end = next(i for i, line in enumerate(lines) if i > start and not line.split())
+    end = next(i for i, line in enumerate(lines) if i > start and not line.strip()[:1].isdigit())
     return [line.split() for line in lines[start + 1 : end]]
 
 
@@ -193,6 +195,107 @@ def test_a_correlation_over_all_pairs_claims_nothing_of_single_queries() -> None
     near = replace(result, distance=-result.weights)
     assert near.agreeing == (13, 13)
     assert "the nearest key is the strongest for 13 of 13 queries" in " ".join(shown(near, []).split())
+
+
+CLEAR = {"correlation": -0.98, "trustworthiness": 0.9}
+CASES = {
+    "readable": (
+        CLEAR,
+        True,
+        "The map of L3 H11 can be read: the nearer a key, the higher its score (rank correlation −.98; the "
+        "nearest key is the strongest for 13 of 13 queries). The plane keeps neighbourhoods (trustworthiness "
+        ".90). It is not attention.",
+    ),
+    "few of the nearest are strongest": (
+        CLEAR,
+        False,
+        "Do not read weights off the map of L3 H11: the nearest key is the strongest for only 6 of 13 "
+        "queries (rank correlation −.98). The plane keeps neighbourhoods (trustworthiness .90). It is not "
+        "attention.",
+    ),
+    "the correlation is weak": (
+        {**CLEAR, "correlation": -0.79},
+        True,
+        "Do not read weights off the map of L3 H11: over all pairs near ones do not reliably score high "
+        "(rank correlation −.79), though the nearest key is the strongest for 13 of 13 queries. The plane "
+        "keeps neighbourhoods (trustworthiness .90). It is not attention.",
+    ),
+    "the map lies": (
+        {**CLEAR, "trustworthiness": 0.79},
+        True,
+        "The plane loses L3 H11: neighbours on it are often none (trustworthiness only .79 of 1). Use the "
+        "numbers below. In the full space the nearer a key, the higher its score (rank correlation −.98; the "
+        "nearest key is the strongest for 13 of 13 queries). It is not attention.",
+    ),
+    "both": (
+        {**CLEAR, "trustworthiness": 0.5},
+        False,
+        "The plane loses L3 H11: neighbours on it are often none (trustworthiness only .50 of 1). Use the "
+        "numbers below. Distances do not tell weights either: the nearest key is the strongest for only 6 of "
+        "13 queries (rank correlation −.98). It is not attention.",
+    ),
+    "two clouds": (
+        {**CLEAR, "apart": True},
+        True,
+        "The map of L3 H11 can be read: the nearer a key, the higher its score (rank correlation −.98; the "
+        "nearest key is the strongest for 13 of 13 queries). The plane keeps neighbourhoods (trustworthiness "
+        ".90). Queries and keys lie apart; --center-keys moves them together, weights stay. It is not "
+        "attention.",
+    ),
+    "nothing differs": (
+        {"correlation": math.nan, "trustworthiness": math.nan},
+        True,
+        "The map of L3 H11 cannot be judged: no two distances or no two scores differ. It is not attention.",
+    ),
+    "not settled": (
+        {**CLEAR, "settled": False},
+        True,
+        "The map of L3 H11 DID NOT SETTLE: do not read it. In the full space the nearer a key, the higher "
+        "its score (rank correlation −.98; the nearest key is the strongest for 13 of 13 queries). It is not "
+        "attention.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_answer_says_whether_a_map_can_be_read_and_never_more_than_its_figures(case: str) -> None:
+    figures, near, sentence = CASES[case]
+    result = made.projection(**figures)
+    result = replace(result, distance=-result.weights) if near else result
+    assert sheet_of(result).answer == sentence
+
+
+def test_moved_keys_are_not_told_to_be_moved_once_more() -> None:
+    assert "--center-keys" not in sheet_of(made.projection(apart=True, centred=True)).answer
+
+
+def test_a_map_of_a_long_text_is_one_screen_of_the_queries_that_are_surest_of_a_key() -> None:
+    result = made.projection(made.head([f"w{i}" for i in range(458)]))
+    text = printed(Group(*screen(result, 80)), 80)
+    assert len(text.splitlines()) <= 30
+    assert "443 queries less sure of a key are not shown" in text
+    listed = [int(row[0]) for row in rows(text, "query")[:15]]
+    surest = np.argsort(-result.weights.max(axis=1), kind="stable")[:15]
+    assert listed == sorted(surest.tolist())
+    assert len(rows(shown(result, []), "query")) == 458
+    assert len(printed(Group(*screen(result, 80, Focus(queries=(3,)))), 80).splitlines()) <= 30
+
+
+def test_what_follows_a_map_is_the_weights_of_its_query() -> None:
+    result = made.projection()
+    told = sheet_of(result, Focus(queries=(3,))).next
+    assert told is not None
+    assert told.command.endswith("--layer 3 --head 11 --query sat")
+    surest = result.head.query_tokens.labels[int(result.weights.max(axis=1).argmax())]
+    own = sheet_of(result).next
+    assert own is not None
+    assert own.command.endswith(f"--query {surest}")
+
+
+def test_the_line_of_proof_names_what_of_a_map_is_not_as_it_comes() -> None:
+    assert sheet_of(made.projection()).departs == ()
+    changed = made.projection(seed=7, metric="euclidean", centred=True)
+    assert sheet_of(changed).departs == ("euclidean distance", "keys centred", "seed 7")
 
 
 def test_centring_is_proposed_where_the_clouds_lie_apart_with_what_it_does() -> None:

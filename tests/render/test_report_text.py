@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 from attnscope.render.report.header import answer
 from attnscope.render.report.panels import scores_words
 from attnscope.render.screen import screen
+from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.report import facts, shares
 from attnscope.results import Kind, Report
 
@@ -61,23 +62,81 @@ def test_of_more_keys_the_strongest_either_way_are_listed_and_the_rest_added_up(
 def test_shares_above_the_whole_are_printed_in_full() -> None:
     given = np.array([12.345, -11.5, 0.155, *[0.0] * 10])
     lines = printed(report_lines(reports.report(contributions=given), 60), 60).splitlines()
-    first = 1 + next(i for i, line in enumerate(lines) if line.split() == ["key", "weight", "share"])
-    assert [line.split()[3] for line in lines[first : first + 3]] == ["1,234", "16", "0"]
-    assert any("−1,150 %" in line for line in lines)
-    assert len({line.index(" %") for line in lines[first : first + 13]}) == 1
+    first = 1 + next(i for i, line in enumerate(lines) if line.split()[:2] == ["key", "weight"])
+    assert [line.split()[3] for line in lines[first : first + 3]] == ["12.345", ".155", ".000"]
+    assert any("−11.500" in line for line in lines)
 
 
-def test_the_answer_names_the_key_that_adds_most_beside_the_one_with_the_largest_weight() -> None:
+FROM = "L3 H11 looks most at because (.28; even attention: .08), and .523 of what it writes there comes from "
+CASES = {
+    "no prediction": (lambda head: None, 4, f"From on, {FROM}because. One text, no control yet."),
+    "the mask is asked about": (
+        lambda head: reports.masked(head, [2, 4]),
+        4,
+        f"At on the model answers “princess'” (50 %). From there {FROM}because. One text, no control yet.",
+    ),
+    "another mask": (
+        lambda head: reports.masked(head, [2]),
+        4,
+        f"At cat the model answers “princess” (50 %). From on, {FROM}because. One text, no control yet.",
+    ),
+    "a decoder": (
+        reports.following,
+        4,
+        f"After “[SEP]” the model goes on with “princess” (50 %). From on, {FROM}because. One text, no "
+        "control yet.",
+    ),
+    "a text of its own": (
+        lambda head: reports.written(head, "la porte"),
+        4,
+        f"The model writes “la porte”. From on, {FROM}because. One text, no control yet.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_answer_sets_what_the_model_answers_beside_where_the_head_looks(case: str) -> None:
+    predicted, query, sentence = CASES[case]
+    head = made.head()
+    told = sheet_of(reports.report(head, query, predicted(head))).answer
+    assert told == sentence
+    joining = (" so ", " because it", "therefore", "hence", "thus", "which is why", "explains")
+    assert not any(word in told.lower() for word in joining), "the two are not joined"
+
+
+def test_the_key_that_adds_most_is_told_from_the_one_with_the_largest_weight() -> None:
     result = reports.report()
     most, heaviest = int(result.contributions.argmax()), int(result.head.weights[4].argmax())
-    told = " ".join(printed(report_lines(result, 140), 140).split())
-    assert f"Key {result.head.key_tokens.named(most)} adds most to the output of query 4 on, 52 %" in told
     assert most == heaviest
-    assert f"and has the largest weight, {result.head.weights[4, most]:.3f}.".replace("0.", ".", 1) in told
     result.contributions[[0, most]] = result.contributions[[most, 0]]
-    told = " ".join(printed(report_lines(result, 140), 140).split())
-    assert "Key 0 [CLS] adds most" in told
-    assert f"is that of key {result.head.key_tokens.named(heaviest)}." in told
+    told = sheet_of(result).answer
+    assert f"looks most at {result.head.key_tokens.labels[heaviest]} (" in told
+    assert "the largest part of what it writes there, .523, comes from [CLS] (.03)." in told
+
+
+def test_a_query_without_keys_looks_nowhere() -> None:
+    told = sheet_of(reports.report(made.head(empty=[4]), 4)).answer
+    assert told.startswith("From on, L3 H11 looks nowhere: it has no valid key")
+
+
+def test_a_first_screen_is_the_keys_and_the_figures_of_the_head_stand_on_the_page_and_with_v() -> None:
+    result = reports.report(made.head(reports.words(40)), 33)
+    usual, whole = sheet_of(result), sheet_of(result, IN_FULL)
+    assert len(result.text(width=80).splitlines()) <= 30
+    assert [each.title for each in usual.every] == ["from brown@33"]
+    assert "the head in numbers" in [each.title for each in usual.more]
+    assert "the head in numbers" in [each.title for each in whole.every]
+
+
+def test_what_follows_is_the_ablation_where_the_model_answers_and_else_the_control() -> None:
+    head = made.head()
+    answered = sheet_of(reports.report(head, 4, reports.masked(head, [4]))).next
+    silent = sheet_of(reports.report(head, 4)).next
+    assert answered is not None
+    assert silent is not None
+    assert answered.command.startswith("attnscope ablate ")
+    assert answered.command.endswith("--layer 3 --head 11")
+    assert silent.command.endswith("--from on --to because")
 
 
 def test_masked_keys_are_not_listed() -> None:

@@ -2,7 +2,9 @@
 
 import pytest
 
+from attnscope.cli.options.model import ArticleHead
 from attnscope.errors import InputError, listed
+from attnscope.session.request import Wanted
 from attnscope.session.selection import choose, parse
 
 
@@ -44,3 +46,42 @@ def test_what_is_no_list_is_refused(text: str) -> None:
 
 def test_a_span_is_written_short_only_when_it_is_unbroken() -> None:
     assert (listed((0, 1, 2)), listed((4, 8)), listed((3,))) == ("0-2", "4, 8", "3")
+
+
+class Heard:
+    """A listener that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def notice(self, text: str) -> None:
+        self.told.append(text)
+
+
+@pytest.mark.parametrize(
+    ("layer", "head", "heads", "expected", "told"),
+    [
+        (None, None, dict.fromkeys(range(4), 12), (3, 11), ""),
+        (None, None, {0: 4, 1: 4}, (1, 2), "no L3 H11 here: showing L1 H2, in the middle"),
+        (None, None, dict.fromkeys(range(5), 4), (3, 2), "showing L3 H2, in the middle"),
+        (None, None, {4: 12, 8: 12, 12: 12}, (8, 11), "showing L8 H11, in the middle"),
+        ("1", None, {0: 12, 1: 12}, ("1", 11), ""),
+        (None, "0", {0: 12, 1: 12}, (1, "0"), "showing L1 H0"),
+        ("0", "1", {0: 4, 1: 4}, ("0", "1"), ""),
+        ("7", "9", {0: 4}, ("7", "9"), ""),
+    ],
+)
+def test_the_articles_head_is_shown_where_it_is_and_else_one_in_the_middle_which_is_told(
+    layer, head, heads, expected, told
+) -> None:
+    heard = Heard()
+    found = ArticleHead(layer=layer, head=head).among(heads, heard)  # type: ignore[arg-type]
+    assert (found.layer, found.head) == expected
+    assert told in "".join(heard.told)
+    assert bool(heard.told) == bool(told)
+
+
+def test_what_shows_all_heads_chooses_none() -> None:
+    heard = Heard()
+    assert Wanted().among({0: 4}, heard) == Wanted()  # type: ignore[arg-type]
+    assert heard.told == []

@@ -92,10 +92,22 @@ OneLayer = Annotated[
     typer.Option("--layer", "-l", metavar="N", help="Layer, from 0; -1 is the last."),
     Brief("from 0; -1 is the last", under=WHICH),
 ]
-OneHead = Annotated[
-    str,
-    typer.Option("--head", metavar="N", help="Head, from 0; -1 is the last."),
-    Brief("from 0; -1 is the last", under=WHICH),
+ArticleLayer = Annotated[
+    str | None,
+    typer.Option(
+        "--layer",
+        "-l",
+        metavar="N",
+        help="Layer, from 0; -1 is the last. Default: 3, of fewer the middle one.",
+    ),
+    Brief("from 0; -1 is the last. Default: 3, else the middle one", under=WHICH),
+]
+ArticleOneHead = Annotated[
+    str | None,
+    typer.Option(
+        "--head", metavar="N", help="Head, from 0; -1 is the last. Default: 11, of fewer the middle one."
+    ),
+    Brief("from 0; -1 is the last. Default: 11, else the middle one", under=WHICH),
 ]
 Kind = Annotated[
     str | None,
@@ -168,7 +180,9 @@ class Wanted(request.Wanted):
 
 @dataclass(frozen=True)
 class ArticleHead(Wanted):
-    """One head, by default the one that the articles look at."""
+    """One head, by default the one that the articles look at, or one in the middle of a smaller model."""
 
-    layer: OneLayer = "3"
-    head: OneHead = "11"
+    USUAL = (3, 11)
+
+    layer: ArticleLayer = None
+    head: ArticleOneHead = None

@@ -22,7 +22,16 @@ from attnscope.render.look import DPI, look_now
 from attnscope.render.plot import curve, grid, matrix, overlay, ranking, row, steps, thumbnails, timeline
 from attnscope.render.plot import map as map_
 from attnscope.render.plot.panel import SMALL, Panel
-from attnscope.render.sheet.blocks import Beside, Block, Curve, Drawing, KeyBars, Matrix, Ranking
+from attnscope.render.sheet.blocks import (
+    Beside,
+    Block,
+    Curve,
+    Drawing,
+    KeyBars,
+    Matrix,
+    Ranking,
+    flat,
+)
 from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, legend
@@ -145,10 +154,12 @@ def _bands(sheet: Sheet) -> list[Columns]:
     """Bands one below the other: blocks that are read beside one another, the others as they fit best.
 
     Of blocks that belong beside one another and would make the page too wide, as many as stand in a square.
+    Where all of them are tables the picture is of what a page has room for beside them.
     """
     bands, loose = list[Columns](), list[Block]()
-    alone = sum(isinstance(each, HeadGrid) for each in sheet.every) == 1
-    for each in sheet.blocks:
+    blocks = sheet.blocks if any(map(_drawn, sheet.every)) else sheet.more
+    alone = sum(isinstance(one, HeadGrid) for each in blocks for one in flat(each)) == 1
+    for each in blocks:
         if isinstance(each, Beside):
             bands += [_arranged(_panels(loose, alone))] if loose else []
             band = [[one] for one in _panels([one for one in each.blocks if _drawn(one)])]

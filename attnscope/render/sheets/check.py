@@ -17,7 +17,7 @@ def sheet(result: Check, focus: Focus = WHOLE) -> Sheet:
     """The heads that are not as stored, or where more is asked for every one."""
     shown = result.heads if focus.verbose else result.off
     return Sheet(
-        title=f"{result.file} made anew",
+        title=f"{result.file} computed again",
         setting=model_words(result.provenance),
         origins=(result.provenance,),
         answer=_answer(result),
@@ -32,11 +32,37 @@ def sheet(result: Check, focus: Focus = WHOLE) -> Sheet:
 
 def _answer(result: Check) -> str:
     """Whether the numbers come out as they were stored, and which head lies farthest off."""
-    total = counted(len(result.heads), "head")
-    if not result.off:
-        return f"The numbers of {total} come out as they were stored, within what rounding does."
-    farthest = max(result.off, key=lambda each: each.off / each.allowed if each.allowed else math.inf)
-    return f"{len(result.off)} of {total} do not come out as they were stored, {farthest.name} farthest off."
+    total, file = counted(len(result.heads), "head"), result.file
+    if result.off:
+        return _differs(result)
+    if not result.heads:
+        return f"{file} has no head that could be run again."
+    worst = max(result.heads, key=_share)
+    if worst.off == 0:
+        return f"Computed again here, {file} is the same to the last bit ({total})."
+    allowed = f"off by {significant(worst.off)} at most, {significant(worst.allowed)} allowed"
+    return f"Computed again here, {file} is the same up to rounding ({total}, {allowed})."
+
+
+def _differs(result: Check) -> str:
+    """Which head is not as it was stored, by how much, and what may have happened."""
+    farthest, several = max(result.off, key=_share), len(result.off) > 1
+    if math.isinf(farthest.off):
+        by = f"{farthest.stage} of another shape, with another mask, or with numbers missing"
+    elif farthest.off > farthest.allowed:
+        of = f" in its {farthest.stage}"
+        by = f"differs by {significant(farthest.off)}{of}, rounding explains {significant(farthest.allowed)}"
+    else:
+        by = "no longer certified when it is run"
+    heads = f"{len(result.off)} of {counted(len(result.heads), 'head')} differ, farthest " if several else ""
+    told = f"✗ {result.file} is not what this model gives here: {heads}{farthest.name}"
+    told += f" {by}" if by.startswith("differs") and not several else f": {by.removeprefix('differs ')}"
+    return f"{told}. Was it edited, or made with other weights or another version?"
+
+
+def _share(head: HeadCheck) -> tuple[float, float]:
+    """How much of what is allowed a head is off, and how much that is."""
+    return head.off / head.allowed if head.allowed else math.inf if head.off else 0.0, head.off
 
 
 def _heads(heads: tuple[HeadCheck, ...]) -> Ranking:
@@ -45,9 +71,9 @@ def _heads(heads: tuple[HeadCheck, ...]) -> Ranking:
         of="head",
         names=tuple(each.name for each in heads),
         table=Table(
-            Column("stage", [each.stage for each in heads], "stage", says="where a number is farthest off"),
-            Column("off", list(map(_off, heads)), "off"),
-            Column("allowed", [significant(each.allowed) for each in heads], "allowed"),
+            Column("stage", [each.stage for each in heads], "stage", says="where a number is furthest off"),
+            Column("off", list(map(_off, heads)), "furthest off"),
+            Column("allowed", [each.allowed for each in heads], "rounding allows", significant),
             Column("told", ["" if each.as_stored else _why(each) for each in heads], "verdict"),
         ),
     )

@@ -17,6 +17,7 @@ LEAST_LINK = 0.01  # the weight of a link that is seen, and the smallest that is
 _LINKS = 5  # from one query
 _WIDEST_NAME = 24  # cells
 _STRONG, _FAINT, _NONE = 0.9, 0.4, 0.2  # sizes of a rank correlation from which words change
+READABLE, KEPT = -0.8, 0.8  # a correlation and a trustworthiness from which a map may be read: conventions
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +82,49 @@ def token_name(tokens: Tokens, position: int) -> str:
     return settled(fit(tokens.named(position), _WIDEST_NAME))
 
 
+def answer_words(result: Projection) -> str:
+    """Whether the map can be read: how near a key is and its score, and what the plane keeps of both."""
+    name, said = result.head.name, list[str]()
+    loses = result.trustworthiness < KEPT
+    if not result.settled:
+        said.append(f"The map of {name} DID NOT SETTLE: do not read it")
+    elif loses:
+        said.append(
+            f"The plane loses {name}: neighbours on it are often none (trustworthiness only "
+            f"{number(result.trustworthiness)} of 1). Use the numbers below"
+        )
+    said.append(_distances(result, first=not said))
+    if not loses and not math.isnan(result.trustworthiness) and result.settled:
+        said.append(f"The plane keeps neighbourhoods (trustworthiness {number(result.trustworthiness)})")
+    if result.apart and not result.centred:
+        said.append("Queries and keys lie apart; --center-keys moves them together, weights stay")
+    return ". ".join((*said, "It is not attention."))
+
+
+def _distances(result: Projection, first: bool) -> str:
+    """What distance in the full space says of scores: whether weights may be read off it."""
+    (agreeing, asked), name, found = result.agreeing, result.head.name, result.correlation
+    strongest = f"the nearest key is the strongest for {agreeing} of {counted(asked, 'query')}"
+    if math.isnan(found):
+        opened = f"The map of {name} cannot be judged" if first else "Distances cannot be judged"
+        return f"{opened}: no two distances or no two scores differ"
+    told = f"rank correlation {signed(found)}"
+    if found <= READABLE and 2 * agreeing >= asked:
+        opened = f"The map of {name} can be read: the" if first else "In the full space the"
+        return f"{opened} nearer a key, the higher its score ({told}; {strongest})"
+    opened = f"Do not read weights off the map of {name}" if first else "Distances do not tell weights either"
+    if 2 * agreeing < asked:
+        only = strongest.replace(f" {agreeing} of", f" only {agreeing} of")
+        return f"{opened}: {only} ({told})"
+    return f"{opened}: over all pairs near ones do not reliably score high ({told}), though {strongest}"
+
+
 def trust_words(result: Projection) -> str:
     """`trustworthiness 0.93 over 5 neighbours: ...`."""
     if math.isnan(result.trustworthiness):
         return "trustworthiness undefined: too few points, or all in one place"
     over = f"trustworthiness {number(result.trustworthiness)} over {counted(result.neighbours, 'neighbour')}"
-    return f"{over} (1: neighbours on the map are neighbours in the full space)"
+    return f"{over} (1: neighbours on the map are neighbours in the full space; Venna and Kaski 2001)"
 
 
 def correlation_words(result: Projection) -> str:

@@ -10,12 +10,14 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import alike_texts, counted, weight
+from attnscope.render.kit.numbers import alike_texts, counted, parameter, weight
 from attnscope.render.kit.stage import NOTHING_LEFT
+from attnscope.render.kit.words.command import looked_at, opening_head
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.said import (
     attention,
     certified,
+    departures,
     features,
     limits,
     numbered,
@@ -23,11 +25,12 @@ from attnscope.render.sheet.said import (
     read,
     setting,
 )
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Table, as_written
 from attnscope.render.sheets.map import (
     DISCLAIMER,
     Map,
+    answer_words,
     centring_words,
     correlation_words,
     elsewhere_words,
@@ -37,9 +40,10 @@ from attnscope.render.sheets.map import (
     token_name,
     trust_words,
 )
-from attnscope.results import Projection
+from attnscope.results import MapSettings, Projection
 
-MOST_KEYS = 60  # that are listed of one query
+_FEW = 15  # rows of a first screen
+MOST_KEYS = 60  # that -v lists of one query
 _LISTED_NAME = 14  # cells
 _SETTINGS = ("metric", "centred", "perplexity", "wanted_perplexity", "seed", "max_iter")
 _FIGURES = (
@@ -51,26 +55,26 @@ _FIGURES = (
 def sheet(result: Projection, focus: Focus = WHOLE) -> Sheet:
     head, queries, key = result.head, focus.queries, focus.key
     maps = tuple(Map(result, query, key) for query in queries or (None,))
-    tables = [] if queries else [_nearest(result)]
+    tables = [] if queries else [_nearest(result, focus.verbose)]
     if queries and (key is None or len(queries) == 1):
-        tables += [_ranked(result, query) for query in queries]
+        tables += [_ranked(result, query, MOST_KEYS if focus.verbose else _FEW) for query in queries]
     if queries and key is not None:
         tables.append(_compared(result, queries, key))
     by = " by words" if result.view is not None and result.view.words else ""
     sides = f"{counted(len(result.queries), 'query')} x {counted(len(result.keys), 'key')}"
-    answer = correlation_words(result)
     lists = settings_words(result), points_words(result)
     return Sheet(
         title=f"t-SNE map of {head.name}{by}{'' if result.settled else ' that DID NOT SETTLE'}",
         setting=setting(head),
         origins=(head.provenance,),
-        answer=f"{answer[0].upper()}{answer[1:]}.",
+        answer=answer_words(result),
         blocks=(Beside(maps), *tables),
         table=lambda: Table.of("side position token x y", _points(result)),
         texts=read(head.kind, head.query_tokens, head.key_tokens),
-        notes=tuple(each for each in (trust_words(result), DISCLAIMER, *limits(head)) if each),
-        legend=tuple(each for each in (centring_words(result), *features(head)) if each),
+        notes=limits(head),
+        legend=tuple(filter(None, (*_legend(result), *features(head)))),
         details=tuple(filter(None, map(" · ".join, lists))),
+        departs=tuple(_departures(result)),
         proof=certified(head.certificate, focus.verbose),
         main=maps[0],
         summary=(attention(head.kind, head.tower), sides),
@@ -79,7 +83,42 @@ def sheet(result: Projection, focus: Focus = WHOLE) -> Sheet:
             *((name, getattr(result, name)) for name in _SETTINGS + _FIGURES),
             *(("points", phrase) for phrase in points_words(result)),
         ),
+        next=_next(result, queries),
     )
+
+
+def _legend(result: Projection) -> Iterator[str]:
+    """The figures of the map, what they are, and what a map is not."""
+    yield trust_words(result)
+    yield correlation_words(result)
+    yield centring_words(result)
+    yield DISCLAIMER
+
+
+def _departures(result: Projection) -> Iterator[str]:
+    """What of the map is not as it comes."""
+    usual = MapSettings()
+    if result.view is not None:
+        yield from departures(result.view.words, result.view.special)
+    if result.metric != usual.metric:
+        yield f"{result.metric} distance"
+    if result.centred:
+        yield "keys centred"
+    if result.perplexity != usual.perplexity:
+        yield f"perplexity {parameter(result.perplexity, 3)}"
+    if result.seed != usual.seed:
+        yield f"seed {result.seed}"
+
+
+def _next(result: Projection, queries: Sequence[int]) -> Next:
+    """The weights themselves: of the query that is looked at, else of the one that is surest of a key."""
+    head, view = result.head, result.view
+    if view is not None:
+        opened = opening_head(head, head.layer, head.head) + looked_at(view.words, view.special)
+        return Next("what are the weights?", opened)
+    surest = np.where(head.allowed, head.weights, -1.0).max(axis=1).argmax()
+    query = queries[0] if queries else int(surest)
+    return Next("what are the weights?", opening_head(head, head.layer, head.head, query))
 
 
 def _points(result: Projection) -> Iterator[tuple[object, ...]]:
@@ -90,10 +129,9 @@ def _points(result: Projection) -> Iterator[tuple[object, ...]]:
             yield side, position, label, x, y
 
 
-def _ranked(result: Projection, query: int) -> Ranking:
-    """The keys that a query may look at, the largest weight first."""
-    keys = result.ranked_keys(query)
-    listed = keys[:MOST_KEYS]
+def _ranked(result: Projection, query: int, most: int) -> Ranking:
+    """The first `most` keys that a query may look at, the largest weight first."""
+    listed = result.ranked_keys(query)[:most]
     return Ranking(
         title=f"query {token_name(result.query_tokens, query)}",
         of="key",
@@ -103,16 +141,16 @@ def _ranked(result: Projection, query: int) -> Ranking:
             _column("scaled", result.scaled[query, listed]),
             _column("distance", result.distance[query, listed]),
         ),
-        says=" · ".join(_remarks(result, query)),
+        says=" · ".join(_remarks(result, query, most)),
     )
 
 
-def _remarks(result: Projection, query: int) -> list[str]:
+def _remarks(result: Projection, query: int, most: int) -> list[str]:
     """What the rows leave out: further keys, masked keys, the share of a sink and of special tokens."""
     keys, remarks = result.ranked_keys(query), []
     if not keys.size:
         return [keyless_words(result, query)]
-    if (further := keys[MOST_KEYS:]).size:
+    if (further := keys[most:]).size:
         share = weight(float(result.weights[query, further].sum()))
         remarks.append(f"{counted(len(further), 'more key')} share {share}")
     if masked := len(result.key_tokens) - len(keys):
@@ -163,15 +201,21 @@ def _agreement(result: Projection, queries: Sequence[int], key: int) -> str:
     return f"{names[0]} gives it the larger weight, although {names[1]} is nearer to it"
 
 
-def _nearest(result: Projection) -> Ranking:
-    """Of every query the key with the largest weight and the key at the smallest distance."""
-    queries = np.flatnonzero(result.answered).tolist()
+def _nearest(result: Projection, whole: bool) -> Ranking:
+    """Of every query the key with the largest weight and the key at the smallest distance.
+
+    Unless the `whole` is wanted a long text has the queries that are surest of a key, in its own order.
+    """
+    every = np.flatnonzero(result.answered)
+    surest = np.argsort(-np.where(result.allowed, result.weights, -1.0).max(axis=1)[every], kind="stable")
+    queries = (every if whole else np.sort(every[surest[:_FEW]])).tolist()
+    hidden = len(every) - len(queries)
     shown = np.where(result.allowed, result.distance, np.inf)
     strongest = [int(result.ranked_keys(query)[0]) for query in queries]
     nearest = [int(shown[query].argmin()) for query in queries]
     apart = ["" if one == other else "≠" for one, other in zip(strongest, nearest, strict=True)]
     emptied = result.view.emptied if result.view else 0
-    without = len(result.answered) - len(queries) - emptied
+    without = len(result.answered) - len(every) - emptied
     lacking = (without, "without a valid key"), (emptied, f"with {NOTHING_LEFT}")
     return Ranking(
         title="",
@@ -185,6 +229,10 @@ def _nearest(result: Projection) -> Ranking:
             Column("apart", apart, "≠", says="another key is the nearest"),
         ),
         says=" · ".join(f"{counted(count, 'query')} {what}" for count, what in lacking if count),
+        hidden=hidden,
+        unshown=f"{counted(hidden, 'query')} less sure of a key are not shown: -v, -o FILE.json"
+        if hidden
+        else "",
     )
 
 

@@ -11,19 +11,24 @@ from operator import attrgetter
 
 import numpy as np
 
+from attnscope.printable import printable
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
-from attnscope.render.kit.numbers import NONE, counted, number, percent, signed, weight
+from attnscope.render.kit.labels import fit, settled
+from attnscope.render.kit.numbers import NONE, cell, counted, number, percent, signed, weight
+from attnscope.render.kit.words.command import asking, finding
 from attnscope.render.kit.words.weights import divides, key_groups, special_words, view_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import attention, certified, features, limits, of_head, read, setting
-from attnscope.render.sheet.sheet import Sheet, harmless
+from attnscope.render.sheet.sheet import Next, Sheet, harmless
 from attnscope.render.sheet.table import Column, Mark, Table, as_written, only
+from attnscope.render.sheets.looking import NO_CONTROL, even
 from attnscope.render.sheets.map import DISCLAIMER, nearness_words, token_name
 from attnscope.render.sheets.prediction import sheet as predicted_sheet
-from attnscope.results import HeadScores, Report
+from attnscope.results import Blank, HeadScores, Report
 
-_MOST_KEYS = 25
+_MOST_KEYS, _FEW_KEYS = 25, 8  # that -v and the page list, and a first screen
+_LONGEST = 60  # cells of a text that the model wrote
 
 
 @dataclass(frozen=True)
@@ -47,14 +52,15 @@ class Fact:
 
 def sheet(result: Report, focus: Focus = WHOLE) -> Sheet:
     head = result.head
-    predicted = () if result.prediction is None else predicted_sheet(result.prediction).blocks
+    predicted = () if result.prediction is None else predicted_sheet(result.prediction).every
+    further = (*predicted, _numbers(result))
     seen = " · ".join(view_words(result.weights))
     return Sheet(
         title=f"{head.name}, query {query_name(result)}",
         setting=setting(head),
         origins=(head.provenance,),
-        answer=_most(result),
-        blocks=(*predicted, *_listed(result), _numbers(result)),
+        answer=_answer(result),
+        blocks=(*_listed(result, _MOST_KEYS), *further) if focus.verbose else (*_listed(result, _FEW_KEYS),),
         table=lambda: Table.of("key token weight score scaled distance contribution", _facts(result)),
         texts=read(head.kind, head.query_tokens, head.key_tokens),
         notes=tuple(each for each in (seen, *limits(head)) if each),
@@ -63,34 +69,90 @@ def sheet(result: Report, focus: Focus = WHOLE) -> Sheet:
         proof=certified(head.certificate, focus.verbose),
         summary=(attention(head.kind, head.tower),),
         record=(*of_head(head), ("query", result.query)),
+        next=_next(result),
+        more=() if focus.verbose else further,
     )
 
 
-def _most(result: Report) -> str:
-    """The key that adds most to the output, and the weight that it has."""
+def _answer(result: Report) -> str:
+    """What the model answers, where the head looks from this query, and which key its output comes from.
+
+    The two stand beside each other: nothing here says that one makes the other.
+    """
+    told = [_predicted(result)] if result.prediction is not None else []
+    return " ".join(each for each in (*told, _looks(result), NO_CONTROL) if each)
+
+
+def _predicted(result: Report) -> str:
+    """`At [MASK] the model answers “it” (99.8 %).`: at the query if it answers there, else at the first."""
+    made = result.prediction
+    assert made is not None, "a prediction is told where there is one"
+    if made.generated is not None and made.generated.text:
+        told = settled(fit(printable(made.generated.text), _LONGEST))
+        return f"The model writes “{told}”."
+    if (blank := _blank(result)) is None:
+        return ""
+    where = settled(made.tokens.labels[blank.position])
+    best = blank.guesses[0]
+    likely = f"“{settled(printable(best.name))}” ({percent(best.probability)})"
+    if made.task == "next":
+        return f"After “{where}” the model goes on with {likely}."
+    return f"At {where} the model answers {likely}."
+
+
+def _blank(result: Report) -> Blank | None:
+    """Where the model answers: at the query, else at the first place; None where it writes, or nowhere."""
+    made = result.prediction
+    blanks = () if made is None or made.generated is not None else made.blanks
+    guessed = [each for each in blanks if each.guesses]
+    return next((each for each in guessed if each.position == result.query), guessed[0] if guessed else None)
+
+
+def _looks(result: Report) -> str:
+    """From where the head looks where, and how much of its output there comes from which key."""
+    query = settled(result.head.query_tokens.labels[result.query])
+    blank = _blank(result)
+    start = "From there" if blank is not None and blank.position == result.query else f"From {query},"
     every = _every_share(result)
     if not every:
-        return f"Query {query_name(result)}: {shares_remark(result)}."
+        return f"{start} {result.head.name} looks nowhere: {shares_remark(result)}."
     most, heaviest = (max(every, key=attrgetter(name)) for name in ("share", "weight"))
-    told = f"Key {most.name} adds most to the output of query {query_name(result)}, {percent(most.share)}"
+    labels = [settled(result.weights.key_tokens.labels[each.key or 0]) for each in (most, heaviest)]
+    around = weight(even(result.weights.allowed, result.row))
+    told = f"{start} {result.head.name} looks most at {labels[1]} ({weight(heaviest.weight)}; even "
+    told += f"attention: {around}), and "
     if most.key == heaviest.key:
-        return f"{told}, and has the largest weight, {weight(most.weight, 3)}."
-    told += f", at a weight of {weight(most.weight, 3)}"
-    return f"{told}; the largest weight, {weight(heaviest.weight, 3)}, is that of key {heaviest.name}."
+        return f"{told}{number(most.share, 3)} of what it writes there comes from {labels[0]}."
+    told += f"the largest part of what it writes there, {number(most.share, 3)}, comes from {labels[0]} "
+    return f"{told}({weight(most.weight)})."
 
 
-def _listed(result: Report) -> Iterator[Ranking]:
+def _next(result: Report) -> Next | None:
+    """Whether the answer needs this head, where the model has one; else whether the words make it look."""
+    head, made = result.head, result.prediction
+    if made is not None and made.blanks and made.generated is None:
+        place = ("--layer", str(head.layer), "--head", str(head.head))
+        return Next("does the answer need this head?", asking(head, "ablate", *place))
+    if result.view is not None or not head.answered[result.query]:
+        return None
+    key = int(np.where(head.allowed[result.query], head.weights[result.query], -1.0).argmax())
+    return Next("is it the words, or only their positions?", finding(head, result.query, key))
+
+
+def _listed(result: Report, most: int) -> Iterator[Ranking]:
     """The keys by what they add to the output; a full bar is the largest share, whichever way it points."""
-    if not (listed := shares(result, _MOST_KEYS)):
+    if not (listed := shares(result, most)):
         return
     given = [each.share for each in listed]
     yield Ranking(
-        title=f"what each key's value adds to the output of query {query_name(result)}",
+        title=f"from {settled(result.head.query_tokens.labels[result.query])}",
         of="key",
         names=tuple(_aligned(listed)),
         table=Table(
-            Column("weight", [each.weight for each in listed], "weight", partial(weight, decimals=3)),
-            Column("contribution", given, "share", percent, "of the output, all keys together 100 %"),
+            Column("weight", [each.weight for each in listed], "weight", weight),
+            Column("contribution", given, "share of output", partial(cell, decimals=3),
+                   "what the key's value adds to the head's output, all keys together 1 (Kobayashi et al. "
+                   "2020)"),
         ),
         measured="share of the output vector",
         marks=(
@@ -100,7 +162,7 @@ def _listed(result: Report) -> Iterator[Ranking]:
         axis=(0.0, max(map(abs, given)) or 1.0),
         faint=frozenset(i for i, each in enumerate(listed) if each.key is None),
         says=shares_remark(result),
-    )
+    )  # fmt: skip
 
 
 def _aligned(listed: list[Share]) -> Iterator[str]:

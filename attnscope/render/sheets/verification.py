@@ -1,8 +1,9 @@
-"""Every layer and head of a model held against the model: errors by layer, how surely each was checked."""
+"""Every layer and head of a model held against the model: how far off, and how surely that was tested."""
 
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,15 +11,17 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.numbers import counted, significant
 from attnscope.render.kit.words.certificate import GLYPHS, certificate_words, power_words, verdict_words
-from attnscope.render.kit.words.header import model_words
+from attnscope.render.kit.words.command import asking
+from attnscope.render.kit.words.header import model_words, own_name
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.said import proof, text
 from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheet.table import Column, Table
-from attnscope.results import Certificate, LayerCheck, Verdict, Verification
+from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.table import Column, Table, as_written
+from attnscope.results import Certificate, Kind, LayerCheck, Provenance, Verdict, Verification
 from attnscope.results.base.origin import Fault
+from attnscope.tokens import Tokens
 
 POWERS = 6  # of ten: a power beyond a million says no more than that
 _SCALE = Scale(0.0, POWERS)
@@ -32,21 +35,24 @@ Layer = list[LayerCheck]  # the blocks of one layer
 def sheet(result: Verification, focus: Focus = WHOLE) -> Sheet:
     layers, names = _layers(result), _names(result.layers)
     every = [each for layer in result.layers for each in layer.certificates]
-    heads = counted(len(every), "head")
+    heads, grids = counted(len(every), "head"), tuple(_grids(layers, names))
     return Sheet(
         title=f"verification of {heads}",
         setting=model_words(result.provenance),
         origins=(result.provenance,),
-        answer=_answer(result, layers),
-        blocks=(_by_layer(layers, names), *_grids(layers, names)) if layers else (),
+        answer=_answer(result),
+        blocks=(_by_layer(layers, names, focus.verbose), *(grids if focus.verbose else ())) if layers else (),
         table=lambda: Table.of(_FACTS, _facts(result)),
         texts=text(result.tokens),
-        notes=tuple(_notes(result)),
-        legend=_POWER if layers else (),
-        details=tuple(_worst(result, layers, names)),
+        control=_control(every),
+        notes=result.notes,
+        legend=_POWER if layers and focus.verbose else (),
+        details=(*_outputs(result), *_worst(result, layers, names)),
+        more=() if focus.verbose else grids,
         about_proof=True,
         proof=tuple(_proof(result, every)),
         summary=(counted(len(result.tokens), "token"),),
+        next=_next(result),
     )
 
 
@@ -69,46 +75,140 @@ def _name(layer: LayerCheck, names: dict[tuple[str, str], str]) -> str:
     return names[layer.tower, layer.kind.value]
 
 
-def _answer(result: Verification, layers: list[Layer]) -> str:
-    """How many heads have which verdict, how surely, and what reading the model changed."""
-    every = Counter(one.verdict for layer in result.layers for one in layer.certificates)
-    apart = ", blocks counted apart," if any(len(blocks) > 1 for blocks in layers) else ""
-    told = f"{counted(every.total(), 'head')}{apart} in {counted(len(layers), 'layer')}: "
-    parts = ", ".join(f"{every[verdict]} {verdict.value}" for verdict in Verdict if every[verdict])
-    told += f"all {next(iter(every)).value}" if len(every) == 1 else parts
-    told = told if layers else "no head was checked"
-    faults = [fault.power for layer in result.layers for one in layer.certificates for fault in one.faults]
-    if faults:
-        told += f"; the faintest mistake put in on purpose lies at {power_words(min(faults))} the tolerance"
-    changed = [check.name for check in result.outputs if not check.identical]
-    if result.outputs:
-        told += f"; reading the model changed {', '.join(changed) or 'nothing'}"
+def _answer(result: Verification) -> str:
+    """Whether each head is computed here as the model computes it, and what reading the model changed."""
+    every = [one for layer in result.layers for one in layer.certificates]
+    count, model = Counter(one.verdict for one in every), own_name(result.provenance.model)
+    changed = [check for check in result.outputs if not check.identical]
+    if not every:
+        told = f"No head of {model} was checked: nothing is proved"
+    elif count[Verdict.FAILED]:
+        told = _refuted(every, count[Verdict.FAILED], model)
+    elif changed:
+        told = f"✗ Watching {model} changed its results: do not use these numbers"
+    elif count[Verdict.STORED]:
+        told = f"{model} as the file says: {counted(len(every), 'head')} checked then, nothing again here"
+    else:
+        told = _held(every, count, model)
+    if changed:
+        worst = max(changed, key=lambda each: each.difference)
+        told += f". With every head read, {worst.name} differs by up to {significant(worst.difference)}"
+    elif every and result.outputs and len(every) == count[Verdict.CERTIFIED]:
+        told += ", and watching the model changed none of its results"
     return f"{told}."
 
 
-def _by_layer(layers: list[Layer], names: dict[tuple[str, str], str]) -> Ranking:
-    """A row for each layer, its blocks together."""
-    routes = [blocks[0].route.split()[0] for blocks in layers]
-    every = [[one for block in blocks for one in block.certificates] for blocks in layers]
-    largest = "largest error of the layer's heads"
-    return Ranking(
-        title="",
-        of="layer",
-        names=tuple(f"L{blocks[0].layer} {_name(blocks[0], names)}" for blocks in layers),
-        table=Table(
-            Column("route", routes, "route" if len(set(routes)) > 1 else ""),
-            Column("heads", [_heads(blocks) for blocks in layers], "heads"),
-            Column("verdicts", list(map(_verdicts, every)), "verdicts"),
-            Column("weights", list(map(_weights, layers)), "weights", says=largest),
-            Column("output", list(map(_output, every)), "output", says=largest),
-            Column("power", list(map(_smallest_power, every)), "smallest power"),
-        ),
+def _refuted(every: Sequence[Certificate], failed: int, model: str) -> str:
+    """How many heads are not as computed here, and how far the worst of them is off."""
+    if failed == len(every):
+        told = f"{_of(0, len(every), model)} computed here as the model computes it"
+    else:
+        them = "it" if failed == 1 else "them"
+        told = f"{_of(failed, len(every), model)} not computed here as the model computes {them}"
+    one = max((each for each in every if each.verdict is Verdict.FAILED), key=lambda each: _used(each)[0])
+    _, error, allowed, what = _used(one)
+    if math.isnan(error):
+        return f"✗ {told}" + (f": {one.reason}" if one.reason else "")
+    off = f"{what} differ by up to {significant(error)}, rounding explains at most {significant(allowed)}"
+    return f"✗ {told}: {off}"
+
+
+def _held(every: Sequence[Certificate], count: Counter[Verdict], model: str) -> str:
+    """How many heads are as the model computes them, and why that is open for the others."""
+    good = count[Verdict.CERTIFIED] + count[Verdict.RECOMPUTED]
+    if count[Verdict.UNCERTIFIED] == len(every):
+        return f"{model} gives its weights, but not the queries and keys behind them: nothing can be checked"
+    them = "it" if good < 2 else "them"
+    told = [f"{_of(good, len(every), model)} computed here as the model computes {them}"]
+    told += [f"for {count[each]} {why}" for each, why in _OPEN.items() if count[each]]
+    if parts := [one for one in every if one.verdict is Verdict.PARTIAL]:
+        reasons = Counter(one.reason for one in parts if one.reason).most_common(1)
+        why = f": {reasons[0][0]}" if reasons else ""
+        told.append(f"of {len(parts)} a part could not be followed{why}")
+    return "; ".join(told) + (". Nothing disagrees" if len(told) > 1 else "")
+
+
+def _of(number: int, total: int, model: str) -> str:
+    """`All 48 heads of demo are`, `46 of 48 heads of demo are`, `None of the 48 heads of demo is`."""
+    heads = counted(total, "head")
+    if total == 1:
+        return f"The only head of {model} is{'' if number else ' not'}"
+    if number in (0, total):
+        return f"All {heads} of {model} are" if number else f"None of the {heads} of {model} is"
+    return f"{number} of {heads} of {model} {'is' if number == 1 else 'are'}"
+
+
+_NOT_COMPARED = (-1.0, math.nan, math.nan, "")
+_OPEN = {
+    Verdict.INCONCLUSIVE: "this text or its precision is too coarse to tell",
+    Verdict.UNCERTIFIED: "the model gives weights alone, which nothing here can check",
+}
+
+
+def _used(certificate: Certificate) -> tuple[float, float, float, str]:
+    """What uses most of its tolerance, weights or output: its share, its error, its tolerance, its name."""
+    pairs = (
+        (certificate.weight_error, certificate.weight_tolerance, "weights"),
+        (certificate.output_error, certificate.output_tolerance, "outputs"),
+    )
+    shares = [
+        (error / allowed if allowed else math.inf, error, allowed, what)
+        for error, allowed, what in pairs
+        if not math.isnan(error)
+    ]
+    return max(shares, default=_NOT_COMPARED)
+
+
+def _control(every: Sequence[Certificate]) -> str:
+    """What was done on purpose to see whether a mistake would be seen."""
+    if (weakest := _hardest(every)) is None:
+        return ""
+    tried = max(len(each.faults) for each in every)
+    mistakes = counted(tried, "mistake") + (" was" if tried == 1 else " were")
+    return (
+        f"{mistakes} put into every head on purpose; the one hardest to see, {weakest.name}, lies at "
+        f"{power_words(weakest.power)} what rounding allows"
     )
 
 
+def _by_layer(layers: list[Layer], names: dict[tuple[str, str], str], whole: bool) -> Ranking:
+    """A row for each layer, its blocks together; `whole` with what each number is of."""
+    routes = [blocks[0].route.split()[0] for blocks in layers]
+    every = [[one for block in blocks for one in block.certificates] for blocks in layers]
+    worst = [max(map(_used, each), default=_NOT_COMPARED) for each in every]
+    towers = {_name(blocks[0], names) for blocks in layers}
+    return Ranking(
+        title="",
+        of="layer",
+        names=tuple(
+            f"L{blocks[0].layer}" + (f" {_name(blocks[0], names)}" if len(towers) > 1 or whole else "")
+            for blocks in layers
+        ),
+        table=Table(
+            Column("route", routes, "route" if whole or len(set(routes)) > 1 else ""),
+            Column("heads", list(map(_heads, layers)), "heads", as_written),
+            Column("verdicts", list(map(_verdicts, every)), "verdicts" if whole else ""),
+            Column("off", [each[1] for each in worst], "furthest off", significant,
+                   "the largest difference of a weight or an output from the model's own, of what uses most "
+                   "of its tolerance; outputs in their largest value"),
+            Column("allowed", [each[2] for each in worst], "rounding allows", significant,
+                   "what the model's own rounding can make of the same"),
+            Column("weights", list(map(_weights, layers)), "weights, head" if whole else ""),
+            Column("output", list(map(_output, every)), "output" if whole else "", as_written),
+            Column("power", list(map(_smallest_power, every)), "weakest test (≥ 1 needed)", as_written,
+                   "how many times what rounding allows the mistake makes that is hardest to see, of those "
+                   "that were put in on purpose"),
+            Column("fault", [each.name if (each := _hardest(row)) else "" for row in every],
+                   "hardest to see" if whole else ""),
+        ),
+    )  # fmt: skip
+
+
 def _heads(blocks: Layer) -> str:
-    heads = str(len(blocks[0].certificates))
-    return heads if len(blocks) == 1 else f"{heads} x {counted(len(blocks), 'block')}"
+    """`12 of 12`: how many are proved; of a layer with blocks each head of each block."""
+    every = [one for block in blocks for one in block.certificates]
+    heads = f"{sum(one.verdict.proved for one in every)} of {len(every)}"
+    return heads if len(blocks) == 1 else f"{heads} ({counted(len(blocks), 'block')})"
 
 
 def _verdicts(certificates: Sequence[Certificate]) -> str:
@@ -146,7 +246,7 @@ def _largest(
 
 def _smallest_power(certificates: Sequence[Certificate]) -> str:
     weakest = _hardest(certificates)
-    return f"{power_words(weakest.power)} {weakest.name}" if weakest else "no fault tried"
+    return power_words(weakest.power) if weakest else "none tried"
 
 
 def _hardest(certificates: Sequence[Certificate]) -> Fault | None:
@@ -210,14 +310,35 @@ def _worst(result: Verification, layers: list[Layer], names: dict[tuple[str, str
         yield f"worst head: {where} {certificate_words(certificate)}"
 
 
-def _notes(result: Verification) -> Iterator[str]:
+@dataclass(frozen=True)
+class _Run:
+    """The run that was verified, as what asks it something else."""
+
+    kind: Kind
+    query_tokens: Tokens
+    key_tokens: Tokens
+    provenance: Provenance
+    tower: str = ""
+
+
+def _next(result: Verification) -> Next | None:
+    """What the heads look at, of a model that has one attention over one text, where all is certified."""
+    kinds = {(layer.tower, layer.kind) for layer in result.layers}
+    if len(kinds) != 1 or not result.verdict.proved:
+        return None
+    ((_, kind),) = kinds
+    run = _Run(kind, result.tokens, result.tokens, result.provenance)
+    return Next("what do these heads look at?", asking(run, "heads"))
+
+
+def _outputs(result: Verification) -> Iterator[str]:
+    """The model's own results, watched and left alone."""
     if result.outputs:
         told = (
             f"{each.name} " + ("identical" if each.identical else f"off by {significant(each.difference)}")
             for each in result.outputs
         )
         yield f"against an untouched run: {', '.join(told)}"
-    yield from result.notes
 
 
 def _badness(certificate: Certificate) -> tuple[int, bool, float]:

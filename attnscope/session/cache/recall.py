@@ -16,6 +16,7 @@ from attnscope.session import selection
 from attnscope.session.cache.entry import DamagedEntryError, Part
 from attnscope.session.cache.memory import Memory, NotKeptError
 from attnscope.session.cache.packed import unpacked
+from attnscope.session.listener import Quiet
 from attnscope.session.looking import Name
 from attnscope.session.request import Looking, Numbers, Wanted
 
@@ -104,6 +105,7 @@ def recall(memory: Memory, wanted: Wanted) -> KeptHeads:
     """The wanted heads as far as they are kept; `NotKeptError` where none are, or `wanted` names none."""
     tower, _, _ = memory.part(TOWER, TOWER)
     heads_of = {int(layer): count for layer, count in tower.values["heads"].items()}
+    wanted = wanted.among(heads_of, Quiet())  # which head it is stands in the answer
     try:
         layers = _chosen(wanted.layer, tuple(heads_of), "layer")
         counts = {heads_of[layer] for layer in layers}

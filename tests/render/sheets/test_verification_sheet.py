@@ -55,36 +55,127 @@ SEVERAL = (
 
 
 def test_blocks_of_a_layer_are_one_row_with_the_worst_of_them() -> None:
-    lines = shown(checks(*SEVERAL)).splitlines()
+    lines = shown(checks(*SEVERAL), 160).splitlines()
     row = next(line for line in lines if line.startswith("L0 vision"))
-    assert "2 x 3 blocks" in row
+    assert "5 of 6 (3 blocks)" in row
     assert "✓ 5 ? 1" in row
     assert "6.0e-8 H1 B2" in row
     assert sum(line.startswith("L0 ") and "-8" in line for line in lines) == 3
 
 
 def test_towers_are_called_by_name_where_their_kind_does_not_tell_and_routes_where_they_differ() -> None:
-    (layers, *grids) = verification(checks(*SEVERAL)).every
+    made_one = verification(checks(*SEVERAL))
+    (layers,), grids = made_one.every, made_one.more
     assert isinstance(layers, Ranking)
     assert layers.names == ("L0 vision", "L0 text", "L0 cross")
     assert layers.table["route"].values == ["takeover", "traced", "takeover"]
-    assert [grid.title.partition(":")[0] for grid in grids] == ["vision", "text", "cross"]
-    (alone, *_) = verification(checks(SEVERAL[0], SEVERAL[4])).every
+    assert [grid.title.partition(":")[0] for grid in grids if isinstance(grid, HeadGrid)] == [
+        "vision",
+        "text",
+        "cross",
+    ]
+    assert all(isinstance(each, HeadGrid) for each in grids)
+    (alone,) = verification(checks(SEVERAL[0], SEVERAL[4])).every
     assert isinstance(alone, Ranking)
     assert alone.names[0] == "L0 encoder"
     assert "route" not in [each.name for each in alone.table.headed]
+    (single,) = verification(checks(SEVERAL[0])).every
+    assert isinstance(single, Ranking)
+    assert single.names == ("L0",)
 
 
-def test_the_answer_counts_every_verdict_and_says_what_reading_changed() -> None:
-    several, changed = checks(*SEVERAL), made.verification(2, 3, difference=1e-3)
-    told = "10 heads, blocks counted apart, in 3 layers: 8 certified, 1 inconclusive, 1 partial; "
-    assert verification(several).answer.startswith(told)
-    assert any("worst head: L0 H1 block 0 (text) ~ partial" in each for each in verification(several).notes)
-    assert verification(made.verification()).answer == (
-        "48 heads in 4 layers: all certified; the faintest mistake put in on purpose lies at 1,200 x the "
-        "tolerance; reading the model changed nothing."
+HALF = {(0, j): Verdict.INCONCLUSIVE for j in range(2)}
+ALL = [(i, j) for i in range(4) for j in range(12)]
+CASES = {
+    "all certified": (
+        {},
+        "All 48 heads of bert-base-uncased are computed here as the model computes them, and watching the "
+        "model changed none of its results.",
+    ),
+    "inconclusive": (
+        HALF,
+        "46 of 48 heads of bert-base-uncased are computed here as the model computes them; for 2 this text "
+        "or its precision is too coarse to tell. Nothing disagrees.",
+    ),
+    "partial": (
+        {(1, 1): Verdict.PARTIAL},
+        "47 of 48 heads of bert-base-uncased are computed here as the model computes them; of 1 a part could "
+        "not be followed: relative-position term read as a remainder. Nothing disagrees.",
+    ),
+    "unchecked": (
+        dict.fromkeys(ALL, Verdict.UNCERTIFIED),
+        "bert-base-uncased gives its weights, but not the queries and keys behind them: nothing can be "
+        "checked.",
+    ),
+    "one failed": (
+        {(1, 1): Verdict.FAILED},
+        "✗ 1 of 48 heads of bert-base-uncased is not computed here as the model computes it: weights differ "
+        "by up to .25, rounding explains at most 5.2e-7.",
+    ),
+    "all failed": (
+        dict.fromkeys(ALL, Verdict.FAILED),
+        "✗ None of the 48 heads of bert-base-uncased is computed here as the model computes it: weights "
+        "differ by up to .25, rounding explains at most 5.2e-7.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_answer_of_each_case_is_one_sentence_that_claims_no_more_than_its_verdicts(case: str) -> None:
+    verdicts, sentence = CASES[case]
+    made_one = verification(made.verification(4, 12, verdicts))
+    assert made_one.answer == sentence
+    assert (made_one.next is None) == bool(verdicts)
+
+
+def test_one_head_none_and_a_model_that_watching_changed_are_told_as_what_they_are() -> None:
+    assert verification(made.verification(1, 1)).answer.startswith(
+        "The only head of bert-base-uncased is comp"
     )
-    assert verification(changed).answer.endswith("reading the model changed last_hidden_state.")
+    failed = made.verification(1, 1, {(0, 0): Verdict.FAILED})
+    assert verification(failed).answer.startswith("✗ The only head of bert-base-uncased is not computed here")
+    nothing = verification(made.verification(layers=0)).answer
+    assert nothing == "No head of bert-base-uncased was checked: nothing is proved."
+    changed = verification(made.verification(2, 3, difference=1e-3)).answer
+    assert changed.startswith("✗ Watching bert-base-uncased changed its results")
+    assert changed.endswith("last_hidden_state differs by up to .0010.")
+
+
+def test_a_row_has_the_error_that_uses_most_of_its_tolerance_and_that_tolerance() -> None:
+    result = made.verification(3, 5)
+    layers = verification(result).every[0]
+    assert isinstance(layers, Ranking)
+    assert [each.heading for each in layers.table.headed] == [
+        "heads", "furthest off", "rounding allows", "weakest test (≥ 1 needed)",
+    ]  # fmt: skip
+    assert layers.table["heads"].values == ["5 of 5"] * 3
+    for row, layer in enumerate(result.layers):
+        pairs = [
+            pair
+            for one in layer.certificates
+            for pair in (
+                (one.weight_error, one.weight_tolerance),
+                (one.output_error, one.output_tolerance),
+            )
+        ]
+        shown_pair = layers.table["off"].values[row], layers.table["allowed"].values[row]
+        assert shown_pair == max(pairs, key=lambda pair: pair[0] / pair[1])
+    assert "1,200 x" in layers.table["power"].values[0]
+
+
+def test_the_control_is_the_mistake_that_is_hardest_to_see_and_there_is_none_where_none_was_tried() -> None:
+    half = verification(made.verification(4, 12, HALF)).control
+    assert "2 mistakes were put into every head on purpose" in half
+    assert "at .31 x what rounding allows" in half
+    assert verification(made.verification(4, 12, dict.fromkeys(ALL, Verdict.UNCERTIFIED))).control == ""
+
+
+def test_the_first_screen_has_no_grid_and_the_picture_and_the_page_have_it() -> None:
+    result = made.verification(4, 12)
+    assert not any(isinstance(each, HeadGrid) for each in verification(result).every)
+    assert any(isinstance(each, HeadGrid) for each in verification(result).more)
+    assert any(isinstance(each, HeadGrid) for each in verification(result, Focus(verbose=True)).every)
+    assert len(result.text(width=80).splitlines()) <= 18
 
 
 def test_a_verification_whose_outputs_changed_has_failed_and_one_without_layers_claims_nothing() -> None:
@@ -93,7 +184,6 @@ def test_a_verification_whose_outputs_changed_has_failed_and_one_without_layers_
     assert "✗ FAILED" in shown(changed)
     assert "✗" not in shown(made.verification(2, 3))
     assert "✓" not in shown(nothing)
-    assert verification(nothing).answer.startswith("no head was checked")
 
 
 def test_a_cell_is_the_power_of_its_faintest_fault() -> None:
@@ -106,7 +196,7 @@ def test_a_cell_is_the_power_of_its_faintest_fault() -> None:
     np.testing.assert_allclose(
         np.ma.filled(drawn, np.nan).reshape(3, 5), np.minimum(np.log10(powers), POWERS)
     )
-    (grid,) = [each for each in verification(result).every if isinstance(each, HeadGrid)]
+    (grid,) = [each for each in verification(result).more if isinstance(each, HeadGrid)]
     assert grid.form(grid.values[0, 0]) == "1,200"
     assert grid.form(grid.values[1, 2]) == ".31"
     assert grid.form(POWERS) == "≥10⁶"
@@ -116,7 +206,7 @@ def test_heads_that_are_not_certified_are_outlined_and_the_verdict_is_in_the_hea
     plain, failed = made.verification(3, 5), made.verification(3, 5, {(0, 1): Verdict.FAILED})
     words = [each.get_text() for each in figure_of(failed).findobj(Text) if isinstance(each, Text)]
     assert any("verification of 15 heads · ✗ FAILED" in each for each in words)
-    assert any(each.startswith("worst head: L0 H1") for each in words)
+    assert any("✗ 1 of 15 heads" in each for each in words)
     assert len(figure_of(failed).axes[0].patches) == 1
     assert not figure_of(plain).axes[0].patches
 
@@ -126,7 +216,7 @@ def test_each_attention_has_its_grid_and_of_blocks_the_worst_counts() -> None:
     cross = tuple(replace(layer, kind=Kind.CROSS, tower="decoder") for layer in result.layers)
     worse = made.verification(2, 3, {(1, 1): Verdict.FAILED}).layers
     blocks = tuple(replace(layer, block=1) for layer in worse)
-    (_, own, other) = verification(replace(result, layers=(*result.layers, *blocks, *cross))).every
+    (own, other) = verification(replace(result, layers=(*result.layers, *blocks, *cross))).more
     assert isinstance(own, HeadGrid)
     assert isinstance(other, HeadGrid)
     assert own.verdicts == ((Verdict.CERTIFIED,) * 3, (Verdict.CERTIFIED, Verdict.FAILED, Verdict.CERTIFIED))
@@ -155,9 +245,26 @@ def test_a_check_has_the_heads_that_are_not_as_stored_and_every_one_where_more_i
     assert named == [("L2 H11", "L3 H5"), ("L0 H1", "L2 H11", "L3 H5")]
     row = next(line for line in shown(broken).splitlines() if line.startswith("L2 H11"))
     assert row.split() == ["L2", "H11", "scores", ".0040", "2.0e-6", "not", "as", "stored"]
-    assert "L3 H5 farthest off." in shown(broken)
-    assert not sheet_of(whole).every  # type: ignore[union-attr]
-    assert "come out as they were stored" in shown(whole)
+    assert not sheet_of(whole).every
+
+
+def test_a_check_says_whether_the_file_is_what_the_model_gives_and_which_head_is_farthest_off() -> None:
+    broken, whole = made_check.check(broken=True), made_check.check()
+    exact = replace(whole, heads=tuple(replace(each, off=0.0) for each in whole.heads))
+    one = replace(broken, heads=broken.heads[:2])
+    unproved = replace(whole, heads=(replace(whole.heads[0], verdict=Verdict.FAILED),))
+    again = "Was it edited, or made with other weights or another version?"
+    assert sheet_of(exact).answer == "Computed again here, run.npz is the same to the last bit (3 heads)."
+    assert sheet_of(whole).answer == (
+        "Computed again here, run.npz is the same up to rounding (3 heads, off by 4.0e-7 at most, 2.0e-6 "
+        "allowed)."
+    )
+    assert sheet_of(one).answer == (
+        "✗ run.npz is not what this model gives here: L2 H11 differs by .0040 in its scores, rounding "
+        f"explains 2.0e-6. {again}"
+    )
+    assert "2 of 3 heads differ, farthest L3 H5: output of another shape" in sheet_of(broken).answer
+    assert "L0 H1: no longer certified" in sheet_of(unproved).answer
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 140])
