@@ -74,7 +74,7 @@ KEYS = (
         "enter",
         "Enter",
         "open",
-        "open the head farthest above its control texts, then the next",
+        "open the first of the heads that were found, then the next",
         "Enter opens",
         0,
         _found,

@@ -206,6 +206,6 @@ def test_the_card_tells_the_signs_that_are_on_the_screen_and_no_others(explored:
         await screen.press("f")
         third = await card(app, screen)
         assert "weight" in third
-        assert "Enter open the head" in third
+        assert "Enter open the first of the heads that were found" in third
 
     explored(keys, size=(140, 90))

@@ -9,7 +9,7 @@ import pytest
 from colours_seen import SIXTEEN, contrast, lab, seen
 from golden_text import body, printed
 
-from attnscope.render.kit.palette import BAR, BAR_BACK, diverging, sequential
+from attnscope.render.kit.palette import MARKS, diverging, sequential
 from attnscope.render.terminal.ramps import Background, theme
 
 DEPTHS = ("truecolor", "256", "standard")
@@ -100,10 +100,10 @@ def test_a_weight_of_0_is_told_from_a_cell_without_colour(background: Background
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-def test_bars_are_seen_on_their_background_and_on_both_where_it_is_not_known(depth: str) -> None:
+def test_bars_and_points_are_seen_on_their_background_and_on_both_where_it_is_not_known(depth: str) -> None:
     for background, papers in {"light": ["light"], "dark": ["dark"], "unknown": ["light", "dark"]}.items():
         styles = theme(background, depth).styles  # type: ignore[arg-type]
-        for name, paper in itertools.product((BAR, BAR_BACK), papers):
+        for name, paper in itertools.product(MARKS[background], papers):  # type: ignore[index]
             assert contrast(seen(styles[name].color), PAPERS[paper]) >= 3
 
 

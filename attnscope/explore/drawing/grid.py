@@ -13,6 +13,7 @@ from attnscope.explore.state import Head, State
 from attnscope.render.kit.cells import DIM, HEADING
 from attnscope.render.kit.labels import left, right
 from attnscope.render.kit.numbers import cell
+from attnscope.render.kit.palette import LOSES
 from attnscope.render.kit.words.certificate import GLYPHS, STYLES
 from attnscope.render.sheet import measured as measures
 from attnscope.render.terminal.ranking import folded
@@ -20,7 +21,6 @@ from attnscope.render.terminal.raster import SHADES
 from attnscope.results import HeadScores, Overview, Verdict
 
 CURSOR = Style(bold=True, reverse=True)
-REMOVED = Style(bold=True, color="red")
 _UNKNOWN = "…"
 _TICK = 4
 _FEWEST = 3  # heads that are worth a heading over them
@@ -129,7 +129,7 @@ def _heading(laid: Places) -> str:
 def _cell(state: State, measured: Measured | None, head: Head, cells: int, surface: Surface) -> list[Part]:
     chosen = head == state.place
     if head in state.removed:
-        return [(left("×" * min(cells, 2), cells), CURSOR if chosen else REMOVED)]
+        return [(left("×" * min(cells, 2), cells), CURSOR if chosen else LOSES)]
     if measured is None:
         return [_marked(right(_UNKNOWN, cells), chosen, DIM)]
     shade: StyleType = measures.scale(measured.scores).style(measured.value)

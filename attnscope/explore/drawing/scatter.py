@@ -1,18 +1,18 @@
 """A map as characters: queries and keys where they lie, the chosen query, its strongest keys named."""
 
 import numpy as np
-from rich.style import Style
+from rich.style import Style, StyleType
 from rich.text import Text
 
 from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import fit, settled
+from attnscope.render.kit.palette import KEY, QUERY
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.sheets.map import DISCLAIMER, correlation_words, settings_words, trust_words
 from attnscope.results import Projection
 
-QUERY, KEY, BOTH = "●", "○", "◉"
+_QUERY, _KEY, _BOTH = "●", "○", "◉"
 _NAMED = 3  # keys of the chosen query
-_QUERY, _KEY = Style(bold=True), Style(color="magenta")  # seen on light and on dark
 _CHOSEN = Style(bold=True, reverse=True)
 
 
@@ -22,7 +22,7 @@ def scatter(result: Projection, query: int, width: int, height: int) -> Text:
     under = sum(-(-len(line) // max(width, 1)) for line in words)
     high = max(height - under - 1, height // 2, 4)
     drawn = _plane(result, query, width, high)
-    drawn.append("\n").append_text(Text.assemble((QUERY, _QUERY), " query ", (KEY, _KEY), " key"))
+    drawn.append("\n").append_text(Text.assemble((_QUERY, QUERY), " query ", (_KEY, KEY), " key"))
     for line in words:
         drawn.append("\n" + line, DIM)
     return drawn
@@ -45,14 +45,14 @@ def _plane(result: Projection, query: int, width: int, height: int) -> Text:
     room = np.array([max(width - 12, 1), max(height - 1, 1)])
     cells = np.rint((both - low) / span * room).astype(int)
     characters = [[" "] * width for _ in range(height)]
-    styles: list[list[Style]] = [[Style.null()] * width for _ in range(height)]
+    styles: list[list[StyleType]] = [[""] * width for _ in range(height)]
     count = len(result.queries)
     for number, (x, up) in enumerate(cells.tolist()):
         y = height - 1 - up
-        mark, style = (QUERY, _QUERY) if number < count else (KEY, _KEY)
+        mark, side = (_QUERY, QUERY) if number < count else (_KEY, KEY)
         there = characters[y][x]
-        characters[y][x] = BOTH if there not in (" ", mark) else mark
-        styles[y][x] = style
+        characters[y][x] = _BOTH if there not in (" ", mark) else mark
+        styles[y][x] = side
     if query < count:
         chosen = [query, *(count + int(key) for key in result.ranked_keys(query)[:_NAMED])]
         for number in chosen:
@@ -61,8 +61,7 @@ def _plane(result: Projection, query: int, width: int, height: int) -> Text:
                 (result.query_tokens, number) if number < count else (result.key_tokens, number - count)
             )
             name = fit(settled(tokens.named(place)), 12)
-            style = _CHOSEN if number < count else Style(bold=True) + _KEY
-            _name(characters, styles, x, height - 1 - up, name, style)
+            _name(characters, styles, x, height - 1 - up, name, _CHOSEN if number < count else KEY)
     lines = []
     for row, own in zip(characters, styles, strict=True):
         line = Text(no_wrap=True)
@@ -73,7 +72,7 @@ def _plane(result: Projection, query: int, width: int, height: int) -> Text:
 
 
 def _name(
-    characters: list[list[str]], styles: list[list[Style]], x: int, y: int, name: str, style: Style
+    characters: list[list[str]], styles: list[list[StyleType]], x: int, y: int, name: str, style: StyleType
 ) -> None:
     """The name behind its point, or in front of it, where that hides no other point."""
     width = len(characters[y])

@@ -63,16 +63,16 @@ class Viewing(Basis):
             self.step(lambda state: state.seeks(key_at(shown, column)))
 
     def action_open(self) -> None:
-        """The head that is farthest above its own control texts, then the next one."""
+        """The first head of the ranking that is shown, then the next one."""
         if self.state is None or self.state.view is not View.FOUND:
             return
         finding = self.desk.find(ask.view_of(self.state))
         if isinstance(finding, Finding) and finding.ranking:
-            ranked = views.above_controls(finding)
+            ranked = views.found(finding)
             self.opened = (self.opened + 1) % len(ranked)
             head = ranked[self.opened]
             self.step(lambda state: state.to_head(*head))
-            rank = f"number {self.opened + 1} of {len(ranked)} by how far it is above its controls"
+            rank = f"number {self.opened + 1} of {len(ranked)} by the evidence for it"
             self.tell(f"L{head[0]} H{head[1]}: {rank}; Esc shows it")
 
     def action_without(self) -> None:

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from attnscope.explore import questions as ask
 from attnscope.explore.asking import Failed
-from attnscope.explore.showing import BAD, WAITS, Find, Part
+from attnscope.explore.showing import BAD, WAITS, Find, Part, in_pane
 from attnscope.explore.state import State
 from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import fit, settled
@@ -16,7 +16,7 @@ from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.table import Column, Table
 from attnscope.render.sheets import sheet_of
-from attnscope.render.terminal.ranking import folded, lines_of_ranking
+from attnscope.render.terminal.ranking import folded
 from attnscope.render.terminal.sheet import laid
 from attnscope.results import Ablation, Prediction
 from attnscope.results.claims.ablation import Asks
@@ -35,7 +35,7 @@ def of_prediction(state: State, find: Find) -> Part:
     if not isinstance(predicted, Prediction):
         line = WAITS if predicted is None else Text(_why(state, predicted), DIM)
         return Part(("prediction", predicted), lambda w, h: line, "predicts")
-    every = sheet_of(predicted).every
+    every = [in_pane(each) for each in sheet_of(predicted).every]
     return Part(predicted, lambda w, h: Group(*laid(every, w)), "predicts")
 
 
@@ -66,7 +66,7 @@ def _of_absence(state: State, without: Any, measured: Any) -> Part:
     def drawn(width: int, height: int) -> RenderableType:
         told = _measured(measured)
         beside = [] if told is None else folded(Text(told, DIM), width)
-        return Group(*lines_of_ranking(_before_and_after(state, without, width), width), *beside)
+        return Group(*laid([in_pane(_before_and_after(state, without, width))], width), *beside)
 
     return Part(key, drawn, title)
 

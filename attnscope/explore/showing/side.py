@@ -12,7 +12,7 @@ from attnscope.explore.drawing import grid as heads
 from attnscope.explore.drawing.shown import column_of, cursor, key_at, row_of
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.evidence import SHARP, explained
-from attnscope.explore.showing import BAD, WAITS, Find, Part, head
+from attnscope.explore.showing import BAD, WAITS, Find, Part, head, in_pane
 from attnscope.explore.state import State
 from attnscope.render.focus import Focus
 from attnscope.render.kit.cells import DIM
@@ -22,7 +22,7 @@ from attnscope.render.kit.words.weights import WITHOUT_SPECIAL, head_of
 from attnscope.render.sheet.blocks import KeyBars
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.terms import keys_of, recipe, shown_key, worked_sum
-from attnscope.render.terminal.ranking import folded, lines_of_ranking
+from attnscope.render.terminal.ranking import folded
 from attnscope.render.terminal.sheet import laid
 from attnscope.results import HeadTerms, Overview
 
@@ -74,7 +74,7 @@ def of_bars(state: State, find: Find) -> Part:
     key = None if state.key is None else column_of(shown, state.key)
     sheet = sheet_of(shown, Focus(queries=(row,), key=key))
     notes = [Text(each, DIM) for each in sheet.notes]
-    blocks = [_untitled(each) for each in sheet.blocks]
+    blocks = [_untitled(in_pane(each)) for each in sheet.blocks]
     full = next((each.says for each in sheet.blocks if isinstance(each, KeyBars) and each.names), "")
     title = f"strongest keys of {settled(shown.query_tokens.named(row))}"
     return Part((shown, row, key), lambda w, h: Group(*laid(blocks, w), *notes), title, full)
@@ -106,11 +106,11 @@ def parts_within(terms: HeadTerms, query: int, key: int | None, width: int, heig
     if shown is None:
         return Text(NO_KEY, DIM)
     summed = folded(Text(worked_sum(terms, query, shown)), width)
-    beside = len(lines_of_ranking(keys_of(terms, query, shown, 1), width)) - 1
+    beside = len(laid([in_pane(keys_of(terms, query, shown, 1))], width)) - 1
     room = height - len(summed) - 1 - beside
     if room < _FEWEST_KEYS:
         return Group(*summed, Text(recipe(terms), DIM))
-    return Group(*summed, Text(), *lines_of_ranking(keys_of(terms, query, shown, room), width))
+    return Group(*summed, Text(), *laid([in_pane(keys_of(terms, query, shown, room))], width))
 
 
 def parts_lines(state: State) -> int:

@@ -1,5 +1,6 @@
 """What the largest pane shows: the matrix, or the view that was asked for in its place."""
 
+from dataclasses import replace
 from typing import Any
 
 from rich.cells import cell_len
@@ -14,14 +15,13 @@ from attnscope.explore.drawing.scatter import scatter
 from attnscope.explore.drawing.shown import Shown, cursor, prepared, row_of
 from attnscope.explore.drawing.surface import Cells, Line, Surface
 from attnscope.explore.questions import Beside
-from attnscope.explore.showing import BAD, Find, Part
+from attnscope.explore.showing import BAD, Find, Part, in_pane
 from attnscope.explore.state import Head, State, View
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.words.certificate import STYLES, verdict_words
 from attnscope.render.kit.words.weights import head_of, weights_words
-from attnscope.render.screen import screen
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.sheet import body
 from attnscope.results import Finding, PictureAttention, Result, Special
@@ -53,7 +53,7 @@ def of_main(state: State, find: Find, surface: Surface) -> Part:
                 answer,
                 lambda w, h: of_sheet(answer, w),
                 str(state.view),
-                "Enter opens the head farthest above",
+                "Enter opens the first head, then the next",
             )
         case View.WITHOUT:
             return Part(answer, lambda w, h: of_sheet(answer, w), str(state.view), "x puts a head back")
@@ -62,7 +62,8 @@ def of_main(state: State, find: Find, surface: Surface) -> Part:
 
 def of_sheet(result: Result, width: int, focus: Focus = WHOLE) -> RenderableType:
     """What stands under the header of its sheet: model and text are known here."""
-    return body(sheet_of(result, focus), width)
+    sheet = sheet_of(result, focus)
+    return body(replace(sheet, blocks=tuple(map(in_pane, sheet.blocks))), width)
 
 
 def of_matrix(state: State, shown: Shown, surface: Surface) -> Part:
@@ -125,8 +126,8 @@ def _seen(result: PictureAttention, width: int, height: int, surface: Surface) -
     return graphics.held(*cells)
 
 
-def above_controls(finding: Finding) -> list[Head]:
-    """Layer and head of all that were found, those with the strongest evidence first."""
+def found(finding: Finding) -> list[Head]:
+    """Layer and head of all that were found, in the order of the finding: the strongest evidence first."""
     return [(finding.layers[i], finding.heads[j]) for i, j in finding.ranking]
 
 
@@ -150,7 +151,7 @@ def _beside(state: State, answer: Beside, surface: Surface) -> Part:
             heading,
             Text(f"no difference: {answer.why}", BAD),
             Text(),
-            *screen(answer.other, width)[3:],
+            of_sheet(answer.other, width),
         )
 
     return Part((answer, row), drawn, f"{state.view} · {state.name}")

@@ -18,6 +18,7 @@ Ground = Literal["light", "dark"]
 
 STEPS = 64
 WEIGHT, SIGNED, BAR, BAR_BACK = "weight", "signed", "bar", "bar.back"
+QUERY, KEY, LOSES = "query", "key", "loses"
 _DARK = 0.23
 _BLACK, _WHITE = ColorTriplet(0, 0, 0), ColorTriplet(255, 255, 255)
 
@@ -58,12 +59,22 @@ FEWEST: dict[Ground, dict[str, tuple[int, ...]]] = {
     "light": {WEIGHT: (15, 14, 6, 12, 4), SIGNED: (1, 9, 15, 12, 4)},
     "dark": {WEIGHT: (0, 4, 12, 6, 14, 11), SIGNED: (9, 1, 0, 4, 12)},
 }
-# of terminals, exact, of 256 and of 16 colours: bars, and bars of what speaks against something
-BARS: dict[Ground | Literal["unknown"], dict[str, tuple[str, int, int]]] = {
-    "light": {BAR: ("#1c60a6", 25, 4), BAR_BACK: ("#b2182b", 124, 1)},
-    "dark": {BAR: ("#62b0ee", 75, 14), BAR_BACK: ("#f58a5b", 209, 9)},
-    "unknown": {BAR: ("#2f7fc4", 32, 12), BAR_BACK: ("#d6604d", 167, 9)},
-}
+# of terminals, exact, of 256 and of 16 colours: bars, bars of what speaks against something, queries and keys
+# of a map, what is taken out
+MARKS: dict[Ground | Literal["unknown"], dict[str, tuple[str, int, int]]] = {
+    "light": {
+        BAR: ("#1c60a6", 25, 4), BAR_BACK: ("#b2182b", 124, 1),
+        QUERY: ("#b23a00", 130, 1), KEY: ("#0a559c", 25, 4), LOSES: ("#b2182b", 124, 1),
+    },
+    "dark": {
+        BAR: ("#62b0ee", 75, 14), BAR_BACK: ("#f58a5b", 209, 9),
+        QUERY: ("#ffb07c", 216, 11), KEY: ("#6cb6f0", 75, 14), LOSES: ("#f58a5b", 209, 9),
+    },
+    "unknown": {
+        BAR: ("#2f7fc4", 32, 12), BAR_BACK: ("#d6604d", 167, 9),
+        QUERY: ("#c8662a", 166, 9), KEY: ("#2f7fc4", 32, 12), LOSES: ("#d6604d", 167, 9),
+    },
+}  # fmt: skip
 # each has a marker of its own too: a query is a circle, a key a square
 SIDES: dict[Ground, dict[str, str]] = {
     "light": {"query": "#b23a00", "key": "#0a559c"},

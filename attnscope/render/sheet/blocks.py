@@ -25,8 +25,8 @@ class Rows:
     """Rows of a table under their names; `of` is what a row is.
 
     `chosen` rows are those that were asked about, `faint` ones stand back. `hidden` is how many more there
-    are, which files have, `unshown` what is said of these. `sections` begin at a row, each with its own
-    heading.
+    are, which files have, `unshown` what is said of these. `elsewhere` says how to see rows and columns that
+    have no room, in a frame that has its own ways. `sections` begin at a row, each with its own heading.
     """
 
     title: str
@@ -38,6 +38,7 @@ class Rows:
     chosen: frozenset[int] = frozenset()
     hidden: int = 0
     unshown: str = ""
+    elsewhere: str = ""
     sections: tuple[tuple[int, str], ...] = ()
 
 

@@ -10,10 +10,11 @@ from rich.style import Style
 from rich.theme import Theme
 
 from attnscope.render.kit.palette import (
-    BARS,
     FEW,
     FEW_VERDICTS,
     FEWEST,
+    LOSES,
+    MARKS,
     RAMPS,
     SIGNED,
     STEPS,
@@ -44,8 +45,8 @@ def theme(background: Background, depth: str) -> Theme:
         for name in (WEIGHT, SIGNED)
         for step in range(STEPS + 1)
     }
-    for name, colours in BARS[background].items():
-        styles[name] = Style(color=_of_depth(depth, *colours))
+    for name, colours in MARKS[background].items():
+        styles[name] = Style(color=_of_depth(depth, *colours), bold=name == LOSES or None)
     for verdict, name in STYLES.items():
         styles[name] = Style(bold=True)
         if verdict in FEW_VERDICTS:

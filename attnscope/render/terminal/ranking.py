@@ -35,10 +35,11 @@ def lines_of_ranking(block: Rows, width: int, longest: int = _LONGEST_BAR) -> li
         lines += [Text(begun[row], style=DIM)] if row in begun else []
         lines += _row(block, row, columns, _bar(block, bars, row, room))
     if block.hidden:
-        more = f"and {counted(block.hidden, block.of)} more (-o FILE.csv has all)"
+        more = f"and {counted(block.hidden, block.of)} more ({block.elsewhere or '-o FILE.csv has all'})"
         lines.append(Text(block.unshown or more, style=DIM))
     if names := _left_out(block, columns):
-        told = f"left out here: {', '.join(names)} (a terminal {_needed(block)} characters wide shows all)"
+        shown = block.elsewhere or f"a terminal {_needed(block)} characters wide shows all"
+        told = f"left out here: {', '.join(names)} ({shown})"
         lines.append(Text(told, style=DIM))
     return [each for long in lines for each in folded(long, width)]
 
