@@ -1,6 +1,7 @@
 """Measures by hand, in tiles as in one piece, and the registry that makes a new one a single entry."""
 
 import math
+import re
 import subprocess
 import sys
 
@@ -408,11 +409,17 @@ def test_all_measures_are_those_of_the_one_run_over_the_text():
 
 
 @pytest.mark.parametrize("text", ["", "entropie", "entropy,", "all,entropy", "Entropy", "\x1b[31m"])
-def test_a_measure_that_there_is_not_is_refused_with_those_that_there_are(text):
+def test_a_measure_that_there_is_not_is_refused_with_the_nearest_and_where_all_stand(text):
     with pytest.raises(InputError) as refused:
         parse_measures(text)
     (message,) = str(refused.value).splitlines()
-    assert message.endswith(", ".join(MEASURES))
+    told = re.fullmatch(r"no measure '.*': the nearest are (.+); (attnscope measures .*)", message)
+    assert told is not None, message
+    nearest = told[1].split(", ")
+    assert len(nearest) == 3
+    assert set(nearest) <= set(MEASURES)
+    assert text.lower() not in ("entropie", "entropy") or nearest[0] == "entropy"
+    assert str(len(MEASURES)) in told[2]
     assert "\x1b" not in message
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import resealed
+from pasted import following
 from typer.testing import Result
 
 from attnscope import demo
@@ -20,22 +21,48 @@ def test_the_screen_ranks_heads_beside_their_controls_and_opens_the_best(attnsco
     shown = attnscope(*PAIR)
     assert shown.exit_code == 0
     lines = shown.stdout.splitlines()
+    told = "12 control texts are too few to tell: 19 are needed. The most is .98 here, .02 there (L3 H11)."
+    assert " ".join(lines[:2]) == told
+    assert "in 12 control texts" in shown.stdout
     heading = next(i for i, line in enumerate(lines) if line.startswith("head"))
-    words = ["head", "weight", "rank", "norm", "control", "90", "%", "beats", "diff", "follows", "by"]
-    assert lines[heading].split() == words
-    assert lines[heading + 1].startswith("L0 H11")
-    assert lines[heading + 1].endswith("place")
-    assert lines[heading + 2].startswith("L3 H11")
-    assert lines[heading + 2].endswith("text")
-    assert "L0 H11 gives the most weight of 48 heads" in shown.stdout
-    told = "12 texts of the same shape, seed 0: beginnings of words change places"
-    assert told in " ".join(shown.stdout.split())
-    assert lines[-1] == (
-        f"Open it: attnscope heads '{TEXT}' -m demo --layer 0 --head 11 --query '[MASK]' --key door"
-    )
+    assert " ".join(lines[heading].split()) == "head weight mean 90 % between below depends on"
+    best = lines.index("too few controls to tell (45)") + 1
+    assert lines[best].startswith("L3 H11")
+    assert lines[best].endswith("12  context")
+    same = lines.index("explained by position (3)") + 1
+    assert best < same, "the largest weight of all comes last, since its controls have it as well"
+    assert lines[same].split()[:4] == ["L0", "H11", "1.0", ".98"]
+    assert lines[same].endswith("position")
+    assert "control: your words shuffled; special tokens, masks" in shown.stdout
+    assert "Next: what do heads look at from there?" in lines
+    assert following(shown.stdout) == ["attnscope", "heads", TEXT, "-m", "demo", "--query", "[MASK]"]
     narrow = attnscope(*PAIR, width=40).stdout
-    assert "diff" in narrow
-    assert "follows" not in narrow.splitlines()[heading]
+    assert "mean" in narrow
+    assert "depends" not in narrow.splitlines()[lines.index(lines[heading])]
+    assert "left out here: below, depends on" in " ".join(narrow.split())
+
+
+def test_enough_controls_tell_which_heads_stand_out_and_the_link_is_what_to_try_next(attnscope: Run) -> None:
+    text = "I was watching the [MASK] when it opened."
+    pair = ("find", text, "-m", "demo", "--from", "[MASK]", "--to", "opened")
+    shown = attnscope(*pair)
+    found = json.loads(attnscope(*pair, "--json").stdout)
+    clear = [f"L{each['layer']} H{each['head']}" for each in found["heads"] if each["stands_out"]]
+    assert "L3 H11" in clear
+    assert 1 < len(clear) <= 8, "all are shown"
+    lines = shown.stdout.splitlines()
+    assert f"{len(clear)} of 48 heads look from [MASK] at opened far more than in control texts" in lines[0]
+    first = lines.index("stand out") + 1
+    assert [line[:6].strip() for line in lines[first : first + len(clear)]] == clear
+    assert lines[first + len(clear)].startswith("above their own controls only (")
+    assert "Next: does the model's answer need the link?" in lines
+    command = following(shown.stdout)
+    assert command[:5] == ["attnscope", "ablate", text, "-m", "demo"]
+    assert command[5:] == ["--layer", clear[0][1], "--link", "[MASK]->opened"]
+    quiet = attnscope(*pair, "-q").stdout.splitlines()
+    assert quiet[:2] == lines[:2], "the answer"
+    assert len(quiet) == 3
+    assert quiet[2].startswith("✓ certified: 48 of 48 heads")
 
 
 def test_json_has_the_ranking_best_first_and_files_are_written_beside(attnscope: Run, tmp_path: Path) -> None:
@@ -45,13 +72,22 @@ def test_json_has_the_ranking_best_first_and_files_are_written_beside(attnscope:
     assert found["schema"] == "attnscope.finding/2"
     assert found["looked_at"] == 48
     heads = found["heads"]
-    assert [(head["layer"], head["head"]) for head in heads[:2]] == [(0, 11), (3, 11)]
-    assert [head["weight"] for head in heads] == sorted((head["weight"] for head in heads), reverse=True)
+    assert (heads[0]["layer"], heads[0]["head"]) == (3, 11)
+    by_position = [each["depends_on"] == "position" for each in heads]
+    assert by_position == sorted(by_position), "they come last"
+    others = [each["control"]["excess"] for each in heads if each["depends_on"] != "position"]
+    assert others == sorted(others, reverse=True)
     assert heads[0]["rank"] == 1
     assert heads[0]["norm"] > 0
-    assert {"mean", "low", "high", "percentile", "difference", "followed"} == set(heads[0]["control"])
-    assert heads[0]["control"]["mean"] > 0.9
-    assert heads[1]["account"] == "text"
+    parts = {"mean", "low", "high", "spread", "below", "above_control", "excess", "followed"}
+    assert parts == set(heads[0]["control"])
+    above = heads[0]["weight"] - heads[0]["control"]["mean"]
+    assert heads[0]["control"]["above_control"] == pytest.approx(above)
+    assert heads[0]["depends_on"] == "context"
+    same = next(each for each in heads if (each["layer"], each["head"]) == (0, 11))
+    assert same["weight"] > heads[0]["weight"]
+    assert same["control"]["mean"] > 0.9
+    assert not any(each["stands_out"] for each in heads)
     assert all(each.stat().st_size > 1000 for each in files)
     again = attnscope("show", str(files[2]), "--json")
     assert resealed.but_proofs(json.loads(again.stdout)) == resealed.but_proofs(found)

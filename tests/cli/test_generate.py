@@ -76,9 +76,10 @@ def test_an_overview_and_words_know_the_generated_tokens(attnscope, expected) ->
     found = shown(attnscope("heads", TEXT, *CAUSAL, "--layer", "1,2", "--generate", str(NEW), "--json"))
     assert [token["id"] for token in found["key_tokens"]] == ids[:-1]
     assert {each["verdict"] for each in found["results"]} == {"certified"}
-    result = attnscope("heads", TEXT, *HEAD, *CAUSAL, "--generate", str(NEW), "--words")
+    result = attnscope("heads", TEXT, *HEAD, *CAUSAL, "--generate", str(NEW), "--words", "-v")
     assert result.exit_code == 0
     assert "words: sum over the pieces" in result.stdout
+    assert "· by words\n" in result.stdout
 
 
 def test_sampling_depends_on_its_seed_alone(attnscope) -> None:

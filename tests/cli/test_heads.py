@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pasted import following
 from transformers import AutoModel, AutoTokenizer
 from written_numbers import number_of
 
@@ -72,9 +73,17 @@ def test_everything_of_a_head_can_be_tabulated(attnscope, show: str) -> None:
 def test_without_a_layer_or_head_every_head_is_shown(attnscope, own_weights) -> None:
     result = attnscope("heads", TEXT, "-m", "demo")
     entropy = -(own_weights * np.log(own_weights)).sum(-1).mean(-1)
-    row = next(line for line in result.stdout.splitlines() if line.startswith("L2 "))
-    assert [float(cell) for cell in row.split()[1:]] == pytest.approx(entropy[2], abs=0.0051)
-    assert "attnscope heads" in result.stdout
+    tokens = np.exp(entropy)  # looked at
+    lines = result.stdout.splitlines()
+    row = next(line for line in lines if line.startswith("L2 ") and " H" not in line)
+    assert [float(cell) for cell in row.split()[1:]] == pytest.approx(tokens[2], abs=0.051)
+    layer, head = np.unravel_index(tokens.argmin(), tokens.shape)
+    assert lines[0].startswith(f"The sharpest of 48 heads is L{layer} H{head}: it looks at about ")
+    asked = ["attnscope", "heads", TEXT, "-m", "demo", "--layer", str(layer), "--head", str(head)]
+    assert following(result.stdout) == asked
+    row = next(line for line in attnscope(*asked[1:-4], "--measure", "entropy").stdout.splitlines()
+               if line.startswith("L2 ") and " H" not in line)  # fmt: skip
+    assert [number_of(cell) for cell in row.split()[1:]] == pytest.approx(entropy[2], abs=0.0051)
 
 
 def test_lists_choose_layers_and_heads(attnscope) -> None:
@@ -102,7 +111,9 @@ def test_what_does_not_fit_is_drawn_with_the_strongest_keys_of_telling_queries(a
     result = attnscope("heads", text, "-m", "demo", "-l", "0", "--head", "0", width=60)
     assert "strongest keys →" in result.stdout
     assert re.search("[░▒▓█]{3}", result.stdout)
-    assert max(map(len, result.stdout.splitlines())) <= 60
+    shown = result.stdout.partition("\nNext: ")[0]
+    assert max(map(len, shown.splitlines())) <= 60
+    assert text in following(result.stdout), "which is pasted, and so has no line broken"
 
 
 def test_files_hold_the_same_numbers_in_every_format(attnscope, tmp_path: Path, own_weights) -> None:
@@ -218,7 +229,9 @@ def test_a_grid_holds_the_model_s_own_weights_and_is_shown_again(
     files = [str(tmp_path / name) for name in ("grid.npz", "grid.png")]
     shown = attnscope("heads", TEXT, "-m", "demo", "--grid", "-o", files[0], "-o", files[1])
     assert shown.exit_code == 0, shown.output
-    assert shown.stdout.startswith("4 layers x 12 heads · encoder self-attention")
+    largest = np.argwhere(own_weights > own_weights.max() - 0.0005)
+    told = next(line for line in shown.stdout.splitlines() if line.startswith("The largest weight is "))
+    assert any(f", of L{layer} H{head} from {query} " in told for layer, head, query, _ in largest)
     with np.load(files[0]) as stored:
         assert stored["weights"] == pytest.approx(own_weights, abs=1e-6)
     again = attnscope("show", files[0])
@@ -256,7 +269,8 @@ def test_a_measure_without_a_meaning_is_refused_in_one_line(attnscope, measure: 
 
 def test_what_a_model_only_returns_has_no_measures_of_more_than_weights(attnscope) -> None:
     asked = ("heads", TEXT, "-m", "demo", "--route", "returned")
-    shown = attnscope(*asked, "--measure", "entropy,previous-norm,near,special-tokens")
+    shown = attnscope(*asked, "--measure", "entropy,previous-norm,near,special-tokens", "-v")
+    assert shown.stdout.startswith("As the model reports it, unchecked: ")
     assert "previous-norm, near: - (the model returns weights alone)" in " ".join(shown.stdout.split())
     refused = attnscope(*asked, "--measure", "moved")
     assert refused.exit_code == 2

@@ -1,7 +1,6 @@
 """A model folder and a text that would steer a terminal are escapes on it; the command runs when pasted."""
 
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -42,9 +41,10 @@ def test_nothing_of_a_models_folder_or_a_text_steers(attnscope, named: Path, tmp
 
 
 def test_the_command_that_opens_a_head_is_read_by_a_shell_as_it_was_meant(attnscope, named: Path) -> None:
-    (line,) = re.findall(r"^Open one: (.*)$", attnscope("heads", "the door", "-m", str(named)).stdout, re.M)
-    assert not steering(line)
-    told = subprocess.run(["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, check=True).stdout
+    shown = attnscope("heads", "the door", "-m", str(named)).stdout
+    pasted = shown.partition("\nNext: look into one\n")[2].strip()
+    assert not steering(pasted)
+    told = subprocess.run(["bash", "-c", f"printf '%s\\0' {pasted}"], capture_output=True, check=True).stdout
     words = told.decode().split("\0")
     assert words[words.index("-m") + 1] == os.fspath(named)
     opened = attnscope(*words[1:-1])

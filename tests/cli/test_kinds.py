@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from checkpoints import tiny_translator
+from pasted import following
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 TEXT, TARGET = "I was watching the door", "we saw it"
@@ -50,7 +51,9 @@ def test_the_weights_of_each_kind_are_those_of_the_untouched_model(
 
 def test_without_a_kind_cross_attention_is_shown_and_said_so(attnscope, folder) -> None:
     result = attnscope("heads", TEXT, *HEAD, "-m", str(folder), "--target", TARGET)
-    assert "cross-attention, decoder to encoder" in result.stdout
+    assert result.stdout.startswith("From each written token, L1 H3 looks at ")
+    command = following(result.stdout)
+    assert command[command.index("--kind") + 1] == "cross"
     assert "showing cross (--kind chooses)" in result.stderr
 
 

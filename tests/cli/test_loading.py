@@ -13,6 +13,7 @@ import pytest
 import torch
 from checkpoints import bert_config, save, tiny_bert
 from made_results import provenance
+from pasted import following
 from safetensors.torch import load_file, save_file
 from sharded import SHARDS, in_shards, llama, shard_name
 from transformers import BertForMaskedLM, BertModel
@@ -55,7 +56,7 @@ def test_a_head_of_an_early_layer_is_certified_from_its_shards_alone(attnscope, 
     assert told["certificate"]["verdict"] == "certified"
     assert told["provenance"]["part"] == "4 of 9 shards"
     assert told["provenance"]["digest"] == f"sha256:{hashlib.sha256(''.join(each).encode()).hexdigest()}"
-    shown = attnscope("heads", TEXT, "-m", str(shards), *HEAD).stdout
+    shown = attnscope("heads", TEXT, "-m", str(shards), *HEAD, "-v").stdout
     assert f"{told['provenance']['digest'][:19]} (4 of 9 shards)" in shown
 
 
@@ -160,11 +161,13 @@ def test_with_leave_every_place_says_what_was_left_out(attnscope, fine_tuned: Pa
     result = attnscope("heads", TEXT, *leave, "-o", str(tmp_path / "a.csv"), "-o", str(tmp_path / "a.json"))
     assert result.exit_code == 0
     assert f"note: {fine_tuned} does not read 2 weights of its file: {LOW_RANK[0]}, " in result.stderr
-    assert " (2 weights unread)" in result.stdout
+    assert " (2 weights unread) " in " ".join(result.stdout.split())
+    assert "--ignore-unread" in following(result.stdout), "what is asked next is of the same weights"
     assert json.loads((tmp_path / "a.json").read_text())["provenance"]["unread"] == LOW_RANK
     assert f"# unread: {' '.join(LOW_RANK)}\n" in (tmp_path / "a.csv").read_text()
-    assert " (2 weights unread)" in attnscope("show", str(tmp_path / "a.json")).stdout
-    assert " (2 weights unread)" in attnscope("verify", TEXT, "-m", str(fine_tuned), "--ignore-unread").stdout
+    verified = ("verify", TEXT, "-m", str(fine_tuned), "--ignore-unread")
+    for other in (("show", str(tmp_path / "a.json")), verified):
+        assert " (2 weights unread) " in " ".join(attnscope(*other).stdout.split())
 
 
 def test_weights_that_are_unread_elsewhere_are_one_notice(attnscope, tmp_path: Path) -> None:
@@ -174,7 +177,7 @@ def test_weights_that_are_unread_elsewhere_are_one_notice(attnscope, tmp_path: P
     result = attnscope("heads", TEXT, "-m", str(folder), *HEAD)
     assert result.exit_code == 0
     assert result.stderr == f"note: {folder} does not read 1 weight of its file: {name}\n"
-    assert "1 weight unread" in result.stdout
+    assert " (1 weight unread) " in " ".join(result.stdout.split())
 
 
 def test_a_plain_checkpoint_and_a_head_that_is_not_needed_are_not_mentioned(
@@ -217,7 +220,9 @@ def test_an_adapter_is_refused_without_peft_and_left_out_only_when_asked(
     for command in ("verify", "predict", "heads"):
         refused(attnscope(command, TEXT, "-m", str(base)), 3, f"the adapter in {base} {line}")
     left_out = attnscope("heads", TEXT, "-m", str(base), *HEAD, "--adapter", "none", width=200)
-    assert f"{base.name} without its adapter\n" in left_out.stdout
+    assert f" · {base.name} without its adapter " in left_out.stdout
+    command = following(left_out.stdout)
+    assert command[command.index("--adapter") + 1] == "none"
     told = attnscope("heads", TEXT, "-m", str(base), *HEAD, "--adapter", "none", "--json")
     assert json.loads(told.stdout)["provenance"]["adapter"] == "none"
 
@@ -237,7 +242,11 @@ def test_what_an_adapter_changed_is_said_and_pinned(attnscope, adapter: Path) ->
     assert first["provenance"]["digest"] == second["provenance"]["digest"] != without["provenance"]["digest"]
     assert [told["provenance"]["adapter"] for told in (without, first, second)] == [None, *[str(adapter)] * 2]
     shown = attnscope("heads", TEXT, "-m", str(adapter), *HEAD, width=200).stdout
-    assert f" · {base.name} with adapter {adapter.name}\n" in shown
+    assert f" · {base.name} with {adapter.name} " in shown
+    command = following(shown)
+    assert command[command.index("--adapter") + 1] == str(adapter)
+    again = json.loads(attnscope("heads", TEXT, *command[3:-4], *HEAD, "--json").stdout)
+    assert again["provenance"]["digest"] == first["provenance"]["digest"], "which is of the same weights"
     compared = attnscope(
         "compare", TEXT, "--word", "dog", "-m", str(adapter), "--model-b", str(base), "--json"
     )

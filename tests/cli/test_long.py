@@ -2,13 +2,13 @@
 
 import csv
 import json
-import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from checkpoints import TOKENIZER_FILES, vocabulary_size
+from pasted import following
 from transformers import LlamaConfig, LlamaModel
 
 from attnscope import demo
@@ -95,14 +95,15 @@ def test_the_screen_shows_the_same_numbers_whichever_way(heads) -> None:
 
 
 def test_the_line_that_opens_one_head_opens_it(heads, attnscope, long_model: Path) -> None:
-    """The kernel of a long text has a name that is no choice of --attn."""
-    (line,) = (each for each in heads("--tiled").stdout.splitlines() if each.startswith("Open one: "))
-    words = shlex.split(line.removeprefix("Open one: attnscope "))
-    assert words[:2] == ["heads", "..."]
-    assert "--attn" not in words
-    opened = attnscope("heads", "the dog saw the door .", *words[2:])
+    """The kernel of a text in tiles has a name that is no choice of --attn; a long text has no such line."""
+    short = ("heads", "the dog saw the door .", "-m", str(long_model), "--tiled")
+    command = following(attnscope(*short).stdout)
+    assert command[1:6] == list(short)
+    assert "--attn" not in command
+    opened = attnscope(*command[1:])
     assert opened.exit_code == 0, opened.stderr
     assert "in tiles: held against" in opened.stdout
+    assert "attnscope heads" not in heads("--tiled").stdout, "the text is too long to be typed again"
 
 
 def test_a_window_is_the_model_s_own_weights_pair_by_pair(heads, whole) -> None:
@@ -163,7 +164,6 @@ def test_the_whole_text_is_never_printed_and_no_line_is_too_wide(heads) -> None:
     for width in (80, 140):
         for arguments in ((*HEAD, "--tiled"), ("--tiled",)):
             lines = heads(*arguments, width=width).stdout.splitlines()
-            lines = [line for line in lines if not line.startswith("Open one: ")]  # to be pasted: one line
             assert max(map(len, lines)) <= width
             assert sum(line.startswith("“") for line in lines) == 1
             assert len(lines) < 90

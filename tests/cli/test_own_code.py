@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 import torch
 from own_code import HEADS, LAYERS, plain_decoder
+from pasted import following
 from safetensors.torch import load_file
 
 from attnscope.capture import Selection, record
@@ -49,8 +50,8 @@ def _ids() -> torch.Tensor:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("heads", TEXT, "--layer", "1", "--head", "2"), "L1 H2 · decoder self-attention"),
-        (("predict", TEXT), "next token"),
+        (("heads", TEXT, "--layer", "1", "--head", "2"), "L1 H2 looks at about "),
+        (("predict", TEXT), "Likeliest after 5 door is "),
         (("heads", TEXT, "--generate", "3", "--layer", "1", "--head", "2"), "goes on, greedily"),
         (("verify", TEXT), "L2 decoder"),
     ],
@@ -62,6 +63,15 @@ def test_a_decoder_with_code_of_its_own_is_one_in_every_command(
     result = attnscope(*arguments, "-m", str(checkpoint), "--trust-remote-code", width=140)
     assert result.exit_code == 0
     assert told in result.stdout + result.stderr
+
+
+def test_what_to_ask_next_names_no_kernel_that_nobody_can_choose(attnscope, checkpoint: Path) -> None:
+    trusted = ("-m", str(checkpoint), "--trust-remote-code")
+    command = following(attnscope("heads", TEXT, *trusted, "--layer", "1", "--head", "2").stdout)
+    assert command[:3] == ["attnscope", "find", TEXT]
+    assert "--attn" not in command
+    found = attnscope(*command[1:], "--trust-remote-code", "--controls", "3")
+    assert found.exit_code == 0, found.stderr
 
 
 def test_its_weights_are_those_of_a_slow_loop(checkpoint: Path, code: ModuleType) -> None:

@@ -42,7 +42,8 @@ def test_one_pair_is_worked_out_and_all_keys_of_the_query_are_listed(attnscope) 
 
 def test_a_whole_head_is_summed_up_by_part(attnscope, tmp_path: Path) -> None:
     made = [tmp_path / f"terms.{suffix}" for suffix in ("png", "npz")]
-    result = attnscope(*ONE, "--terms", *(part for target in made for part in ("-o", str(target))))
+    files = [part for target in made for part in ("-o", str(target))]
+    result = attnscope(*ONE, "--terms", "--legend", *files)
     assert result.exit_code == 0
     assert "q·k x scale" in result.stdout
     assert "121 allowed pairs of 121" in " ".join(result.stdout.split())
@@ -152,8 +153,9 @@ def test_one_pair_is_shown_by_dimension_and_written(attnscope, tmp_path: Path) -
     products = [q * k for q, k in zip(head["q"][5], head["k"][8], strict=True)]
     written = json.loads(target.read_text())
     assert sorted(row["product"] for row in written["products"]) == pytest.approx(sorted(products))
-    assert result.stdout.startswith("L3 H11, 5 [MASK] → 8 opened by dimension ")
-    assert f"q·k {numbers.number(sum(products))}, the sum of 8 products" in result.stdout
+    assert result.stdout.startswith(f"q·k {numbers.number(sum(products))}, the sum of 8 products")
+    named = attnscope(*ONE, "--dims", "--query", "[MASK]", "--key", "opened", "-v", width=100).stdout
+    assert "\nL3 H11, 5 [MASK] → 8 opened by dimension · " in named
     strongest = attnscope(*ONE, "--dims", width=100)
     assert strongest.stdout == result.stdout, "the pair that is the strongest without being named"
 

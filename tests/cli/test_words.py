@@ -46,12 +46,13 @@ def test_words_are_the_model_s_own_weights_summed_and_averaged(attnscope, own_we
 
 
 def test_the_table_shows_words_and_says_what_was_certified(attnscope, own_weights) -> None:
-    shown = attnscope(*ONE, "--words").stdout
+    shown = attnscope(*ONE, "--words", "-v").stdout
     row = next(line for line in shown.splitlines() if line.startswith(" 2 detective"))
     assert [float(cell) for cell in row.split()[2:]] == pytest.approx(by_words(own_weights)[2], abs=0.0051)
     together = " ".join(shown.split())
     assert "mean over those of a query" in together
     assert "the certificate is that of the weights by tokens" in together
+    assert "eager float32 · by words " in together
     assert "##" not in shown
 
 
@@ -65,9 +66,9 @@ def test_the_mass_on_special_tokens_is_always_stated(attnscope, own_weights) -> 
         ("--special", "hide"),
         ("--special", "renormalize"),
     ):
-        assert told in attnscope(*ONE, *options, width=140).stdout
+        assert told in attnscope(*ONE, *options, "-v", width=140).stdout
     row = own_weights[11, [0, 14]].sum()
-    shown = attnscope(*ONE, "--query", "was", width=140).stdout
+    shown = attnscope(*ONE, "--query", "was", "-v", width=140).stdout
     assert told not in shown
     assert f"{100 * row:.{0 if row >= 0.0995 else 1}f} % of the weight of this query" in shown
     for options in ((), ("--words", "--special", "hide")):
@@ -79,7 +80,9 @@ def test_the_mass_on_special_tokens_is_always_stated(attnscope, own_weights) -> 
 def test_hidden_special_tokens_leave_the_other_weights_as_they_are(attnscope, own_weights) -> None:
     document = json.loads(attnscope(*ONE, "--special", "hide", "--json").stdout)
     assert np.array(document["weights"]) == pytest.approx(own_weights[1:-1, 1:-1], abs=1e-6)
-    assert "rows sum to less than 1" in attnscope(*ONE, "--special", "hide").stdout
+    shown = attnscope(*ONE, "--special", "hide", "-v").stdout
+    assert "rows sum to less than 1" in shown
+    assert " · special tokens hidden\n" in shown
 
 
 @pytest.mark.parametrize("spelling", ["renormalise", "renormalize", "Renormalise"])

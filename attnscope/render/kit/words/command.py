@@ -14,7 +14,7 @@ from rich.text import Text
 from attnscope.render.kit.words.shell import word
 from attnscope.results import Kind, Overview, Provenance, Special
 from attnscope.tokens import Patches, Tokens
-from attnscope.vocabulary import IN_PARTS
+from attnscope.vocabulary import IN_PARTS, KERNELS
 
 _LONGEST = 300  # characters of a text that a command still carries
 _SPARED = '"..."'
@@ -97,7 +97,7 @@ def opening_head(
 def asking(result: Heads, command: str, *options: str) -> str:
     """`attnscope find 'a text' -m demo --from [MASK] --to opened`: the same run, asked something else."""
     read, run = _read(result), _run(result)
-    return " ".join(["attnscope", command, *read, "-m", word(result.provenance.model), *run, *options])
+    return " ".join(["attnscope", command, *read, *_model(result.provenance), *run, *options])
 
 
 def finding(result: Heads, query: int, key: int) -> str:
@@ -157,6 +157,14 @@ def _texts(tokens: Tokens) -> tuple[str, ...]:
     return tokens.texts if alone and sum(map(len, tokens.texts)) <= _LONGEST else ()
 
 
+def _model(told: Provenance) -> list[str]:
+    """Which weights were run: the model, what was put into them, and whether some were left unread."""
+    named = ["-m", word(told.model)]
+    if told.adapter not in (None, told.model):
+        named += ["--adapter", word(told.adapter)]
+    return [*named, "--ignore-unread"] if told.unread else named
+
+
 def _run(result: Heads) -> list[str]:
     """How the model was run, where that is not as it comes."""
     told, options = result.provenance, []
@@ -165,7 +173,7 @@ def _run(result: Heads) -> list[str]:
     names = told.kernel.split(", ")
     if names[-1] == IN_PARTS:
         options += ["--tiled"]  # which chooses its kernel itself
-    elif names[0] not in ("eager", ""):
+    elif names[0] in KERNELS and names[0] != "eager":  # code of its own has none to choose
         options += ["--attn", names[0]]
     if _is_beside_an_encoder(result):
         options += ["--kind", result.kind.value]

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from attnscope.printable import printable
+from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.header import own_name
 from attnscope.results import Provenance
 
@@ -29,6 +30,8 @@ def _model(origin: Provenance) -> str:
         told += " with its adapter" if origin.adapter == origin.model else f" with {own_name(origin.adapter)}"
     pin = _HEX.match(origin.revision or origin.digest or "")
     told += f" {pin[1][:_DIGITS]}" if pin else ""
+    if origin.unread:
+        told += f" ({counted(len(origin.unread), 'weight')} unread)"
     if origin.requested not in (origin.model, origin.adapter):
         told += f" (asked for {own_name(origin.requested)})"
     return told
