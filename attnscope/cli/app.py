@@ -2,6 +2,7 @@
 
 import io
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
@@ -80,8 +81,9 @@ class ErrorLines(TyperGroup):
                 formatter.write_dl(
                     [(name.ljust(_LONGEST), one.get_short_help_str(limit=200)) for name, one in found if one]
                 )
-        formatter.write_paragraph()
-        formatter.write_text(self.epilog)
+        for paragraph in (self.epilog or "").split("\n\n"):
+            told = textwrap.fill(paragraph, formatter.width, break_on_hyphens=False)
+            formatter.write(f"\n{told}\n")
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if " " in args[0].strip() and not ctx.resilient_parsing:

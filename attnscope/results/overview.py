@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attnscope.errors import InputError
+from attnscope.results.base.distances import Aimed, Distances, at_distance, elsewhere, even
 from attnscope.results.base.groups import Special, SpecialMass, special_mass
 from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Arrays, Value, fits, one_for_each
@@ -29,7 +30,8 @@ class Overview(Presented):
     Of an overview by words, or without special tokens, `tokens` is the one that it was made from. `tower`
     and `notes` are as in `HeadWeights`; `sharing` counts by layer how many heads read the same key head, 1
     where each has its own; it is empty where that is not known. `weights` are None in what was read from
-    JSON, which leaves them out; `told_mass` and, by head, `told_shares` are what it says of special tokens.
+    JSON, which leaves them out; `told_mass` and, by head, `told_shares` are what it says of special tokens,
+    `told_distances` and `told_aimed` what it says of distances and of what was asked for.
     """
 
     kind: Kind
@@ -53,6 +55,8 @@ class Overview(Presented):
     told_shares: Float[np.ndarray, "layer head"] | None = field(
         default=None, metadata={"file": "special_shares", "of": "special_shares"}
     )
+    told_distances: Distances | None = field(default=None, metadata={"file": "distances", "of": "distances"})
+    told_aimed: Aimed | None = field(default=None, metadata={"file": "aimed", "of": "aimed"})
     ordinary: bool = False
     aim: tuple[int, int | None] | None = None
 
@@ -89,6 +93,38 @@ class Overview(Presented):
         if all(mass is None for row in masses for mass in row):
             return None
         return np.array([[mass.total if mass else np.nan for mass in row] for row in masses])
+
+    @cached_property
+    def distances(self) -> Distances | None:
+        """At which distance each head looks; None across two sequences, and of pictures and sounds.
+
+        A key counts as one that may be looked at where its weight is not exactly 0, as only a mask makes it.
+        """
+        if self.weights is None:
+            return self.told_distances
+        if self.kind is Kind.CROSS or not self.query_tokens.texts:
+            return None
+        places = self.query_tokens.positions
+        found = [[at_distance(each, each > 0, places) for each in row] for row in self.weights]
+        by_part = (
+            np.array([[getattr(each, part) for each in row] for row in found])
+            for part in ("offset", "rows", "of")
+        )
+        return Distances(*by_part)
+
+    @cached_property
+    def aimed(self) -> Aimed | None:
+        """What the weights say of the query, or the pair, that alone was asked for; None without one."""
+        if self.weights is None or self.aim is None:
+            return self.told_aimed if self.aim is not None else None
+        query, key = self.aim
+        alike = even(self.weights[0][0] > 0, query)
+        if key is None:
+            return Aimed(alike, None, None)
+        rows = [np.nan_to_num(each[query], nan=-1.0) for row in self.weights for each in row]
+        away = np.array([[elsewhere(each, each > 0, query, key) for each in row] for row in self.weights])
+        apart = None if self.kind is Kind.CROSS or np.isnan(away).all() else away
+        return Aimed(alike, sum(int(each.argmax()) == key for each in rows), apart)
 
     @property
     def main(self) -> HeadScores:

@@ -180,6 +180,7 @@ def real() -> dict[str, Result]:
     return {
         "report": reading.report(1, 2),
         "overview": reading.overview(),
+        "link": reading.overview(query="it", key="cat"),
         "head": reading.head(1, 2),
         "map": reading.tsne(1, 2),
         "prediction": reading.predict(),
@@ -199,12 +200,11 @@ def but_words(content: bytes) -> object:
 
 @pytest.mark.usefixtures("believing")
 @pytest.mark.parametrize("suffix", STORED)
-@pytest.mark.parametrize("name", ["report", "overview", "head", "map", "prediction"])
+@pytest.mark.parametrize("name", ["report", "overview", "link", "head", "map", "prediction"])
 def test_a_result_of_the_bundled_model_comes_back_to_the_bit(
     tmp_path: Path, real: dict[str, Result], name: str, suffix: str
 ) -> None:
     path = real[name].save(tmp_path / f"real{suffix}")
     again = load(path)
     assert but_words(files.numbers(again, suffix)) == but_words(path.read_bytes())
-    if suffix == ".npz":  # JSON leaves out weights, and what is said of distances
-        assert written(again, width=100) == written(real[name], width=100)
+    assert written(again, width=100) == written(real[name], width=100)

@@ -6,7 +6,6 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from attnscope.render.kit.frame import named_rows
-from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.palette import FAINT, INK, TINTS
 from attnscope.render.kit.typesetting import line_height, text_width, tick
 from attnscope.render.plot.panel import SAYS, TICK, Panel, inches, key_above, lines_of_key, width_of_key
@@ -28,7 +27,7 @@ def panel(block: Ranking) -> Panel:
     lines, wide = lines_of_key(labels, _AXIS), width_of_key(labels, _AXIS)
     return Panel(
         title=block.title,
-        says=" · ".join(each for each in (block.says, _hidden(block)) if each),
+        says=block.says,
         width=_AXIS if block.marks else _NONE,
         height=_ROW * max(len(block.names), 2),
         left=_names(block) + sum(map(_cell, _shaded(block))) + 0.12,
@@ -39,10 +38,6 @@ def panel(block: Ranking) -> Panel:
         key=labels,
         least=max(0.6, wide / _AXIS),
     )
-
-
-def _hidden(block: Ranking) -> str:
-    return f"and {counted(block.hidden, block.of)} more" if block.hidden else ""
 
 
 def draw(block: Ranking, axes: Axes) -> None:

@@ -4,7 +4,7 @@ Where a size is asked for, the axes take what the words leave; where that is too
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise, zip_longest
 from typing import Any
@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from attnscope.render.kit.figure.page import EDGE, Line, write_lines
 from attnscope.render.kit.figure.shown_figure import ShownFigure
+from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.palette import FAINT, OUTLINES
 from attnscope.render.kit.typesetting import drawing, line_height, shortened, wrapped
 from attnscope.render.kit.words.certificate import verdict_words
@@ -250,7 +251,7 @@ def _lines(sheet: Sheet, width: float) -> tuple[list[Line], list[Line]]:
     sources = (source_words(each) for each in sheet.origins)
     proved = [told for verdict, told in sheet.proof if verdict is not Verdict.FAILED]
     failed = [told for verdict, told in sheet.proof if verdict is Verdict.FAILED]
-    foot = (legend(_columns(sheet)), *sheet.told, " · ".join(proved), *sources)
+    foot = (legend(_columns(sheet)), *_hidden(sheet), *sheet.told, " · ".join(proved), *sources)
     lines = (each for told in failed for each in wrapped(told, width, _TEXT, bold=True))
     small = (each for told in foot if told for each in wrapped(told, width, SMALL))
     return above, [
@@ -263,6 +264,15 @@ def _columns(sheet: Sheet) -> list[Column]:
     """The columns that stand as cells before bars, and what these bars are."""
     shown = [each for each in sheet.every if isinstance(each, Ranking) and each.cells]
     return [each.table[name] for each in shown for name in (*each.cells, each.written) if name]
+
+
+def _hidden(sheet: Sheet) -> Iterator[str]:
+    """How many rows of each ranking that is drawn have no room in a picture."""
+    drawn = [each for each in sheet.every if isinstance(each, Ranking) and _drawn(each)]
+    for each in drawn:
+        of = f"{each.title}: " if len(drawn) > 1 and each.title else ""
+        if each.hidden:
+            yield f"{of}{counted(each.hidden, each.of)} more {'is' if each.hidden == 1 else 'are'} not drawn"
 
 
 def _height(lines: Sequence[Line]) -> float:

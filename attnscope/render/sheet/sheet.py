@@ -76,7 +76,8 @@ class Sheet:
     @property
     def told(self) -> tuple[str, ...]:
         """What is said below the blocks where there is room for all of it: in files, pictures and pages."""
-        return tuple(each for each in (self.control, *self.notes, *self.legend) if each)
+        held = self.control and f"control: {self.control}"
+        return tuple(each for each in (held, *self.notes, *self.legend) if each)
 
 
 def harmless(shown: Shown) -> Shown:

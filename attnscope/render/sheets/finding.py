@@ -200,7 +200,8 @@ def _legend(result: Finding) -> Iterator[str]:
         f"its own spread (Westfall and Young 1993): (1 + k) / ({count} + 1) at most .05"
     )
     yield f"above their own controls only: beyond 95 % of these {of}, as some of many heads are by luck"
-    yield f"control: {result.controls.how}; shuffled {words.PLURAL[result.controls.of]} make no sense"
+    how, of = result.controls.how.partition("; ")[0], words.PLURAL[result.controls.of]
+    yield f"shuffled: {how}; {of} in such an order make no sense"
 
 
 def _ranking(result: Finding, whole: bool) -> Ranking:

@@ -23,16 +23,17 @@ from attnscope.render.sheets.head_row import keys_of, left_out, most_of
 from attnscope.render.sheets.looking import (
     NO_CONTROL,
     SINK,
-    AtDistance,
     about,
-    even,
+    distance_words,
     link,
     mean_entropy,
+    mostly,
     seen_of,
     tokens_looked_at,
 )
 from attnscope.render.sheets.telling import most_telling, strongest_link, telling_words
 from attnscope.results import HeadAttention, HeadView, HeadWeights, Kind, Special
+from attnscope.results.base.distances import at_distance, even
 
 _MOST_TERMS = 5
 _VECTORS = {"q": "query vector", "k": "key vector", "v": "value vector", "output": "output"}
@@ -81,9 +82,10 @@ def answer_of(result: HeadWeights | HeadView, pair: tuple[int, int] | None) -> s
     told = f"{own.name} {about(tokens, seen_of(own.kind, keys, masked), '' if crosses else ' at a time')}"
     told = f"From each written token, {told}" if crosses and own.query_tokens.texts else told
     if not crosses and own.query_tokens.texts:
-        distance = AtDistance(result.weights, result.allowed, result.query_tokens.positions)
-        if distance.mostly:
-            told += f", for {distance.rows} of {distance.of} {distance.words}: position alone can do this"
+        distance = at_distance(result.weights, result.allowed, result.query_tokens.positions)
+        if mostly(distance):
+            where = distance_words(distance)
+            told += f", for {distance.rows} of {distance.of} {where}: position alone can do this"
     told += "."
     if (mass := own.special_mass) is not None and mass.total >= SINK and not _leaves_out(result):
         most = max(mass.by_name, key=lambda each: mass.by_name[each])

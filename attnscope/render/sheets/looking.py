@@ -1,13 +1,12 @@
 """What heads look at, in words: how many tokens, at which distance, on which special ones; no control yet."""
 
-from collections.abc import Sequence
-
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import cell, counted
 from attnscope.results import Kind
+from attnscope.results.base.distances import AtDistance
 from attnscope.tokens import Tokens
 
 NO_CONTROL = "One text, no control yet."
@@ -43,44 +42,18 @@ def about(tokens: float, of: str, at_a_time: str = " at a time") -> str:
     return f"looks at about {many(tokens)} of {of}{at_a_time}"
 
 
-def even(allowed: Bool[np.ndarray, "query key"], query: int) -> float:
-    """What a row gives each of its keys that weighs all alike."""
-    return 1.0 / max(int(allowed[query].sum()), 1)
+def mostly(distance: AtDistance) -> bool:
+    """Whether so many rows look at one distance that position alone can do it."""
+    return distance.of > 1 and distance.rows >= MOSTLY * distance.of
 
 
-class AtDistance:
-    """How many rows look hardest at one distance, of those that have a choice."""
-
-    def __init__(self, weights: Weights, allowed: Bool[np.ndarray, "query key"], positions: Sequence[int]):
-        places = np.asarray(positions)
-        rows = np.flatnonzero((allowed.sum(axis=1) > 1) & np.isfinite(weights).all(axis=1))
-        chosen = np.where(allowed[rows], weights[rows], -1.0).argmax(axis=1) if len(rows) else rows
-        offsets = places[chosen] - places[rows]
-        values, counts = np.unique(offsets, return_counts=True)
-        self.of = len(rows)
-        self.rows = int(counts.max()) if len(counts) else 0
-        self.offset = int(values[counts.argmax()]) if len(counts) else 0
-
-    @property
-    def mostly(self) -> bool:
-        return self.of > 1 and self.rows >= MOSTLY * self.of
-
-    @property
-    def words(self) -> str:
-        """`the one before`, `two after`, `itself`."""
-        if not self.offset:
-            return "itself"
-        apart, where = abs(self.offset), "before" if self.offset < 0 else "after"
-        number = _NUMBERS[apart] if apart < len(_NUMBERS) else str(apart)
-        return f"the one {where}" if apart == 1 else f"{number} {where}"
-
-
-def elsewhere(weights: Weights, allowed: Bool[np.ndarray, "query key"], query: int, key: int) -> float:
-    """The mean weight of other queries on the key at the same distance; NaN where no other has one."""
-    apart = key - query
-    others = [(i, i + apart) for i in range(len(weights)) if i != query and 0 <= i + apart < weights.shape[1]]
-    found = [float(weights[pair]) for pair in others if allowed[pair] and np.isfinite(weights[pair])]
-    return float(np.mean(found)) if found else float("nan")
+def distance_words(distance: AtDistance) -> str:
+    """`the one before`, `two after`, `itself`."""
+    if not distance.offset:
+        return "itself"
+    apart, where = abs(distance.offset), "before" if distance.offset < 0 else "after"
+    number = _NUMBERS[apart] if apart < len(_NUMBERS) else str(apart)
+    return f"the one {where}" if apart == 1 else f"{number} {where}"
 
 
 def link(queries: Tokens, keys: Tokens, query: int, key: int) -> str:

@@ -4,17 +4,16 @@ from collections import Counter
 from functools import partial
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import cell, counted, weight
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.said import Place, named
-from attnscope.render.sheets.looking import SINK, AtDistance, elsewhere, even, link, many, seen_of
+from attnscope.render.sheets.looking import SINK, distance_words, link, many, mostly, seen_of
 from attnscope.results import Kind, Overview
 
 _NO_CONTROL = "No control yet."
-_AT_ONE = 0.8  # of the rows, for a head to be named as one of a fixed distance
 _NAMED = 4  # of these heads
 
 
@@ -35,12 +34,7 @@ def over_words(result: Overview, text: str) -> str:
 
 def same_distance(result: Overview) -> Float[np.ndarray, "layer head"] | None:
     """Of a pair, what each head gives at the same distance elsewhere; None where there is no such."""
-    aim = result.aim
-    if aim is None or aim[1] is None or result.weights is None or result.kind is Kind.CROSS:
-        return None
-    query, key = aim[0], aim[1]
-    found = np.array([[elsewhere(each, each > 0, query, key) for each in row] for row in result.weights])
-    return None if np.isnan(found).all() else found
+    return None if result.aimed is None else result.aimed.elsewhere
 
 
 def answer(result: Overview, order: list[Place], tokens: bool) -> str:
@@ -64,8 +58,9 @@ def _sharpest(result: Overview, order: list[Place]) -> str:
     seen = seen_of(result.kind, keys, _masked(result))
     told = f"The sharpest of {counted(len(order), 'head')} is {named(result, best)}: it looks at about "
     told += f"{many(own)} of {seen}"
-    if (distance := _distance(result, best)) is not None and distance.mostly:
-        told += f", for {distance.rows} of {distance.of} {distance.words}, so position alone can do it"
+    if result.distances is not None and mostly(distance := result.distances.of(best)):
+        where = distance_words(distance)
+        told += f", for {distance.rows} of {distance.of} {where}, so position alone can do it"
     told = over_words(result, f"{told}. Half of all heads look at {many(middle)} or more.")
     if (mass := result.special_mass) is not None and mass.total >= SINK:
         most = max(mass.by_name, key=lambda each: mass.by_name[each])
@@ -84,14 +79,14 @@ def _aimed(result: Overview, order: list[Place], query: int, key: int | None) ->
         asked = f"When the decoder reads {asked}"
     else:
         asked = f"From {asked}"
-    alike = "" if (flat := _even(result, query)) is None else f"even attention: {weight(flat)}"
+    alike = "" if result.aimed is None else f"even attention: {weight(result.aimed.even)}"
     if key is None:
         where = settled(result.key_tokens.labels[int(result.strongest[best][1])])
         middle = weight(float(np.nanmedian(result.main.values)))
         told = f"{asked}, {named(result, best)} looks hardest at one token: {where} {weight(own)}"
         return f"{told}; half of {counted(len(order), 'head')} give theirs {middle} or less. {_NO_CONTROL}"
     looked = settled(result.key_tokens.labels[key])
-    first = _first(result, query, key)
+    first = None if result.aimed is None else result.aimed.largest
     if first == 0:
         told = f"{asked}, no head looks at {looked} more than at every other token; the most is "
         most = max(order, key=lambda place: float(result.main.values[place]))
@@ -134,45 +129,18 @@ def _measured(result: Overview, order: list[Place]) -> str:
 
 def notes(result: Overview) -> tuple[str, ...]:
     """The heads that look at one distance nearly always."""
-    if not in_tokens(result) or result.weights is None:
+    if not in_tokens(result) or result.distances is None:
         return ()
     found = list[str]()
-    for i in range(len(result.layers)):
-        for j in range(len(result.heads)):
-            distance = _distance(result, (i, j))
-            if distance is not None and distance.of > 1 and distance.rows >= _AT_ONE * distance.of:
-                found.append(f"{named(result, (i, j))} ({distance.words})")
+    for i, j in np.ndindex(result.main.values.shape):
+        distance = result.distances.of((i, j))
+        if mostly(distance):
+            found.append(f"{named(result, (i, j))} ({distance_words(distance)})")
     if not found:
         return ()
     more = f" and {counted(len(found) - _NAMED, 'head')} more" if len(found) > _NAMED else ""
     return (f"at one distance for 8 of 10 tokens or more: {', '.join(found[:_NAMED])}{more}",)
 
 
-def _distance(result: Overview, place: Place) -> AtDistance | None:
-    """How a head looks at one distance; None in cross-attention, of patches, and without weights."""
-    if result.weights is None or result.kind is Kind.CROSS or not result.query_tokens.texts:
-        return None
-    weights = result.weights[place[0]][place[1]]
-    return AtDistance(weights, _allowed(weights), result.query_tokens.positions)
-
-
-def _allowed(weights: Float[np.ndarray, "query key"]) -> Bool[np.ndarray, "query key"]:
-    """Which keys a query may look at, as far as its weights tell: no weight is exactly 0 but by a mask."""
-    return np.asarray(weights > 0)
-
-
 def _masked(result: Overview) -> bool:
     return result.kind is Kind.DECODER
-
-
-def _even(result: Overview, query: int) -> float | None:
-    """What even attention gives each key of this query; None where weights are not there."""
-    return None if result.weights is None else even(_allowed(result.weights[0][0]), query)
-
-
-def _first(result: Overview, query: int, key: int) -> int | None:
-    """How many heads give a key more than any other; None where weights are not there."""
-    if result.weights is None:
-        return None
-    rows = [each[query] for row in result.weights for each in row]
-    return sum(int(np.nanargmax(np.nan_to_num(row, nan=-1.0))) == key for row in rows)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -192,7 +193,7 @@ class Finding(Presented):
         """The worst verdict of any head."""
         return worst(verdict for layer in self.verdicts for verdict in layer)
 
-    @property
+    @cached_property
     def difference(self) -> Float[np.ndarray, "layer head"]:
         """How far each head lies above the mean of its controls; of distances a head below it is nearer."""
         return np.asarray(self.weights - self.controls.mean)
@@ -201,13 +202,13 @@ class Finding(Presented):
     def smaller_is_better(self) -> bool:
         return self.sought.like is not None
 
-    @property
+    @cached_property
     def excess(self) -> Float[np.ndarray, "layer head"]:
         """How far a head stands clear of its own controls, in its own spread over them (at least .02)."""
         clear = -self.difference if self.smaller_is_better else self.difference
         return np.asarray(clear / np.maximum(self.controls.spread, LEAST_SPREAD))
 
-    @property
+    @cached_property
     def ranking(self) -> tuple[tuple[int, int], ...]:
         """The places of all heads that have a number, those with the strongest evidence first.
 
@@ -216,13 +217,15 @@ class Finding(Presented):
         weight and of likeness those that are most alike; of equal ones the first in the model.
         """
 
+        groups, excess = self.groups, self.excess
+
         def evidence(place: tuple[int, int]) -> tuple[int, float, tuple[int, int]]:
-            group, clear = self.group(place), self.excess
+            group, clear = self.group(place), excess
             if group is Group.POSITION:
                 clear = self.weights
             elif group is Group.NEITHER and self.smaller_is_better:
                 clear = -self.weights
-            return self.groups.index(group), -float(clear[place]), place
+            return groups.index(group), -float(clear[place]), place
 
         places = [(int(i), int(j)) for i, j in np.argwhere(~np.isnan(self.weights))]
         return tuple(sorted(places, key=evidence))
@@ -244,6 +247,13 @@ class Finding(Presented):
 
         Nothing is shown of a head that gives no more than even attention.
         """
+        return self._groups[place]
+
+    @cached_property
+    def _groups(self) -> dict[tuple[int, int], Group]:
+        return {(i, j): self._group((i, j)) for i, j in np.ndindex(self.weights.shape)}
+
+    def _group(self, place: tuple[int, int]) -> Group:
         if self.depends_on(place) is DependsOn.POSITION:
             return Group.POSITION
         looks = self.even is None or self.weights[place] > self.even[place]
@@ -256,7 +266,7 @@ class Finding(Presented):
 
     def of_group(self, group: Group) -> tuple[tuple[int, int], ...]:
         """The places of the heads of one group, best first."""
-        return tuple(place for place in self.ranking if self.group(place) is group)
+        return tuple(place for place in self.ranking if self._groups[place] is group)
 
     def stands_out(self, place: tuple[int, int]) -> bool:
         """Whether at most 5 % of controls have a head as far clear (Westfall and Young 1993)."""
@@ -276,7 +286,7 @@ class Finding(Presented):
         followed = self.followed is not None and float(self.followed[place]) >= HALF * own
         return DependsOn.WORD if followed else DependsOn.CONTEXT
 
-    @property
+    @cached_property
     def case(self) -> Case:
         """What can be said, by one test after the other."""
         if not self.ranking:
