@@ -42,7 +42,7 @@ def test_json_and_files_hold_the_same(attnscope: Run, tmp_path: Path) -> None:
     assert found["inputs"][5]["token"] == "door"
     assert found["inputs"][5]["effect"] > 0.1
     assert len(found["rollout"]) == 4
-    assert {each["method"] for each in found["ablated"]["trust"]} >= {"rollout", "flow", "nearness"}
+    assert {each["method"] for each in found["ablated"]["trust"]} >= {"rollout", "flow", "distance alone"}
     assert all(each.stat().st_size > 1000 for each in files)
     again = json.loads(attnscope("show", str(files[2]), "--json").stdout)
     assert resealed.but_proofs(again) == resealed.but_proofs(found)

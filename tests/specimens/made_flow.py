@@ -50,5 +50,5 @@ def flow(*, replaced: bool = True, answer: str = "it", whole: bool = True) -> Fl
     trust = trusted(found.methods, effects, -np.abs(np.arange(len(tokens)) - float(QUERY)), seed=4)
     chance = 0.75 if answer else float("nan")
     values = {name: getattr(found, name) for name in Flow.__dataclass_fields__}
-    ablated = Ablated(effects if answer else np.abs(effects), "[MASK]", answer, chance, trust, 1000, 4)
+    ablated = Ablated(effects if answer else np.abs(effects), "[MASK]", answer, chance, *trust, 1000, 4)
     return Flow(**{**values, "ablated": ablated})

@@ -43,7 +43,7 @@ def flow(
     """Follow attention back to the input, beside replaced words.
 
     Rollout, flow, rollout of what is moved, and value zeroing, beside what the model's answer loses when a
-    token is replaced: the rank correlation of the two, that of shuffled effects, and that of nearness alone.
+    token is replaced: the rank correlation of the two, that of shuffled effects, and that of distance alone.
     Of a picture patches are replaced by their mean, of a sound frames by silence, neighbours together where
     there are many.
     """

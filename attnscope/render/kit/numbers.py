@@ -8,7 +8,8 @@
   and a weight is `<.01` then. `0` is zero.
 * Only the cells of a matrix or a grid, and a column that stands beside its noise, have the same decimals
   throughout, so that they can be compared at a glance: there `.00` is less than half of the last digit.
-* A percentage keeps its zero, `0.4 %`, which is too easily read as 4 % without.
+* A percentage keeps its zero, `0.4 %`, which is too easily read as 4 % without. A probability in a sentence
+  is one, `8.3 %`, and a weight never is: so nobody takes one for the other.
 * `-` is where there is no number; `∞` and `−∞` have no end.
 
 Files for programs have all digits, a zero before the point and an ASCII minus (`kit.csv`). A worked example
@@ -24,6 +25,7 @@ from jaxtyping import Float, Shaped
 
 NONE, MINUS = "-", "−"
 _LEAST, _MOST = 1e-3, 1e6  # sizes that are written without an exponent
+_RARE = 9.5e-4  # a probability that is no 0.1 % any more
 _ROUNDING = 1e-5  # a sum of weights that is so near to 1 is all of it
 
 
@@ -105,6 +107,17 @@ def weight_cell(value: float, decimals: int = 2) -> str:
 def chance(probability: float) -> str:
     """A probability, a small one with its exponent: `.648`, `3.1e-5`."""
     return significant(probability) if 0 < probability < 5e-4 else weight(probability, 3)
+
+
+def likely(probability: float) -> str:
+    """The same as people say it: `8.3 %`, `>99.9 %`, and of what is rarer than 0.1 % `1 in 50,000`."""
+    if not 0 < probability < 1:
+        return NONE if math.isnan(probability) else f"{100 * probability:.0f} %"
+    if probability >= 0.9995:
+        return ">99.9 %"
+    if probability >= _RARE:
+        return f"{100 * probability:.1f} %"
+    return f"1 in {significant(float(f'{1 / probability:.1e}'))}"
 
 
 def percent(share: float) -> str:

@@ -7,27 +7,28 @@ from typing import Literal, NamedTuple
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import (
     alike,
-    cell,
-    chance,
+    counted,
     give_or_take,
     largest_magnitude,
+    number,
     percent,
     signed_cell,
 )
-from attnscope.render.kit.words.command import opening_head
+from attnscope.render.kit.words.command import asking, finding, opening_head
+from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheet.heads import Companion, HeadGrid, by_head
+from attnscope.render.sheet.heads import HeadGrid, by_head
 from attnscope.render.sheet.said import name, setting
 from attnscope.render.sheet.scale import Scale, missing
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, Values, both_ways, only
 from attnscope.render.sheets import ablation_words as words
-from attnscope.results import Ablation
-from attnscope.results.claims.ablation import Asks, Effect, Group, HeadEffect, Method
+from attnscope.results import Ablation, Kind
+from attnscope.results.claims.ablation import Asks, Case, Effect, Group, HeadEffect, Method
 
 # what numbers of a grid are told in where the largest of them is below so much
 _PARTS = {"millionths": 1e-4, "thousandths": 0.1}
-_SHOWN, _DRAWN = 12, 8  # heads that are shown, and random ones beside them
+_SHOWN = 12  # heads that are shown
 _FORETOLD = {
     "patching": "attribution patching",
     "importance": "importance with its sign, Michel et al. 2019",
@@ -48,7 +49,7 @@ class Row(NamedTuple):
 
 
 def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
-    ranking, edge = _ranking(result), result.edge or (None, None)
+    ranking = _ranking(result, focus.verbose)
     best = words.most(result) if result.heads else None
     return Sheet(
         title=f"{words.done_words(result)} · answer {words.answer_words(result)}",
@@ -56,18 +57,43 @@ def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
         origins=(result.provenance,),
         answer=words.answer(result),
         blocks=(ranking, *_grids(result)),
-        table=lambda: _table(result, list(_every(result))),
+        table=lambda: _table(result, list(_every(result)), True),
         texts=tuple(words.texts(result)),
         control=words.control(result),
         notes=result.notes,
-        legend=tuple(each for each in (result.how, *words.notes(result)) if each),
+        legend=tuple(words.legend(result)),
+        details=(words.read_back(result),),
+        departs=(f"seed {result.floor.seed}",) if result.floor.seed else (),
         proof=((result.verdict, words.proof_words(result)),),
         main=ranking,
         summary=(f"most {name(*best)}",) if best else (),
         record=(("kind", result.kind.value), ("tower", result.tower), ("method", result.method.value)),
-        next=Next("what does that head look at?", opening_head(result, *best, *edge)) if best else None,
+        next=_next(result),
         opens={"layer": best[0], "head": best[1]} if best else {},
     )
+
+
+def _next(result: Ablation) -> Next | None:
+    """The question that this answer raises: both at once, every head, the words of a link, or the head."""
+    if not result.heads:
+        return None
+    named = () if result.answer.likeliest else ("--answer", word(result.answer.text))
+    if result.case in (Case.NO_GAP, Case.LITTLE, Case.ROUNDING):
+        ran = asking(result, "ablate", *named)
+        if result.case is Case.NO_GAP or len(result.heads) < 2:
+            return Next("which heads does the answer need?", ran)
+    elif result.edge is not None:
+        return Next("do heads look there because of the words?", finding(result, *result.edge))
+    elif result.case in (Case.EACH, Case.FLAT):
+        two = ",".join(f"L{each.layer}H{each.head}" for each in result.heads[:2])
+        means = ("--with", "mean") if result.method is Method.MEAN else ()
+        return Next(
+            "what does the answer become without both of the first two?",
+            asking(result, "ablate", "--heads", two, *means, *named),
+        )
+    first = "that head" if len(result.heads) == 1 else name(*words.most(result))
+    query = result.answer.position if result.kind is not Kind.CROSS else None
+    return Next(f"what does {first} look at?", opening_head(result, *words.most(result), query))
 
 
 def _head(one: HeadEffect, kind: Literal["", "random"] = "") -> Row:
@@ -92,44 +118,49 @@ def _every(result: Ablation) -> Iterator[Row]:
             yield Row(name(*head), "foretold", head, estimate=each.difference)
 
 
-def _ranking(result: Ablation) -> Ranking:
-    """A bar for each head, to the left where the answer loses; behind it what other heads of its layer do."""
-    drawn = sorted(result.floor.random, key=lambda one: -abs(one.difference))[:_DRAWN]
-    rows = [*_group_row(result), *map(_head, result.heads[:_SHOWN]), *(_head(one, "random") for one in drawn)]
-    table = _table(result, rows)
+def _ranking(result: Ablation, whole: bool) -> Ranking:
+    """A bar for each head, to the left where the answer loses; behind it what other heads of its layer do.
+
+    People see the first of many, and the random heads beside them, only where they ask for the `whole`.
+    """
+    shown = result.heads if whole else result.heads[:_SHOWN]
+    drawn = sorted(result.floor.random, key=lambda one: -abs(one.difference)) if whole else []
+    rows = [*_group_row(result), *map(_head, shown), *(_head(one, "random") for one in drawn)]
+    table = _table(result, rows, whole)
     values, others = table["difference"].values, table["others_median"].values
     asked, rounding = [row.kind != "random" for row in rows], result.floor.rounding
     marks = (
-        Mark("band", "floor", "others of its layer: median", others, [each and -each for each in others]),
+        Mark("band", "floor", "typical head of its layer", others, [each and -each for each in others]),
         *both_ways(only(values, asked), "the answer loses", "the answer gains"),
         Mark("bar", "faint", "random heads of these layers", only(values, (not own for own in asked))),
-        Mark("diamond", "control", "estimate", table["estimate"].values),
+        Mark("diamond", "control", "predicted", table["estimate"].values),
         Mark("line", "noise", f"rounding: {give_or_take(rounding, None)}", [-rounding, rounding]),
     )
+    hidden = len(result.heads) - len(shown)
     return Ranking(
-        title="what the answer loses and gains",
-        of="head",
+        title="",
+        of=words.removed(result),
         names=tuple(row.name for row in rows),
         table=table,
-        measured="difference of log probability, nats",
+        measured="change of the log probability, nats",
         marks=tuple(each for each in marks if not all(map(missing, each.at))),
         written="difference",
         faint=frozenset(i for i, own in enumerate(asked) if not own),
-        hidden=len(result.heads) - min(len(result.heads), _SHOWN),
+        hidden=hidden,
+        unshown=f"{counted(hidden, 'more head')} (-v)" if hidden else "",
     )
 
 
-def _table(result: Ablation, rows: Sequence[Row]) -> Table:
+def _table(result: Ablation, rows: Sequence[Row], whole: bool) -> Table:
+    """A row for each of these; people see few columns, or the `whole` of them."""
     places = words.decimals(result)
-    digits, change = partial(cell, decimals=places), partial(signed_cell, decimals=places)
+    digits, change = partial(number, decimals=places), partial(signed_cell, decimals=places)
     differences = [None if row.effect is None else row.effect.difference for row in rows]
     shares = [None if row.effect is None else words.share(result, row.effect) for row in rows]
     beside = [row.beside if row.beside and row.beside.others else None for row in rows]
-    asked = result.answer.asks is Asks.WRITTEN
-    whole = "probability of the whole text" if asked else "probability of the answer"
-    others = [None if each is None else each.chance for each in beside]
-    sizes = ["-" if each is None else give_or_take(each, places) for each in others]
-    less = ["-" if each is None else f"{each.beaten} of {each.others}" for each in beside]
+    pairs = ["" if row.effect is None else words.pair(row.effect) for row in rows]
+    ranks = ["" if each is None else words.rank(each, isinstance(each, Group)) for each in beside]
+    of = "the whole text" if result.answer.asks is Asks.WRITTEN else "the answer"
 
     def of_each(field: str) -> Values:
         return [getattr(row.effect, field, None) for row in rows]
@@ -138,27 +169,30 @@ def _table(result: Ablation, rows: Sequence[Row]) -> Table:
     return Table(
         Column("layer", [row.head[0] for row in rows]),
         Column("head", [row.head[1] for row in rows]),
-        Column("before", of_each("before"), "before", chance, whole, spared=3),
-        Column("after", of_each("after"), "after", chance, whole, spared=1),
-        Column("difference", differences, "difference", change, "of its logarithm, in nats",
+        Column("before", of_each("before")),
+        Column("after", of_each("after"), words.heading(result), told=pairs,
+               says=f"probability of {of} before and after"),
+        Column("difference", differences, "change (nats)", change, "of its logarithm",
                Scale.around([each or 0.0 for each in differences])),
-        Column("kl", of_each("kl"), "KL", digits, "how far all possible answers moved, in nats", spared=2),
-        Column("others_median", others, "others",
-               says="median size of what other heads do alone",
-               told=sizes),
-        Column("beaten", [each and each.beaten for each in beside], "do less", told=less,
-               says="how many of them do less"),
+        Column("kl", of_each("kl"), "all answers moved" if whole else "", digits,
+               "how far all possible answers moved, in nats: Kullback-Leibler divergence", spared=3),
+        Column("others_median", [None if each is None else each.chance for each in beside],
+               "typical of layer", digits, "median size of the change that others make alone", spared=1),
+        Column("beaten", [each and each.beaten for each in beside], "in its layer", told=ranks,
+               says="which it is of these by the size of its change: a rank, not a test"),
         Column("others", [each and each.others for each in beside]),
-        Column("estimate", [row.estimate for row in rows], "estimate", change, _by(result)),
+        Column("estimate", [row.estimate for row in rows], "predicted", change, _by(result)),
         Column("drawn", ["" if row.kind == "foretold" else row.kind for row in rows]),
-        Column("share", shares, "of the way", percent, "part of what the whole other text makes"),
+        Column("share", shares, "share of the gap", percent, "part of what the whole other text makes"),
+        Column("instead", of_each("instead"), "then answers" if whole else "",
+               says="what the model answers then, where that is another answer", spared=2),
 )
     # fmt: on
 
 
 def _by(result: Ablation) -> str:
     """What an estimate is."""
-    told = f"what one backward pass foretells ({_FORETOLD.get(result.foretold_by, result.foretold_by)})"
+    told = f"what one backward pass predicts ({_FORETOLD.get(result.foretold_by, result.foretold_by)})"
     if result.method is Method.ZERO and result.foretold_by == "patching":
         told += ", of zeros the head's importance (Michel et al. 2019) with its sign"
     return told
@@ -172,29 +206,24 @@ def _grids(result: Ablation) -> Iterator[HeadGrid]:
         heads = tuple(range(1 + max(head for _, head in foretold)))
         values = by_head(layers, heads, foretold)
         form = alike(values, 2, signed_cell)
-        title = "difference foretold by the gradient"
-        yield HeadGrid(title, layers, heads, values, Scale.around(values), form, "nats")
+        title = "change (nats) predicted by the gradient"
+        yield HeadGrid(title, layers, heads, values, Scale.around(values), form)
     elif len(result.layers) > 1 and len(result.heads) > 1:
         yield _grid(result)
 
 
 def _grid(result: Ablation) -> HeadGrid:
-    """What became of the answer without each head, beside what other heads of its layer do."""
+    """What became of the answer without each head."""
     largest = largest_magnitude(result.grid)
     part = next((each for each, most in _PARTS.items() if 0 < largest < most), "")
-    form, size = (_in(part, signed_cell), _in(part, give_or_take)) if part else (signed_cell, give_or_take)
-    heads = tuple(range(result.grid.shape[1]))
-    others = {(each.layer, each.head): each.chance for each in result.heads if each.chance is not None}
-    medians = by_head(result.layers, heads, others)
     return HeadGrid(
-        title="difference by layer and head",
+        title=f"change (nats) {words.each_head(result)}",
         layers=result.layers,
-        heads=heads,
+        heads=tuple(range(result.grid.shape[1])),
         values=result.grid,
         scale=Scale.around(result.grid),
-        form=form,
+        form=_in(part, signed_cell) if part else signed_cell,
         unit=f"in {part}" if part else "",
-        companion=Companion.numbers("median size of other heads of the layer", medians, size),
     )
 
 

@@ -19,27 +19,31 @@ from attnscope.render.kit.numbers import (
     weight_cell,
 )
 from attnscope.render.kit.scale import Scale as Weights
+from attnscope.render.kit.words.command import finding
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Beside, Matrix, Names, Ranking
 from attnscope.render.sheet.said import at, attention, numbered, text
 from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheet.table import Column, Mark, Table, only
+from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.table import Column, Mark, Table, as_written, only
 from attnscope.render.sheets import flow_words as words
 from attnscope.render.sheets.flow_words import patches_of
 from attnscope.results import Flow
-from attnscope.results.claims.flow import Trust
+from attnscope.results.claims.flow import DISTANCE, Ablated
 from attnscope.tokens import Patches
 from attnscope.vocabulary import Scaling
 
 _MOST, _LISTED, _PATCHES = 64, 40, 12  # tokens that all have a row; of more, and of a picture, so many
+_FIRST = 12  # that were replaced, the largest effect first
+_FIRST_METHOD = "attention"
+_HEADED = {"attention": "last layer's attention", "zeroing": "value zeroing"}
 _FACTS = "fact layer position token value"
 
 
 def sheet(result: Flow, focus: Focus = WHOLE) -> Sheet:
-    patches, tokens = patches_of(result), _tokens(result)
+    patches, tokens = patches_of(result), _tokens(result, focus.verbose)
     maps = () if patches is None else (Beside(tuple(_maps(result, patches))),)
-    agreement = () if result.ablated is None else (_agreement(result.ablated.trust),)
+    agreement = () if result.ablated is None else (_agreement(result, result.ablated, focus.verbose),)
     asked = at(result.tokens, result.query)
     return Sheet(
         title=f"what reaches {asked} from the input through {counted(len(result.layers), 'layer')}",
@@ -52,44 +56,66 @@ def sheet(result: Flow, focus: Focus = WHOLE) -> Sheet:
         texts=text(result.tokens),
         control=words.control(result),
         notes=tuple(words.notes(result)),
+        legend=tuple(words.legend(result)),
+        departs=(f"seed {result.ablated.seed}",) if result.ablated and result.ablated.seed else (),
         proof=tuple(words.proofs(result)),
         main=tokens,
+        next=_next(result),
     )
 
 
-def _shown(result: Flow) -> list[int]:
-    """All tokens, or of many those that most reaches the query from, in their order."""
-    count = len(result.tokens)
-    listed = _LISTED if patches_of(result) is None else _PATCHES
-    if count <= (_MOST if patches_of(result) is None else _PATCHES):
+def _next(result: Flow) -> Next | None:
+    """What looks from the query at what the answer hangs on, beside control texts."""
+    if result.ablated is None or not result.ablated.ranking or not result.tokens.texts:
+        return None
+    asked = finding(result, result.query, result.ablated.ranking[0])
+    return Next("which heads look there?", asked)
+
+
+def _shown(result: Flow, whole: bool) -> list[int]:
+    """What was replaced, the largest effect first, and of the `whole` the others behind it.
+
+    Where nothing was, and of a picture, those that most reaches the query from, in their order.
+    """
+    count, ablated = len(result.tokens), result.ablated
+    if ablated is not None and patches_of(result) is None:
+        places = list(ablated.ranking)
+        others = [each for each in range(count) if each not in set(places)]
+        return [*places, *others] if whole else places[:_FIRST]
+    most, listed = (_MOST, _LISTED) if patches_of(result) is None else (_PATCHES, _PATCHES)
+    if count <= most:
         return list(range(count))
     order = np.argsort(-result.rollout[-1], kind="stable")[:listed]
     return sorted({*map(int, order), result.query})
 
 
-def _tokens(result: Flow) -> Ranking:
-    """A row a token: its share by each method, and as a bar what replacing it does."""
-    shown = _shown(result)
-    shares = {name: _seen(result, values, shown) for name, values in result.methods.items()}
+def _tokens(result: Flow, whole: bool) -> Ranking:
+    """A row a token: what replacing it does, and its share by one method, or by each of them."""
+    shown, ablated = _shown(result, whole), result.ablated
+    every = ablated is None or whole
+    shares = {
+        name: _seen(result, values, shown)
+        for name, values in result.methods.items()
+        if every or name == _FIRST_METHOD
+    }
     largest = max(float(np.nanmax(values)) for values in result.methods.values())
     says, shades = words.method_words(result), Scale(0.0, largest or 1.0)
-    columns = [
-        Column(name.replace(" ", "_"), values, name, weight, says[name], shades)
-        for name, values in shares.items()
-    ]
-    marks: tuple[Mark, ...] = ()
-    if result.ablated is not None:
-        effects = [float(result.ablated.effects[key]) for key in shown]
-        form, around = signed if result.ablated.answer else number, Scale.around(result.ablated.effects)
-        columns.append(
-            Column("effect", effects, "effect", form, words.effect_words(result, result.ablated), around)
-        )
+    columns, marks = list[Column](), tuple[Mark, ...]()
+    if ablated is not None:
+        effects = [float(ablated.effects[key]) for key in shown]
+        form, around = signed if ablated.answer else number, Scale.around(ablated.effects)
+        heading = "replacing costs (nats)" if ablated.answer else "replacing turns it"
+        columns.append(Column("effect", effects, heading, form, words.effect_words(result, ablated), around))
         loses = Mark("bar", "own", "", only(effects, [each >= 0 for each in effects]))
         gains = Mark("bar", "loses", "", only(effects, [each < 0 for each in effects]))
         marks = (loses, gains) if any(each < 0 for each in effects) else (loses,)
+    columns += [
+        Column(name.replace(" ", "_"), values, _HEADED.get(name, name), weight, says[name], shades)
+        for name, values in shares.items()
+    ]
+    hidden = len(result.tokens) - len(shown)
     return Ranking(
-        title=f"what reaches it from each {words.unit(result)}"
-        + (", and what replacing that does" if marks else ""),
+        title="" if marks else f"what reaches it from each {words.unit(result)}",
         of=words.unit(result),
         names=numbered(result.tokens, shown),
         table=Table(*columns),
@@ -97,9 +123,20 @@ def _tokens(result: Flow) -> Ranking:
         marks=marks,
         written="effect" if marks else "",
         cells=tuple(name.replace(" ", "_") for name in shares),
-        chosen=frozenset({shown.index(result.query)}),
-        hidden=len(result.tokens) - len(shown),
+        chosen=frozenset({shown.index(result.query)}) if result.query in shown else frozenset(),
+        hidden=hidden,
+        unshown=_unshown(result, shown) if marks and hidden else "",
     )
+
+
+def _unshown(result: Flow, shown: Sequence[int]) -> str:
+    """How many were replaced and have no row, and how many were not."""
+    assert result.ablated is not None, "something was replaced"
+    unit, tried = words.unit(result), len(result.ablated.ranking)
+    more, rest = tried - len(set(shown) & set(result.ablated.ranking)), len(result.tokens) - tried
+    told = [f"{counted(more, f'more {unit}')}"] if more else []
+    told += [f"{counted(rest, unit)} not replaced"] if rest else []
+    return f"{', '.join(told)} (-v)"
 
 
 def _seen(result: Flow, values: Float[np.ndarray, " key"], shown: Sequence[int]) -> list[float]:
@@ -150,22 +187,25 @@ def _laid_out(patches: Patches, values: Float[np.ndarray, " key"]) -> Float[np.n
     return np.array(flat, dtype=np.float64).reshape(patches.rows, patches.columns)
 
 
-def _agreement(trust: tuple[Trust, ...]) -> Ranking:
-    """How far each method agrees with the effects, beside effects that are shuffled."""
+def _agreement(result: Flow, ablated: Ablated, whole: bool) -> Ranking:
+    """How far each method agrees with the effects, the best first, beside effects that are shuffled."""
+    trust = sorted(ablated.trust, key=lambda each: (math.isnan(each.correlation), -each.correlation))
     correlations = [each.correlation for each in trust]
-    near = [each.method == words.NEARNESS for each in trust]
+    near = [each.method == DISTANCE for each in trust]
     low, high = [each.low for each in trust], [each.high for each in trust]
     shuffled = [
         "" if math.isnan(each.low) else f"{signed(each.low)} to {signed(each.high)}" for each in trust
     ]
     return Ranking(
-        title="agreement of each method with the effects",
+        title="",
         of="method",
-        names=tuple(each.method for each in trust),
+        names=tuple(words.CALLED.get(each.method, each.method) for each in trust),
         table=Table(
-            Column("correlation", correlations, "spearman", signed, scale=Scale(-1.0, 1.0, "signed")),
-            Column("shuffled", shuffled, "shuffled"),
-            Column("beats", [each.beats for each in trust], "beats", per_hundred),
+            Column(
+                "correlation", correlations, "agrees with replacing", signed, scale=Scale(-1.0, 1.0, "signed")
+            ),
+            Column("shuffled", shuffled, "90 % between, shuffled", as_written),
+            Column("beats", [each.beats for each in trust], "beats" if whole else "", per_hundred),
         ),
         measured="rank correlation with the size of the effect",
         marks=(
@@ -175,7 +215,6 @@ def _agreement(trust: tuple[Trust, ...]) -> Ranking:
         ),
         axis=(-1.0, 1.0),
         faint=frozenset(i for i, each in enumerate(near) if each),
-        says="nearness knows no attention",
     )
 
 
@@ -194,6 +233,7 @@ def _facts(result: Flow) -> Iterator[tuple[object, ...]]:
     for key, value in enumerate(result.ablated.effects):
         if not np.isnan(value):
             yield "effect", "", key, labels[key], float(value)
+    yield "best of shuffled", "", "", "", result.ablated.best_of_shuffled
     for each in result.ablated.trust:
         for name in ("correlation", "low", "high", "beats"):
             yield f"{name} of {each.method}", "", "", "", float(getattr(each, name))

@@ -1,51 +1,121 @@
-"""The words of a flow: what its methods and effects are, how far they agree, and what was replaced."""
+"""The words of a flow: what the answer hangs on, whether a method tells, what is proved."""
 
 import math
 from collections.abc import Iterator
 
-from attnscope.render.kit.numbers import chance, counted, signed, weight
-from attnscope.render.kit.words.certificate import GLYPHS
+from attnscope.printable import printable
+from attnscope.render.kit.labels import settled
+from attnscope.render.kit.numbers import counted, likely, number, signed, weight
+from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.sheet.said import at, proof
-from attnscope.results import Flow, Verdict
-from attnscope.results.claims.flow import Ablated
+from attnscope.results import Flow, Kind, Verdict
+from attnscope.results.claims.flow import DISTANCE, Ablated, Case
 from attnscope.tokens import Patches
 
-NEARNESS = "nearness"
 _FEW = 10  # tokens, of which a rank correlation says little
+CALLED = {
+    "attention": "attention of the last layer",
+    "rollout": "rollout",
+    "by norm": "rollout by norm",
+    "flow": "the largest flow",
+    "zeroing": "value zeroing",
+}
 
 
 def answer(result: Flow) -> str:
-    """Whether any method says more of the effects than nearness does, which knows no attention."""
+    """What the answer hangs on, and whether any method says so better than chance and than distance."""
     ablated = result.ablated
     if ablated is None:
         return f"Nothing was replaced: {result.reason}. So nothing says how far these shares can be trusted."
-    known = [each for each in ablated.trust if not math.isnan(each.correlation)]
-    near = next((each for each in known if each.method == NEARNESS), None)
-    others = [each for each in known if each.method != NEARNESS]
+    if result.case is Case.FLAT:
+        largest = abs(float(ablated.effects[ablated.ranking[0]]))
+        most = f"replacing one of {ablated.count} moves it by {number(largest)} nats at most"
+        return f"No {unit(result)} matters to {_asked(result, ablated)}: {most}."
+    told = [_hangs(result, ablated), _methods(result, ablated), _distance(ablated), _few(result, ablated)]
+    return " ".join(each for each in told if each)
+
+
+def _asked(result: Flow, ablated: Ablated) -> str:
+    """`“box” at [MASK]`, `“pony” after the`."""
+    where = "after" if result.kind is Kind.DECODER else "at"
+    return f"“{settled(printable(ablated.answer))}” {where} {settled(result.tokens.labels[result.query])}"
+
+
+def _hangs(result: Flow, ablated: Ablated) -> str:
+    """The part that moves the answer most, by how much, and the next one."""
+    first, *others = ablated.ranking
+    effect = float(ablated.effects[first])
+    name = part(result, ablated, first)
+    if ablated.answer:
+        after = min(1.0, ablated.probability * math.exp(-effect))
+        goes = f"{likely(ablated.probability)} → {likely(after)}"
+        told = f"{_asked(result, ablated)} hangs most on {name}: replacing it {_costs(effect)} nats ({goes})"
+    else:
+        told = f"The vector of {settled(result.tokens.labels[result.query])} turns most where {name} is "
+        told += f"replaced: {number(effect)} (1 less the cosine)"
     if not others:
-        return "There are too few tokens for a rank correlation with what replacing them does."
-    best = max(others, key=lambda each: each.correlation)
-    told = (
-        f"Of {counted(len(others), 'method')} {best.method} agrees best with what replacing does "
-        f"({signed(best.correlation)})"
+        return f"{told}."
+    second = float(ablated.effects[others[0]])
+    beside = _costs(second) if ablated.answer else number(second)
+    return f"{told}; the next, {part(result, ablated, others[0])}, {beside}."
+
+
+def _costs(effect: float) -> str:
+    """`costs 4.06`; `gains .41` where the answer is likelier without."""
+    return f"{'costs' if effect >= 0 else 'gains'} {number(abs(effect))}"
+
+
+def part(result: Flow, ablated: Ablated, place: int) -> str:
+    """The name of what was replaced: a token, a patch, or the first of several and how many more."""
+    beside = next((len(each) - 1 for each in ablated.groups if each[0] == place), 0)
+    more = f" and {beside} beside it" if beside else ""
+    return f"{settled(result.tokens.labels[place])}{more}"
+
+
+def _methods(result: Flow, ablated: Ablated) -> str:
+    """The best method, held against the best of all methods on shuffled effects."""
+    best, of = ablated.best, _count(ablated)
+    if best is None:
+        return "There are too few to rank them by any method."
+    name, own = CALLED.get(best.method, best.method), signed(best.correlation)
+    shuffled, best_of = signed(ablated.best_of_shuffled), f"best of {of} methods" if of > 1 else "the same"
+    if result.case is Case.AGREES:
+        told = f"{name[0].upper()}{name[1:]} ranks the {plural(result)} alike ({own}; {best_of} on shuffled "
+        return f"{told}effects: up to {shuffled})."
+    return (
+        f"No method ranks the {plural(result)} better than shuffled effects do (best: {name}, {own}; "
+        f"shuffled, {best_of}: up to {shuffled})."
     )
-    if near is not None:
-        told += f"; nearness alone, which knows no attention, comes to {signed(near.correlation)}"
-    if best.correlation <= best.high:
-        told += "; shuffled effects come as far, so this text does not tell"
-    elif near is not None and best.correlation <= near.correlation:
-        told += ": these say no more of what matters than nearness does"
-    elif ablated.count < _FEW:
-        told += f", over {_replaced(result, ablated)}, which is few"
-    return f"{told}."
+
+
+def _count(ablated: Ablated) -> int:
+    """How many methods have a correlation."""
+    return sum(not math.isnan(each.correlation) for each in ablated.trust if each.method != DISTANCE)
+
+
+def _distance(ablated: Ablated) -> str:
+    """Whether what knows no attention does as well as the best method."""
+    near = next((each.correlation for each in ablated.trust if each.method == DISTANCE), math.nan)
+    best = ablated.best
+    if best is None or not near >= best.correlation:
+        return ""
+    return f"Distance alone does as well ({signed(near)})."
+
+
+def _few(result: Flow, ablated: Ablated) -> str:
+    return f"Only {_replaced(result, ablated)}." if ablated.count < _FEW else ""
 
 
 def control(result: Flow) -> str:
     """What the agreement of a method with the effects is held against."""
     if result.ablated is None:
         return ""
-    over = _replaced(result, result.ablated)
-    return f"{result.ablated.shuffles} shuffles of the effects (seed {result.ablated.seed}) over {over}"
+    shuffles = f"{result.ablated.shuffles:,} times"
+    return f"the effects shuffled among {_replaced(result, result.ablated)}, {shuffles}"
+
+
+def _instead(ablated: Ablated) -> str:
+    return "an empty embedding" if ablated.replacement == "nothing" else ablated.replacement
 
 
 def notes(result: Flow) -> Iterator[str]:
@@ -77,20 +147,33 @@ def proofs(result: Flow) -> Iterator[tuple[Verdict, str]]:
     if (done := result.zeroing) is None:
         return
     count = done.read_back + done.lost + done.unseen
-    told = f"in {count} of {count} runs read back as the output less weight times value"
+    told = f"zeroed values read back, {count} of {count}"
     if done.lost:
-        told = f"in {done.lost} of {count} runs the next operation got something else"
+        told = f"zeroed values: in {done.lost} of {count} runs the next operation got something else"
     elif done.unseen:
-        told = f"in {done.unseen} of {count} runs they cannot be read back: other operations come between"
+        told = f"zeroed values: in {done.unseen} of {count} runs they cannot be read back: other operations "
+        told += "come between"
     elif not done.faithful:
-        told = "watching alone changed what a layer returns"
-    yield done.verdict, f"{GLYPHS[done.verdict]} zeroed values: {told}"
+        told = "zeroed values: watching alone changed what a layer returns"
+    mark = "" if done.verdict is Verdict.CERTIFIED else f"{verdict_words(done.verdict)}: "
+    yield done.verdict, f"{mark}{told}"
+
+
+def legend(result: Flow) -> Iterator[str]:
+    """What the agreement is and is not."""
+    if result.ablated is None:
+        return
+    yield (
+        "agrees with replacing: Spearman's rank correlation of a method's shares with the size of the "
+        "effects; it tells something where the best of all methods does as well in at most 5 % of shuffles"
+    )
+    yield f"{DISTANCE}: the nearer the more, which knows no attention; shares are of the mean over the heads"
 
 
 def method_words(result: Flow) -> dict[str, str]:
     """What each method is."""
     return {
-        "attention": f"of L{result.layers[-1]} alone",
+        "attention": f"of L{result.layers[-1]} alone, mean of {counted(len(result.heads), 'head')}",
         "rollout": "weights multiplied through the layers, each half its input (Abnar and Zuidema 2020)",
         "by norm": "the same of ||sum of a f(x)|| (Kobayashi et al. 2020)",
         "flow": "share of the largest flow to each token, the same weights as capacities",
@@ -101,20 +184,18 @@ def method_words(result: Flow) -> dict[str, str]:
 
 def effect_words(result: Flow, ablated: Ablated) -> str:
     """What the effects are."""
-    by = f"replaced by {ablated.replacement}"
-    if ablated.replacement == "nothing":
-        by = "embedded as zeros"
     what = f"a {unit(result)} is"
     if ablated.together > 1:
         what = f"up to {counted(ablated.together, unit(result))} side by side are at once"
+    by = f"{what} replaced by {_instead(ablated)}"
     if ablated.answer:
         return (
-            f"nats that “{ablated.answer}” ({chance(ablated.probability)}), the model's answer here, "
-            f"loses in log probability where {what} {by}"
+            f"nats that “{printable(ablated.answer)}” ({likely(ablated.probability)}), the model's answer "
+            f"here, loses in log probability where {by}"
         )
     return (
         "the model answers nothing here; 1 less the cosine of the query's last vector before and after, "
-        f"where {what} {by}"
+        f"where {by}"
     )
 
 
@@ -132,9 +213,12 @@ def unit(result: Flow) -> str:
     return "token" if stretch is None else "patch" if isinstance(stretch, Patches) else "frame"
 
 
+def plural(result: Flow) -> str:
+    return {"token": "tokens", "patch": "patches", "frame": "frames"}[unit(result)]
+
+
 def _replaced(result: Flow, ablated: Ablated) -> str:
     """`8 tokens`, `49 groups of patches`."""
-    of = unit(result)
     if ablated.together > 1:
-        return f"{counted(ablated.count, 'group')} of {of}{'es' if of == 'patch' else 's'}"
-    return counted(ablated.count, of)
+        return f"{counted(ablated.count, 'group')} of {plural(result)}"
+    return counted(ablated.count, unit(result))

@@ -2,20 +2,26 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from attnscope.printable import printable
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import chance, significant
+from attnscope.render.kit.numbers import counted, likely, significant
+from attnscope.render.kit.words.command import asking
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.said import text
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
-from attnscope.results import Blank, Generated, Guess, NextSentence, Prediction
+from attnscope.results import Blank, Generated, Guess, Kind, NextSentence, Prediction
+from attnscope.tokens import Tokens
 
 _LONGEST_NAME = 24  # cells of a token
+_LONGEST_TEXT = 60  # cells of a written text in the answer
 _MOST_TOLD = 4  # places in the answer
+_SURE, _LEADS = 0.5, 2.0  # a model is sure from so much on; it leans from so many times the next on
 _MOST_ROWS, _ABREAST = 24, 3  # tokens of a written text in one block; blocks side by side
 _TITLES = {"masked": "masked words", "next": "next token", "generated": "text of its own"}
 
@@ -32,6 +38,7 @@ def sheet(result: Prediction, focus: Focus = WHOLE) -> Sheet:
         texts=tuple(_texts(result)),
         notes=tuple(_notes(result)),
         untouched="✓ the model's own answer, nothing changed",
+        next=_next(result),
         summary=(f"likeliest {fit(', '.join(likeliest), 40)}" if likeliest else "",),
     )
 
@@ -52,40 +59,60 @@ def _texts(result: Prediction) -> Iterator[str]:
 
 
 def _answer(result: Prediction) -> str:
-    """The likeliest of each place; of a text the token that was least likely; the verdict on a pair."""
+    """Of one place how sure the model is, of several the best of each; what it wrote; a verdict on a pair."""
     told = [] if result.next_sentence is None else [pair_words(result.next_sentence)]
     if result.generated is not None:
         told.append(_written_words(result.generated))
+    elif len(result.blanks) == 1 and result.blanks[0].guesses:
+        told.append(_blank_words(result, result.blanks[0]))
     elif result.blanks:
-        told.append(_blank_words(result))
-    sentence = "; ".join(told)
-    return f"{sentence[:1].upper()}{sentence[1:]}." if told else ""
+        told.append(_blanks_words(result))
+    return " ".join(f"{each[:1].upper()}{each[1:]}." for each in told)
 
 
 def pair_words(judged: NextSentence) -> str:
-    """`the second text follows from the first with probability .125`."""
+    """`the second text follows from the first with 12.5 %`."""
     if math.isnan(judged.probability):
         return f"the model gives no probability that the second text {_does(judged)}"
-    return f"the second text {_does(judged)} with probability {chance(judged.probability)}"
+    return f"the second text {_does(judged)} with {likely(judged.probability)}"
 
 
 def _does(judged: NextSentence) -> str:
     return "comes after the first" if judged.order else "follows from the first"
 
 
-def _blank_words(result: Prediction) -> str:
-    """Of one place the best two, of several the best of each."""
-    if len(result.blanks) == 1:
-        best, *others = result.blanks[0].guesses
-        told = f"likeliest {_place(result, result.blanks[0])} is {_guess(best)}"
-        return f"{told}, then {_guess(others[0])}" if others else told
+def _blank_words(result: Prediction, blank: Blank) -> str:
+    """One place: whether the model is sure of its answer, leans to it, or has others as likely."""
+    best, *others = blank.guesses
+    where = settled(result.tokens.labels[blank.position])
+    after = result.task == "next"
+    beside = f" (next: “{others[0].name}”, {likely(others[0].probability)})" if others else ""
+    if best.probability >= _SURE:
+        does = f"after “{where}” the model goes on with “{best.name}”" if after else ""
+        does = does or f"the model answers “{best.name}” at {where}"
+        return f"{does}: {likely(best.probability)}{beside}"
+    if not others or not best.probability < _LEADS * others[0].probability:
+        leans = f"after “{where}” the model" if after else "the model"
+        at = "" if after else f" at {where}"
+        return f"{leans} leans to “{best.name}”{at}: {likely(best.probability)}{beside}"
+    unsure = f"after “{where}” the model is unsure" if after else f"the model is unsure of {where}"
+    together = likely(min(1.0, sum(each.probability for each in blank.guesses)))
+    of = "tokens" if after else "words"
+    return (
+        f"{unsure}: {_guess(best)}, just ahead of {_guess(others[0])}. The {len(blank.guesses)} likeliest "
+        f"{of} share {together}"
+    )
+
+
+def _blanks_words(result: Prediction) -> str:
+    """The best of each place."""
     every = [f"{_guess(each.guesses[0])} {_place(result, each)}" for each in result.blanks if each.guesses]
-    more = f" and at {len(every) - _MOST_TOLD} more" if len(every) > _MOST_TOLD else ""
-    return f"likeliest are {', '.join(every[:_MOST_TOLD])}{more}"
+    more = f" and {len(every) - _MOST_TOLD} more" if len(every) > _MOST_TOLD else ""
+    return f"the likeliest of each: {', '.join(every[:_MOST_TOLD])}{more}"
 
 
 def _guess(guess: Guess) -> str:
-    return f"“{guess.name}” ({chance(guess.probability)})"
+    return f"“{guess.name}” {likely(guess.probability)}"
 
 
 def _place(result: Prediction, blank: Blank) -> str:
@@ -99,10 +126,36 @@ def _token(result: Prediction, blank: Blank) -> str:
 
 def _written_words(generated: Generated) -> str:
     if not generated.tokens:
-        return "nothing: the model ends at once"
+        return "the model writes nothing: it ends at once"
     least = min(generated.tokens, key=lambda each: each.probability)
-    whose = "it wrote" if generated.written else "it was given"
-    return f"of the {len(generated.tokens)} tokens that {whose} the least likely is {_guess(least)}"
+    whose = "the model wrote" if generated.written else "the model was given"
+    text = settled(fit(printable(generated.text), _LONGEST_TEXT))
+    count = counted(len(generated.tokens), "token")
+    return f"{whose} “{text}”: of its {count} the least likely is “{least.name}”: {likely(least.probability)}"
+
+
+def _next(result: Prediction) -> Next | None:
+    """What of the model the answer needs."""
+    tokens, kind = result.tokens, Kind.DECODER if result.task == "next" else Kind.ENCODER
+    if not tokens.texts:
+        return None
+    if result.generated is not None:
+        if not result.generated.written or not result.generated.tokens:
+            return None
+        return Next("which heads does this text need?", asking(_Read(tokens, Kind.CROSS, result), "ablate"))
+    if len(result.blanks) != 1:
+        return None
+    best = settled(result.blanks[0].guesses[0].name) if result.blanks[0].guesses else ""
+    return Next(f"which heads does “{best}” need?", asking(_Read(tokens, kind, result), "ablate"))
+
+
+class _Read:
+    """What was read, as a command tells it that asks for heads."""
+
+    def __init__(self, tokens: Tokens, kind: Kind, result: Prediction) -> None:
+        self.kind, self.provenance, self.tower = kind, result.provenance, ""
+        self.key_tokens = tokens
+        self.query_tokens = replace(tokens, written="greedily") if kind is Kind.CROSS else tokens
 
 
 def _rows(result: Prediction) -> Iterator[Beside]:
@@ -131,7 +184,7 @@ def _bars(title: str, of: str, guesses: Sequence[Guess]) -> Ranking:
         title=title,
         of=of,
         names=tuple(settled(fit(each.name, _LONGEST_NAME)) for each in guesses),
-        table=Table(Column("probability", chances, "probability", chance)),
+        table=Table(Column("probability", chances, "probability", likely)),
         measured="probability",
         marks=(Mark("bar", "own", "", chances),),
         written="probability",

@@ -4,6 +4,8 @@ Headings are folded first; then the lesser columns give way, columns of words ar
 give way.
 """
 
+import re
+
 from rich.cells import cell_len
 from rich.style import StyleType
 from rich.text import Text
@@ -18,6 +20,7 @@ from attnscope.render.sheet.table import Column, Mark
 
 _GAP = 2  # cells before a column
 _LEAST_BAR, _LONGEST_BAR = 8, 40
+_BREAK = re.compile(r" (?!%)")  # where a line may end
 
 Columns = list[tuple[Column, int]]  # with the cells that each has
 
@@ -70,8 +73,8 @@ def folded(text: Text, width: int) -> list[Text]:
 
 
 def _words(text: str, cells: int) -> list[str]:
-    """Lines of so many cells, broken at spaces but not at those that are to hold words together."""
-    first, *others = text.split(" ")
+    """Lines of so many cells, broken at spaces but not at those that are to hold words together: `3.2 %`."""
+    first, *others = _BREAK.split(text)
     lines = [first]
     for word in others:
         joined = f"{lines[-1]} {word}"

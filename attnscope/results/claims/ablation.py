@@ -21,6 +21,25 @@ class Method(StrEnum):
     EDGE = "edge"
 
 
+class Case(StrEnum):
+    """What can be said of the answer: one head or several alone, all at once, or the way to another text."""
+
+    UNRANKED = "no head"
+    ROUNDING = "no more than rounding"
+    MOVES = "moves it more than others"
+    MIDDLING = "moves it as others do"
+    LITTLE = "hardly moves it"
+    EACH = "one of many moves it most"
+    FLAT = "none of many stands out"
+    TOGETHER = "all at once"
+    CLOSES = "part of the gap"
+    NO_GAP = "no gap between the texts"
+
+
+# nats: less is hardly a change. How many times the typical head, and how many times the next two, is much.
+LITTLE, MUCH, AHEAD = 0.1, 5.0, 3.0
+
+
 class Asks(StrEnum):
     """What the answer is: of a mask, after the text, of a pair, the text written, of a classifier."""
 
@@ -37,6 +56,7 @@ class Answer:
 
     `ids` are tokens of the vocabulary, of a text that was written all of them, or the number of a class.
     `position` is the mask, or the token after which it comes; None where it is of the text as a whole.
+    `likeliest` is False of one that was asked for and is not what the model would answer.
     """
 
     asks: Asks
@@ -44,6 +64,7 @@ class Answer:
     ids: tuple[int, ...]
     position: int | None
     probability: float
+    likeliest: bool = True
 
 
 @dataclass(frozen=True)
@@ -51,13 +72,15 @@ class Effect:
     """The answer's probability before and after; `difference` is that of its logarithm, after less before.
 
     `kl` is the Kullback-Leibler divergence of all that might have been answered, of after from before. Both
-    in nats; of a text that was written summed over its tokens.
+    in nats; of a text that was written summed over its tokens. `instead` is what the model then answers where
+    its likeliest answer is another one than before; empty of a text that was written.
     """
 
     before: float
     after: float
     difference: float
     kl: float
+    instead: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -75,6 +98,16 @@ class HeadEffect(Effect):
     beaten: int = 0
     others: int = 0
     estimate: float | None = None
+
+    @property
+    def excess(self) -> float:
+        """How many nats more it moves the answer than the typical head of its layer, if there is one."""
+        return abs(self.difference) - (self.chance or 0.0)
+
+    @property
+    def rank(self) -> int:
+        """1 for the largest difference among itself and the others that it is held against."""
+        return 1 + self.others - self.beaten
 
 
 @dataclass(frozen=True)
@@ -161,7 +194,7 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ablation(Presented):
-    """Heads ranked by what the model's answer becomes without each of them, the largest difference first.
+    """Heads ranked by what the model's answer becomes without each of them, beside the typical head.
 
     `how` says what stood in the place of their outputs, `edge` which query and key were cut. `other` is the
     text that outputs were taken from, and `total` what the answer's probability is there. `estimates` are
@@ -221,6 +254,34 @@ class Ablation(Presented):
             values[layers.index(each.layer), each.head] = each.difference
         return values
 
+    @property
+    def case(self) -> Case:
+        """What can be said, by one test after the other."""
+        if not self.heads:
+            return Case.UNRANKED
+        if self.total is not None:
+            return Case.CLOSES if self._apart() else Case.NO_GAP
+        sizes = sorted((abs(each.difference) for each in self.heads), reverse=True)
+        together = 0.0 if self.group is None else abs(self.group.effect.difference)
+        if max(sizes[0], together) <= self.floor.rounding:
+            return Case.ROUNDING
+        if self.group is not None:
+            return Case.TOGETHER
+        best = max(self.heads, key=lambda each: abs(each.difference))
+        much = bool(best.others) and sizes[0] >= MUCH * (best.chance or 0.0)
+        if sizes[0] < LITTLE:
+            return Case.LITTLE
+        if len(sizes) == 1:
+            return Case.MOVES if much and best.rank == 1 else Case.MIDDLING
+        ahead = len(sizes) < 3 or sizes[0] >= AHEAD * (sizes[1] + sizes[2]) / 2
+        return Case.EACH if much or ahead else Case.FLAT
+
+    def _apart(self) -> bool:
+        """Whether the answer differs between the texts by more than nothing and than a head alone makes."""
+        assert self.total is not None, "there is another text"
+        typical = float(np.median([abs(each.difference) for each in self.heads]))
+        return abs(self.total.difference) >= max(LITTLE, typical)
+
     def check_parts(self) -> None:
         in_tokens([self.answer.position], len(self.tokens), "answer")
         for position, tokens in zip(self.edge or (), (self.query_tokens, self.key_tokens), strict=False):
@@ -230,7 +291,8 @@ class Ablation(Presented):
         fits(once, "'heads' has a layer and head twice, or none")
 
     def derived(self) -> dict[str, Value]:
-        return {"verdict": self.verdict, "looked_at": len(self.estimates) or len(self.heads)}
+        looked_at = len(self.estimates) or len(self.heads)
+        return {"verdict": self.verdict, "case": self.case, "looked_at": looked_at}
 
     def npz_columns(self) -> Arrays:
         numbers = ("before", "after", "difference", "kl", "chance", "estimate")
@@ -238,5 +300,5 @@ class Ablation(Presented):
 
 
 def ranked(heads: tuple[HeadEffect, ...]) -> tuple[HeadEffect, ...]:
-    """The heads by the size of their difference, the largest first; of equal ones the first in the model."""
-    return tuple(sorted(heads, key=lambda each: (-abs(each.difference), each.layer, each.head)))
+    """The heads by how far they exceed the typical head of their layer; of equal ones the first in order."""
+    return tuple(sorted(heads, key=lambda each: (-each.excess, each.layer, each.head)))

@@ -128,7 +128,7 @@ def test_what_was_replaced_together_counts_as_one_with_the_sum_of_its_shares() -
     effects = np.array([0.5, 0.5, np.nan, 0.1, 0.1, 0.3, 0.2, 0.2])
     values = {"one": np.array([0.1, 0.3, 0.9, 0.05, 0.01, 0.2, 0.05, 0.1])}
     groups = ((0, 1), (3, 4), (5,), (6, 7))
-    one, near = trusted(values, effects, near_to(2, 8), groups=groups)
+    one, near = trusted(values, effects, near_to(2, 8), groups=groups).methods
     assert one.correlation == pytest.approx(spearmanr([0.4, 0.06, 0.2, 0.15], [0.5, 0.1, 0.3, 0.2]).statistic)
     assert near.correlation == pytest.approx(
         spearmanr([-1.5, -1.5, -3.0, -4.5], [0.5, 0.1, 0.3, 0.2]).statistic
@@ -142,24 +142,24 @@ def test_trust_is_spearmans_correlation_with_the_size_of_effects_beside_shuffles
     there = ~np.isnan(effects)
     values = {"like": np.abs(effects) ** 3, "other": np.round(random.random(12), 1)}
     values["like"][~there] = 0.5
-    found = {each.method: each for each in trusted(values, effects, near_to(3, 12), seed=1)}
-    assert set(found) == {"like", "other", "nearness"}
+    found = {each.method: each for each in trusted(values, effects, near_to(3, 12), seed=1).methods}
+    assert set(found) == {"like", "other", "distance alone"}
     assert found["like"].correlation == pytest.approx(1.0)
     assert found["like"].beats > 99
     other = spearmanr(values["other"][there], np.abs(effects[there])).statistic
     assert found["other"].correlation == pytest.approx(other)
     near = spearmanr(-np.abs(np.arange(12) - 3)[there], np.abs(effects[there])).statistic
-    assert found["nearness"].correlation == pytest.approx(near)
+    assert found["distance alone"].correlation == pytest.approx(near)
     assert -0.75 < found["other"].low < -0.3
     assert 0.3 < found["other"].high < 0.75
 
 
 def test_too_few_tokens_and_equal_numbers_have_no_correlation() -> None:
     few = np.array([0.1, 0.4, np.nan, 0.2, np.nan])
-    assert np.isnan(trusted({"one": np.arange(5.0)}, few, near_to(2, 5))[0].correlation)
+    assert np.isnan(trusted({"one": np.arange(5.0)}, few, near_to(2, 5)).methods[0].correlation)
     many = np.array([0.1, 0.4, 0.3, 0.2, np.nan])
-    assert np.isnan(trusted({"flat": np.ones(5)}, many, near_to(4, 5))[0].correlation)
-    assert trusted({"one": np.arange(5.0)}, many, near_to(4, 5))[0].correlation == pytest.approx(0.2)
+    assert np.isnan(trusted({"flat": np.ones(5)}, many, near_to(4, 5)).methods[0].correlation)
+    assert trusted({"one": np.arange(5.0)}, many, near_to(4, 5)).methods[0].correlation == pytest.approx(0.2)
 
 
 def test_changes_become_shares_and_a_token_that_nothing_turns_keeps_itself() -> None:

@@ -56,7 +56,7 @@ def test_rollout_and_effects_are_those_of_the_models_own_attentions_and_logits(m
     assert np.nanmax(expected) == expected[5] > 0.1  # the door
     assert found.by_norm is not None
     assert found.flow is not None
-    assert [each.method for each in found.ablated.trust] == [*found.methods, "nearness"]
+    assert [each.method for each in found.ablated.trust] == [*found.methods, "distance alone"]
     for shares in found.methods.values():
         assert shares.sum() == pytest.approx(1.0, abs=1e-6)
     assert found.verdict == "certified"

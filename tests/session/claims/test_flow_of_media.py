@@ -92,7 +92,7 @@ def test_of_many_patches_squares_are_replaced_at_once(
     assert alone.ablated is not None
     assert effects[3] != alone.ablated.effects[3]
     near = found.ablated.trust[-1]
-    assert near.method == "nearness"
+    assert near.method == "distance alone"
     assert np.isnan(near.correlation), "no patch is nearer to a token that is none"
     assert "over 6 groups of patches" in " ".join(found.text().split())
     assert "up to 4 patches side by side are at once replaced" in " ".join(found.text().split())
@@ -107,9 +107,9 @@ def test_squares_cover_every_patch_once_whatever_the_shape() -> None:
 
 
 def test_near_in_a_picture_is_near_across_its_grid(seen: at.Reading) -> None:
-    from attnscope.session.questions.claims.replacing import _nearness
+    from attnscope.session.questions.claims.replacing import _near
 
-    near = _nearness(seen.flow("r1c3"))
+    near = _near(seen.flow("r1c3"))
     query = 1 + COLUMNS + 3
     assert near[query + COLUMNS] == near[query + 1] == -1
     assert near[query + COLUMNS + 1] == pytest.approx(-(2**0.5))

@@ -4,7 +4,7 @@ The random heads say what any other head of the same layer would do, so that one
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
 
@@ -90,11 +90,12 @@ def taken_away(
     *,
     together: bool,
     seed: int,
+    name: Callable[[int], str] | None = None,
 ) -> Outcomes:
     """The effect of every head alone, and `together` of all of them at once where they are several.
 
-    `ids` are the answer. Every head is held against other heads of its layer that were drawn by lot, or,
-    where all heads of the layer are looked at, against these.
+    `ids` are the answer, `name` how a choice is called. Every head is held against other heads of its layer
+    that were drawn by lot, or, where all heads of the layer are looked at, against these.
     """
     counts = head_counts(experiments)
     check_heads(heads, counts)
@@ -109,7 +110,7 @@ def taken_away(
     variants.append(_variant([(first, head) for head in range(counts[first])], Rounded()))
     *outcomes, rounded = experiments.run(variants)
     before = log_chances(experiments.untouched[0])
-    effects = [effect(before, log_chances(each.scores[0]), ids) for each in outcomes]
+    effects = [effect(before, log_chances(each.scores[0]), ids, name) for each in outcomes]
     singles = [
         HeadEffect(**vars(each), layer=layer, head=head)
         for (layer, head), each in zip((*heads, *drawn), effects, strict=False)

@@ -43,9 +43,10 @@ class Question:
     def answered(self, scores: Logits) -> Answer:
         """The answer in an untouched run; `CertificateError` where its probabilities are no numbers."""
         chances = log_chances(scores[0])
-        ids = self.ids or tuple(chances.argmax(-1).tolist())
+        likeliest = tuple(chances.argmax(-1).tolist())
+        ids = self.ids or likeliest
         text = self.text or self.name(ids[0])
-        return Answer(self.asks, text, ids, self.position, probability(chances, ids))
+        return Answer(self.asks, text, ids, self.position, probability(chances, ids), ids == likeliest)
 
 
 def word_at(
@@ -95,15 +96,21 @@ def probability(chances: LogChances, ids: Sequence[int]) -> float:
     return float(torch.tensor(log_probability(chances, ids), dtype=EXACT).exp())
 
 
-def effect(before: LogChances, after: LogChances, ids: Sequence[int]) -> Effect:
+def effect(
+    before: LogChances, after: LogChances, ids: Sequence[int], name: Callable[[int], str] | None = None
+) -> Effect:
     """How the answer changes from one run to another, and how far its distribution moves, in nats.
 
-    KL(before || after), which is 0 only where nothing changed; of several rows the sum.
+    KL(before || after), which is 0 only where nothing changed; of several rows the sum. `name` tells how a
+    choice is called that is likeliest then; of several rows none is told.
     """
     chances = before.exp()
     apart = torch.where(chances > 0, chances * (before - after), 0.0).sum()
     one, other = log_probability(before, ids), log_probability(after, ids)
-    return Effect(probability(before, ids), probability(after, ids), other - one, max(float(apart), 0.0))
+    chosen = [int(chances[0].argmax()) for chances in (before, after)]
+    instead = name(chosen[1]) if name and len(ids) == 1 and chosen[0] != chosen[1] else ""
+    chance, then = probability(before, ids), probability(after, ids)
+    return Effect(chance, then, other - one, max(float(apart), 0.0), instead=instead)
 
 
 def _words(output: Any) -> Tensor:

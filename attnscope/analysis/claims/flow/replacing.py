@@ -1,12 +1,12 @@
 """Every token of the input replaced in its turn, and how much what the model makes of one query changes.
 
-`trusted` says how far what attention gives to tokens agrees with that, beside chance and nearness.
+`trusted` says how far what attention gives to tokens agrees with that, beside chance and distance alone.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,12 +19,13 @@ from attnscope.analysis.claims.controls import batches, inputs_of
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.intervening.changes import rows_only
 from attnscope.reference import exact
-from attnscope.results.claims.flow import Trust
+from attnscope.results.claims.flow import DISTANCE, Trust
 
 Effects = Float[np.ndarray, " place"]
 
 SHUFFLES, LEAST = 1000, 4  # shuffled effects, and the fewest tokens of which a rank correlation says anything
 OUTER = 0.05
+_ROUNDING = 1e-12  # of a correlation
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,14 +136,25 @@ def vectors(model: nn.Module, inputs: Mapping[str, Any], last: nn.Module, within
     return found[-1] if found else None
 
 
+class Trusted(NamedTuple):
+    """Every method against the effects; the best of them beside the best of them on shuffled effects.
+
+    95 in a hundred of these are at most `best_of_shuffled`, and `as_far` of them reach the best method.
+    """
+
+    methods: tuple[Trust, ...]
+    best_of_shuffled: float
+    as_far: int
+
+
 def trusted(
     methods: Mapping[str, Float[np.ndarray, " key"]],
     effects: Float[np.ndarray, " key"],
     near: Float[np.ndarray, " key"],
     seed: int = 0,
     groups: Sequence[Sequence[int]] = (),
-) -> tuple[Trust, ...]:
-    """Every method, and nearness to the query, against the size of the effects of what was replaced.
+) -> Trusted:
+    """Every method, and the distance to the query alone, against the size of what replacing does.
 
     What was replaced together, in `groups`, counts as one: the shares of its members are added up, and it is
     as near as they are on average.
@@ -152,21 +164,32 @@ def trusted(
     ]
     sizes = np.array([abs(effects[part[0]]) for part in parts])
     every = {name: np.array([values[part].sum() for part in parts]) for name, values in methods.items()}
-    every["nearness"] = np.array([near[part].mean() for part in parts])
+    every[DISTANCE] = np.array([near[part].mean() for part in parts])
     random = np.random.default_rng(seed)
     orders = np.array([random.permutation(len(parts)) for _ in range(SHUFFLES)])
-    return tuple(_trust(name, values, sizes, orders) for name, values in every.items())
+    found = {name: _trust(name, values, sizes, orders) for name, values in every.items()}
+    known = [found[name] for name in methods if not np.isnan(found[name][0].correlation)]
+    if not known:
+        return Trusted(tuple(trust for trust, _ in found.values()), np.nan, 0)
+    best = max(trust.correlation for trust, _ in known)
+    of_shuffled = np.max([shuffled for _, shuffled in known], axis=0)
+    return Trusted(
+        tuple(trust for trust, _ in found.values()),
+        float(np.quantile(of_shuffled, 1 - OUTER)),
+        int((of_shuffled >= best - _ROUNDING).sum()),
+    )
 
 
 def _trust(
     name: str, values: Float[np.ndarray, " place"], sizes: Float[np.ndarray, " place"], orders: np.ndarray
-) -> Trust:
+) -> tuple[Trust, Float[np.ndarray, " shuffle"]]:
+    """The correlation beside those with shuffled effects, and these themselves."""
     if len(values) < LEAST or np.ptp(values) == 0 or np.ptp(sizes) == 0:
-        return Trust(name, np.nan, np.nan, np.nan, np.nan)
+        return Trust(name, np.nan, np.nan, np.nan, np.nan), np.full(len(orders), np.nan)
     first, second = _centred(values), _centred(sizes)
     own, shuffled = float(first @ second), second[orders] @ first
     low, high = (float(each) for each in np.quantile(shuffled, (OUTER, 1 - OUTER)))
-    return Trust(name, own, low, high, float(100 * (shuffled < own - 1e-12).mean()))
+    return Trust(name, own, low, high, float(100 * (shuffled < own - _ROUNDING).mean())), shuffled
 
 
 def _centred(values: Float[np.ndarray, " place"]) -> Float[np.ndarray, " place"]:

@@ -72,7 +72,13 @@ def _ablated(
         heads = [(estimate.layer, estimate.head) for estimate in estimates[: asked.top or TOP]]
     together = not (asked.each or asked.rank or asked.to is not None)
     removals = taken_away(
-        experiments, answer.ids, heads, replacement.what, together=together, seed=asked.seed
+        experiments,
+        answer.ids,
+        heads,
+        replacement.what,
+        together=together,
+        seed=asked.seed,
+        name=question.name,
     )
     effects, correlation = removals.heads, None
     if asked.rank:

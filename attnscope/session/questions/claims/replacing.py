@@ -64,7 +64,7 @@ def _beside_blanking(reading: Reading, chosen: Chosen, result: Flow, seed: int) 
     effects = np.full(len(result.tokens), np.nan)
     for group, effect in zip(parts.groups, effect_of_each.lost, strict=True):
         effects[list(group)] = effect
-    trust = trusted(result.methods, effects, _nearness(result), seed, parts.groups)
+    trust = trusted(result.methods, effects, _near(result), seed, parts.groups)
     name = MEAN_PATCH if pieces.of is Contents.PICTURE else SILENCE
     return replace(
         result,
@@ -73,7 +73,7 @@ def _beside_blanking(reading: Reading, chosen: Chosen, result: Flow, seed: int) 
             name,
             effect_of_each.answer,
             effect_of_each.chance,
-            trust,
+            *trust,
             SHUFFLES,
             seed,
             parts.groups,
@@ -101,7 +101,7 @@ def _last_layer(module: nn.Module, chosen: Chosen, layer: int) -> nn.Module | No
     return next(iter(holding(module, site.path)), None)
 
 
-def _nearness(result: Flow) -> Float[np.ndarray, " key"]:
+def _near(result: Flow) -> Float[np.ndarray, " key"]:
     """The closer to the query the more: along the text or in time, of a picture across its grid."""
     stretch = next(iter(result.tokens.stretches), None)
     if not isinstance(stretch, Patches):
@@ -155,13 +155,13 @@ def _beside_other_tokens(reading: Reading, chosen: Chosen, result: Flow, seed: i
         return replace(result, reason=_silent(reading))
     effects = np.full(len(result.tokens), np.nan)
     effects[list(places)] = effect.lost
-    trust = trusted(result.methods, effects, _nearness(result), seed)
+    trust = trusted(result.methods, effects, _near(result), seed)
     ablated = Ablated(
         effects,
         instead.name,
         effect.answer,
         effect.chance,
-        trust,
+        *trust,
         SHUFFLES,
         seed,
         input=name,
