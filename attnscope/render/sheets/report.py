@@ -22,10 +22,11 @@ from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import attention, certified, features, limits, of_head, read, setting
 from attnscope.render.sheet.sheet import Next, Sheet, harmless
 from attnscope.render.sheet.table import Column, Mark, Table, as_written, only
-from attnscope.render.sheets.looking import NO_CONTROL, even
+from attnscope.render.sheets.looking import NO_CONTROL
 from attnscope.render.sheets.map import DISCLAIMER, nearness_words, token_name
 from attnscope.render.sheets.prediction import sheet as predicted_sheet
 from attnscope.results import Blank, HeadScores, Report
+from attnscope.results.base.distances import even as even_weight
 
 _MOST_KEYS, _FEW_KEYS = 25, 8  # that -v and the page list, and a first screen
 _LONGEST = 60  # cells of a text that the model wrote
@@ -118,7 +119,7 @@ def _looks(result: Report) -> str:
         return f"{start} {result.head.name} looks nowhere: {shares_remark(result)}."
     most, heaviest = (max(every, key=attrgetter(name)) for name in ("share", "weight"))
     labels = [settled(result.weights.key_tokens.labels[each.key or 0]) for each in (most, heaviest)]
-    around = weight(even(result.weights.allowed, result.row))
+    around = weight(even_weight(result.weights.allowed, result.row))
     told = f"{start} {result.head.name} looks most at {labels[1]} ({weight(heaviest.weight)}; even "
     told += f"attention: {around}), and "
     if most.key == heaviest.key:
