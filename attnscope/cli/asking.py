@@ -87,6 +87,12 @@ class Question:
 
     def put(self, inputs: "Inputs", purpose: "Purpose") -> None:
         """Load the model, read, ask, and show; of many texts one after the other."""
+        from attnscope.render.kit.words.command import reading_from
+
+        with reading_from(inputs.image or inputs.audio):
+            self._put(inputs, purpose)
+
+    def _put(self, inputs: "Inputs", purpose: "Purpose") -> None:
         from attnscope.session.opening import open_model
 
         if (memory := self._memory(inputs)) is not None:

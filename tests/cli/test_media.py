@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shlex
 import shutil
 from functools import cache
 from pathlib import Path
@@ -36,6 +37,11 @@ def square(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def tone(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(media.sound_file(tmp_path_factory.mktemp("sound"), 0.7))
+
+
+def pasted(shown: str) -> str:
+    """The command that a screen leads on with, in one line."""
+    return shown.partition("Next: ")[2].partition("\n")[2].replace("\\\n", "").strip().replace("     ", " ")
 
 
 def document(result: Any) -> dict[str, Any]:
@@ -282,7 +288,7 @@ def test_a_grid_of_a_picture_is_its_heads_in_small(
     assert shown.stdout.startswith("The largest weight is ")
     assert "patches row by row" in attnscope(*given, "--legend").stdout
     assert "\nover square.png, read as 40 x 60 pixels\n" in shown.stdout
-    assert "Next: " not in shown.stdout  # nor which file it was
+    assert f"attnscope heads --image {square} -m " in pasted(shown.stdout)
     told = document(
         attnscope("heads", "--image", square, "-m", saved("dinov2"), "-l", "1", "--head", "2", "--json")
     )
@@ -292,6 +298,20 @@ def test_a_grid_of_a_picture_is_its_heads_in_small(
     patches = document(attnscope(*given, "--special", "hide", "--json"))
     np.testing.assert_allclose(np.array(patches["weights"])[1, 2], np.array(told["weights"])[4:, 4:])
     assert attnscope("show", files[0]).stdout.splitlines()[2] == shown.stdout.splitlines()[2]
+
+
+@pytest.mark.parametrize("grid", [False, True])
+def test_the_next_command_over_a_picture_or_a_sound_runs_when_it_is_pasted(
+    attnscope: Any, saved: Any, square: str, tone: str, tmp_path: Path, grid: bool
+) -> None:
+    odd = tmp_path / "a picture (1).png"
+    odd.write_bytes(Path(square).read_bytes())
+    for option, file, model in (("--image", str(odd), "vit"), ("--audio", tone, "hubert")):
+        shown = attnscope("heads", option, file, "-m", saved(model), *(["--grid"] if grid else []))
+        assert shown.exit_code == 0, shown.stderr
+        words = shlex.split(pasted(shown.stdout))
+        assert words[:4] == ["attnscope", "heads", option, file]
+        assert attnscope(*words[1:], "-q").exit_code == 0
 
 
 def test_measures_over_a_picture_and_a_sound(attnscope: Any, saved: Any, square: str, tone: str) -> None:
@@ -330,7 +350,11 @@ def test_a_find_over_a_picture_is_shown_and_stored(
     assert said.startswith("3 control pictures are too few to tell: 19 are needed.")
     assert "in 3 control pictures" in said
     assert "control: its patches shuffled" in said
-    assert "Next: " not in said  # a command would have to name the file
+    leads = pasted(shown.stdout)
+    assert leads.startswith(f"attnscope heads --image {square} -m ")
+    assert "--key" not in leads  # over a picture every key is shown
+    assert attnscope(*shlex.split(leads)[1:], "-q").exit_code == 0
+    assert "Next:" not in attnscope("show", file).stdout, "a file does not say where the picture lies"
     told = document(attnscope(*given, "--json"))
     assert (told["controls"]["of"], told["words"], told["special"]) == ("picture", False, "show")
     again = document(attnscope("show", file, "--json"))

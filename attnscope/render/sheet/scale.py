@@ -13,6 +13,7 @@ from attnscope.render.kit.palette import (
     RAMPS,
     SIGNED,
     WEIGHT,
+    Ground,
     between,
     diverging,
     readable_on,
@@ -46,7 +47,10 @@ class Scale:
     @property
     def anchors(self) -> tuple[str, ...]:
         """The colours from the low end to the high one, as `#rrggbb`."""
-        named = RAMPS["light"][SIGNED if self.kind == "signed" else WEIGHT]
+        return self._anchors("light")
+
+    def _anchors(self, on: Ground) -> tuple[str, ...]:
+        named = RAMPS[on][SIGNED if self.kind == "signed" else WEIGHT]
         return named[::-1] if self.kind == "falling" else named
 
     @property
@@ -75,12 +79,12 @@ class Scale:
         )
         return ", ".join(told) if any(self.ends) else ""
 
-    def paper(self, value: float) -> tuple[str, str]:
+    def paper(self, value: float, on: Ground = "light") -> tuple[str, str]:
         """The colour of a cell and of the ink on it; white and faint where there is no number."""
         share = self.share(value)
         if math.isnan(share):
             return "#ffffff", FAINT
-        ground = between(self.anchors, share)
+        ground = between(self._anchors(on), share)
         return ground.hex, readable_on(ground).hex
 
 

@@ -37,7 +37,7 @@ def sheet(result: Prediction, focus: Focus = WHOLE) -> Sheet:
         table=lambda: Table.of("place position rank id token probability", _facts(result)),
         texts=tuple(_texts(result)),
         notes=tuple(_notes(result)),
-        untouched="✓ the model's own answer, nothing changed",
+        untouched="the model's own answer, nothing changed",
         next=_next(result),
         summary=(f"likeliest {fit(', '.join(likeliest), 40)}" if likeliest else "",),
     )

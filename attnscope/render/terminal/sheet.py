@@ -5,6 +5,7 @@ from itertools import zip_longest
 
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
+from rich.style import Style
 from rich.text import Text
 
 from attnscope.render.focus import WHOLE, Focus
@@ -92,8 +93,8 @@ def _evidence(sheet: Sheet, width: int, focus: Focus) -> list[RenderableType]:
 
 def _proved(sheet: Sheet, width: int, focus: Focus) -> list[Text]:
     """One line: what is proved, of which model, how it was run; with -v also what pins the numbers down."""
-    proved = [(words, STYLES[verdict]) for verdict, words in sheet.proof]
-    proved += [(sheet.untouched, STYLES[Verdict.CERTIFIED])] if sheet.untouched else []
+    proved: list[tuple[str, str | Style]] = [(words, STYLES[verdict]) for verdict, words in sheet.proof]
+    proved += [(sheet.untouched, DIM)] if sheet.untouched else []
     words = [*origin_words(sheet.origins), *sheet.departs]
     joined = Text(_BETWEEN, style=DIM).join(
         [*(Text(each, style=style) for each, style in proved), *(Text(each, style=DIM) for each in words)]

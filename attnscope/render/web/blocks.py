@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.printable import LEFT_TO_RIGHT, printable
+from attnscope.render.sheet.scale import Scale
 
 LEVEL = 6  # of the compression of texts: beyond it little is won
 # codes of weights repeat in runs and nowhere else: to look for more takes seven times as long for nothing
@@ -63,6 +64,12 @@ class Blocks:
 def escape(text: str) -> str:
     """`text` for an element or an attribute: no character of it is markup, or turns what stands beside it."""
     return html.escape(printable(text, LEFT_TO_RIGHT))
+
+
+def shaded(scale: Scale, value: float) -> str:
+    """The style of an element of the class `shade`: its colours on light and, as the page is, on dark."""
+    (light, ink), (dark, ink_on_dark) = scale.paper(value), scale.paper(value, "dark")
+    return f"--l:{light};--i:{ink};--d:{dark};--j:{ink_on_dark}"
 
 
 def as_json(value: object) -> str:

@@ -1,10 +1,10 @@
 """A number for every head in a page: shaded cells, and under the pointer what stands with each number."""
 
-from attnscope.render.kit.palette import OUTLINES, TINTS
+from attnscope.render.kit.palette import TINTS
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.scale import missing
-from attnscope.render.web.blocks import escape
+from attnscope.render.web.blocks import escape, shaded
 
 _MOST_NUMBERS = 24  # heads of a layer whose number stands in its cell
 
@@ -33,18 +33,18 @@ def _cell(block: HeadGrid, i: int, j: int) -> str:
     value, text = float(block.values[i, j]), block.text(i, j)
     if missing(value):
         return f"<td>{escape(text)}</td>"
-    ground, ink = block.scale.paper(value)
     outline = _outline(block, i, j)
     shown = escape(text) if len(block.heads) <= _MOST_NUMBERS else ""
-    link = f'<a href="#L{block.layers[i]}H{block.heads[j]}" style="color:{ink}">{shown}</a>'
-    return f'<td style="background:{ground}{outline}" title="{escape(_told(block, i, j))}">{link}</td>'
+    link = f'<a href="#L{block.layers[i]}H{block.heads[j]}">{shown}</a>'
+    shade = f'class="shade" style="{shaded(block.scale, value)}{outline}"'
+    return f'<td {shade} title="{escape(_told(block, i, j))}">{link}</td>'
 
 
 def _outline(block: HeadGrid, i: int, j: int) -> str:
     if (i, j) not in block.outlined:
         return ""
     verdict = block.outlined[i, j]
-    colour = TINTS["limit"] if verdict is None else OUTLINES[verdict]
+    colour = TINTS["limit"] if verdict is None else f"var(--{verdict.value})"
     return f";box-shadow:inset 0 0 0 2px {colour}"
 
 

@@ -15,7 +15,7 @@ from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.sheet.blocks import Matrix, Named, Names
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.terminal.raster import Plan, pooled
-from attnscope.render.web.blocks import escape
+from attnscope.render.web.blocks import escape, shaded
 
 _MOST_CELLS, _MOST_NUMBERS = 96, 20  # rows or columns of a page, and with a number in every cell
 _LARGE, _SMALL = 30, 9  # pixels of a cell with a number, and without
@@ -35,7 +35,7 @@ def _key(scale: Weights) -> str:
     """A strip of colours with the weights of its ticks."""
     count, paper = 40, Scale(0.0, 1.0)
     cells = (
-        f'<rect x="{4 * i}" width="4.5" height="8" fill="{paper.paper(i / (count - 1))[0]}"/>'
+        f'<rect x="{4 * i}" width="4.5" height="8" class="shade" style="{shaded(paper, i / (count - 1))}"/>'
         for i in range(count)
     )
     ticks = (
@@ -121,13 +121,13 @@ def _cells(block: Matrix, left: float, above: float, cell: int, few: bool) -> It
         if np.isnan(value):
             continue
         x, y, text = left + column * cell, above + row * cell, block.text(float(value))
-        ground, ink = paper.paper(float(shades[row, column]))
+        shade = f'class="shade" style="{shaded(paper, float(shades[row, column]))}"'
         told = escape(f"{block.rows.labels[row]} → {block.columns.labels[column]}: {text}")
         place = f'x="{x:.0f}" y="{y:.0f}" width="{cell}" height="{cell}"'
-        yield f'<rect {place} fill="{ground}"><title>{told}</title></rect>'
+        yield f"<rect {place} {shade}><title>{told}</title></rect>"
         if few:
             middle = f'x="{x + cell / 2:.0f}" y="{y + cell / 2 + 4:.0f}" text-anchor="middle"'
-            yield f'<text {middle} style="fill:{ink}" pointer-events="none">{escape(text)}</text>'
+            yield f'<text {middle} {shade} pointer-events="none">{escape(text)}</text>'
 
 
 def _shades(block: Matrix) -> np.ndarray:

@@ -8,7 +8,7 @@ from attnscope.render.kit.palette import TINTS
 from attnscope.render.sheet.blocks import Curve, Ranking, Rows
 from attnscope.render.sheet.scale import missing
 from attnscope.render.sheet.table import Column, Mark
-from attnscope.render.web.blocks import escape
+from attnscope.render.web.blocks import escape, shaded
 from attnscope.render.web.curve import drawn as curve
 
 _WIDE, _HIGH, _LOW = 300, 20, 5  # pixels of the drawing in a row, and that a low mark is below its middle
@@ -50,10 +50,10 @@ def _cell(column: Column, row: int) -> str:
     """The text of a value on its shade, exact under the pointer."""
     value, text, shade = column.values[row], column.text(row), ""
     if column.scale and text and not missing(value):
-        ground, ink = column.scale.paper(value)
-        shade = f' style="background:{ground};color:{ink}"'
+        shade = f' style="{shaded(column.scale, value)}"'
     exact = "" if missing(value) else f"{value:.7g}" if isinstance(value, float) else str(value)
-    words = ' class="words"' if column.words else ""
+    kinds = " ".join((["words"] if column.words else []) + (["shade"] if shade else []))
+    words = f' class="{kinds}"' if kinds else ""
     return f'<td{words}{shade} title="{escape(exact)}">{escape(text)}</td>'
 
 

@@ -14,11 +14,14 @@ import pytest
 from made_blocks import curve, grid, matrix, ranking, sheet
 
 from attnscope.render.kit.numbers import weight
+from attnscope.render.kit.palette import RAMPS
 from attnscope.render.saving import content
 from attnscope.render.sheet.heads import Companion, HeadGrid
+from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.table import Line
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.worked import Steps
+from attnscope.render.web.blocks import shaded
 from attnscope.render.web.sheet import section
 from attnscope.results import Result, Verdict
 from attnscope.worked import example
@@ -166,3 +169,20 @@ def comparison_grids(found: Result) -> dict[str, np.ndarray]:
     made = sheet_of(found)
     assert made is not None
     return {each.title: each.values for each in made.more if isinstance(each, HeadGrid)}
+
+
+def test_a_cell_without_script_has_the_colours_of_both_grounds() -> None:
+    """Those of the palette: the strongest cell is dark on light and bright on dark."""
+    scale = Scale(0.0, 1.0)
+    cell = dict(each.split(":") for each in shaded(scale, 1.0).split(";"))
+    assert cell["--l"] == RAMPS["light"]["weight"][-1]
+    assert cell["--d"] == RAMPS["dark"]["weight"][-1]
+    assert (cell["--i"], cell["--j"]) == ("#ffffff", "#000000")
+    table = re.search(
+        r'<table class="heads.*?</table>', section(replace(sheet(), blocks=(grid(2, 3),))), re.DOTALL
+    )
+    assert table is not None
+    cells = [each for each in re.findall(r"<td[^>]*>", table[0]) if "style" in each]
+    assert len(cells) >= 4
+    assert all('class="shade"' in each and "--d:#" in each for each in cells)
+    assert "background:#" not in table[0], "no colour that stays as it is"

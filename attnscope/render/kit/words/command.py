@@ -1,11 +1,16 @@
 """The command that opens one head of what is shown: it does so when it is pasted into a shell.
 
 A result knows its text and how its model was run, but not every input: what it cannot spell out stands as
-`...`.
+`...`, and the file of a picture or a sound as `FILE` where it is not known which was given (`reading_from`).
 """
 
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import pairwise
+from pathlib import Path
 from typing import Protocol
 
 from rich.cells import cell_len
@@ -20,7 +25,19 @@ _LONGEST = 300  # characters of a text that a command still carries
 _SPARED = '"..."'
 _WIDE = 78  # cells of a line of a command
 _WORD = re.compile(r"""(?:[^\s'"\\]|\\.|\$'(?:[^'\\]|\\.)*'|'[^']*'|"(?:[^"\\]|\\.)*")+""")
-_UNKNOWN = "..."  # a picture or a sound, the result does not say which
+_UNKNOWN = "..."  # what an encoder read, the result of a decoder does not say it
+_FILE = "FILE"
+_given: ContextVar[str] = ContextVar("given", default=_FILE)
+
+
+@contextmanager
+def reading_from(file: Path | None) -> Iterator[None]:
+    """Commands within read the picture or the sound of this file."""
+    before = _given.set(_FILE if file is None or str(file) == "-" else word(str(file)))
+    try:
+        yield
+    finally:
+        _given.reset(before)
 
 
 class Command(Text):
@@ -51,7 +68,9 @@ def continued(command: str) -> list[str]:
 
 def runs(command: str) -> bool:
     """Whether the command is whole: nothing in it stands for what the result does not know."""
-    return _SPARED not in command and _UNKNOWN not in command.split()
+    words = command.split()
+    unnamed = any(pair in (("--image", _FILE), ("--audio", _FILE)) for pair in pairwise(words))
+    return _SPARED not in command and _UNKNOWN not in words and not unnamed
 
 
 class Heads(Protocol):
@@ -109,7 +128,7 @@ def finding(result: Heads, query: int, key: int) -> str:
 def _read(result: Heads) -> list[str]:
     """What was read, as far as the result has it."""
     if stretches := (*result.query_tokens.stretches, *result.key_tokens.stretches):
-        read = ["--image" if isinstance(stretches[0], Patches) else "--audio", "..."]
+        read = ["--image" if isinstance(stretches[0], Patches) else "--audio", _given.get()]
         if result.kind is Kind.CROSS:
             return read + _target(result, spared=False)
         return [_SPARED, *read] if result.query_tokens.texts else read
