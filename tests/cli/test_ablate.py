@@ -44,8 +44,8 @@ def test_every_head_in_turn_is_what_no_head_named_means(every: tuple[Ablation, P
     assert len(result.heads) == 48
     assert result.group is None
     assert result.answer.position == 5
-    sizes = [abs(each.difference) for each in result.heads]
-    assert sizes == sorted(sizes, reverse=True)
+    above = [abs(each.difference) - each.chance for each in result.heads]
+    assert above == sorted(above, reverse=True)
     assert {each.before for each in result.heads} == {result.answer.probability}
     for each in result.heads:
         assert each.difference == pytest.approx(np.log(each.after / each.before), abs=1e-9)
@@ -105,8 +105,9 @@ def test_heads_of_several_layers_are_named_one_by_one(attnscope) -> None:
 
 def test_a_whole_layer_is_held_against_other_whole_layers(attnscope) -> None:
     result = attnscope("ablate", TEXT, "-m", "demo", "--layer", "2", width=200)
-    assert "with all 12 at once it goes from" in " ".join(result.stdout.split())
-    assert "where 3 other layers, each whole, make ±" in " ".join(result.stdout.split())
+    told = " ".join(result.stdout.split())
+    assert told.startswith("Without all 12 heads of layer 2 the answer “box” ")
+    assert "only 3 other whole layers move it" in told
     every = attnscope("ablate", TEXT, "-m", "demo", "--head", "all", width=200)
     assert "there is no other group of as many heads to hold it against" in " ".join(every.stdout.split())
 
@@ -115,8 +116,8 @@ def test_induction_heads_do_nothing_one_by_one_and_everything_together(attnscope
     once = "girl cake ring horse bell tree boat bread lamp door dog river"
     text = f"{once} girl cake ring horse bell tree"
     document = told(attnscope, "--layer", "1", text=text, model="demo-causal")
-    assert document["answer"]["text"] == "boat"
-    assert document["answer"]["probability"] > 0.99
+    assert document["target"]["text"] == "boat"
+    assert document["target"]["probability"] > 0.99
     assert all(abs(each["difference"]) < 0.01 for each in document["heads"])
     assert document["group"]["effect"]["difference"] < -5
     assert document["group"]["of_layers"]
@@ -128,9 +129,9 @@ def test_induction_heads_do_nothing_one_by_one_and_everything_together(attnscope
 
 def test_another_answer_can_be_named(attnscope) -> None:
     document = told(attnscope, "--answer", "it", "--layer", "3", "--head", "11")
-    assert document["answer"]["text"] == "it"
-    assert document["answer"]["probability"] < 0.01
-    assert document["heads"][0]["before"] == document["answer"]["probability"]
+    assert document["target"]["text"] == "it"
+    assert document["target"]["probability"] < 0.01
+    assert document["heads"][0]["before"] == document["target"]["probability"]
 
 
 def test_a_cut_edge_matters_in_the_head_that_looks_there(attnscope) -> None:
@@ -168,7 +169,7 @@ def test_heads_that_are_foretold_are_really_taken_away(attnscope) -> None:
 def test_the_next_token_of_a_causal_model(attnscope) -> None:
     document = told(attnscope, text="I was watching the", model="demo-causal")
     assert document["kind"] == "decoder"
-    assert (document["answer"]["asks"], document["answer"]["position"]) == ("next", 4)
+    assert (document["target"]["asks"], document["target"]["position"]) == ("next", 4)
     assert len(document["heads"]) == 48
 
 
@@ -176,22 +177,22 @@ def test_the_next_token_of_a_causal_model(attnscope) -> None:
 def test_the_text_that_a_translator_writes(attnscope, kind: str) -> None:
     given = ("--target", "la porte s'est ouverte.", "--kind", kind, "--layer", "3", "--head", "2")
     document = told(attnscope, *given, text="The door opened.", model="demo-translate")
-    assert document["answer"]["asks"] == "written"
-    assert document["answer"]["text"] == "la porte s'est ouverte."
-    assert document["answer"]["probability"] > 0.9
+    assert document["target"]["asks"] == "written"
+    assert document["target"]["text"] == "la porte s'est ouverte."
+    assert document["target"]["probability"] > 0.9
     assert document["kind"] == kind
     assert document["verdict"] == "certified"
 
 
 def test_the_verdict_on_a_pair(attnscope) -> None:
     document = told(attnscope, "--pair", "It was red.", "--head", "2", text="The door opened.")
-    assert document["answer"]["asks"] == "pair"
-    assert document["answer"]["text"] in ("follows", "does not follow")
-    other = {"follows": "does not follow", "does not follow": "follows"}[document["answer"]["text"]]
+    assert document["target"]["asks"] == "pair"
+    assert document["target"]["text"] in ("follows", "does not follow")
+    other = {"follows": "does not follow", "does not follow": "follows"}[document["target"]["text"]]
     turned = told(
         attnscope, "--pair", "It was red.", "--head", "2", "--answer", other, text="The door opened."
     )
-    assert turned["answer"]["probability"] == pytest.approx(1 - document["answer"]["probability"])
+    assert turned["target"]["probability"] == pytest.approx(1 - document["target"]["probability"])
 
 
 @pytest.fixture(scope="module")
@@ -207,10 +208,10 @@ def classifier(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_the_class_of_a_text(attnscope, classifier: str) -> None:
     document = told(attnscope, text="the door", model=classifier)
-    assert document["answer"]["asks"] == "class"
-    assert document["answer"]["text"] in ("bad", "fair", "good")
+    assert document["target"]["asks"] == "class"
+    assert document["target"]["text"] in ("bad", "fair", "good")
     named = told(attnscope, "--answer", "Fair", text="the door", model=classifier)
-    assert (named["answer"]["text"], named["answer"]["ids"]) == ("fair", [1])
+    assert (named["target"]["text"], named["target"]["ids"]) == ("fair", [1])
     refused = attnscope("ablate", "the door", "-m", classifier, "--answer", "ugly")
     assert refused.exit_code == 2
     assert refused.stderr == "attnscope: no answer 'ugly': bad, fair, good\n"

@@ -17,21 +17,12 @@ def test_the_screen_has_a_row_per_token_and_says_how_far_to_trust_it(attnscope: 
     assert shown.exit_code == 0
     lines = shown.stdout.splitlines()
     heading = next(i for i, line in enumerate(lines) if line.startswith("token "))
-    assert lines[heading].split() == [
-        "token",
-        "attention",
-        "rollout",
-        "by",
-        "norm",
-        "flow",
-        "zeroing",
-        "effect",
-    ]
-    door = lines[heading + 6].split()
-    assert door[:2] == ["5", "door"]
-    assert door[-1] == "+.13"
-    assert "knows no attention" in shown.stdout
-    assert "nats that “it” (.998)" in shown.stdout
+    assert " ".join(lines[heading].split()) == "token replacing costs (nats) last layer's attention"
+    door = next(line.split() for line in lines if line.startswith("5 door"))
+    assert door[2] == "+.13"
+    assert "distance alone" in shown.stdout
+    assert lines[0].startswith("“it” at [MASK] hangs most on ")
+    assert lines[-2].startswith("  attnscope find ")
 
 
 def test_json_and_files_hold_the_same(attnscope: Run, tmp_path: Path) -> None:

@@ -17,11 +17,11 @@ def test_the_pronoun_of_the_article_is_predicted(attnscope) -> None:
     result = attnscope("predict", TEXT, "-m", "demo", "--top", "3")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert lines[0] == "masked words · bundled demo model"
-    assert lines[4].startswith("Likeliest at 7 [MASK] is “it” (.998), then ")
-    assert lines[6] == "7 [MASK]"
-    assert lines[8].split()[:2] == ["it", ".998"]
-    assert [line.split()[0] for line in lines[8:]] == ["it", "they", "she"]
+    assert lines[0].startswith("The model answers “it” at [MASK]: 99.8 % (next: “they”, ")
+    heading = lines.index("7 [MASK]")
+    assert lines[heading + 2].split()[:3] == ["it", "99.8", "%"]
+    assert [line.split()[0] for line in lines[heading + 2 : heading + 5]] == ["it", "they", "she"]
+    assert lines[-1].strip().startswith("attnscope ablate ")
 
 
 def test_json_csv_and_npz_hold_the_same_numbers(attnscope, tmp_path: Path) -> None:
@@ -50,8 +50,8 @@ def test_what_an_encoder_decoder_wrote_is_shown_with_its_check(attnscope, tmp_pa
 def test_a_text_that_was_given_is_not_called_the_models_own(attnscope, tmp_path: Path) -> None:
     folder = str(tiny_translator(tmp_path / "m"))
     given = attnscope("predict", "the door", "-m", folder, "--target", "we saw it")
-    assert given.stdout.startswith("a text that it was given · ")
-    assert attnscope("predict", "the door", "-m", folder).stdout.startswith("text of its own · ")
+    assert given.stdout.startswith("The model was given “we saw it”")
+    assert attnscope("predict", "the door", "-m", folder).stdout.startswith("The model wr")
     for target, written in ((("--target", "we saw it"), False), ((), True)):
         told = json.loads(attnscope("predict", "the door", "-m", folder, *target, "--json").stdout)
         assert told["generated"]["written"] is written

@@ -154,6 +154,26 @@ def test_trust_is_spearmans_correlation_with_the_size_of_effects_beside_shuffles
     assert 0.3 < found["other"].high < 0.75
 
 
+def test_the_best_method_is_held_against_the_best_of_all_on_each_shuffle() -> None:
+    """The same shuffles by hand, with scipy's correlation."""
+    random = np.random.default_rng(5)
+    effects, values = random.normal(size=9), {name: random.random(9) for name in "abc"}
+    found = trusted(values, effects, near_to(4, 9), seed=3)
+    orders = np.random.default_rng(3)
+    sizes = np.abs(effects)
+    best = [
+        max(spearmanr(each, sizes[order]).statistic for each in values.values())
+        for order in (orders.permutation(9) for _ in range(1000))
+    ]
+    own = max(spearmanr(each, sizes).statistic for each in values.values())
+    assert found.best_of_shuffled == pytest.approx(np.quantile(best, 0.95))
+    assert found.as_far == sum(each >= own - 1e-9 for each in best)
+    assert found.best_of_shuffled > max(each.high for each in found.methods[:3]), "of three the best is more"
+    assert trusted({"a": values["a"]}, effects, near_to(4, 9), seed=3).best_of_shuffled == pytest.approx(
+        found.methods[0].high
+    )
+
+
 def test_too_few_tokens_and_equal_numbers_have_no_correlation() -> None:
     few = np.array([0.1, 0.4, np.nan, 0.2, np.nan])
     assert np.isnan(trusted({"one": np.arange(5.0)}, few, near_to(2, 5)).methods[0].correlation)

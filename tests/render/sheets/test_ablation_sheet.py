@@ -13,12 +13,22 @@ from matplotlib.colors import to_hex
 
 from attnscope.render import screen as terminal
 from attnscope.render.figure import figure_of
+from attnscope.render.focus import Focus
 from attnscope.render.kit.palette import TINTS
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheets.ablation import sheet as ablation
 from attnscope.results import Ablation
-from attnscope.results.claims.ablation import Answer, Asks, Effect, Floor, HeadEffect, Intervention, ranked
+from attnscope.results.claims.ablation import (
+    Answer,
+    Asks,
+    Case,
+    Effect,
+    Floor,
+    HeadEffect,
+    Intervention,
+    ranked,
+)
 
 CASES: dict[str, Callable[[], Ablation]] = {
     "each": made.ablation,
@@ -74,45 +84,220 @@ def test_colour_changes_no_character(name: str) -> None:
     assert made_results.plain(coloured) == printed(body, 100)
 
 
-def test_the_answer_tells_what_becomes_of_it_and_what_others_do() -> None:
-    assert ablation(made.ablation()).answer == (
-        "Without L1 H0 the probability of “door” at 4 on goes from .250 to .056 (−1.50 nats); "
-        "other heads of its layer make ±.200, 2 of 2 less than it."
-    )
-    together = ablation(made.together()).answer
-    assert "with both at once it goes from .250 to .040 (−1.83 nats, KL 1.100)" in together
-    assert "2 other groups of as many heads in the same layers make ±.900, 2 of them less" in together
+def alone(*heads: HeadEffect, **other: object) -> Ablation:
+    return made.ablation(heads=heads, **other)
+
+
+def one(difference: float, **beside: object) -> HeadEffect:
+    return made.effect(1, 0, difference, **({"chance": 0.2, "beaten": 11, "others": 11} | beside))
+
+
+def at_once(**other: object) -> Ablation:
     group = made.together().group
     assert group is not None
-    alone = made.ablation(group=replace(group, chance=None, others=0, beaten=0))
-    assert "no other group of as many heads to hold it against" in ablation(alone).answer
-    assert ablation(made.ablation(heads=())).answer == ""
+    return replace(made.together(), group=replace(group, **other))
 
 
-def test_the_edge_that_was_cut_is_named_first() -> None:
+SAID: dict[str, tuple[Callable[[], Ablation], Case, str]] = {
+    "one moves": (
+        lambda: alone(one(-1.5)),
+        Case.MOVES,
+        "Without L1 H0 the answer “door” falls from 25.0 % to 5.6 %: 7.5 x as much as without the "
+        "typical head "
+        "of layer 1, and more than without any of the 11 other heads tried there.",
+    ),
+    "its answer is another one": (
+        lambda: alone(replace(one(-1.5), instead="lid")),
+        Case.MOVES,
+        "tried there. The model then answers “lid”.",
+    ),
+    "one, and others move it more": (
+        lambda: alone(one(0.4, beaten=7)),
+        Case.MIDDLING,
+        "Without L1 H0 the answer “door” rises from 25.0 % to 37.3 %; 4 of the 11 other heads "
+        "tried in layer 1 "
+        "move it more.",
+    ),
+    "one, not five times the typical head": (
+        lambda: alone(one(-0.5)),
+        Case.MIDDLING,
+        "none of the 11 other heads tried in layer 1 moves it more, but it is only 2.5 x as much as without "
+        "the typical head of layer 1.",
+    ),
+    "one, alone in its layer": (
+        lambda: alone(made.effect(1, 0, -0.5)),
+        Case.MIDDLING,
+        "; layer 1 has no other head to hold it against.",
+    ),
+    "below a tenth of a nat no factor is said": (
+        lambda: alone(one(-0.09, chance=0.001)),
+        Case.LITTLE,
+        "Without L1 H0 the answer “door” hardly moves: 25.0 % → 22.8 %, though more than without "
+        "any of the 11 "
+        "other heads tried in layer 1.",
+    ),
+    "the least of all": (
+        lambda: alone(one(-1e-4, beaten=0)),
+        Case.LITTLE,
+        "hardly moves: 25.0 % before and after, less than without any of the 11 other heads tried "
+        "in layer 1.",
+    ),
+    "rounding": (
+        lambda: alone(one(2e-7)),
+        Case.ROUNDING,
+        "This run cannot tell what L1 H0 does to the answer “door”: a change of 2.0e-7 nats is no more than "
+        "rounding makes (3.0e-7).",
+    ),
+    "each": (
+        made.ablation,
+        Case.EACH,
+        "Of 6 heads, each removed alone, L1 H0 moves the answer “door” most: 25.0 % → 5.6 % (the "
+        "typical head "
+        "of its layer: 25.0 % → 20.5 %). One text, so no rule of this model yet.",
+    ),
+    "each, flat": (
+        lambda: alone(*(made.effect(1, i, -0.5 + i / 100, chance=0.4, others=3) for i in range(4))),
+        Case.FLAT,
+        "No single head matters more than the rest: of 4, each removed alone, L1 H0 moves the answer “door” "
+        "most, 25.0 % → 15.2 %; the typical head of its layer: 25.0 % → 16.8 %.",
+    ),
+    "each, little": (
+        lambda: alone(*(made.effect(1, i, 0.01, chance=0.01, others=3) for i in range(4))),
+        Case.LITTLE,
+        "None of 4 heads, each removed alone, moves the answer “door” by much: 25.0 % → 25.3 % at "
+        "most (L1 H0).",
+    ),
+    "together": (
+        lambda: at_once(others=12, beaten=12),
+        Case.TOGETHER,
+        "Without L1 H0 and L1 H2 the answer “door” falls from 25.0 % to 4.0 %, more than each "
+        "alone adds up to "
+        "(−1.83 against −1.40 nats); 12 other pairs of layer 1 move it .90 nats in the median.",
+    ),
+    "together, few other groups": (
+        made.together,
+        Case.TOGETHER,
+        "; only 2 other pairs of layer 1 move it .90",
+    ),
+    "together, no other group": (
+        lambda: at_once(chance=None, others=0, beaten=0),
+        Case.TOGETHER,
+        "there is no other group of as many heads to hold it against.",
+    ),
+    "whole layers": (
+        lambda: at_once(of_layers=True, others=3),
+        Case.TOGETHER,
+        "Without all 2 heads of layer 1 the answer “door” falls from 25.0 % to 4.0 %, more than "
+        "each alone adds "
+        "up to (−1.83 against −1.40 nats); only 3 other whole layers move it .90 nats in the median.",
+    ),
+    "predicted": (
+        made.foretold,
+        Case.EACH,
+        "Of 6 heads the 3 predicted to matter most were each replaced by its mean alone: L1 H0 "
+        "moves the answer "
+        "“door” most: 25.0 % → 5.6 % (the typical head of its layer: 25.0 % → 16.8 %). The prediction ranks "
+        "these 3 roughly as they came out (.50).",
+    ),
+    "a link": (
+        lambda: replace(made.edge(), heads=(one(-1.5),)),
+        Case.MOVES,
+        "Without the one link on → cat in L1 H0 the answer “door” falls from 25.0 % to 5.6 %: 7.5 "
+        "x as much as "
+        "in the typical head of layer 1, and more than in any of the 11 other heads tried there.",
+    ),
+    "part of the gap": (
+        made.patched,
+        Case.CLOSES,
+        "L1 H0 alone closes 19 % of the gap between the two texts (25.0 % → 5.6 %): “door” is 25.0 "
+        "% here and "
+        "1 in 10,000 there.",
+    ),
+    "none of the gap": (
+        lambda: replace(made.patched(), total=Effect(0.25, 0.5, 0.69, 0.1), heads=(one(-0.3),)),
+        Case.CLOSES,
+        "No head alone closes any of the gap between the two texts: “door” is 25.0 % here and 50.0 % there.",
+    ),
+    "no gap": (
+        lambda: replace(made.patched(), total=Effect(0.25, 0.25, 1e-5, 0.0)),
+        Case.NO_GAP,
+        "These two texts cannot tell: “door” is 25.0 % in both (1e-5 nats apart), so there is no "
+        "gap for a head "
+        "to close.",
+    ),
+    "a gap that is less than the typical head's": (
+        lambda: replace(made.patched(), total=Effect(0.25, 0.28, 0.12, 0.0), heads=(one(-1.5),)),
+        Case.NO_GAP,
+        "(.12 nats apart, less than the typical head alone moves it)",
+    ),
+    "a text that was written": (
+        lambda: alone(one(-1.5), answer=Answer(Asks.WRITTEN, "la porte", (1, 2), None, 0.25)),
+        Case.MOVES,
+        "Without L1 H0 the written text “la porte” falls from 25.0 % to 5.6 %",
+    ),
+    "a word that was asked for": (
+        lambda: alone(one(-1.5), answer=replace(made.ablation().answer, likeliest=False)),
+        Case.MOVES,
+        "Without L1 H0 the word “door” falls",
+    ),
+    "no head": (lambda: made.ablation(heads=()), Case.UNRANKED, ""),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_answer_is_the_sentence_of_its_case(name: str) -> None:
+    found, case, words = SAID[name]
+    assert found().case is case
+    assert words in ablation(found()).answer
+    assert bool(words) is bool(ablation(found()).answer)
+
+
+def test_a_head_comes_first_that_exceeds_the_typical_head_of_its_layer_most() -> None:
+    loud = made.effect(0, 0, -0.9, chance=0.8, beaten=1, others=2)
+    clear = made.effect(1, 0, -0.7, chance=0.1, beaten=2, others=2)
+    found = made.ablation(heads=ranked((loud, clear)))
+    assert ranking(found).names == ("L1 H0", "L0 H0")
+    assert "L1 H0 moves the answer “door” most beside the typical head of its layer" in ablation(found).answer
+
+
+def test_what_is_asked_next_follows_from_the_case_and_keeps_the_word_that_was_asked_for() -> None:
+    def next_of(found: Ablation) -> str:
+        return str(ablation(found).next)
+
+    assert "--heads L1H0,L0H1" in next_of(made.ablation())
+    assert "--heads L1H0,L0H2 --with mean" in next_of(made.foretold())
+    assert " find " in next_of(made.edge())
+    little = alone(one(-1e-3), answer=replace(made.ablation().answer, likeliest=False))
+    assert next_of(little).endswith("--answer door")
+    assert "--answer" not in next_of(made.ablation())
+    assert ablation(made.ablation(heads=())).next is None
+
+
+def test_the_link_that_was_cut_is_named_first() -> None:
     made_sheet = ablation(made.edge())
-    tokens = made.edge().tokens
-    edge = f"{tokens.named(4)} → {tokens.named(2)}"
-    assert f"without the edge {edge} in turn" in made_sheet.title
-    assert made_sheet.answer.startswith(f"With the edge {edge} of L")
-    assert "edge" not in ablation(made.ablation()).title
+    assert "without the link on → cat in turn" in made_sheet.title
+    assert "each without the one link on → cat alone" in made_sheet.answer
+    assert "link" not in ablation(made.ablation()).title
 
 
 def test_the_numbers_of_a_head_stand_in_its_line_beside_what_others_do() -> None:
-    row = next(line for line in shown(made.ablation()).splitlines() if line.startswith("L1 H0 ")).split()
-    assert row[2:] == [".250", ".056", "−1.500", "2.250", "±.200", "2", "of", "2"]
+    lines = shown(made.ablation()).splitlines()
+    row = next(line for line in lines if line.startswith("L1 H0 "))
+    assert " ".join(row.split()[2:]) == "25.0 % → 5.6 % −1.500 2.250 .200 largest of 3"
+    assert any(line.split()[:2] == ["removed", "“door”"] for line in lines)
+    brief = printed(terminal.screen(made.ablation(), 140)[0], 140)
+    assert "all answers moved" not in brief
+    assert "all answers moved" in " ".join(shown(made.ablation(), 140).split())
 
 
-def test_the_grid_has_every_difference_at_its_place_and_its_control_beside_it() -> None:
+def test_the_grid_has_every_difference_at_its_place() -> None:
     (grid,) = [each for each in ablation(made.ablation()).every if isinstance(each, HeadGrid)]
     assert grid.values.tolist() == [[0.02, -0.12, 0.02], [-1.5, 0.4, 0.0]]
-    assert grid.companion is not None
-    others = [[grid.companion.short(i, j) for j in range(3)] for i in range(2)]
-    assert others == [["±.07", "±.02", "±.07"], ["±.20", "±.75", "±.95"]]
+    assert grid.title == "change (nats) without each head"
     lines = shown(made.ablation()).splitlines()
     start = next(i for i, line in enumerate(lines) if line.split() == ["H0", "H1", "H2"])
-    assert lines[start + 1].split() == ["L0", "+.02", "±.07", "−.12", "±.02", "+.02", "±.07"]
-    assert lines[start + 2].split() == ["L1", "−1.50", "±.20", "+.40", "±.75", ".00", "±.95"]
+    assert lines[start + 1].split() == ["L0", "+.02", "−.12", "+.02"]
+    assert lines[start + 2].split() == ["L1", "−1.50", "+.40", ".00"]
 
 
 @pytest.mark.parametrize(
@@ -129,28 +314,27 @@ def test_no_number_of_a_dark_cell_is_nothing(difference: float, unit: str, writt
 
 
 def test_a_control_that_there_is_not_is_said_to_be_none() -> None:
-    alone = made.ablation(heads=(made.effect(0, 0, -0.4),), floor=Floor(2e-7, 0.0, 0, (), 0))
-    notes = " ".join(ablation(alone).notes)
-    assert "the layer has no other head that this one could be held against" in notes
-    assert "with every output of a layer moved by its precision, the answer moves by at most 2.0e-7" in notes
-    row = next(line for line in shown(alone).splitlines() if line.startswith("L0 H0 "))
-    assert row.split()[-2:] == ["-", "-"]
+    lonely = made.ablation(heads=(made.effect(0, 0, -0.4),), floor=Floor(2e-7, 0.0, 0, (), 0))
+    assert ablation(lonely).control == "none, the layer has no other head; output replaced by zeros"
+    told = " ".join(ablation(lonely).legend)
+    assert "with every output of a layer moved by its precision, the answer moves by at most 2.0e-7" in told
+    row = next(line for line in shown(lonely).splitlines() if line.startswith("L0 H0 "))
+    assert row.split()[-2:] == ["−.400", ".160"], "nothing under typical and rank"
     nothing = made.ablation(floor=Floor(0.0, 0.0, 2, (), 0))
-    assert "moves by nothing at all" in " ".join(ablation(nothing).notes)
+    assert "moves by nothing at all" in " ".join(ablation(nothing).legend)
 
 
 def test_shares_of_a_way_that_is_nothing_are_not_told() -> None:
     near = replace(made.patched(), total=Effect(0.25, 0.25, 1e-7, 0.0))
-    assert "too little to speak of shares" in ablation(near).answer
-    assert "of the way" not in shown(near)
-    assert "L1 H0 alone makes 19 % of it" in ablation(made.patched()).answer
+    assert "share of the gap" not in " ".join(shown(near, 140).split())
+    assert "share of the gap" in " ".join(shown(made.patched(), 140).split())
     assert "19 %" in shown(made.patched())
 
 
 @pytest.mark.parametrize(
     ("done", "words"),
     [
-        (Intervention.of(3, 0, 0, True), "✓ certified: 3 of 3 changed attentions read back"),
+        (Intervention.of(3, 0, 0, True), "✓ certified: the changes were read back in the model"),
         (Intervention.of(3, 0, 0, False), "inconclusive: watching alone changed the answer's scores"),
         (Intervention.of(1, 0, 2, True), "of 3 changed attentions 2 cannot be read back"),
         (Intervention.of(1, 2, 0, True), "2 of 3 changed attentions did not come as asked for"),
@@ -176,23 +360,23 @@ def test_bars_are_the_differences_on_the_floor_of_their_layer() -> None:
     assert np.abs(widths) == pytest.approx([2 * (each.chance or 0) for each in heads])
 
 
-def test_all_at_once_comes_first_and_random_heads_last_and_named_so() -> None:
-    block = ranking(made.together())
+def test_all_at_once_comes_first_and_random_heads_only_where_everything_is_asked_for() -> None:
+    assert ranking(made.together()).names == ("both at once", "L1 H0", "L1 H2")
+    assert marks(made.together(), "faint") == []
+    (block,) = [
+        each for each in ablation(made.together(), Focus(verbose=True)).every if isinstance(each, Ranking)
+    ]
     assert block.names == ("both at once", "L1 H0", "L1 H2", "L1 H1 random")
     assert block.faint == {3}
-    assert marks(made.together(), "faint") == [0.4]
+    assert "random" not in printed(terminal.screen(made.together(), 80)[0], 80)
     assert "L1 H1 random" in shown(made.together())
 
 
 def test_estimates_are_marks_on_the_bars_and_stand_for_every_head_in_a_grid() -> None:
     assert marks(made.foretold(), "control") == [-0.9, 0.5, 0.2]
     (grid,) = [each for each in ablation(made.foretold()).every if isinstance(each, HeadGrid)]
-    assert grid.title == "difference foretold by the gradient"
+    assert grid.title == "change (nats) predicted by the gradient"
     assert grid.values.tolist() == [[0.0, 0.2, 0.5], [-0.9, 0.1, 0.0]]
-    assert (
-        "estimates: rank correlation with what happened, over these 3 heads: .50"
-        in ablation(made.foretold()).notes
-    )
 
 
 def test_the_grid_is_drawn_on_one_scale_around_nothing() -> None:
@@ -212,7 +396,7 @@ def test_many_heads_are_ranked_as_far_as_there_is_room_and_the_rest_counted() ->
 
 
 def test_a_line_says_what_it_is_and_a_table_has_every_row() -> None:
-    assert repr(made.ablation()).startswith("<Ablation 6 heads taken away in turn · answer “door” at 4 ")
+    assert repr(made.ablation()).startswith("<Ablation 6 heads removed in turn · answer “door” at 4 ")
     assert "most L1 H0" in repr(made.ablation())
     frame = made.foretold().to_pandas()
     assert frame["estimate"].notna().sum() == 6

@@ -13,11 +13,13 @@ import pytest
 from attnscope.model.media.patches import position_token
 from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv
+from attnscope.render.focus import Focus
 from attnscope.render.present.written import written
 from attnscope.render.sheet.blocks import Beside, Matrix, Ranking
 from attnscope.render.sheets.flow import patches_of
 from attnscope.render.sheets.flow import sheet as flow
 from attnscope.results import Flow
+from attnscope.results.claims.flow import Case
 from attnscope.tokens import Patches, Tokens
 
 ROWS, COLUMNS = 3, 4
@@ -37,47 +39,125 @@ def rankings(found: Flow) -> tuple[Ranking, ...]:
     return tuple(each for each in beside.blocks if isinstance(each, Ranking))
 
 
-def test_every_token_has_its_share_by_each_method_beside_what_replacing_it_does() -> None:
+def test_what_was_replaced_stands_by_its_effect_beside_the_last_layers_attention() -> None:
     found = made_flow.flow()
     tokens, _ = rankings(found)
-    assert len(tokens.names) == 13
-    assert tokens.names[4].split() == ["4", made.DOOR[4]]
-    assert tokens.chosen == {made_flow.QUERY}
-    for name, values in found.methods.items():
-        assert tokens.table[name.replace(" ", "_")].values == pytest.approx(values)
-    effects = tokens.table["effect"]
-    empty = [row for row in range(13) if not effects.text(row)]
-    assert empty == [0, made_flow.QUERY, 12], "the query and two others were not replaced"
+    sizes = [abs(each) for each in tokens.table["effect"].values]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(sizes) == found.ablated.count == 10
+    places = [int(name.split()[0]) for name in tokens.names]
+    assert set(places) == set(range(1, 12)) - {made_flow.QUERY}
+    assert tokens.table["attention"].values == pytest.approx(found.raw[-1][places])
+    assert tokens.unshown == "3 tokens not replaced (-v)"
     lost, gained = tokens.marks
-    for row, value in enumerate(found.ablated.effects):
+    for row, value in enumerate(found.ablated.effects[places]):
         assert lost.at[row] == (value if value >= 0 else None)
         assert gained.at[row] == (value if value < 0 else None)
 
 
-def test_every_method_stands_beside_shuffled_effects_and_beside_nearness() -> None:
+def test_with_everything_every_token_has_its_share_by_each_method() -> None:
+    found = made_flow.flow()
+    beside = flow(found, Focus(verbose=True)).blocks[0]
+    assert isinstance(beside, Beside)
+    tokens = beside.blocks[0]
+    assert isinstance(tokens, Ranking)
+    places = [int(name.split()[0]) for name in tokens.names]
+    assert sorted(places) == list(range(13))
+    assert [places[i] for i in tokens.chosen] == [made_flow.QUERY]
+    for name, values in found.methods.items():
+        assert tokens.table[name.replace(" ", "_")].values == pytest.approx(values[places])
+    empty = [places[row] for row in range(13) if not tokens.table["effect"].text(row)]
+    assert sorted(empty) == [0, made_flow.QUERY, 12], "the query and two others were not replaced"
+
+
+def test_every_method_stands_beside_shuffled_effects_and_beside_distance_the_best_first() -> None:
     found = made_flow.flow()
     _, agreement = rankings(found)
-    assert agreement.names == (*found.methods, "nearness")
+    correlations = agreement.table["correlation"].values
+    assert list(correlations) == sorted(correlations, reverse=True)
+    assert len(agreement.names) == len(found.methods) + 1
     span = agreement.marks[-1]
-    assert list(zip(span.at, span.to, strict=True)) == [(each.low, each.high) for each in found.ablated.trust]
-    assert agreement.faint == {len(found.methods)}
-    assert "nearness knows no attention" in written(found, width=100)
+    ranked = sorted(found.ablated.trust, key=lambda each: -each.correlation)
+    assert list(zip(span.at, span.to, strict=True)) == [(each.low, each.high) for each in ranked]
+    assert {agreement.names[i] for i in agreement.faint} == {"distance alone"}
 
 
-def test_the_answer_says_whether_a_method_does_more_than_nearness_and_than_chance() -> None:
+def said(**changed: object) -> tuple[Case, str]:
+    """The answer where attention agrees with +.80 and all others with +.10, but for what is changed."""
     found = made_flow.flow()
-
-    def said(**best: float) -> str:
-        trust = tuple(replace(each, correlation=0.1, high=0.5, low=-0.5) for each in found.ablated.trust)
-        trust = (replace(trust[0], **best), *trust[1:])
-        return flow(replace(found, ablated=replace(found.ablated, trust=trust))).answer
-
-    assert "shuffled effects come as far" in said(correlation=0.4)
-    assert "come as far" not in said(correlation=0.6)
-    trust = tuple(replace(each, correlation=0.9, high=0.5) for each in found.ablated.trust)
-    assert (
-        "no more of what matters" in flow(replace(found, ablated=replace(found.ablated, trust=trust))).answer
+    own, near = changed.pop("own", 0.8), changed.pop("near", 0.1)
+    trust = tuple(
+        replace(each, correlation={"attention": own, "distance alone": near}.get(each.method, 0.1))
+        for each in found.ablated.trust
     )
+    effects = np.full(13, np.nan)
+    effects[1:12] = [0.01, -0.2, 0.0, 0.0, 3.0, 0.0, 0.0, np.nan, 0.0, 0.0, 0.0]
+    given = {"effects": effects, "trust": trust, "best_of_shuffled": 0.6, "as_far": 10} | changed
+    made_up = replace(found, ablated=replace(found.ablated, **given))
+    return made_up.case, flow(made_up).answer
+
+
+def few(count: int) -> np.ndarray:
+    effects = np.full(13, np.nan)
+    effects[1 : 1 + count] = 1.0 + np.arange(count)
+    return effects
+
+
+SAID: dict[str, tuple[dict[str, object], Case, str]] = {
+    "one method agrees": (
+        {},
+        Case.AGREES,
+        f"replacing it costs 3.00 nats (75.0 % → 3.7 %); the next, {made.DOOR[2]}, gains .20. "
+        "Attention of the "
+        "last layer ranks the tokens alike (+.80; best of 5 methods on shuffled effects: up to +.60).",
+    ),
+    "no method does": (
+        {"as_far": 60},
+        Case.CANNOT_TELL,
+        "No method ranks the tokens better than shuffled effects do (best: attention of the "
+        "last layer, +.80; "
+        "shuffled, best of 5 methods: up to +.60).",
+    ),
+    "the line between them": ({"as_far": 49}, Case.AGREES, "ranks the tokens alike"),
+    "just beyond the line": ({"as_far": 50}, Case.CANNOT_TELL, "No method ranks"),
+    "distance does as well": ({"near": 0.9}, Case.AGREES, "Distance alone does as well (+.90)."),
+    "few": ({"effects": few(5)}, Case.AGREES, "Only 5 tokens."),
+    "flat": (
+        {"effects": few(5) / 100},
+        Case.FLAT,
+        "replacing one of 5 moves it by .05 nats at most.",
+    ),
+    "too few for a correlation": (
+        {"effects": few(3), "trust": ()},
+        Case.TOO_FEW,
+        "There are too few to rank them by any method. Only 3 tokens.",
+    ),
+    "an answer that is none": (
+        {"answer": ""},
+        Case.AGREES,
+        "is replaced: 3.00 (1 less the cosine); the next,",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_answer_is_the_sentence_of_its_case(name: str) -> None:
+    changed, case, words = SAID[name]
+    found, told = said(**changed)
+    assert found is case
+    assert words in told
+    assert ("Distance alone does as well" in told) is (name == "distance does as well")
+    assert ("Only " in told) is ("few" in name)
+
+
+def test_the_next_question_is_which_heads_look_at_what_the_answer_hangs_on() -> None:
+    found = made_flow.flow()
+    sides = found.tokens.labels[made_flow.QUERY], found.tokens.labels[found.ablated.ranking[0]]
+    following = flow(found).next
+    assert following is not None
+    assert " find " in following.command
+    assert all(each.strip("[]") in following.command for each in sides)
+    assert flow(made_flow.flow(replaced=False)).next is None
 
 
 def test_where_nothing_was_replaced_nothing_is_trusted_and_no_effect_is_drawn() -> None:
@@ -161,5 +241,5 @@ def test_a_row_of_the_file_is_a_fact_and_only_what_was_replaced_has_an_effect() 
 def test_on_an_axes_stand_the_tokens() -> None:
     _, axes = plt.subplots()
     assert made_flow.flow().plot(axes) is axes
-    assert len(axes.child_axes[0].get_yticklabels()) == 13
+    assert len(axes.child_axes[0].get_yticklabels()) == 10
     plt.close()

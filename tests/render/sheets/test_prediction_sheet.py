@@ -52,17 +52,60 @@ def test_every_guess_has_a_bar_as_long_as_its_probability() -> None:
     assert not any("certified" in each for each in texts), "an untouched run has nothing to certify"
 
 
+def asked(task: str, *chances: float) -> Prediction:
+    """One place, and words of these probabilities."""
+    one = reports.masked(made.head(), [4])
+    guesses = tuple(Guess(i, f"w{i}", chance) for i, chance in enumerate(chances))
+    return replace(one, task=task, blanks=(replace(one.blanks[0], guesses=guesses),))
+
+
+@pytest.mark.parametrize(
+    ("task", "chances", "words"),
+    [
+        ("masked", (0.998, 0.002), "The model answers “w0” at on: 99.8 % (next: “w1”, 0.2 %)."),
+        ("masked", (0.5, 0.4), "The model answers “w0” at on: 50.0 % (next: “w1”, 40.0 %)."),
+        ("masked", (0.4, 0.2), "The model leans to “w0” at on: 40.0 % (next: “w1”, 20.0 %)."),
+        (
+            "masked",
+            (0.083, 0.073, 2e-5),
+            "The model is unsure of on: “w0” 8.3 %, just ahead of “w1” 7.3 %. The 3 likeliest "
+            "words share 15.6 %.",
+        ),
+        ("next", (0.6, 2e-5), "After “on” the model goes on with “w0”: 60.0 % (next: “w1”, 1 in 50,000)."),
+        ("next", (0.4, 0.1), "After “on” the model leans to “w0”: 40.0 % (next: “w1”, 10.0 %)."),
+        (
+            "next",
+            (0.015, 0.012),
+            "After “on” the model is unsure: “w0” 1.5 %, just ahead of “w1” 1.2 %. The 2 "
+            "likeliest tokens share "
+            "2.7 %.",
+        ),
+        ("masked", (0.3,), "The model leans to “w0” at on: 30.0 %."),
+    ],
+)
+def test_the_answer_says_how_sure_the_model_is(task: str, chances: tuple[float, ...], words: str) -> None:
+    assert prediction(asked(task, *chances)).answer == words
+
+
+def test_the_next_question_is_which_heads_the_answer_needs() -> None:
+    following = prediction(asked("masked", 0.5, 0.2)).next
+    assert following is not None
+    assert following.question == "which heads does “w0” need?"
+    assert following.command.startswith("attnscope ablate ")
+    wrote = prediction(written()).next
+    assert wrote is not None
+    assert "--kind cross" in wrote.command
+    assert prediction(masked()).next is None, "of several places there is no one answer"
+    assert prediction(written(written=False)).next is None
+
+
 def test_the_answer_tells_the_best_of_every_place() -> None:
-    several, one = masked(), reports.masked(made.head(), [4])
-    assert prediction(several).answer.startswith(
-        "Likeliest are “princess” (.500) at 2 cat, “princess'” (.500)"
+    assert prediction(masked()).answer.startswith(
+        "The likeliest of each: “princess” 50.0 % at 2 cat, “princess'” 50.0 %"
     )
-    assert prediction(one).answer == "Likeliest at 4 on is “princess” (.500), then “queen” (.250)."
-    after = replace(one, task="next")
-    assert prediction(after).answer.startswith("Likeliest after 4 on is")
-    assert rankings(after)[0].title == "after 4 on"
     many = reports.masked(made.head(), [1, 2, 3, 5, 7, 9])
-    assert prediction(many).answer.endswith("at 5 the and at 2 more.")
+    assert prediction(many).answer.endswith("at 5 the and 2 more.")
+    assert rankings(asked("next", 0.5))[0].title == "after 4 on"
 
 
 def test_the_verdict_on_a_pair_stands_above_the_blanks() -> None:
@@ -71,11 +114,11 @@ def test_the_verdict_on_a_pair_stands_above_the_blanks() -> None:
     assert (first.names, first.table["probability"].values) == (("follows from the first",), [0.125])
     assert len(others) == 4
     assert prediction(result).answer.startswith(
-        "The second text follows from the first with probability .125;"
+        "The second text follows from the first with 12.5 %. The likeliest"
     )
     ordered = replace(masked(), blanks=(), next_sentence=NextSentence(0.5, order=True))
     assert prediction(ordered).title == "next sentence"
-    assert prediction(ordered).answer == "The second text comes after the first with probability .500."
+    assert prediction(ordered).answer == "The second text comes after the first with 50.0 %."
     assert values(ordered) == [0.5]
 
 
@@ -83,13 +126,15 @@ def test_a_long_text_that_was_written_is_whole_and_its_least_likely_token_is_tol
     result = written()
     assert values(result) == [(i + 1) / 100 for i in range(60)]
     assert [len(each.names) for each in rankings(result)] == [24, 24, 12]
-    assert prediction(result).answer == "Of the 60 tokens that it wrote the least likely is “w0” (.010)."
+    assert prediction(result).answer == (
+        "The model wrote “x”: of its 60 tokens the least likely is “w0”: 1.0 %."
+    )
     assert "cut off: the model had not come to an end" in prediction(result).notes
     assert "cut off" not in shown(written(finished=True))
-    assert "that it was given" in prediction(written(written=False)).answer
+    assert "The model was given “x”" in prediction(written(written=False)).answer
     nothing = written(0)
     assert not rankings(nothing)
-    assert prediction(nothing).answer == "Nothing: the model ends at once."
+    assert prediction(nothing).answer == "The model writes nothing: it ends at once."
     assert figure_of(nothing).axes == []
 
 
@@ -127,4 +172,4 @@ def test_a_verdict_without_a_number_is_said_to_be_none(order: bool) -> None:
     assert not rankings(told), "no bar without a number"
     assert "nan" not in shown(told)
     guessed = replace(masked().blanks[0], guesses=(Guess(3, "queen", float("nan")),))
-    assert prediction(replace(masked(), blanks=(guessed,))).answer.endswith("is “queen” (-).")
+    assert prediction(replace(masked(), blanks=(guessed,))).answer.endswith("“queen” at cat: -.")
