@@ -116,17 +116,36 @@ def test_two_corpora_are_ranked_by_errors_and_those_beyond_chance_stand_out() ->
     assert first.table["errors"].values == [float(scores.reached[place]) for place in ranked(scores)[:10]]
     assert [mark.at for mark in first.marks][-1] == [-scores.chance, scores.chance]
     assert measures.names == tuple(result.measures)
-    assert f"0 of 12 heads differ by more than {number(scores.chance, 1)} errors" in sheet.answer
+    errors = f"{number(scores.chance, 1)} standard errors, where luck alone gives 1. L"
+    opening = "The corpora do not differ in entropy in nats: 0 of 12 heads by more than "
+    assert sheet.answer.startswith(opening + errors)
+    assert "tokens in the mean" not in sheet.answer, "both are as long"
     block = grid(sheet)
     assert np.nanmax(np.abs(scores.difference)) < 0.1  # so that two decimals would tell little
     assert block.text(1, 2) == signed(float(scores.difference[1, 2]), 3)
     assert block.companion is not None
     assert block.companion.short(1, 2) == f"{signed(float(scores.reached[1, 2]), 1)} se"
     assert not block.beyond[1]
+    longer = replace(result.reads[1], tokens=2 * result.reads[1].tokens)
+    told = corpora(replace(result, reads=(result.reads[0], longer))).answer
+    assert told.endswith("Texts of A have 17.0 tokens in the mean, those of B 34.0: that alone may do it.")
     lower = replace(result, measures={"entropy": replace(scores, chance=1.0)})
     assert grid(corpora(lower)).beyond[1] == {
         place for place in np.ndindex(3, 4) if abs(scores.reached[place]) > 1
     }
+
+
+def test_two_corpora_differ_where_more_heads_do_than_luck_gives() -> None:
+    result = made.apart()
+    scores = replace(result.main, chance=0.5)
+    beyond = int((np.abs(scores.reached) > 0.5).sum())
+    assert beyond > 1
+    told = corpora(replace(result, measures={"entropy": scores})).answer
+    assert told.startswith(
+        f"{beyond} of 12 heads differ in entropy in nats by more than .5 standard errors, where"
+    )
+    alone = corpora(replace(result, measures={"entropy": replace(scores, chance=float("nan"))})).answer
+    assert alone.startswith("One head is compared in entropy in nats: L")
 
 
 def test_a_page_has_a_grid_of_every_measure_and_the_errors_under_the_pointer() -> None:
