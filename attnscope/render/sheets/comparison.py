@@ -44,6 +44,7 @@ def sheet(result: Comparison, focus: Focus = WHOLE) -> Sheet:
         blocks=(*by_head, Beside((*((curve,) if curve else ()), *rows))),
         table=lambda: Table.of(_FACTS, _facts(result)),
         texts=tuple(words.texts(result)),
+        control=words.control(result),
         notes=tuple(words.notes(result)),
         legend=tuple(words.legend(result)),
         proof=tuple(_proof(result, focus.verbose)),
@@ -51,7 +52,9 @@ def sheet(result: Comparison, focus: Focus = WHOLE) -> Sheet:
         whole="only one layer is compared, there is no curve to draw: this picture has several panels",
         summary=(words.heads(result),),
         record=tuple(_record(result)),
+        departs=tuple(words.looks(result)),
         more=tuple(_grids(result)),
+        next=words.following(result),
     )
 
 

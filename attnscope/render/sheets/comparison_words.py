@@ -5,15 +5,22 @@ from functools import partial
 
 import numpy as np
 
-from attnscope.render.kit.numbers import counted, number, weight
+from attnscope.render.kit.numbers import cell, counted, number, weight
+from attnscope.render.kit.words.command import looked_at, opening_head
 from attnscope.render.kit.words.header import CROSS_ROWS, model_words, reading
 from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL
 from attnscope.render.sheet.said import marked_word
+from attnscope.render.sheet.sheet import Next
 from attnscope.results import Between, Comparison, Kind, Side, Special
 
 _AROUND = 160  # characters of a long text on each side of the word
 
+_STILL = 0.2  # of a cosine: how much more alike values have to be than what differs most
+_UNCONTROLLED = "No control yet: two texts of one meaning may differ as much."
+_ONE_HEAD = "One text, no control: other words may differ elsewhere."
+
 cosine = partial(number, decimals=3)
+_two = cell
 
 
 def subject(result: Comparison) -> str:
@@ -49,22 +56,98 @@ def texts(result: Comparison) -> Iterator[str]:
 
 
 def answer(result: Comparison) -> str:
-    """Which heads are shown in full and why, and how far apart both sides are there."""
+    """What differs most and how far, by what differs between the sides; and that it has no control yet."""
+    if result.between is Between.MODELS:
+        return _of_models(result)
+    return _of_layers(result) if result.between is Between.LAYERS else _of_texts(result)
+
+
+def _of_texts(result: Comparison) -> str:
+    """In which layer the outputs are least alike, or how alike those of one head are."""
+    a, b = (side.word for side in result.sides)
+    both = f"the two “{a}”s" if a == b else f"“{a}” and “{b}”"
+    output = result.similarity("output")
+    if output is None:
+        return f"{both[0].upper()}{both[1:]} are looked at in {heads(result)}."
+    together = output.together
+    if len(result.layers) == 1 or np.isnan(together).all():
+        told = f"what its heads make of {both} has cosine {_two(together[0])} (1 = same direction)"
+        return f"In layer {result.a.head.layer} {told}. {_UNCONTROLLED}"
+    least = int(np.nanargmin(together))
+    if together[least] >= 1 - 1e-6:
+        return f"{both[0].upper()}{both[1:]} are the same in every layer: every cosine is 1.00."
+    told = (
+        f"{both[0].upper()}{both[1:]} differ most in layer {result.layers[least][0]}: what its heads make of "
+        f"them has cosine {_two(together[least])} (1 = same direction)"
+    )
+    value = result.similarity("value")
+    still = ""
+    if value is not None and least and value.together[0] - together[least] > _STILL:
+        first = result.layers[0][0]
+        still = f" In layer {first} their value vectors are still alike ({_two(value.together[0])})."
+    return f"{told}.{still} {_UNCONTROLLED}"
+
+
+def _of_layers(result: Comparison) -> str:
+    told = _rows_apart(result)
+    a, b, head = result.a.head.layer, result.b.head.layer, result.a.head.head
+    most = "most in " if len(result.heads) > 1 else "in "
+    return (
+        f"Between layers {a} and {b} what “{result.a.word}” looks at differs {most}H{head}: {told}. "
+        "Heads of two layers have only their number in common."
+    )
+
+
+def _of_models(result: Comparison) -> str:
+    """Whether two models are the same here, the heads where they part, or where they differ most."""
     i, j = result.shown
-    output, rows = result.similarity("output"), result.divergence
-    told = []
-    if output is not None:
-        told.append(f"cosine of the outputs {cosine(float(output.heads[i, j]))}")
-    if rows is not None:
-        nats, moved = (float(each[i, j]) for each in (rows.jensen_shannon, rows.total_variation))
-        told.append(f"rows apart by {cosine(nats)} nats (Jensen-Shannon, 0 to .693)")
-        told.append(f"{cosine(moved)} of the weight moved (total variation)")
-    why = ""
-    if result.chosen:
-        over = f" ({counted(result.passed_over, 'head')} passed over, for special tokens)"
-        what = "outputs" if output else "rows"
-        why = f", whose {what} differ most of those asked for{over if result.passed_over else ''}"
-    return f"Shown is {heads(result)}{why}: {', '.join(told)}." if told else f"Shown is {heads(result)}{why}."
+    name = heads(result)
+    if not result.similarities and result.divergence is None:
+        return "These vectors cannot be compared: the models share no space and read the text differently."
+    if result.same:
+        cosines = "every cosine is 1.000" if result.similarities else "no weight differs"
+        return f"The two models are the same here: {cosines}, rounding aside."
+    apart = ", ".join(each for each in (_outputs(result), _rows_apart(result)) if each)
+    if (begins := result.begins) and (i, j) in begins:
+        before = i * len(result.heads)
+        also = f" with {counted(len(begins) - 1, 'other head')} of its layer" if len(begins) > 1 else ""
+        same = f"the {counted(before, 'head')} of the layers before and the " if before else "the "
+        others = f"{same}{counted(len(result.heads) - len(begins), 'other head')} of its layer"
+        others = others[0].upper() + others[1:]
+        return f"The two models begin to differ in {name}{also}: {apart}. {others} are the same."
+    unlike = "" if result.similarities else " Their vectors cannot be compared: the models share no space."
+    return f"The two models differ most in {name}: {apart}.{unlike} {_ONE_HEAD}"
+
+
+def _outputs(result: Comparison) -> str:
+    output = result.similarity("output")
+    return "" if output is None else f"its outputs have cosine {cosine(float(output.heads[result.shown]))}"
+
+
+def _rows_apart(result: Comparison) -> str:
+    """`.460 of the weight lies elsewhere`."""
+    if result.divergence is None:
+        return ""
+    return f"{weight(float(result.divergence.total_variation[result.shown]))} of its weight lies elsewhere"
+
+
+def control(result: Comparison) -> str:
+    """What there is to hold it against: nothing here, and how to get it."""
+    if result.between is Between.TEXTS:
+        return "none; several texts of each meaning are one (--texts FILE, lines of LABEL, tab and text)"
+    return "none" if result.between is Between.LAYERS else ""
+
+
+def following(result: Comparison) -> Next | None:
+    """What the head that is shown does with every token of the second text, or the first model."""
+    side = result.b if result.between is Between.TEXTS else result.a
+    head = side.head
+    if result.between is not Between.TEXTS and head.kind is Kind.CROSS:
+        return None
+    opened = opening_head(head, head.layer, head.head)
+    return Next(
+        "what do other tokens look at in that head?", f"{opened}{looked_at(result.words, result.special)}"
+    )
 
 
 def remarks(side: Side) -> Iterator[str]:
@@ -134,7 +217,15 @@ def view_notes(result: Comparison) -> Iterator[str]:
 
 
 def notes(result: Comparison) -> Iterator[str]:
-    """What must be known to read the numbers, one sentence each."""
+    """Why that head is shown, and what must be known to read the numbers, one sentence each."""
+    if result.chosen:
+        over = f" ({counted(result.passed_over, 'head')} passed over that look at special tokens)"
+        what = "outputs" if result.similarities else "rows"
+        over = over if result.passed_over else ""
+        if not result.begins:
+            yield f"shown is {heads(result)}, whose {what} differ most of those asked for{over}"
+    elif len(result.layers) > 1:
+        yield f"shown is {heads(result)}"
     yield from view_notes(result)
     yield from _of_rows(result)
 

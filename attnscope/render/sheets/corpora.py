@@ -20,6 +20,7 @@ from attnscope.results import CorpusDifference
 from attnscope.results.claims.corpus import ScoresApart
 
 _LISTED = 10
+_LONGER = 1.1  # times the length of the other's texts: what is told of two corpora
 _FACTS = "measure layer head first second difference error errors"
 _tenth, _thousandth = partial(signed, decimals=1), partial(number, decimals=3)
 _change, _error = partial(signed, decimals=None), partial(give_or_take, decimals=None)
@@ -38,6 +39,7 @@ def sheet(result: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
         blocks=(_ranking(result, result.main), main, _measures(result)),
         more=tuple(_grid(result, each) for each in others),
         table=lambda: Table.of(_FACTS, _facts(result)),
+        control=_control(result),
         notes=(_read(result), *result.notes),
         proof=tuple((each, f"{side} {verdict_words(each)}") for side, each in both),
         main=main,
@@ -129,11 +131,39 @@ def _answer(result: CorpusDifference, scores: ScoresApart) -> str:
     best = listed[0]
     first, second = (_thousandth(float(each[best])) for each in (scores.first, scores.second))
     change = with_error(float(scores.difference[best]), float(scores.error[best]))
-    return (
-        f"{named(result, best)} differs most: {scores.scores.description.title} {first} over A and {second} "
-        f"over B ({change}, {_tenth(float(scores.reached[best]))} errors); {len(_beyond(scores))} of "
-        f"{len(listed)} heads differ by more than {number(scores.chance, 1)} errors, as one would by chance."
+    title, beyond = scores.scores.description.title, len(_beyond(scores))
+    most = (
+        f"{named(result, best)} most: {first} over A and {second} over B ({change}, "
+        f"{_tenth(float(scores.reached[best]))} errors)"
     )
+    if np.isnan(scores.chance):
+        told = f"One head is compared in {title}: {most.replace(' most', '', 1)}."
+    elif beyond <= 1:
+        told = (
+            f"The corpora do not differ in {title}: {beyond} of {len(listed)} heads by more than "
+            f"{number(scores.chance, 1)} standard errors, where luck alone gives 1. {most}."
+        )
+    else:
+        told = (
+            f"{beyond} of {len(listed)} heads differ in {title} by more than {number(scores.chance, 1)} "
+            f"standard errors, where luck alone gives 1: {most}."
+        )
+    return " ".join(each for each in (told, _lengths(result)) if each)
+
+
+def _lengths(result: CorpusDifference) -> str:
+    """That the texts of one are longer, which changes what heads do by itself; empty where they are not."""
+    a, b = (read.tokens / max(read.texts, 1) for read in result.reads)
+    if max(a, b) < _LONGER * min(a, b):
+        return ""
+    return (
+        f"Texts of A have {number(a, 1)} tokens in the mean, those of B {number(b, 1)}: that alone may do it."
+    )
+
+
+def _control(result: CorpusDifference) -> str:
+    """What is held against what: the scatter over texts, the largest of so many heads."""
+    return "how texts scatter within each corpus, and the largest of so many heads by luck"
 
 
 def _read(result: CorpusDifference) -> str:

@@ -19,6 +19,8 @@ from attnscope.results.claims.corpus import LEVELS, CorpusRead, CorpusScores
 
 LINK, PLACE, GAIN = "link", "link-place", "link-gain"
 _LISTED, _REASONS = 10, 3
+_FLOOR = 10  # texts: of fewer the answer says how few
+_SURE = 2.0  # standard errors that a gain on texts held out takes
 _ERROR = "standard error over texts; of a class the share of texts that are of it"
 _change, _error = partial(signed, decimals=None), partial(give_or_take, decimals=None)
 _MOST = 1.05  # of the largest number, where the shades end
@@ -41,6 +43,7 @@ def sheet(result: Corpus, focus: Focus = WHOLE) -> Sheet:
         blocks=(*_links(result), main, _measures(result)),
         more=tuple(_grid(result, each) for each in there),
         table=lambda: Table.of(_FACTS, _facts(result)),
+        control=_control(result),
         notes=tuple(_notes(result)),
         legend=tuple(measured.absent({key: each.scores for key, each in result.measures.items()})),
         proof=proof(result.certified, "head", f" in {sample}; {in_sample(result.unlike)}"),
@@ -176,35 +179,65 @@ def _answer(result: Corpus, scores: CorpusScores) -> str:
     return (
         f"{named(result, best)} has the {end} {described.scale} {of}, {written(float(scores.values[best]))} "
         f"{_error(float(scores.error[best]))} over {count}, nine tenths of which lie from {low} to {high}; "
-        f"the head in the middle has {written(float(np.nanmedian(scores.values)))}."
+        f"the head in the middle has {written(float(np.nanmedian(scores.values)))}.{_few(result)}"
     )
 
 
 def _linked_answer(result: Corpus) -> str:
-    """The head that links most beyond what distance explains, and one that was chosen on other texts."""
+    """Whether a head links the two beyond what distance explains, on texts that it was not chosen on."""
     link, beside, gain = (result.measure(each) for each in (LINK, PLACE, GAIN))
     if not (order := measured.ranked(gain.scores)):
         return f"No text has {_link(result)}."
     best, (source, target) = order[0], result.linked or ("", "")
     own, others = (weight(float(each.values[best])) for each in (link, beside))
     more = with_error(float(gain.values[best]), float(gain.error[best]))
+    held, few = held_out(result), _few(result)
+    if held is None or not held[0] > _SURE * held[1]:
+        told = (
+            f"This corpus cannot tell whether a head links {source} to {target} beyond what distance explains"
+        )
+        if held is None:
+            return f"{told}: no text is left to judge it by.{few}"
+        return (
+            f"{told}: the heads chosen on one half of the texts give {with_error(*held)} on the other.{few}"
+        )
+    positive = int((gain.values > 0).sum())
     told = (
-        f"Most beyond distance gives {named(result, best)}: a {source} word {own} to {target} words, any "
-        f"word at their distances {others} ({more})"
+        f"{source} words look at {target} words more than distance alone explains: {own} against {others} in "
+        f"{named(result, best)} ({more}; on texts held out {with_error(*held)})"
     )
-    return f"{told}{held_out(result)}."
+    if 2 * positive >= len(order):
+        return (
+            f"{told}. {positive} of {len(order)} heads do, so it may be the {target} words: the control "
+            f"knows distances only, not how much any word looks at them.{few}"
+        )
+    return f"{told}; {positive} of {len(order)} heads do.{few}"
 
 
-def held_out(result: Corpus) -> str:
-    """How the best head of every other text does on those between, both ways."""
-    gains = result.measure(GAIN).halves
-    if np.isnan(gains).all(axis=(1, 2)).any():
-        return ""
-    best = [np.unravel_index(int(np.nanargmax(half)), half.shape) for half in gains]
-    value = float(np.mean([gains[1][best[0]], gains[0][best[1]]]))
-    names = [named(result, (int(i), int(j))) for i, j in best]
-    chosen = names[0] if names[0] == names[1] else f"{names[0]} and {names[1]}"
-    return f"; chosen on every other text ({chosen}) and judged on those between: {_change(value)}"
+def _control(result: Corpus) -> str:
+    """What is held against what: distances of a link, else how texts scatter."""
+    if result.linked is None:
+        return f"none but luck: the best of {counted(result.main.values.size, 'head')} is so partly by it"
+    source, target = result.linked
+    return f"what any word of the text gives at the distances of {source} and {target}"
+
+
+def _few(result: Corpus) -> str:
+    """How few texts there are, where they are few."""
+    return f" Only {counted(result.read.texts, 'text')}." if result.read.texts < _FLOOR else ""
+
+
+def held_out(result: Corpus) -> tuple[float, float] | None:
+    """How much the best head of every other text gains on those between, both ways, and its standard error.
+
+    None where one of the halves has no number.
+    """
+    gain = result.measure(GAIN)
+    if np.isnan(gain.halves).all(axis=(1, 2)).any():
+        return None
+    first, second = (np.unravel_index(int(np.nanargmax(half)), half.shape) for half in gain.halves)
+    value = float(np.mean([gain.halves[1][first], gain.halves[0][second]]))
+    return value, float(np.mean([gain.error[first], gain.error[second]]))
 
 
 def _notes(result: Corpus) -> Iterator[str]:

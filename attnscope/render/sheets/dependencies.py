@@ -98,7 +98,6 @@ def _relations(result: Dependencies, whole: bool) -> Ranking:
     held = [each.held_out for each in rows]
     judged = [None if each is None else each.accuracy for each in held]
     gains = [None if each is None else each.difference for each in held]
-    chosen, between = [each.accuracy for each in best], [_between(each) for each in best]
     # fmt: off
     table = Table(
         Column("count", [each.count for each in rows], "pairs", "{:,}".format, "of a word and its head",
@@ -113,9 +112,9 @@ def _relations(result: Dependencies, whole: bool) -> Ranking:
         Column("gain", gains, "head minus distance", signed, scale=Scale(-0.5, 0.5, "signed")),
         Column("reach", [_reach(each) for each in held], "(95 %)", as_written,
                "by scatter over sentences, of this relation alone", spared=2),
-        Column("accuracy", chosen, "on all" if whole else "", weight,
+        Column("accuracy", [each.accuracy for each in best], "on all" if whole else "", weight,
                "share that the best head finds of the pairs it was chosen by, which flatters it", spared=4),
-        Column("interval", between, "95 %" if whole else "", as_written, spared=5),
+        Column("interval", [_between(each) for each in best], "95 %" if whole else "", as_written, spared=5),
 )
     # fmt: on
     return Ranking(

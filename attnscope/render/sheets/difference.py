@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import counted, number, signed, signed_cell, significant
+from attnscope.render.kit.numbers import counted, number, signed, signed_cell, significant, weight
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Block, Matrix, Ranking
@@ -39,6 +39,7 @@ def sheet(result: Difference, focus: Focus = WHOLE) -> Sheet:
         blocks=(_heads(result), *([] if alike else [matrix]), *_rows(result), *_grids(result)),
         table=lambda: Table.of(_FACTS, _facts(result)),
         texts=(f"A {a}: {_run(result.a, result.b)}", f"B {b}: {_run(result.b, result.a)}"),
+        control=_control(result),
         notes=tuple(each for each in (_other_tokens(result), _rounding(result)) if each),
         proof=tuple(_proof(result)),
         main=matrix,
@@ -88,18 +89,40 @@ def _rounding(result: Difference) -> str:
 
 
 def _answer(result: Difference) -> str:
-    """How far the head that is shown lies apart, beside two neighbouring heads of one run."""
-    i, named = result.shown, result.name(result.shown)
+    """Whether the runs attend the same, else the head that changes most, where, and beside rounding."""
+    i, named, many = result.shown, result.name(result.shown), len(result.pairs)
     if math.isnan(result.divergences[i]):
         return f"{named} has no query with a key."
-    if result.largest[i] == 0:
-        return f"{named} is the same in both runs to the bit."
-    row = int(np.nan_to_num(result.rows[i], nan=-1.0).argmax())
-    told = f"{named} differs by {_nats(result.divergences[i])} nats on average"
+    if not np.nan_to_num(result.largest).any():
+        of = named if many == 1 else f"each of {counted(many, 'head')}"
+        return f"A and B attend the same: {of}, to the bit."
+    if result.within_rounding == many:
+        return f"A and B attend the same: 0 of {counted(many, 'head')} differ by more than rounding."
+    change = np.abs(np.nan_to_num(result.signed))
+    query, key = (int(each) for each in np.unravel_index(int(change.argmax()), change.shape))
+    link = f"{result.a.query_tokens.named(query)} → {result.a.key_tokens.named(key)}"
+    values = " → ".join(
+        weight(float(np.nan_to_num(each[query, key]))) for each in (result.before, result.after)
+    )
+    most = " most" if many > 1 else ""
+    told = f"{_other_tokens_first(result)}{named} changes{most}, at {link}: {values}."
+    if not np.isfinite(result.rounding).any():
+        return told
+    beyond = f"{many - result.within_rounding} of {counted(many, 'head')}"
+    return f"{told} {beyond} differ by more than rounding." if many > 1 else f"{told} That is no rounding."
+
+
+def _other_tokens_first(result: Difference) -> str:
+    """`A and B differ in 1 token. `."""
+    count = result.other_tokens
+    return f"A and B differ in {counted(count, 'token')}. " if count else ""
+
+
+def _control(result: Difference) -> str:
+    """Two neighbouring heads of one run, where there are two; else what files cannot tell."""
     if math.isfinite(result.unlike):
-        told += f", where two neighbouring heads of a layer of one run differ by {_nats(result.unlike)}"
-    query = result.a.query_tokens.named(row)
-    return f"{told}; most for query {query}, by {_nats(result.rows[i, row])}."
+        return f"two neighbouring heads of a layer of one run differ by {_nats(result.unlike)} nats"
+    return "none: how far other heads move is not in these files"
 
 
 def _heads(result: Difference) -> Ranking:

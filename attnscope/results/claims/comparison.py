@@ -13,6 +13,8 @@ from attnscope.results.base.presented import Presented
 from attnscope.results.heads import HeadAttention, HeadView
 from attnscope.tokens import Tokens
 
+_SAME_COSINE, _SAME_ROW = 1e-6, 1e-4  # of a cosine and of a row's weight: what rounding may do
+
 
 class Between(StrEnum):
     """What differs between the two sides of a comparison."""
@@ -166,6 +168,30 @@ class Divergence:
         return {"jensen_shannon_unit": "nats"}
 
 
+def differing(
+    similarities: tuple[Similarity, ...], divergence: Divergence | None
+) -> Bool[np.ndarray, "layer head"] | None:
+    """The heads whose outputs or rows are not the same on both sides, rounding aside; None without either."""
+    outputs = [each.heads for each in similarities if each.vector == "output"]
+    told = [each < 1 - _SAME_COSINE for each in outputs]
+    told += [] if divergence is None else [divergence.total_variation > _SAME_ROW]
+    return np.logical_or.reduce(told) if told else None
+
+
+def begin_to_differ(
+    similarities: tuple[Similarity, ...], divergence: Divergence | None
+) -> tuple[tuple[int, int], ...]:
+    """The heads where two models part: all layers before are the same, and so are others of their layer.
+
+    What comes after them differs since they do. Empty where all heads of the first layer that differs do.
+    """
+    told = differing(similarities, divergence)
+    if told is None or not told.any():
+        return ()
+    first = int(told.any(axis=1).argmax())
+    return () if told[first].all() else tuple((first, int(j)) for j in np.flatnonzero(told[first]))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Presented):
     """Two sides, one head of each in full, and how alike they are in every compared layer and head.
@@ -211,6 +237,17 @@ class Comparison(Presented):
     def verdict(self) -> Verdict:
         """The worst verdict of both sides."""
         return worst(certificate.verdict for side in self.sides for certificate in side.every_certificate)
+
+    @property
+    def same(self) -> bool:
+        """Whether no head differs, rounding aside, where that can be told."""
+        told = differing(self.similarities, self.divergence)
+        return told is not None and not told.any()
+
+    @property
+    def begins(self) -> tuple[tuple[int, int], ...]:
+        """Of two models, the heads where they part, by place; empty where a whole layer differs first."""
+        return begin_to_differ(self.similarities, self.divergence) if self.between is Between.MODELS else ()
 
     def similarity(self, vector: str) -> Similarity | None:
         """The similarity of one kind of vector, None where there is none."""

@@ -1,5 +1,6 @@
 """One word held against itself, checked against hooks on an untouched model, slow loops and scipy."""
 
+import copy
 import math
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from attnscope.analysis.claims.comparison.word import Look
 from attnscope.attention import Capture
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError
+from attnscope.render.sheets import comparison_words
 from attnscope.results import Between, Comparison, Kind, Special, Verdict
 from attnscope.tokens import Token, Tokens
 
@@ -501,6 +503,37 @@ def test_the_head_that_is_shown_is_chosen_among_those_that_look_at_the_text() ->
     every = compare_texts(a, b, PLACES, **EVERY, look=Look(all_heads=True))
     assert every.passed_over == 0
     assert every.similarity("output").heads[every.shown] == outputs.min()
+
+
+@pytest.mark.parametrize(("layer", "head"), [(0, 1), (1, 2)])
+def test_a_head_that_was_changed_in_one_model_is_the_one_that_is_shown(layer: int, head: int) -> None:
+    model = sharp("bert")
+    changed = copy.deepcopy(model)
+    query = changed.get_submodule(f"encoder.layer.{layer}.attention.self.query").weight
+    with torch.no_grad():
+        query[head * DIM : (head + 1) * DIM] *= -0.5
+    every_key = tuple(range(A["input_ids"].shape[1]))  # all of them special: no head may be passed over
+    sides = [with_special(record(each, A), every_key[:-1]) for each in (model, changed)]
+    found = compare_models(*sides, (PLACES[0],) * 2, **EVERY)
+    assert (found.a.head.layer, found.a.head.head) == (layer, head)
+    assert found.begins == ((layer, head),)
+    assert found.passed_over == 0
+    assert not found.same
+    told = comparison_words.answer(found)
+    assert told.startswith(f"The two models begin to differ in L{layer} H{head}: its outputs have cosine ")
+    same = compare_models(sides[0], sides[0], (PLACES[0],) * 2, **EVERY)
+    assert same.same
+    assert same.begins == ()
+    assert comparison_words.answer(same).startswith("The two models are the same here: every cosine is 1.000")
+
+
+def test_models_that_differ_from_the_first_layer_on_have_no_head_where_they_part() -> None:
+    model, changed = sharp("bert"), copy.deepcopy(sharp("bert"))
+    with torch.no_grad():
+        changed.get_submodule("encoder.layer.0.attention.self.query").weight.mul_(-0.5)
+    found = compare_models(record(model, A), record(changed, A), (PLACES[0],) * 2, **EVERY)
+    assert found.begins == ()
+    assert comparison_words.answer(found).startswith("The two models differ most in L")
 
 
 def test_where_every_head_looks_at_special_tokens_none_is_passed_over() -> None:

@@ -13,7 +13,7 @@ from golden_text import IN_FULL, printed
 from attnscope.analysis.claims.comparison.difference import difference as difference_of
 from attnscope.render import screen as terminal
 from attnscope.render.figure import figure_of
-from attnscope.render.kit.numbers import number, significant
+from attnscope.render.kit.numbers import number, significant, weight
 from attnscope.render.sheet.blocks import Matrix, Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheets.difference import sheet as difference
@@ -35,20 +35,30 @@ def shown(found: Difference, width: int = 80) -> str:
     return "".join(printed(part, width) for part in terminal.screen(found, width, IN_FULL))
 
 
-def test_the_answer_tells_the_head_beside_two_neighbouring_ones(found: Difference, same: Difference) -> None:
+def test_the_answer_tells_the_head_that_changes_most_and_whether_it_is_rounding(
+    found: Difference, same: Difference
+) -> None:
     told = difference(found).answer
-    i = found.ranking[0]
-    query = int(found.rows[i].argmax())
+    query, key = np.unravel_index(int(np.abs(found.signed).argmax()), found.signed.shape)
+    link = f"{found.a.query_tokens.named(int(query))} → {found.a.key_tokens.named(int(key))}"
+    before, after = (weight(float(each[query, key])) for each in (found.before, found.after))
     assert told == (
-        f"{found.name(i)} differs by {number(found.divergences[i], 3)} nats on average, where two "
-        f"neighbouring heads of a layer of one run differ by {number(found.unlike, 3)}; most for query "
-        f"{found.a.query_tokens.named(query)}, by {number(found.rows[i, query], 3)}."
+        f"{found.name(found.ranking[0])} changes most, at {link}: {before} → {after}. "
+        "12 of 12 heads differ by more than rounding."
     )
-    assert difference(same).answer == "L0 H0 is the same in both runs to the bit."
+    control = difference(found).control
+    assert control == f"two neighbouring heads of a layer of one run differ by {number(found.unlike, 3)} nats"
+    assert difference(same).answer == "A and B attend the same: each of 12 heads, to the bit."
+    rounded = replace(found, rounding=np.ones_like(found.rounding))
+    assert (
+        difference(rounded).answer == "A and B attend the same: 0 of 12 heads differ by more than rounding."
+    )
+    unsure = replace(found, rounding=np.full_like(found.rounding, math.nan))
+    assert difference(unsure).answer.endswith(f"{before} → {after}.")
     nothing = replace(found, divergences=np.full_like(found.divergences, math.nan))
     assert "has no query with a key" in difference(nothing).answer
     alone = difference(replace(found, unlike=math.nan))
-    assert "neighbouring" not in alone.answer
+    assert alone.control.startswith("none: ")
     (heads, *_) = alone.every
     assert isinstance(heads, Ranking)
     assert heads.key() == ("divergence of both runs",)

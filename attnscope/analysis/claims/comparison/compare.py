@@ -27,6 +27,7 @@ from attnscope.results import (
     Similarity,
     Special,
 )
+from attnscope.results.claims.comparison import begin_to_differ
 
 Pair = tuple[int, int]
 _MOST_SPECIAL = 0.5  # of the word's weight on either side
@@ -113,8 +114,12 @@ def _compared(
     first, second = (side.call(layer) for side, layer in zip(sides, pairs[0], strict=True))
     divergence = _divergence(words) if same_keys(first, second, look) else None
     candidates = [i for i, (layer, _) in enumerate(pairs) if layer in layers]
-    passed = _passed_over(words, look)
-    i, j = _most_different(similarities, divergence, candidates, passed)
+    passed = (
+        _passed_over(words, look) if between is Between.TEXTS else np.zeros((len(words), len(heads)), bool)
+    )
+    begins = begin_to_differ(similarities, divergence) if between is Between.MODELS else ()
+    begins = tuple(place for place in begins if place[0] in candidates)
+    i, j = _most_different(similarities, divergence, candidates, passed, begins)
     a, b = (
         _side(
             recompute_head(captured, pairs[i][side], heads[j]),
@@ -152,10 +157,12 @@ def _most_different(
     divergence: Divergence | None,
     candidates: Sequence[int],
     passed: Bool[np.ndarray, "layer head"],
+    begins: Sequence[Pair],
 ) -> Pair:
     """Where the outputs are least alike, or the rows furthest apart, in the `candidates` among the layers.
 
-    Heads that are `passed` over come last.
+    Heads that are `passed` over come last. Where two models begin to differ in some heads (`begins`) it is
+    one of these.
     """
     if similarities:
         differing = -next(each.heads for each in similarities if each.vector == "output")
@@ -165,6 +172,10 @@ def _most_different(
         return candidates[0], 0
     among = np.nan_to_num(differing[list(candidates)], nan=-np.inf)
     among = np.where(passed[list(candidates)] & ~passed[list(candidates)].all(), -np.inf, among)
+    if begins:
+        others = np.ones(among.shape, bool)
+        others[[candidates.index(row) for row, _ in begins], [column for _, column in begins]] = False
+        among = np.where(others, -np.inf, among)
     row, column = np.unravel_index(among.argmax(), among.shape)
     return candidates[int(row)], int(column)
 
