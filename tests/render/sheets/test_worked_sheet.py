@@ -29,8 +29,8 @@ def test_the_keys_of_the_first_query_are_named_with_the_score_that_is_highest() 
         ([5.0, 0.0, 0.0], "q0 attends almost only to k0 (.99)."),
         ([0.1, 0.0, 0.1], "q0 attends to all 3 keys alike (about .33 each)."),
         ([2.0, 1.0, 0.0], "q0 attends to k0 .67, k1 .24 and k2 .09: its score with k0 is the highest (2)."),
-        ([0.0, 1.0, 0.9], "q0 attends to k1 .44, k2 .40 and k0 .16: its score with k1 is the highest (1), but "
-                          "not by much."),
+        ([0.0, 1.0, 0.9], "q0 attends to k1 .44, k2 .40 and k0 .16: its score with k1 is the highest (1), "
+                          "but not by much."),
         ([2.0, 1.5, 1.0, 0.5], "q0 attends to k0 .46, k1 .28 and k2 .17, and to 1 more less: its score with "
                                "k0 is the highest (2)."),
     ],
@@ -49,8 +49,8 @@ def test_a_mistake_is_told_by_what_it_makes_of_the_weights() -> None:
     told = {name: sheet_of(mistaken(example("fruit"), name)).answer for name in
             ("softmax-axis", "no-scale", "no-softmax")}  # fmt: skip
     assert told["softmax-axis"] == (
-        "Example fruit: Wrong on purpose (softmax along the wrong axis): the weights of fruit would add up to "
-        "3.00, not 1."
+        "Example fruit: Wrong on purpose (softmax along the wrong axis): the weights of fruit would add up "
+        "to 3.00, not 1."
     )
     assert told["no-scale"].endswith("fruit would give chair .25, not .28.")
     assert "Below it is wrong on purpose: " in told["no-softmax"]
