@@ -87,7 +87,7 @@ def _small(picture: bytes, photo: bool) -> bytes:
     with images.open(io.BytesIO(picture)) as full:
         described = PngInfo()
         for name, told in full.info.items():
-            if isinstance(told, str):
+            if isinstance(told, str) and isinstance(name, str):
                 described.add_itxt(name, told)
         few = full.convert("RGB").quantize(
             _PHOTO_COLOURS if photo else _COLOURS, dither=images.Dither.NONE
