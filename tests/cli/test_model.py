@@ -40,9 +40,11 @@ def test_the_demo_is_shown_with_its_layers_and_what_a_head_costs(attnscope) -> N
     result = attnscope("model", "demo", width=140)
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert lines[0] == "bundled demo model · BertModel"
+    assert lines[0].startswith(
+        "demo is an encoder (BertModel, 624 thousand parameters): 4 layers of 12 heads"
+    )
     size = (demo.folder() / "model.safetensors").stat().st_size
-    assert f"stored on this machine: {size / 1e6:.2f} MB, float32, 1 file" in lines[2]
+    assert f"stored on this machine: {size / 1e6:.2f} MB, float32, 1 file" in result.stdout
     (row,) = [line.split() for line in lines if line.startswith("0-3 ")]
     assert row[:7] == ["0-3", "12", "12", "8", "8", "learned", "(64)"]
     assert "one head of layer 3, encoder, at 64 tokens: an estimate" in result.stdout

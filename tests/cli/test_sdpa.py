@@ -221,8 +221,17 @@ def test_words_are_looked_up_in_a_dictionary(attnscope) -> None:
     assert attnscope("sdpa", "--example", "dictionary", "--lookup", "chair").stdout.count("none") == 0
 
 
+def test_with_nothing_given_it_is_the_smallest_example_and_says_so(attnscope) -> None:
+    result = attnscope("sdpa")
+    assert result.exit_code == 0
+    assert result.stdout == attnscope("sdpa", "--example", "fruit").stdout
+    assert " ".join(result.stdout.split()).startswith(
+        "Example fruit: fruit attends to apple .37, banana .35 and chair .28: its score with apple is the "
+        "highest (0.44 after scaling), but not by much."
+    )
+
+
 BAD = [
-    ((), "nothing to work out"),
     (
         ("--q", "1,0", "--k", "1,0,1; 0,1,0; 1,1,0", "--v", "1;2;3"),
         "Q is 1 x d_k=2, K is 3 x d_k=3: d_k must agree",

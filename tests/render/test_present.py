@@ -23,7 +23,6 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from attnscope.errors import InputError
-from attnscope.render.kit.words.certificate import certificate_words
 from attnscope.render.pictured import NO_PICTURE
 from attnscope.results import Overview, Prediction, Result, Verdict
 
@@ -32,19 +31,14 @@ EVERY = made_every.every()
 KINDS = pytest.mark.parametrize("result", EVERY.values(), ids=EVERY)
 
 
-def still(page: str) -> str:
-    """What of a page is there without the frame in which a page of its own may run (tests/render/web)."""
-    return re.sub(r"<details.*?</details>", "", page, flags=re.DOTALL)
-
-
 class Page(HTMLParser):
-    """The tags of a page with their attributes, and the text between them, but for the frame in it."""
+    """The tags of a page with their attributes in their order, and the text between them but for styles."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
-        self.feed(still(page))
+        self.feed(re.sub(r"<style>.*?</style>", "<style></style>", page, flags=re.DOTALL))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
@@ -94,9 +88,9 @@ def test_text_is_of_the_query_or_the_stage_that_is_asked_for() -> None:
 def test_a_notebook_gets_html_that_needs_nothing_else(result: Result) -> None:
     page = result._repr_html_()
     tags = Page(page).tags
-    assert {tag for tag, _ in tags} <= {"div", "img", "pre"}
-    assert all(set(attributes) <= {"style", "src", "alt"} for _, attributes in tags)
-    assert "http" not in still(page)
+    assert {tag for tag, _ in tags} <= {"div", "img", "pre", "style"}
+    assert all(set(attributes) <= {"style", "src", "alt", "width", "class"} for _, attributes in tags)
+    assert "http" not in page
     assert "<script" not in page
 
 
@@ -107,21 +101,57 @@ def test_a_picture_is_in_the_html_once_and_has_words_in_its_place(result: Result
         assert png is None
         assert page.text == result.text(width=80)
         return
-    assert page.image == png
     assert png is not None
-    with Image.open(io.BytesIO(png)) as picture:
-        assert picture.format == "PNG"
-        assert min(picture.size) > 100
+    seen = []
+    for each in (png, page.image):
+        with Image.open(io.BytesIO(each)) as picture:
+            assert picture.format == "PNG"
+            assert min(picture.size) > 100
+            seen.append(np.asarray(picture.convert("RGB")))
+    assert np.array_equal(*seen), "one is the other, but for what is left clear"
     (alt,) = (attributes["alt"] for tag, attributes in page.tags if tag == "img")
     assert alt == repr(result).strip("<>")
 
 
-def test_the_certificate_stands_above_the_picture() -> None:
+def test_the_picture_is_first_and_what_is_proved_below_it() -> None:
     head = made.head()
-    for result in (head, made.projection(head), EVERY["Report"], EVERY["PictureAttention"]):
-        assert Page(result._repr_html_()).text == certificate_words(head.certificate)
     several = made.overview(2, 3, verdicts={(1, 2): Verdict.FAILED})
-    assert Page(several._repr_html_()).text == "✓ certified: 5 of 6 heads · ✗ FAILED: 1 of 6 heads"
+    for result, told in (
+        (head, "✓ certified: recomputed from the model's q, k, v"),
+        (several, "✓ certified: 5 of 6 heads · ✗ FAILED: 1 of 6 heads"),
+        (EVERY["Prediction"], "✓ the model's own answer, nothing changed"),
+    ):
+        page = Page(result._repr_html_())
+        assert [tag for tag, _ in page.tags] == ["div", "style", "img", "div"]
+        assert page.text == f"{told} · .page() is interactive"
+
+
+def test_a_head_of_eleven_tokens_is_small_and_its_repr_is_one_line() -> None:
+    names = ["[CLS]", "I", "was", "watching", "the", "[MASK]", "when", "it", "opened", ".", "[SEP]"]
+    head = made.head(names)
+    assert 20_000 < len(head._repr_html_()) <= 60_000
+    assert len(repr(head)) <= 110
+    assert "\n" not in repr(head)
+    assert max(len(each._repr_html_()) for each in EVERY.values()) < 200_000
+
+
+def test_a_picture_follows_the_theme_and_a_photo_keeps_its_own_light() -> None:
+    head, photo = (Page(each._repr_html_()) for each in (made.head(), EVERY["PictureAttention"]))
+    with Image.open(io.BytesIO(head.image)) as picture:
+        clear = np.asarray(picture.convert("RGBA"))[..., 3] == 0
+        assert clear[0].all(), "no white page around it"
+        assert 0.3 < clear.mean() < 0.99
+    assert [attributes.get("class") for tag, attributes in head.tags if tag == "img"] == ["attnscope"]
+    with Image.open(io.BytesIO(photo.image)) as picture:
+        assert np.asarray(picture.convert("RGBA"))[..., 3].min() == 255
+    assert [attributes.get("class") for tag, attributes in photo.tags if tag == "img"] == [None]
+    style = re.findall(r"<style>(.*?)</style>", made.head()._repr_html_())
+    assert all("prefers-color-scheme:dark" in each and "invert(1)" in each for each in style)
+    assert len(style) == 1
+
+
+def test_a_text_has_no_colour_of_its_own() -> None:
+    assert not re.search(r"[;\"](color|background)", EVERY["Outline"]._repr_html_())
 
 
 def test_texts_that_look_like_tags_stay_texts() -> None:
@@ -130,10 +160,10 @@ def test_texts_that_look_like_tags_stay_texts() -> None:
     outlined = replace(made_outlines.outline(), architecture=made_every.HOSTILE)  # which has no picture
     for result in (head, predicted, outlined):
         page = result._repr_html_()
-        assert {tag for tag, _ in Page(page).tags} <= {"div", "img", "pre"}
+        assert {tag for tag, _ in Page(page).tags} <= {"div", "img", "pre", "style"}
         assert "<script" not in page
-        assert "onerror=alert" not in re.sub(r"&lt;.*?&gt;", "", still(page))
-    assert made_every.HOSTILE in Page(outlined._repr_html_()).text
+        assert "onerror=alert" not in re.sub(r"&lt;.*?&gt;", "", page)
+    assert made_every.HOSTILE in " ".join(Page(outlined._repr_html_()).text.split())
     assert html.escape(made_every.HOSTILE)[:20] in head._repr_html_()
 
 
@@ -347,7 +377,9 @@ def test_a_picture_is_drawn_once_for_both_forms(monkeypatch: pytest.MonkeyPatch)
 
     drawn = []
     content = notebook.content
-    monkeypatch.setattr(notebook, "content", lambda *given: drawn.append(given) or content(*given))
+    monkeypatch.setattr(
+        notebook, "content", lambda *given, **look: drawn.append(given) or content(*given, **look)
+    )
     head = made.head()
     assert head._repr_html_()
     assert head._repr_png_() == head._repr_png_()

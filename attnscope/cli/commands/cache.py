@@ -48,18 +48,23 @@ def cache(action: Doing = Action.INFO, json: Json = False, *, output: Output) ->
 
 
 def _lines(held: "Holdings", action: Action) -> list[str]:
+    """What is kept and what that is good for, or what was forgotten; then where, and how that is changed."""
     if held.folder is None:
         return [_OFF]
     folder = printable(str(held.folder))
-    entries = f"{held.entries} {'entry' if held.entries == 1 else 'entries'}"
+    several = "answer" if held.entries == 1 else "answers"
     if action is Action.CLEAR:
-        return [folder, f"{entries} of {_bytes(held.size)} forgotten"]
-    used = (
-        ""
-        if held.used is None
-        else f" · last asked on {time.strftime('%Y-%m-%d', time.localtime(held.used))}"
-    )
-    return [folder, f"{entries} · {_bytes(held.size)} of {_bytes(held.room)}{used}", _HOW]
+        return [f"{held.entries} earlier {several} forgotten, {_bytes(held.size)}.", folder]
+    verb = "is" if held.entries == 1 else "are"
+    told = [
+        f"{held.entries} earlier {several} {verb} kept here, {_bytes(held.size)} of {_bytes(held.room)}.",
+        "They answer the same question again without loading the model.",
+        "",
+        folder,
+    ]
+    if held.used is not None:
+        told.append(f"last asked on {time.strftime('%Y-%m-%d', time.localtime(held.used))}")
+    return [*told, _HOW, "Next: forget them", "  attnscope cache clear"]
 
 
 def _document(held: "Holdings", action: Action) -> str:

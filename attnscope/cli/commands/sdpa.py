@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from attnscope.results import ScaleStudy, Worked
 
 
+SMALLEST = "fruit"  # the example that is worked out where nothing is given
+
+
 class Scoring(StrEnum):
     """How a query is held against a key."""
 
@@ -159,7 +162,8 @@ def sdpa(
 ) -> None:
     """Work attention out on numbers you give, step by step.
 
-    Scores, weights and output, each with its shape, of arrays that are typed, in files, or built in.
+    Scores, weights and output, each with its shape, of arrays that are typed, in files, or built in. With
+    nothing given it is the smallest example, --example fruit.
     """
     check_delivery(delivery, "Worked")
     from attnscope.render.focus import Focus
@@ -209,10 +213,7 @@ def _worked(arrays: Arrays, example: str | None, course: Course, output: Output)
     head = arrays.stored_head()
     given, names = ({}, {}) if head is not None else arrays.read()
     if example is None and head is None and not given:
-        raise InputError(
-            "nothing to work out: give --q, --k and --v (or --scores, or --x, --wq, --wk and --wv), a file, "
-            "--table, or --example NAME, for instance --example fruit"
-        )
+        example = SMALLEST
     if course.d_k is not None and "scores" not in given:
         raise InputError("--d-k goes with --scores: the size of other vectors is known")
     if course.chosen is not None and "scores" in given:

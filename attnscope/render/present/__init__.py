@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from attnscope.errors import InputError
 from attnscope.render.focus import focus_on
 from attnscope.render.look import USUAL, Look
-from attnscope.render.present.notebook import html, png
+from attnscope.render.present.notebook import html, page, png
 from attnscope.render.present.summary import summary
 from attnscope.render.present.written import written
 from attnscope.render.saving import PICTURES, check_targets, content, suffixes, write
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-__all__ = ["html", "plot", "png", "save", "summary", "text", "to_pandas"]
+__all__ = ["html", "page", "plot", "png", "save", "summary", "text", "to_pandas"]
 
 Name = str | int | None
 

@@ -1,70 +1,142 @@
-"""A result in a notebook: its certificate, its page in a frame of its own, and its picture or else its text.
+"""A result in a notebook: its picture or else its text, what is proved, and by choice its page.
 
-Nothing is loaded from elsewhere. The frame is opened by who wants it; it may run the page's own scripts and
-nothing else, and cannot reach the notebook. Viewers that strip frames or scripts show the rest as before.
+The picture is small and follows the notebook's theme: what is white is left out of it, and on a dark theme
+light and dark change places while hues stay. Nothing is loaded from elsewhere. A page stands in a frame of
+its own, which may run its own scripts and nothing else, and cannot reach the notebook.
 """
 
 import base64
+import io
 from html import escape
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from attnscope.errors import InputError
+from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.look import Look
 from attnscope.render.present.summary import summary
 from attnscope.render.present.written import USUAL, written
-from attnscope.render.proof import proof
 from attnscope.render.saving import PAGE, content, picture_suffixes
-from attnscope.results import Result
+from attnscope.render.sheets import sheet_of
+from attnscope.results import PictureAttention, PictureHeads, Result
 
-_LINE = "font-family:monospace;white-space:pre-wrap;margin:0 0 .4em 0"
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_LINE = "font-family:monospace;white-space:pre-wrap;margin:.4em 0 0 0"
 _TEXT = "font-family:monospace;white-space:pre;line-height:1.2;overflow-x:auto;margin:0"
-
 _FRAME = "width:100%;height:680px;border:1px solid #8884"
 MOST_FRAMED = 2_000_000  # bytes of a page that is put into a notebook, which is stored with all it shows
+_DPI, _PER_PIXEL = 144, 1.5  # dots of an inch, and those that a screen shows in one pixel
+_COLOURS, _PHOTO_COLOURS = 64, 256
+_WHITE = 252  # of 255: a colour that is no darker is the page
+_PHOTOS = (PictureAttention, PictureHeads)  # whose own light and dark are meant
+_TURNED = "{filter:invert(1) hue-rotate(180deg)}"
+_STYLE = (
+    ".attnscope{max-width:100%;height:auto}"
+    f"@media (prefers-color-scheme:dark){{.attnscope{_TURNED}}}"
+    '[data-jp-theme-light="true"] .attnscope,body.vscode-light .attnscope,html[theme="light"] .attnscope'
+    "{filter:none}"
+    '[data-jp-theme-light="false"] .attnscope,body.vscode-dark .attnscope,html[theme="dark"] .attnscope'
+    + _TURNED
+)
 
 # a notebook asks for the HTML and for the PNG of one result: it is drawn once
 _drawn: WeakKeyDictionary[Result, bytes] = WeakKeyDictionary()
-_framed: WeakKeyDictionary[Result, str] = WeakKeyDictionary()
+
+
+class Page:
+    """The interactive page of a result, for a notebook, which shows it where a cell ends with it."""
+
+    def __init__(self, title: str, page: bytes) -> None:
+        self._title, self._page = title, page
+
+    def __repr__(self) -> str:
+        return f"<page of {self._title}: a notebook shows it, .save('page.html') writes it>"
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe title="{escape(self._title)}" sandbox="allow-scripts allow-downloads" '
+            f'style="{_FRAME}" srcdoc="{escape(self._page.decode())}"></iframe>'
+        )
+
+
+def page(result: Result) -> Page:
+    """The page in a frame; `InputError` for one that a notebook should not hold."""
+    made = content(result, PAGE)
+    if len(made) > MOST_FRAMED:
+        size = f"{len(made) / 1e6:.1f} MB"
+        raise InputError(f"its page has {size}, too much for a notebook: .save('page.html') writes it")
+    return Page(summary(result).strip("<>"), made)
 
 
 def png(result: Result) -> bytes | None:
-    """The picture of the whole result; None where it has none."""
+    """The picture of the whole result, on white; None where it has none."""
     if not picture_suffixes(type(result)):
         return None
     if result not in _drawn:
-        _drawn[result] = content(result, ".png")
+        _drawn[result] = _small(content(result, ".png", look=Look(dpi=_DPI)), isinstance(result, _PHOTOS))
     return _drawn[result]
+
+
+def _small(picture: bytes, photo: bool) -> bytes:
+    """The same in few colours, with the words that its file holds."""
+    from PIL import Image as images
+    from PIL.PngImagePlugin import PngInfo
+
+    with images.open(io.BytesIO(picture)) as full:
+        described = PngInfo()
+        for name, told in full.info.items():
+            if isinstance(told, str) and isinstance(name, str):
+                described.add_itxt(name, told)
+        few = full.convert("RGB").quantize(
+            _PHOTO_COLOURS if photo else _COLOURS, dither=images.Dither.NONE
+        )  # fmt: skip
+    return _bytes(few, pnginfo=described)
+
+
+def _clear(picture: bytes) -> bytes:
+    """The same with nothing where it is white."""
+    from PIL import Image as images
+
+    with images.open(io.BytesIO(picture)) as few:
+        palette = few.getpalette() or []
+        colours = [palette[i : i + 3] for i in range(0, len(palette), 3)]
+        white = max(range(len(colours)), key=lambda i: min(colours[i]), default=0)
+        if not colours or min(colours[white]) < _WHITE:
+            return picture
+        return _bytes(few, transparency=white)
+
+
+def _bytes(picture: "Image", **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG", optimize=True, **options)
+    return buffer.getvalue()
 
 
 def html(result: Result) -> str:
     """One `<div>`; every text of the model or the user is escaped."""
     picture = png(result)
     if picture is None:
-        return f'<div><pre style="{_TEXT}">{escape(written(result, width=USUAL))}</pre>{frame(result)}</div>'
-    source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-    line = f'<div style="{_LINE}">{escape(proof(result))}</div>'
-    alt = escape(summary(result).strip("<>"))
-    shown = f'<img alt="{alt}" src="{source}" style="max-width:100%;height:auto">'
-    return f"<div>{line}{frame(result)}{shown}</div>"
+        return f'<div><pre style="{_TEXT}">{escape(written(result, width=USUAL))}</pre></div>'
+    photo = isinstance(result, _PHOTOS)
+    encoded = base64.b64encode(picture if photo else _clear(picture)).decode()
+    alt, width = escape(summary(result).strip("<>")), round(_width(picture) / _PER_PIXEL)
+    look = 'style="max-width:100%;height:auto"' if photo else 'class="attnscope"'
+    shown = f'<img alt="{alt}" width="{width}" {look} src="data:image/png;base64,{encoded}">'
+    line = f'<div style="{_LINE}">{escape(_proof(result))}</div>'
+    return f"<div><style>{_STYLE}</style>{shown}{line}</div>"
 
 
-def frame(result: Result) -> str:
-    """The page of a result, closed until it is asked for; empty where it would be too large."""
-    if result not in _framed:
-        _framed[result] = _frame_of(result)
-    return _framed[result]
+def _width(picture: bytes) -> int:
+    """Dots from left to right, which a PNG says behind its signature."""
+    return int.from_bytes(picture[16:20], "big")
 
 
-def _frame_of(result: Result) -> str:
-    try:
-        page = content(result, PAGE)
-    except InputError:  # larger than any page may be, or without its weights
-        return ""
-    if len(page) > MOST_FRAMED:
-        told = f"interactive: .save('page.html') writes a page of {len(page) / 1e6:.1f} MB"
-        return f'<div style="{_LINE}">{told}</div>'
-    title = escape(summary(result).strip("<>"))
-    return (
-        f'<details style="margin:0 0 .4em 0"><summary style="{_LINE}">interactive</summary>'
-        f'<iframe title="{title}" sandbox="allow-scripts allow-downloads" loading="lazy" style="{_FRAME}" '
-        f'srcdoc="{escape(page.decode())}"></iframe></details>'
-    )
+def _proof(result: Result) -> str:
+    """The line of proof, and how to get at the page."""
+    made = sheet_of(result)
+    told = [words for _, words in made.proof] or [made.untouched]
+    if not any(told) and result.verdict is not None:
+        told = [verdict_words(result.verdict)]
+    return " · ".join(each for each in (*told, ".page() is interactive") if each)

@@ -6,6 +6,7 @@ from functools import partial
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.words.header import own_name
 from attnscope.render.sheet.blocks import Block, Ranking
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Table, as_written
@@ -22,7 +23,7 @@ from attnscope.render.sheets.outline_words import (
     storage_words,
     tower_words,
 )
-from attnscope.results import Cost, LayerOutline, Outline, Position, TowerOutline
+from attnscope.results import Cost, Kind, LayerOutline, Outline, Position, TowerOutline
 
 _SIZES = {"heads": "heads", "key_heads": "key heads", "dim": "dim", "value_dim": "value dim"}
 _COLUMNS = tuple(field.name for field in fields(LayerOutline))
@@ -51,16 +52,37 @@ def _layers(result: Outline) -> int:
 
 
 def _answer(result: Outline) -> str:
-    """How much attention there is, how large the model is, and where its weights are."""
-    heads = [layer.heads for tower in result.towers for layer in tower.layers if layer.heads is not None]
-    told = f"{counted(_layers(result), 'attention layer')}"
+    """What the model is, how much attention it has, how long a text may be, whether heads share keys."""
+    name = own_name(result.model)
+    made = f"({result.architecture}, {count_words(result.parameters)} parameters)"
+    if not result.towers:
+        return f"{name} {made} has no attention that can be read: nothing to look at here."
+    layers = [layer for tower in result.towers for layer in tower.layers]
+    heads = [layer.heads for layer in layers if layer.heads is not None]
+    told = counted(len(layers), "layer")
     if heads:
         least, most = min(heads), max(heads)
-        told += f" of {counted(most, 'head') if least == most else f'{least} to {most} heads'} each"
-    if not result.towers:
-        told = "No attention that can be read: nothing to look at here"
-    size = f"{count_words(result.parameters)} parameters, {amount(4 * result.parameters, 'B')} in float32"
-    return f"{told}; {size}; {storage_words(result)}."
+        told += f" of {counted(most, 'head') if least == most else f'{least} to {most} heads'}"
+    if len(result.towers) == 1:
+        (tower,) = result.towers
+        reads = f", up to {counted(tower.context, 'token')}" if tower.context else ""
+        told = f"{name} is {_WITH_ARTICLE[tower.kind]} {made}: {told}{reads}."
+    else:
+        towers = [tower_words(each) for each in result.towers]
+        told = f"{name} {made} has attention in {', '.join(towers[:-1])} and {towers[-1]}: {told}."
+    shared = {(each.heads, each.key_heads) for each in layers if each.heads and each.key_heads}
+    shared = {pair for pair in shared if pair[0] != pair[1]}
+    if len(shared) == 1:
+        ((heads_there, keys),) = shared
+        told += f" {heads_there} heads share {counted(keys or 0, 'key head')}."
+    return told
+
+
+_WITH_ARTICLE = {
+    Kind.ENCODER: "an encoder",
+    Kind.DECODER: "a decoder",
+    Kind.CROSS: "a model with cross-attention",
+}
 
 
 def _tower(tower: TowerOutline) -> Ranking:
@@ -151,6 +173,7 @@ def _lengths(costs: Sequence[Cost], title: str) -> Ranking:
 
 
 def _notes(result: Outline) -> Iterator[str]:
+    yield f"{amount(4 * result.parameters, 'B')} in float32; {storage_words(result)}"
     for gap in result.gaps:
         yield f"no attention in {layer_words(gap.layers)} of {gap.stack}: {gap.module_class}"
     yield from _source(result)

@@ -4,18 +4,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
-from attnscope.render.kit.numbers import counted, weight
+from attnscope.render.kit.numbers import counted, descending, number, weight
 from attnscope.render.kit.words.certificate import certificate_line
 from attnscope.render.sheet.blocks import Beside, Drawing
 from attnscope.render.sheet.said import checked
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Table
+from attnscope.render.sheets.arithmetic import texts
 from attnscope.results import Verdict
 from attnscope.results.worked import Mistake, Step, Worked
 
+_ONE, _ALIKE, _NEAR = 0.9, 0.05, 0.1  # weights: almost one key, keys alike, two that are near
+_LISTED = 3  # keys of the answer
+_OWN = "attnscope sdpa --q '1,0,1' --k '1,0,1; 0,1,0; 1,1,0' --v '1,2; 3,4; 5,6'"
 _SETTLED = (Verdict.CERTIFIED, Verdict.RECOMPUTED, Verdict.STORED, Verdict.FAILED)
 
 
@@ -52,22 +57,76 @@ def sheet(result: Worked, focus: Focus = WHOLE) -> Sheet:
         ),
         summary=(counted(len(result.steps), "step"),),
         record=tuple(_record(result)),
+        next=Next("your own numbers?", _OWN) if result.name == "fruit" else None,
     )
 
 
 def _answer(result: Worked) -> str:
-    """Which query gives most of its weight to which key, of the queries that may look at several."""
+    """What the first query that has a choice attends to; of a mistake what it would make of that."""
+    if result.verdict is Verdict.FAILED:
+        return "✗ Do not use these numbers: another way to them gives others."
     weights = next((each for each in result.steps if each.weights and not each.wrong), None)
     if weights is None:
         return ""
-    matrix = weights.matrix
-    allowed = np.isfinite(matrix.values) if weights.allowed is None else weights.allowed
-    values = np.where(allowed & (allowed.sum(axis=1, keepdims=True) > 1), matrix.values, -1.0)
-    row, column = (int(each) for each in np.unravel_index(values.argmax(), values.shape))
-    if (largest := float(values[row, column])) < 0:
+    values = _allowed(weights)
+    choices = (values >= 0).sum(axis=1)
+    if not choices.any():
         return ""
-    query, key = matrix.rows.names[row], matrix.columns.names[column]
-    return f"The largest weight is {weight(largest, 3)}: {query} looks at {key}."
+    row = int((choices > 1).argmax()) if (choices > 1).any() else int((choices > 0).argmax())
+    told = _mistaken(result, weights, row)
+    if not told:
+        told = f"{_attends(result, weights, values[row], row)}."
+        told += "" if result.mistake is None else f" Below it is wrong on purpose: {result.mistake.what}."
+    opened = f"Example {result.name}: " if result.name else ""
+    others = counted(len(values) - 1, "more query").replace("more querys", "more queries")
+    return f"{opened}{told}" + (f" {others} below." if len(values) > 1 else "")
+
+
+def _allowed(step: Step) -> Float[np.ndarray, "query key"]:
+    """The weights of a step, -1 where a query may not look."""
+    values = step.matrix.values
+    allowed = np.isfinite(values) if step.allowed is None else step.allowed
+    return np.where(allowed, values, -1.0)
+
+
+def _attends(result: Worked, weights: Step, values: Float[np.ndarray, " key"], row: int) -> str:
+    """One query and its keys: almost one, all alike, or the strongest with the score that makes it so."""
+    query, names = weights.matrix.rows.names[row], weights.matrix.columns.names
+    order = [key for key in descending(values) if values[key] >= 0]
+    best, last = order[0], order[-1]
+    if len(order) == 1:
+        return f"{query} may attend to {names[best]} alone"
+    if values[best] >= _ONE:
+        return f"{query} attends almost only to {names[best]} ({weight(float(values[best]))})"
+    if values[best] - values[last] <= _ALIKE:
+        return f"{query} attends to all {len(order)} keys alike (about {weight(1 / len(order))} each)"
+    listed = [f"{names[key]} {weight(float(values[key]))}" for key in order[:_LISTED]]
+    rest = f", and to {len(order) - _LISTED} more less" if len(order) > _LISTED else ""
+    told = f"{query} attends to {', '.join(listed[:-1])} and {listed[-1]}{rest}"
+    found = {each.key: each for each in result.steps if not each.wrong}
+    if (scores := found.get("scaled") or found.get("scores")) is None:
+        return told
+    score = texts(scores.matrix.values[row : row + 1, best], 2)[0]
+    after = " after scaling" if scores.key == "scaled" else ""
+    near = ", but not by much" if values[best] - values[order[1]] < _NEAR else ""
+    return f"{told}: its score with {names[best]} is the highest ({score}{after}){near}"
+
+
+def _mistaken(result: Worked, right: Step, row: int) -> str:
+    """What the mistake makes of the weights of this query; empty where it makes none, or the same."""
+    wrong = next((each for each in result.steps if each.wrong and each.weights), None)
+    if result.mistake is None or wrong is None or wrong.matrix.values.shape != right.matrix.values.shape:
+        return ""
+    query, what = right.matrix.rows.names[row], result.mistake.what
+    made, meant = (_allowed(each)[row].clip(0) for each in (wrong, right))
+    if not np.isclose(made.sum(), 1.0, atol=0.005):
+        total = number(float(made.sum()))
+        return f"Wrong on purpose ({what}): the weights of {query} would add up to {total}, not 1."
+    key = int(np.abs(made - meant).argmax())
+    if abs(made[key] - meant[key]) < 0.005:
+        return ""
+    name, pair = right.matrix.columns.names[key], [weight(float(each[key])) for each in (made, meant)]
+    return f"Wrong on purpose ({what}): {query} would give {name} {pair[0]}, not {pair[1]}."
 
 
 def _sizes(result: Worked) -> str:

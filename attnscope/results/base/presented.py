@@ -33,8 +33,15 @@ class Presented:
         return str(presenter.load().text(self))
 
     def _repr_html_(self) -> str:
-        """Certificate and picture, or else the text, as HTML that needs nothing from elsewhere."""
+        """Picture and certificate, or else the text, as HTML that needs nothing from elsewhere."""
         return str(presenter.load().html(self))
+
+    def page(self) -> Any:
+        """The interactive page, which a notebook shows where a cell ends with it; `save` writes it as .html.
+
+        Raises `InputError` where it is too large for a notebook.
+        """
+        return presenter.load().page(self)
 
     def _repr_png_(self) -> bytes | None:
         """The picture; None for a result that has none."""

@@ -9,6 +9,7 @@ from made_outlines import decoder, layer, outline, sight
 
 from attnscope.render import files
 from attnscope.render import screen as terminal
+from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.outline_words import (
     amount,
     besides_words,
@@ -30,6 +31,25 @@ def shown(result: Outline, width: int) -> str:
 @pytest.mark.parametrize("width", [80, 140])
 def test_an_outline_reads_like_this(width: int) -> None:
     assert_golden(f"outline.{width}", shown(outline(), width))
+
+
+def test_the_answer_says_what_the_model_is_how_much_attention_it_has_and_who_shares_keys() -> None:
+    whole = outline()
+    several, one, other, none = (
+        sheet_of(replace(whole, towers=towers)).answer
+        for towers in (whole.towers, whole.towers[:1], whole.towers[1:], ())
+    )
+    size = "(SomeModel, 6.15 billion parameters)"
+    assert several == (
+        f"someone/model {size} has attention in text_model (decoder) and vision (encoder): 14 layers of 2 to "
+        "16 heads. 16 heads share 4 key heads."
+    )
+    assert one == (
+        f"someone/model is a decoder {size}: 10 layers of 16 heads, up to 8,192 tokens. 16 heads share 4 key "
+        "heads."
+    )
+    assert other == f"someone/model is an encoder {size}: 4 layers of 2 to 3 heads."
+    assert none == f"someone/model {size} has no attention that can be read: nothing to look at here."
 
 
 def test_no_markup_or_control_character_of_a_model_takes_effect() -> None:

@@ -1,4 +1,4 @@
-"""The page in a notebook: in a frame of its own, which runs its scripts and reaches nothing else."""
+"""The page in a notebook, where it is asked for: a frame that runs its scripts and reaches nothing else."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import made_every
 import made_results as made
 import pytest
 
+from attnscope.errors import InputError
 from attnscope.render.present import notebook
 from attnscope.results import HeadAttention
 
@@ -32,11 +33,9 @@ def cell(browser: Any) -> Any:
 @pytest.mark.parametrize(
     "result", [made.head(), made.overview(2, 3), made_every.hostile()], ids=["head", "several", "hostile"]
 )
-def test_the_frame_draws_the_page_once_it_is_opened(cell, result) -> None:
-    view = cell(result._repr_html_())
-    assert view.locator("img").is_visible()
-    assert not view.locator("iframe").is_visible()
-    view.locator("summary").click()
+def test_the_frame_draws_the_page(cell, result) -> None:
+    assert "<iframe" not in result._repr_html_()
+    view = cell(result.page()._repr_html_())
     frame = view.frame_locator("iframe")
     frame.locator("body[data-thumbnails]").wait_for(timeout=10_000)
     frame.get_by_role("tab", name="Matrix").click()
@@ -45,8 +44,7 @@ def test_the_frame_draws_the_page_once_it_is_opened(cell, result) -> None:
 
 
 def test_what_runs_in_the_frame_cannot_reach_the_notebook(cell) -> None:
-    view = cell(made.head()._repr_html_())
-    view.locator("summary").click()
+    view = cell(made.head().page()._repr_html_())
     view.frame_locator("iframe").locator("body[data-thumbnails]").wait_for(timeout=10_000)
     inside = view.frames[1]
     assert (
@@ -62,8 +60,23 @@ def test_where_scripts_do_not_run_picture_and_certificate_are_there(cell) -> Non
     assert "certified" in view.inner_text("body")
 
 
-def test_a_page_that_is_large_is_named_and_not_put_into_the_notebook(monkeypatch) -> None:
+def test_a_page_that_is_large_is_refused_and_not_put_into_the_notebook(monkeypatch) -> None:
     monkeypatch.setattr(notebook, "MOST_FRAMED", 10_000)
-    found = made.head()._repr_html_()
-    assert "<iframe" not in found
-    assert ".save('page.html')" in found
+    with pytest.raises(InputError, match=r"\.save\('page\.html'\)"):
+        made.head().page()
+
+
+def test_a_page_says_in_a_console_how_to_see_it() -> None:
+    told = repr(made.head().page())
+    assert "\n" not in told
+    assert ".save('page.html')" in told
+    assert len(told) < 200
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_picture_is_as_light_or_dark_as_the_notebook(cell, theme: str) -> None:
+    view = cell(made.head()._repr_html_(), color_scheme=theme)
+    turned = view.locator("img").evaluate("img => getComputedStyle(img).filter")
+    assert ("invert" in turned) == (theme == "dark")
+    view.evaluate("document.body.dataset.jpThemeLight = 'true'")
+    assert view.locator("img").evaluate("img => getComputedStyle(img).filter") == "none"
