@@ -113,11 +113,10 @@ def _next(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None) -
     if pair is None or not own.query_tokens.texts or not own.key_tokens.texts:
         return None
     query, key = pair
-    key = (
-        int(np.nanargmax(np.where(result.allowed[query], result.weights[query], -1.0)))
-        if key is None
-        else key
-    )
+    if key is None:
+        if not result.answered[query]:
+            return None
+        key = int(np.argmax(np.where(result.allowed[query], result.weights[query], -1.0)))
     sides = label(result.query_tokens, query), label(result.key_tokens, key)
     asked = asking(own, "find", "--from", sides[0], "--to", sides[1])
     looking = looked_at(result.words, result.special) if isinstance(result, HeadView) else ""
