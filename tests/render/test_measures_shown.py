@@ -28,6 +28,7 @@ from attnscope.render.sheets.overview import sheet as overview
 from attnscope.render.sheets.report import facts
 from attnscope.render.terminal.measures import measures_json, measures_table
 from attnscope.results import Kind, MeasureDescription, Overview, Verdict
+from attnscope.results.stored.document import SAID
 
 FAILED = {(1, 2): Verdict.FAILED}
 EVERY = ("entropy", "confidence", "distance", "self", "previous", "next", "first")
@@ -105,7 +106,7 @@ def test_the_strong_end_is_dark(name: str, dark: str) -> None:
 @pytest.mark.parametrize(
     ("name", "title"),
     [
-        ("entropy", "most focused head of each layer, and its strongest link"),
+        ("entropy", "sharpest of its layer"),
         ("previous", "head of each layer strongest on the previous token, and its strongest link"),
         ("distance", "head of each layer that looks farthest, and its strongest link"),
     ],
@@ -159,10 +160,8 @@ def test_what_has_no_meaning_here_has_no_grid_but_its_reason() -> None:
     text = printed(body(result, 80))
     assert "self, next: - (queries and keys are not the same tokens)" in text
     assert "weight on itself" not in text
+    assert "weight on itself" not in words(figure_of(result))
     assert result.main.measure == "entropy"
-    figure = figure_of(result)
-    assert "self, next: - (queries and keys are not the same tokens)" in words(figure)
-    assert "entropy by head" in words(figure)
     assert "# self: queries and keys are not the same tokens\n" in as_csv(result)
     document = json.loads(as_json(result))
     assert document["measures"]["self"]["values"] == [[None] * 3] * 2

@@ -17,6 +17,8 @@ from attnscope.render.kit import numbers
 from attnscope.render.kit.cells import bar
 from attnscope.render.kit.stage import SHOWS
 from attnscope.render.kit.words.certificate import certificate_line, power_words
+from attnscope.render.sheets import sheet_of
+from attnscope.render.terminal.sheet import body as of_sheet
 from attnscope.results import Special, Verdict
 from attnscope.vocabulary import Standing
 
@@ -250,12 +252,16 @@ def test_a_sink_is_said_to_take_the_rest_of_a_row() -> None:
 
 def test_heads_that_are_not_certified_are_marked_in_the_grid() -> None:
     text = printed(body(made.overview(verdicts={(1, 2): Verdict.FAILED}), 80))
-    assert text.count("✗") == 2
+    (row,) = (line for line in text.splitlines() if line.startswith("L1 ") and "✗" in line)
+    assert row.split()[3].endswith("✗"), "the third of its layer"
+    assert text.startswith("✗ Do not use these numbers: 1 of 144 heads does not match the model.")
     assert "✗ FAILED: 1 of 144 heads" in text
+    assert text.count("✗") == 3
+    assert "✗" not in printed(body(made.overview(), 80))
 
 
 def test_an_overview_of_a_very_large_model_stays_short_and_says_what_is_missing() -> None:
-    text = printed(body(made.overview(32, 64, ["a", "b"]), 80))
+    text = printed(of_sheet(sheet_of(made.overview(32, 64, ["a", "b"])), 80))
     assert "32 layers x 64 heads do not fit here" in text
     assert len(text.splitlines()) < 50
 

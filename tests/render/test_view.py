@@ -67,9 +67,11 @@ def test_a_query_that_never_had_a_key_is_still_said_to_have_none() -> None:
 def test_the_figure_labels_words_and_says_how_they_came_about() -> None:
     drawn = figure_of(viewed(cut(), words=True, special=Special.HIDE))
     assert [label.get_text() for label in drawn.axes[0].get_xticklabels()] == ["unlocking", "doors"]
-    small = " ".join(text.get_text() for text in drawn.texts)
-    for phrase in ("special tokens hold", "mean over those of a query", "the weights by tokens"):
-        assert phrase in small.replace("\n", " ")
+    small = " ".join(text.get_text() for text in drawn.texts).replace("\n", " ")
+    plain = " ".join(text.get_text() for text in figure_of(cut()).texts).replace("\n", " ")
+    for phrase in ("L3 H11 by words", "by words · special tokens hidden"):
+        assert phrase in small
+        assert phrase not in plain
 
 
 @pytest.mark.parametrize(
@@ -107,8 +109,10 @@ def test_an_overview_says_how_it_was_made_and_how_to_open_a_head_alike() -> None
     seen = viewed_overview(made.overview(2, 3), special=Special.RENORMALISE)
     shown = printed(body(seen, 80), 80)
     assert "special tokens left out, rows divided by what remains" in " ".join(shown.split())
-    assert "2.40 at all alike (ln 11)" in shown
-    assert "--special renormalise" in overview(seen).next
+    assert "1 = one token, 11 = all alike" in shown
+    following = overview(seen).next
+    assert following is not None
+    assert "--special renormalise" in following.command
     small = " ".join(text.get_text() for text in figure_of(seen).texts).replace("\n", " ")
     assert "weight of all heads" in small
 

@@ -251,7 +251,13 @@ def _lines(sheet: Sheet, width: float) -> tuple[list[Line], list[Line]]:
     sources = (source_words(each) for each in sheet.origins)
     proved = [told for verdict, told in sheet.proof if verdict is not Verdict.FAILED]
     failed = [told for verdict, told in sheet.proof if verdict is Verdict.FAILED]
-    foot = (legend(_columns(sheet)), *_hidden(sheet), *sheet.told, " · ".join(proved), *sources)
+    foot = (
+        legend(_columns(sheet)),
+        *_hidden(sheet),
+        *sheet.told,
+        " · ".join((*proved, *sheet.departs)),
+        *sources,
+    )
     lines = (each for told in failed for each in wrapped(told, width, _TEXT, bold=True))
     small = (each for told in foot if told for each in wrapped(told, width, SMALL))
     return above, [

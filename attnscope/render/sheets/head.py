@@ -19,7 +19,7 @@ from attnscope.render.sheet.said import certified, departures, features, limits,
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Table
-from attnscope.render.sheets.head_row import keys_of, left_out, most_of
+from attnscope.render.sheets.head_row import keys_of, left_out, most_of, of_row
 from attnscope.render.sheets.looking import (
     NO_CONTROL,
     SINK,
@@ -55,7 +55,7 @@ def sheet(result: HeadWeights | HeadView, focus: Focus = WHOLE) -> Sheet:
         blocks=(block,),
         table=lambda: _every(result),
         texts=read(own.kind, own.query_tokens, own.key_tokens),
-        notes=(*_formula(own, focus.stage), *limits(own)),
+        notes=(*_beside(result, shown, focus), *_formula(own, focus.stage), *limits(own)),
         legend=features(own),
         details=tuple(each for each in notes if each),
         proof=certified(own.certificate, focus.verbose),
@@ -113,11 +113,10 @@ def _next(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None) -
     if pair is None or not own.query_tokens.texts or not own.key_tokens.texts:
         return None
     query, key = pair
-    if key is None:
-        seen = np.where(result.allowed[query], result.weights[query], np.nan)
-        if np.isnan(seen).all():
+    if key is None or not result.allowed[query, key]:
+        if not result.answered[query]:
             return None
-        key = int(np.nanargmax(seen))
+        key = int(np.argmax(np.where(result.allowed[query], result.weights[query], -1.0)))
     sides = label(result.query_tokens, query), label(result.key_tokens, key)
     asked = asking(own, "find", "--from", sides[0], "--to", sides[1])
     looking = looked_at(result.words, result.special) if isinstance(result, HeadView) else ""
@@ -137,7 +136,15 @@ def _looked_at(
     if shown.show in VECTORS:
         return _vector(only(shown, query)), _mixed(head_of(result), shown, query), ()
     block = keys_of(result, _matrix(result, shown, 0), query, focus.key)
-    return block, most_of(result, query, focus.key), left_out(result, query, focus.key)
+    return block, most_of(result, query, focus.key), of_row(result, query)
+
+
+def _beside(result: HeadWeights | HeadView, shown: Panel, focus: Focus) -> Iterator[str]:
+    """What the bars of one query leave out."""
+    if focus.query is None or shown.show in VECTORS:
+        return
+    if told := left_out(result, focus.query, focus.key):
+        yield told
 
 
 def _matrix(result: HeadWeights | HeadView, shown: Panel, rows: int | None) -> Matrix:

@@ -92,11 +92,16 @@ def most_of(result: HeadWeights | HeadView, query: int, key: int | None) -> str:
     return f"{told}. {NO_CONTROL}"
 
 
-def left_out(result: HeadWeights | HeadView, query: int, key: int | None) -> tuple[str, ...]:
-    """What the bars leave out: further keys, masked keys, the share of a sink; and what a view is."""
+def left_out(result: HeadWeights | HeadView, query: int, key: int | None) -> str:
+    """What the bars leave out: further keys, masked keys, the share of a sink."""
+    return " · ".join(_beside(result, query, key))
+
+
+def of_row(result: HeadWeights | HeadView, query: int) -> tuple[str, ...]:
+    """What special tokens have of this row, and what a view is."""
     pieces = result.query_groups[query] if isinstance(result, HeadView) else (query,)
     special = special_words(head_of(result).special_mass_of(pieces), "the weight of this query")
-    return (" · ".join(_beside(result, query, key)), special, " · ".join(view_words(result)))
+    return (special, " · ".join(view_words(result)))
 
 
 def _beside(result: HeadWeights | HeadView, query: int, key: int | None) -> Iterator[str]:

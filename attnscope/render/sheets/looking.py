@@ -10,7 +10,7 @@ from attnscope.results.base.distances import AtDistance
 from attnscope.tokens import Tokens
 
 NO_CONTROL = "One text, no control yet."
-_SHARP, _WHOLE = 2.0, 3.0  # tokens: fewer are almost one, and more need no decimals
+_SHARP, _WHOLE = 1.95, 2.95  # tokens: fewer are almost one, and more need no decimals
 MOSTLY = 0.8  # of the rows: what looks at one distance in so many does so by position
 SINK = 0.5  # of the weight: what leaves more on special tokens tells little of the text
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
