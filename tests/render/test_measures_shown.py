@@ -28,7 +28,6 @@ from attnscope.render.sheets.overview import sheet as overview
 from attnscope.render.sheets.report import facts
 from attnscope.render.terminal.measures import measures_json, measures_table
 from attnscope.results import Kind, MeasureDescription, Overview, Verdict
-from attnscope.results.stored.document import SAID
 
 FAILED = {(1, 2): Verdict.FAILED}
 EVERY = ("entropy", "confidence", "distance", "self", "previous", "next", "first")
