@@ -62,10 +62,15 @@ def test_the_terminal_has_prediction_contributions_and_numbers(attnscope, docume
     lines = result.stdout.splitlines()
     strongest = int(np.argmax(document["contributions"]))
     label = f"{strongest} {document['key_tokens'][strongest]['text']}"
-    first = next(line for line in lines if line.lstrip().startswith(f"{label} ") and "%" in line)
-    assert numbers.percent(document["contributions"][strongest]) in first
+    first = next(line for line in lines if line.lstrip().startswith(f"{label} "))
+    assert numbers.cell(document["contributions"][strongest], 3) in first
+    assert result.stdout.startswith(
+        "At [MASK] the model answers “it” (99.8 %). From there L3 H11 looks most at"
+    )
+    assert "entropy" not in result.stdout
+    whole = attnscope(*ONE, "-v", "-o", str(tmp_path / "b.png")).stdout
     for word in ("query 7 [MASK]", "certified", "entropy", "trustworthiness"):
-        assert word in result.stdout
+        assert word in whole
 
 
 def test_without_any_argument_it_is_the_article_s_sentence_and_head(
@@ -113,7 +118,8 @@ def test_a_model_that_cannot_predict_is_shown_without(attnscope, bert: Path, tmp
     )
     assert result.exit_code == 0
     assert "no prediction" in result.stderr
-    assert "share: of the output" in result.stdout
+    assert "share of output" in result.stdout
+    assert "the model answers" not in result.stdout
 
 
 @pytest.mark.parametrize(
