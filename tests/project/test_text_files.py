@@ -17,6 +17,8 @@ def unsaid(code: str) -> Iterator[str]:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         named = {keyword.arg for keyword in call.keywords}
         mode = mode_of(call, 0 if isinstance(call.func, ast.Attribute) else 1) if name == "open" else None
+        if isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "formatter":
+            continue  # which writes a help of click's
         if name == "read_text" and not call.args and "encoding" not in named:
             yield f"{call.lineno}: encoding"
         if name == "write_text" and len(call.args) < 2 and "encoding" not in named:
@@ -54,6 +56,7 @@ def test_encoding_and_line_ends_of_every_text_file_are_said(folder: str) -> None
         ("path.read_text('utf-8')", []),
         ("path.read_text(encoding='utf-8')", []),
         ("path.write_text(text)", ["1: encoding", "1: newline"]),
+        ("formatter.write_text(text)", []),
         ("path.write_text(text, 'utf-8')", ["1: newline"]),
         ("path.write_text(text, 'utf-8', newline='')", []),
         ("open(file)", ["1: encoding"]),

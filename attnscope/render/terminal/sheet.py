@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from rich.cells import cell_len
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.style import Style
 from rich.text import Text
 
@@ -99,12 +99,19 @@ def _proved(sheet: Sheet, width: int, focus: Focus) -> list[Text]:
     joined = Text(_BETWEEN, style=DIM).join(
         [*(Text(each, style=style) for each, style in proved), *(Text(each, style=DIM) for each in words)]
     )
-    lines = list(joined.wrap(Console(width=width), width)) if joined.plain else []
-    for each in lines:
-        each.rstrip()
+    lines = _parted(joined, width) if joined.plain else []
     if focus.verbose:
         told = *identity(sheet), *sheet.details
         lines += [line for each in told if each for line in folded(Text(each, style=DIM), width)]
+    return lines
+
+
+def _parted(text: Text, width: int) -> list[Text]:
+    """The lines of words that are not all of one style."""
+    lines, begin = list[Text](), 0
+    for each in folded(Text(text.plain), width):
+        lines.append(text[begin : begin + len(each.plain)])
+        begin += len(each.plain) + 1  # a space
     return lines
 
 
