@@ -37,6 +37,7 @@ from attnscope.results.base.distances import at_distance, even
 
 _MOST_TERMS = 5
 _VECTORS = {"q": "query vector", "k": "key vector", "v": "value vector", "output": "output"}
+_WHOLE = "rows sum to 1"
 _MORE = "--rows all lists every query, --query TOKEN ranks the keys of one"
 
 
@@ -47,6 +48,8 @@ def sheet(result: HeadWeights | HeadView, focus: Focus = WHOLE) -> Sheet:
     )
     block, answer, notes = _looked_at(result, shown, focus)
     pair = None if shown.column_tokens is None else strongest_link(result, shown)
+    said = *_beside(result, shown, focus), *_formula(own, focus.stage), *limits(own)
+    beside = tuple(each for each in said if each)
     return Sheet(
         title=own.name + _viewed(result) + ("" if shown.show == "weights" else f": {shown.title}"),
         setting=setting(own),
@@ -55,9 +58,9 @@ def sheet(result: HeadWeights | HeadView, focus: Focus = WHOLE) -> Sheet:
         blocks=(block,),
         table=lambda: _every(result),
         texts=read(own.kind, own.query_tokens, own.key_tokens),
-        notes=(*_beside(result, shown, focus), *_formula(own, focus.stage), *limits(own)),
+        notes=beside,
         legend=features(own),
-        details=tuple(each for each in notes if each),
+        details=tuple(each for each in notes if each and each not in beside),
         proof=certified(own.certificate, focus.verbose),
         main=block,
         summary=(where_words(own), f"{queries} x {keys}"),
@@ -140,11 +143,11 @@ def _looked_at(
 
 
 def _beside(result: HeadWeights | HeadView, shown: Panel, focus: Focus) -> Iterator[str]:
-    """What the bars of one query leave out."""
-    if focus.query is None or shown.show in VECTORS:
-        return
-    if told := left_out(result, focus.query, focus.key):
-        yield told
+    """What rows sum to where it is not 1, what the bars of one query leave out."""
+    if shown.show == "weights" and (sums := sums_words(result)) != _WHOLE:
+        yield sums
+    if focus.query is not None and shown.show not in VECTORS:
+        yield left_out(result, focus.query, focus.key)
 
 
 def _matrix(result: HeadWeights | HeadView, shown: Panel, rows: int | None) -> Matrix:
