@@ -7,6 +7,7 @@ from attnscope.printable import printable
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.header import own_name
 from attnscope.results import Provenance
+from attnscope.vocabulary import IN_PARTS
 
 _DIGITS = 8
 _HEX = re.compile(r"(?:sha256:)?([0-9a-f]{8,})")
@@ -38,5 +39,8 @@ def _model(origin: Provenance) -> str:
 
 
 def _run(origin: Provenance) -> str:
-    """`eager float32`, with the kernels that there are."""
-    return " ".join(each for each in (origin.kernel, origin.dtype) if each)
+    """`eager float32`, with the kernels that there are, and how a long text was run."""
+    in_parts = f", {IN_PARTS}"
+    kernel = origin.kernel.removesuffix(in_parts)
+    told = " ".join(each for each in (kernel, origin.dtype) if each)
+    return told + in_parts if kernel != origin.kernel else told
