@@ -122,6 +122,7 @@ def run_watched(
     watched: Sequence[Site],
     keep: Keep,
     labels: Labels = Labels(),  # noqa: B008
+    row: int = 0,
 ) -> Any:
     """One whole forward pass of `model`; `keep` gets the calls of all watched layers as they happen.
 
@@ -129,8 +130,8 @@ def run_watched(
 
     Returns what the model returns, or passes on what `keep` raises.
     """
-    sides = sides_of(model, inputs, labels.tokens, labels.target)
-    recorder = Recorder(watched, None, keep, sides, None, 0, batch_size(inputs), where=place)
+    sides = sides_of(model, inputs, labels.tokens, labels.target, row)
+    recorder = Recorder(watched, None, keep, sides, None, row, batch_size(inputs), where=place)
     with evaluating(model), recorder.watching(lambda layer: None):
         return model(**inputs)
 

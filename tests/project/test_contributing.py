@@ -70,7 +70,7 @@ def test_the_examples_of_contributing_give_the_right_numbers(changed: Path) -> N
     assert distances["weights"] == pytest.approx(by_distance)
     assert distances["verdict"] == "certified"
     near = np.mean([sum(weights[q, k] for k in tokens if abs(q - k) <= 2) for q in tokens])
-    assert overview["nearby"][0][4] == pytest.approx(near)
+    assert overview["measures"]["nearby"]["values"][0][4] == pytest.approx(near)
     blocks = (changed / "a.md").read_text("utf-8").split("\n\n")
     ranking, *_, grid = [block.splitlines() for block in blocks if block.startswith("|")]
     layer, head = map(int, re.findall(r"\d+", next(line for line in ranking if line.startswith("| L")))[:2])

@@ -49,7 +49,7 @@ OWNERS = {  # of each library that takes time to load: nobody else may import it
     "tokenizers": "demo",
     "huggingface_hub": "model",
     "accelerate": "model",
-    "PIL": "demo.train model",
+    "PIL": "demo.train model render.present.notebook",
     "soundfile": "model",
     "soxr": "model",
     "sklearn": "analysis",
