@@ -14,6 +14,7 @@ from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus, focus_on
 from attnscope.render.kit import numbers
 from attnscope.render.screen import screen
+from attnscope.render.sheets import sheet_of
 
 HEAD = made.head(made.DOOR, dim=24)
 
@@ -48,6 +49,12 @@ def test_k_and_v_are_those_of_a_key() -> None:
     assert body(text) == pytest.approx(cross.v[3], abs=5.1e-3)
     with pytest.raises(InputError, match="no token 'd' in the input"):
         focus_on(cross, "q", query="d")
+
+
+@pytest.mark.parametrize(("stage", "asked"), [("q", True), ("output", True), ("k", False), ("v", False)])
+def test_only_of_a_query_it_is_asked_next_where_it_looks(stage: str, asked: bool) -> None:
+    following = sheet_of(HEAD, focus_on(HEAD, stage, query="mat")).next
+    assert (following is not None and "--from mat --to" in following.command) is asked
 
 
 def test_an_output_is_told_as_the_values_that_it_is_mixed_of() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, descending, parameter, significant, weight, weight_cell
-from attnscope.render.kit.stage import VECTORS, Panel, Show, only, panel
+from attnscope.render.kit.stage import OF_KEYS, VECTORS, Panel, Show, only, panel
 from attnscope.render.kit.words.command import asking, label, looked_at
 from attnscope.render.kit.words.header import where_words
 from attnscope.render.kit.words.weights import head_of, special_words, sums_words, view_words
@@ -47,7 +47,10 @@ def sheet(result: HeadWeights | HeadView, focus: Focus = WHOLE) -> Sheet:
         counted(count, word) for count, word in zip(result.weights.shape, ("query", "key"), strict=True)
     )
     block, answer, notes = _looked_at(result, shown, focus)
+    pair: tuple[int, int | None] | None
     pair = None if shown.column_tokens is None else strongest_link(result, shown)
+    if focus.query is not None:  # of k and v it is a key, from which no link goes
+        pair = None if shown.show in OF_KEYS else (focus.query, focus.key)
     said = *_beside(result, shown, focus), *_formula(own, focus.stage), *limits(own)
     beside = tuple(each for each in said if each)
     return Sheet(
@@ -66,7 +69,7 @@ def sheet(result: HeadWeights | HeadView, focus: Focus = WHOLE) -> Sheet:
         summary=(where_words(own), f"{queries} x {keys}"),
         record=of_head(own),
         departs=_departs(result),
-        next=_next(result, pair if focus.query is None else (focus.query, focus.key)),
+        next=_next(result, pair),
     )
 
 
