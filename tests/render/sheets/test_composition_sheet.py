@@ -13,6 +13,7 @@ from PIL import Image
 from attnscope.errors import InputError
 from attnscope.render.figure import figure_bytes, figure_of
 from attnscope.render.files import as_csv
+from attnscope.render.focus import Focus
 from attnscope.render.present.written import written
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadGrid
@@ -57,7 +58,7 @@ def test_what_stands_beside_a_pair_is_the_median_of_the_others_of_its_layers(eve
 
 
 def test_a_terminal_names_the_strongest_pairs_with_every_control(every: Composition) -> None:
-    text = written(every, width=80)
+    text = written(every, Focus(legend=True), width=80)
     best = every.ranked(Through.QUERY)[0]
     (row,) = [line for line in text.splitlines() if line.startswith(_name(best.early, best.late))][:1]
     cells = row.removeprefix(_name(best.early, best.late)).split()
@@ -67,6 +68,7 @@ def test_a_terminal_names_the_strongest_pairs_with_every_control(every: Composit
     for told in ("with residual additions", "left out: other heads", "no score, L3: no matrix alone", "✓"):
         assert told in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 80
+    assert "left out: other heads" not in written(every, width=80), "what never changes waits for --legend"
 
 
 def test_the_answer_tells_how_many_pairs_stand_out_and_which_lies_farthest_above_chance(
@@ -108,7 +110,7 @@ def test_one_head_has_those_before_it_and_those_after_it(one: Composition) -> No
     assert [[name.startswith("L1 H2") for name in each.names] for each in rankings] == [
         [False] * 4 + [True] * 3, [False] * 4 + [True] * 3, [False] * 4,
     ]  # fmt: skip
-    assert "pairs: first what L1 H2 reads, then what reads it" in composition(one).notes
+    assert "pairs: first what L1 H2 reads, then what reads it" in composition(one).legend
     grids = [each for each in blocks if isinstance(each, HeadGrid)]
     assert {each.itself for each in grids} == {(1, 2)}
     np.testing.assert_array_equal(grids[1].values, one.grid(Through.KEY))
