@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import made_media as made
@@ -23,6 +24,7 @@ from attnscope.render.figure import figure_bytes, figure_of, missing_glyphs
 from attnscope.render.focus import Focus
 from attnscope.render.kit import numbers
 from attnscope.render.kit.palette import sequential
+from attnscope.render.kit.words.command import reading_from
 from attnscope.render.plot.overlay import outlines
 from attnscope.render.saving import content
 from attnscope.render.sheet.blocks import Ranking
@@ -123,7 +125,12 @@ def test_heads_are_ranked_by_their_largest_weight_at_one_place(result: Any) -> N
         named = f"{0.02 * place:.2f}s" if weights.ndim == 1 else f"r{place // 5}c{place % 5}"
         assert ranking.table["frame" if weights.ndim == 1 else "patch"].values[row] == named
     assert f"{order[0]} gives the most" in sheet_of(result).answer
-    assert f"--layer {order[0][1]} --head {order[0][-1]}" in sheet_of(result).next
+    assert sheet_of(result).next is None, "a command without its file does not run"
+    with reading_from(Path("given.file")):
+        following = sheet_of(result).next
+    assert following is not None
+    assert "given.file" in following.command.split()
+    assert f"--layer {order[0][1]} --head {order[0][-1]}" in following.command
 
 
 # ---- pictures
