@@ -88,7 +88,7 @@ def test_a_title_takes_the_place_of_the_heading_and_none_leaves_it_out() -> None
     assert "L3 H11" in usual
     assert "encoder self-attention · bert-base-uncased" in [*usual, *own]
     assert "My $x$" in own
-    assert not any("L3 H11" in text for text in [*own, *none])
+    assert "L3 H11" not in [*own, *none]
     assert len(none) == len(usual) - 2, "what it is, and of which model"
 
 
