@@ -228,7 +228,7 @@ def test_a_verdict_on_a_pair_is_told_with_or_without_words() -> None:
     for found, title, count in ((alone, "the model says", 0), (beside, "the model fills 4 on with", 5)):
         assert found is not None
         assert (found.title, len(found.guesses)) == (title, count)
-        assert found.text == "the second text follows from the first with probability .750"
+        assert found.text == "the second text follows from the first with 75.0 %"
 
 
 def test_scores_are_said_to_be_scaled_capped_or_added_to_as_they_are() -> None:
