@@ -101,8 +101,8 @@ def find(
 
     Each stands beside texts with other words. A head that looks so many tokens back does so whatever the
     words are: its weight in the controls says so. `depends on` says where a weight stays in them: with the
-    position, with the word, or with neither (context). Patches of a picture and frames of a sound are exchanged as words are;
-    what the model writes itself is read at once.
+    position, with the word, or with neither (context). Patches of a picture and frames of a sound are
+    exchanged as words are; what the model writes itself is read at once.
     """
     check_delivery(delivery, "Finding")
     inputs = read.inputs(writing)  # before anything is imported for it
