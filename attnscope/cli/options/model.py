@@ -100,14 +100,14 @@ ArticleLayer = Annotated[
         metavar="N",
         help="Layer, from 0; -1 is the last. Default: 3, of fewer the middle one.",
     ),
-    Brief("from 0; -1 is the last. Default: 3, else the middle one", under=WHICH),
+    Brief("from 0; -1 is last. Default: 3, else the middle", under=WHICH),
 ]
 ArticleOneHead = Annotated[
     str | None,
     typer.Option(
         "--head", metavar="N", help="Head, from 0; -1 is the last. Default: 11, of fewer the middle one."
     ),
-    Brief("from 0; -1 is the last. Default: 11, else the middle one", under=WHICH),
+    Brief("from 0; -1 is last. Default: 11, else the middle", under=WHICH),
 ]
 Kind = Annotated[
     str | None,
