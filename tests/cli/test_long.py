@@ -78,9 +78,12 @@ def test_the_same_table_in_tiles_and_held_whole(heads) -> None:
     names = ("--measure", "entropy,distance,previous", "--json")
     tiled, dense = (of_json(heads(way, *names)) for way in ("--tiled", "--dense"))
     assert tiled["layers"] == dense["layers"] == [0, 1]
+    every_head = [(layer, head) for layer in (0, 1) for head in (0, 1, 2)]
+    assert [(each["layer"], each["head"]) for each in dense["results"]] == every_head
+    assert [(each["layer"], each["head"]) for each in tiled["results"]] == every_head
     for name in ("entropy", "distance", "previous"):
-        assert np.asarray(dense[name]).shape == (2, 3)
-        assert np.asarray(tiled[name]) == pytest.approx(np.asarray(dense[name]), rel=1e-4)
+        in_tiles, whole = ([each[name] for each in told["results"]] for told in (tiled, dense))
+        assert in_tiles == pytest.approx(whole, rel=1e-4)
     assert any("in tiles: held against" in note for note in tiled["notes"])
     assert not any("in tiles" in note for note in dense["notes"])
 
