@@ -358,6 +358,7 @@ def test_a_find_over_a_picture_is_shown_and_stored(
     told = document(attnscope(*given, "--json"))
     assert (told["controls"]["of"], told["words"], told["special"]) == ("picture", False, "show")
     again = document(attnscope("show", file, "--json"))
+    assert shlex.split(told.pop("next")) == shlex.split(leads)
     assert resealed.but_proofs(again) == resealed.but_proofs(told)
 
 
