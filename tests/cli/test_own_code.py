@@ -51,9 +51,9 @@ def _ids() -> torch.Tensor:
     ("arguments", "told"),
     [
         (("heads", TEXT, "--layer", "1", "--head", "2"), "L1 H2 looks at about "),
-        (("predict", TEXT), "Likeliest after 5 door is "),
+        (("predict", TEXT), "After “door” the model "),
         (("heads", TEXT, "--generate", "3", "--layer", "1", "--head", "2"), "goes on, greedily"),
-        (("verify", TEXT), "L2 decoder"),
+        (("verify", TEXT), "All 12 heads of plain are computed here as the model computes them"),
     ],
     ids=["heads", "predict", "generate", "verify"],
 )
