@@ -186,11 +186,13 @@ def test_additive_scoring_takes_its_weights(attnscope) -> None:
 def test_examples_fit_into_the_terminal(attnscope, name: str, width: int) -> None:
     result = attnscope("sdpa", "--example", name, width=width)
     assert result.exit_code == 0
-    assert max(map(len, result.stdout.splitlines())) <= width
+    shown, _, command = result.stdout.partition("Next: ")
+    assert max(map(len, shown.splitlines())) <= width
+    assert max(map(len, command.splitlines()), default=0) <= 80, "a command is one line at whatever width"
 
 
 def test_the_theatre_shows_whole_rows_of_weights_at_80_columns(attnscope) -> None:
-    result = attnscope("sdpa", "--example", "theatre")
+    result = attnscope("sdpa", "--example", "theatre", "-v")
     assert result.exit_code == 0, result.stderr
     assert max(map(len, result.stdout.splitlines())) <= 80
     weights = result.stdout.partition("weights = ")[2].partition("output = ")[0].splitlines()
@@ -215,7 +217,8 @@ def test_words_are_looked_up_in_a_dictionary(attnscope) -> None:
             "sdpa", "--table", "apple=9, banana=6.5", "--lookup", "banana", "--lookup", "fruit", "--json"
         )
     )
-    assert told["answer"] == [[6.5], [None]]
+    assert told["found"] == [[6.5], [None]]
+    assert told["answer"].startswith("banana ")
     shown = attnscope("sdpa", "--example", "dictionary").stdout
     assert "no answer for fruit" in shown
     assert attnscope("sdpa", "--example", "dictionary", "--lookup", "chair").stdout.count("none") == 0

@@ -227,7 +227,7 @@ def test_while_the_model_still_runs_without_a_head_no_number_stands_under_that_h
 
     async def keys(app: Explorer, screen) -> None:
         await screen.press(*JUMP)
-        assert ".998" in screen.pane("predicts")
+        assert "99.8 %" in screen.pane("predicts")
         await screen.pilot.press("x")
         await screen.pilot.pause(0.2)
         assert app.pane("predicts")._title == "predicts · L3 H11 out"

@@ -84,7 +84,10 @@ def test_what_has_no_interactive_page_has_one_of_its_blocks(tmp_path) -> None:
     code, said = run("verify", TEXT, "-m", "demo", "-o", f"{tmp_path}/x.html", "-q")
     assert code == 0, said
     page = (tmp_path / "x.html").read_text("utf-8")
-    assert "48 heads in 4 layers: all certified" in page
+    assert "All 48 heads of demo are computed here as the model computes them" in page
+    assert "✓ certified: 48 of 48 heads" in page
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", page)
+    assert cells.count("12 of 12") == 4, "a row of the table for every layer"
 
 
 def test_the_heads_that_find_ranks_are_in_its_page_with_the_weights_of_its_numbers(tmp_path) -> None:

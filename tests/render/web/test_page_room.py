@@ -1,5 +1,6 @@
 """How large a page becomes is known before the model runs; what has no room is refused or left out then."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,14 +99,19 @@ def test_a_ranking_that_has_no_room_for_all_heads_shows_the_best(tmp_path, monke
         f"{tmp_path}/x.html",
         "-o",
         f"{tmp_path}/x.npz",
+        "-o",
+        f"{tmp_path}/x.json",
     )
     code, said = run("find", TEXT, "-m", "demo", *asked, "-q")
     assert code == 0, said
     (reading,) = document(tmp_path / "x.html")["readings"]
     with np.load(tmp_path / "x.npz") as stored:
-        order = np.argsort(-stored["weights"].ravel(), kind="stable")[:16]
+        strongest = np.argsort(-stored["weights"].ravel(), kind="stable")[:16]
+    ranked = json.loads((tmp_path / "x.json").read_text("utf-8"))["heads"]
     assert reading["blocks"] is None
-    assert set(reading["full"]) == {f"L{i // 12}H{i % 12}" for i in order}
+    assert len(ranked) == 48
+    assert set(reading["full"]) == {f"L{one['layer']}H{one['head']}" for one in ranked[:16]}
+    assert set(reading["full"]) != {f"L{i // 12}H{i % 12}" for i in strongest}, "evidence, not weight alone"
 
 
 def test_a_long_text_has_every_head_in_small_as_a_slow_loop_makes_it(tmp_path, long) -> None:
