@@ -56,7 +56,7 @@ def json_of(folder: Path, document: object) -> Path:
 
 def test_every_schema_is_among_the_kinds() -> None:
     made_here = {json.loads(files.as_json(original(name)))["schema"] for name in made_stored.MADE}
-    assert made_here == {f"attnscope.{kind}/1" for kind in KINDS}
+    assert made_here == {f"attnscope.{kind}/2" for kind in KINDS}
     assert {*KINDS.values(), HeadAttention} == {kind for kind in every_class(Presented) if is_dataclass(kind)}
 
 

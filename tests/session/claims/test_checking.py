@@ -137,7 +137,7 @@ def _weights(run: Overview) -> list[np.ndarray]:
     [
         ("weights", add((1, 2, 5, 2), 1e-4), "weights"),
         ("weights", add((1, 2, 5, 2), np.nan), "weights"),
-        ("entropy", add((1, 2), 0.01), "entropy"),
+        ("measures entropy values", add((1, 2), 0.01), "entropy"),
         ("strongest_weight", add((1, 2), 0.01), "strongest"),
     ],
 )
@@ -220,7 +220,7 @@ def test_what_cannot_be_run_again_is_refused_in_one_line(folder: Path, tmp_path:
 def test_heads_that_are_not_as_stored_have_a_line_each_and_others_with_v_alone() -> None:
     broken = made_check.check(broken=True)
     lines = broken.text(width=80).splitlines()
-    told = [line.split("  ")[0] for line in lines if "not as stored" in line]
+    told = [line.split("  ")[0].split(" · ")[0] for line in lines if "not as stored" in line]
     assert told == ["L2 H11", "L3 H5", "✗ 2 of 3 heads are not as stored"]
     assert "torch: stored 2.4, now 2.5" in lines
     assert not any(line.startswith("L0 H1") for line in lines)

@@ -39,7 +39,9 @@ def names(found: Finding) -> list[str]:
 def test_the_reference_head_is_found_by_the_text_and_one_that_looks_back_by_its_place(
     masked: at.Reading,
 ) -> None:
-    found = masked.find("[MASK]", "door", controls=FEW)
+    found = masked.find("[MASK]", "door", controls=2 * FEW)
+    assert found.group((3, 11)) is Group.ABOVE_ITS_OWN
+    assert found.group((0, 11)) is Group.POSITION
     assert names(found).index("L3 H11") < names(found).index("L0 H11")
     assert found.depends_on((3, 11)) is DependsOn.CONTEXT
     assert found.depends_on((0, 11)) is DependsOn.POSITION
@@ -47,7 +49,7 @@ def test_the_reference_head_is_found_by_the_text_and_one_that_looks_back_by_its_
     assert found.difference[0, 11] < 0.1
     assert found.verdict == "certified"
     assert found.norms is not None
-    assert (found.controls.count, found.rows, found.weights.size) == (FEW, 1, 48)
+    assert (found.controls.count, found.rows, found.weights.size) == (2 * FEW, 1, 48)
 
 
 def test_control_numbers_are_those_that_the_model_itself_returns_for_the_control_texts(
@@ -133,7 +135,9 @@ def test_returned_weights_are_ranked_without_norms_and_uncertified(masked: at.Re
     found = masked.find("[MASK]", "door", route="returned", controls=2)
     assert found.norms is None
     assert found.verdict == "uncertified"
-    assert names(found)[:2] == ["L0 H11", "L3 H11"]
+    assert names(found)[0] == "L3 H11"
+    assert found.of_group(Group.NEITHER)[0] == (3, 11), "two controls are too few for more"
+    assert found.group((0, 11)) is Group.POSITION
 
 
 @pytest.mark.parametrize(

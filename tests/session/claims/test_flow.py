@@ -119,7 +119,7 @@ def test_inside_an_encoder_of_two_halves_the_querys_vector_is_looked_at() -> Non
     assert len(effects) == 5
     assert (effects > 0).all()
     assert (effects < 2).all()
-    assert "the model answers nothing here" in found.text(width=200)
+    assert "The vector of door turns most where . is replaced" in found.text(width=200)
 
 
 def test_the_decoders_own_tokens_are_replaced_in_its_own_input(translated: at.Reading) -> None:
@@ -193,7 +193,9 @@ def test_zeroed_values_that_come_back_wrong_fail_the_whole_answer(
     monkeypatch.setattr(value_zeroing, "_zeroed", lambda values, keys: values)
     found = masked.flow("[MASK]")
     assert found.verdict == "failed"
-    assert "✗ zeroed values: in 4 of 4 runs the next operation got something else" in found.text(width=100)
+    told = " ".join(found.text(width=100).split())
+    assert told.startswith("✗ Do not use these numbers")
+    assert "✗ FAILED: zeroed values: in 4 of 4 runs the next operation got something else" in told
 
 
 def test_where_values_cannot_be_zeroed_it_is_said(masked: at.Reading) -> None:
