@@ -150,7 +150,7 @@ def _few_controls(result: Finding) -> str:
     """Too few controls for any head to stand out."""
     count, of = result.controls.count, control_texts(result)
     if count < result.controls.asked:
-        why = f"its {PLURAL[result.controls.of]} stand in no more than {count} other orders"
+        why = f"its {PLURAL[result.controls.of]} stand in no more than {counted(count, 'other order')}"
         told = f"this {result.controls.of.value} is too short to tell: {why}, and {LEAST_CONTROLS} are needed"
     else:
         told = f"{counted(count, of.removesuffix('s'))} {'is' if count == 1 else 'are'} too few to tell"

@@ -244,7 +244,8 @@ def _controls(
     key = () if sought.key is None else seen.keys[sought.key]
     controls = exchange.controls(Controls(wish.controls, wish.seed, asks, key))
     if len(controls) < controls.asked:
-        left = f"there are {len(controls)} controls, not {controls.asked}"
+        there = "is 1 control" if len(controls) == 1 else f"are {len(controls)} controls"
+        left = f"there {there}, not {controls.asked}"
         reading.listener.notice(f"{left}: its parts can stand in no more orders")
     if crossing and exchange.name == "input_ids":
         return replace(controls, how=f"{controls.how}; so does what the decoder reads")
