@@ -23,8 +23,10 @@ def mapped(special: Special = Special.HIDE) -> Projection:
     return made_stored.projection_of_words(special)
 
 
-def said(result: Projection, *queries: int, key: int | None = None, width: int = 80) -> str:
-    return written(result, Focus(queries=queries, key=key), width)
+def said(
+    result: Projection, *queries: int, key: int | None = None, width: int = 80, verbose: bool = False
+) -> str:
+    return written(result, Focus(queries=queries, key=key, verbose=verbose), width)
 
 
 def drawn(result: Projection, *queries: int) -> str:
@@ -38,9 +40,14 @@ def test_the_terminal_says_what_the_points_are_and_names_words(width: int) -> No
     text = said(result, 2, width=width)
     assert max(map(cell_len, text.splitlines())) <= width
     flat = " ".join(text.split())
-    assert "points are words: mean vectors and mean scores of their pieces" in flat
-    assert "special tokens left out: they hold the rest of each row" in flat
-    assert "the certificate is that of the weights by tokens" in flat
+    assert "by words · special tokens hidden" in flat
+    assert "points are words" not in flat
+    full = said(result, 2, width=width, verbose=True)
+    assert max(map(cell_len, full.splitlines())) <= width
+    full = " ".join(full.split())
+    assert "points are words: mean vectors and mean scores of their pieces" in full
+    assert "special tokens left out: they hold the rest of each row" in full
+    assert "the certificate is that of the weights by tokens" in full
     rest = 1 - result.weights[2].sum()
     assert f"special tokens take {rest:.2f}".replace("0.", ".") in flat
     best = int(result.ranked_keys(2)[0])
@@ -53,16 +60,18 @@ def test_the_terminal_says_what_the_points_are_and_names_words(width: int) -> No
 
 
 def test_divided_rows_lack_nothing() -> None:
-    text = " ".join(said(mapped(Special.RENORMALISE), 2).split())
-    assert "special tokens left out, rows divided by what remains" in text
-    assert "tokens take" not in text
+    result = mapped(Special.RENORMALISE)
+    text, full = (" ".join(said(result, 2, verbose=each).split()) for each in (False, True))
+    assert "by words · rows without special tokens" in text
+    assert "special tokens left out, rows divided by what remains" in full
+    assert "tokens take" not in text + full
 
 
 def test_the_picture_says_so_and_has_a_label_for_every_word() -> None:
     result = mapped()
     text = drawn(result, 1)
     assert "t-SNE map of L3 H11 by words" in text
-    assert "points are words" in text
+    assert "by words · special tokens hidden" in text
     for name in result.query_tokens.names:
         assert name in text
     assert "[CLS]" not in text
@@ -70,7 +79,8 @@ def test_the_picture_says_so_and_has_a_label_for_every_word() -> None:
 
 def test_a_map_of_all_tokens_says_nothing_of_it() -> None:
     plain = made.projection()
-    assert "points" not in said(plain, 2)
+    assert "points" not in said(plain, 2, verbose=True)
+    assert "by words" not in said(plain, 2) + drawn(plain, 2)
     assert "special tokens" not in drawn(plain, 2)
 
 

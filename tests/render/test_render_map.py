@@ -15,6 +15,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from attnscope.render.figure import figure_bytes, figure_of, missing_glyphs
+from attnscope.render.files import as_csv
 from attnscope.render.focus import Focus
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.plot.map import LINK_WIDTH
@@ -203,7 +204,8 @@ def test_a_map_whose_points_are_all_one_is_drawn_and_says_so(size: int) -> None:
     result = origin(WORDS[:size])
     figure = map_figure(result, [0], 1)
     assert_legible(figure)
-    assert "all queries and keys are one point" in texts(figure)
+    assert "all queries and keys are one point" in texts(figure).replace("\n", " ")
+    assert "one point" not in texts(map_figure(scattered(WORDS[:size]), [0], 1))
     assert "trustworthiness undefined" in texts(figure)
     told = "\n".join(labels(map_figure(result).axes[0]))
     for label in result.head.query_tokens.labels:
@@ -331,21 +333,33 @@ def test_the_small_print_tells_how_far_to_trust_the_map() -> None:
     told = texts(figure)
     for phrase in (
         "trustworthiness .92 over 5 neighbours",
-        "Over all pairs near ones mostly score high",
+        "over all pairs near ones mostly score high",
         "the correlation of full-space distance and score is −.61 (Spearman)",
         "the axes have no unit, and distances in the plane are not attention",
-        "cosine distance", "perplexity 5", "seed 0", "settled after 1,300 iterations",
         "✓ certified",
-    ):  # fmt: skip
+    ):
         assert phrase in told.replace("\n", " ")
+
+
+def test_a_picture_tells_what_is_not_as_it_comes_and_files_all_settings() -> None:
+    usual, other = made.projection(), made.projection(seed=7, perplexity=4.0, wanted_perplexity=4.0)
+    told, changed = (texts(map_figure(each)) for each in (usual, other))
+    for phrase in ("cosine distance", "perplexity", "seed"):
+        assert phrase not in told
+    assert "perplexity 4 · seed 7" in changed
+    assert "t-SNE · cosine distance · perplexity 5 · seed 0 · settled after 1,300 iterations" in as_csv(usual)
+    assert "perplexity 4 · seed 7" in as_csv(other)
 
 
 def test_what_was_asked_for_and_not_done_is_told() -> None:
     changed = {"perplexity": 10 / 3, "wanted_perplexity": 30.0, "centred": True, "metric": "euclidean"}
-    told = texts(map_figure(made.projection(settled=False, iterations=20_000, **changed))).replace("\n", " ")
-    assert "DID NOT SETTLE in 20,000 iterations" in told
+    result = made.projection(settled=False, iterations=20_000, **changed)
+    told, stored = texts(map_figure(result)).replace("\n", " "), as_csv(result)
+    assert "The map of L3 H11 DID NOT SETTLE: do not read it" in told
+    assert "DID NOT SETTLE in 20,000 iterations" in stored
     assert "t-SNE map of L3 H11 that DID NOT SETTLE" in told
-    assert "perplexity 3.33 (not 30: too few points)" in told
+    assert "perplexity 3.33" in told
+    assert "perplexity 3.33 (not 30: too few points)" in stored
     assert "keys moved to the mean of the queries" in told
     assert "euclidean distance" in told
     assert "NOT SETTLE" not in texts(map_figure(made.projection()))

@@ -8,7 +8,7 @@ import made_media
 import made_reports
 import made_results as made
 import pytest
-from golden_text import GOLDEN, printed
+from golden_text import GOLDEN, IN_FULL, printed
 from rich.console import Group
 
 from attnscope.errors import InputError
@@ -49,14 +49,14 @@ def test_every_result_has_a_screen_that_keeps_its_width(result: Result) -> None:
         (made.head(dim=64), Focus("q"), "queries.80"),
         (made.head(), Focus(queries=(3,)), "bars.80"),
         (made.overview(2, 3), WHOLE, "overview_of_few_heads.80"),
-        (made.projection(made.head(empty=[0])), WHOLE, "map.80"),
-        (made.projection(), Focus(queries=(3, 7), key=4), "map_compared.80"),
-        (made_comparison.texts(), WHOLE, "comparison_texts_80"),
+        (made.projection(made.head(empty=[0])), IN_FULL, "map.80"),
+        (made.projection(), replace(IN_FULL, queries=(3, 7), key=4), "map_compared.80"),
+        (made_comparison.texts(), IN_FULL, "comparison_texts_80"),
     ],
 )
 def test_the_body_is_that_of_its_room(result: Result, focus: Focus, name: str) -> None:
     everything = replace(focus, legend=True, verbose=True)
-    told = "".join(printed(part, 80) for part in of_sheet(sheet_of(result, focus), 80, everything)[:1])
+    told = "".join(printed(part, 80) for part in of_sheet(sheet_of(result, focus), 80, everything))
     body = [line for line in told.splitlines() if line]
     assert [line for line in golden(name).splitlines() if line and line not in body] == []
 

@@ -75,9 +75,13 @@ def test_a_worked_example_from_top_to_bottom(width: int) -> None:
 
 
 def test_a_failed_check_is_seen() -> None:
-    text = shown(made(), 80)
+    text = " ".join(shown(made(), 80).split())
+    assert text.startswith("✗ Do not use these numbers: another way to them gives others.")
     assert "✗ a third: off 1.0e-5 (tolerated 1.0e-6)" in text
     assert "✓ one way" in text
+    right = shown(replace(made(), checks=made().checks[:1]), 80)
+    assert "✗" not in right
+    assert "Do not use" not in right
 
 
 def test_weights_and_signed_numbers_are_coloured_and_masked_cells_are_blank() -> None:

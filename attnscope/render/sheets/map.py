@@ -17,6 +17,7 @@ LEAST_LINK = 0.01  # the weight of a link that is seen, and the smallest that is
 _LINKS = 5  # from one query
 _WIDEST_NAME = 24  # cells
 _STRONG, _FAINT, _NONE = 0.9, 0.4, 0.2  # sizes of a rank correlation from which words change
+_ONE_POINT = "all queries and keys are one point"
 READABLE, KEPT = -0.8, 0.8  # a correlation and a trustworthiness from which a map may be read: conventions
 
 
@@ -107,7 +108,7 @@ def _distances(result: Projection, first: bool) -> str:
     strongest = f"the nearest key is the strongest for {agreeing} of {counted(asked, 'query')}"
     if math.isnan(found):
         opened = f"The map of {name} cannot be judged" if first else "Distances cannot be judged"
-        return f"{opened}: no two distances or no two scores differ"
+        return f"{opened}: {'no two distances or no two scores differ' if result.iterations else _ONE_POINT}"
     told = f"rank correlation {signed(found)}"
     if found <= READABLE and 2 * agreeing >= asked:
         opened = f"The map of {name} can be read: the" if first else "In the full space the"
@@ -177,7 +178,7 @@ def settings_words(result: Projection) -> list[str]:
         perplexity += f" (not {parameter(result.wanted_perplexity, 3)}: too few points)"
     how = "settled after" if result.settled else "DID NOT SETTLE in"
     ending = f"{how} {counted(result.iterations, 'iteration')}"
-    ending = ending if result.iterations else "all queries and keys are one point"
+    ending = ending if result.iterations else _ONE_POINT
     return ["t-SNE", f"{result.metric} distance", perplexity, f"seed {result.seed}", ending]
 
 

@@ -86,8 +86,10 @@ def _evidence(sheet: Sheet, width: int, focus: Focus) -> list[RenderableType]:
         every = [one for each in shown for one in flat(each)]
         columns = [each for one in every if isinstance(one, Rows) for each in kept_columns(one, width)]
         told = dict.fromkeys(each.says for each in every if isinstance(each, HeadGrid) and each.says)
-        meant = (*meanings(columns), *told, *sheet.legend, *((CERTIFIED,) if sheet.proof else ()))
-        drawn += ["", *(line for each in meant for line in folded(Text(each, style=DIM), width))]
+        of_a_model = sheet.proof and sheet.origins  # a worked example has none
+        meant = (*meanings(columns), *told, *sheet.legend, *((CERTIFIED,) if of_a_model else ()))
+        explained = [line for each in meant for line in folded(Text(each, style=DIM), width)]
+        drawn += ["", *explained] if explained else []
     return drawn
 
 
