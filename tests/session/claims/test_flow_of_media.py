@@ -13,6 +13,7 @@ from PIL import Image
 import attnscope as at
 from attnscope.analysis.claims.flow import pieces as parts
 from attnscope.errors import InputError
+from attnscope.render.sheets.flow import sheet
 from attnscope.tokens import Patches
 
 PATCH, ROWS, COLUMNS = media.PATCH, media.ROWS, media.COLUMNS
@@ -94,8 +95,11 @@ def test_of_many_patches_squares_are_replaced_at_once(
     near = found.ablated.trust[-1]
     assert near.method == "distance alone"
     assert np.isnan(near.correlation), "no patch is nearer to a token that is none"
-    assert "over 6 groups of patches" in " ".join(found.text().split())
-    assert "up to 4 patches side by side are at once replaced" in " ".join(found.text().split())
+    told = sheet(found)
+    assert told.answer.endswith("Only 6 groups of patches.")
+    assert told.control.startswith("the effects shuffled among 6 groups of patches")
+    (says,) = [column.says for column in told.main.table.columns if column.name == "effect"]
+    assert "up to 4 patches side by side are at once replaced" in says
 
 
 def test_squares_cover_every_patch_once_whatever_the_shape() -> None:
