@@ -21,6 +21,7 @@ UNRULED = ("query_places", "key_places", "iterations", "stage")
 LOOSER = {"divergence": 0.15, "trustworthiness": 0.1, "near": 1e-3}
 _OTHER_DEVICE = "the device is another one"  # `check` says so, and should
 _DEVICE = re.compile(r"\b(emulated|cuda|mps|xpu)(:\d+)?\b")
+_TRUST = re.compile(r"(?<=trustworthiness )\.\d+")  # in a sentence; the number itself has a key
 _INDEX = re.compile(r"\[\d+\]")
 
 
@@ -70,8 +71,8 @@ def _number(value: Any) -> bool:
 
 
 def _named(value: Any) -> Any:
-    """A device by any name is the same; everything else is what it is."""
-    return _DEVICE.sub("cpu", value) if isinstance(value, str) else (type(value), value)
+    """A device by any name is the same, and a map of any quality; everything else is what it is."""
+    return _TRUST.sub("", _DEVICE.sub("cpu", value)) if isinstance(value, str) else (type(value), value)
 
 
 def _kept(key: str, value: Any) -> Any:

@@ -7,13 +7,14 @@ import pytest
 
 from .alike import differences
 
-DOCUMENT = {
+DOCUMENT: dict[str, Any] = {
     "verdict": "certified",
     "weights": [[0.25, 0.75], [0.5, 0.5], [1e-4, 0.9999]],
     "scores": [[-31.5, 4.25]],
     "certificate": {"precision": "float32 on cpu", "weight_error": 3e-8, "power": 246612.36},
     "provenance": {"device": "cpu", "dtype": "float32"},
     "tokens": ["the", "cpu"],
+    "answer": "The map can be read (trustworthiness .90): the nearest key is the strongest for 9 of 11.",
     "layer": 3,
     "tiled": False,
     "query_places": [[12.5, -3.0]],
@@ -41,6 +42,7 @@ PLACE = {"device": "emulated:0", "dtype": "float32"}
                 "precision": "float32 on emulated", "weight_error": 9e-8, "power": 246612.4,
             }
         },
+        {"answer": DOCUMENT["answer"].replace(".90", ".92")},
         {"query_places": [[-40.0, 7.5]], "divergence": 0.3},
         {"changes": ["the device is another one: stored cpu, now emulated:0"]},
     ],
@@ -58,6 +60,7 @@ def test_rounding_and_the_name_of_a_device_are_no_difference(same: dict[str, Any
         ({"weights": [[0.25, 0.75], [0.5, 0.5]]}, ".weights"),
         ({"scores": [[-31.5, 4.2525]]}, ".scores[0][1]"),
         ({"scores": [[-31.5, None]]}, ".scores[0][1]"),
+        ({"answer": DOCUMENT["answer"].replace("9 of 11", "8 of 11")}, ".answer"),
         ({"layer": 2}, ".layer"),
         ({"tiled": 0}, ".tiled"),
         ({"tokens": ["the", "gpu"]}, ".tokens[1]"),
