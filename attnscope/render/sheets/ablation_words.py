@@ -1,5 +1,6 @@
 """The words of an ablation: the answer by the case that it is, what it is held against, what is proved."""
 
+import math
 from collections.abc import Callable, Iterator
 
 from attnscope.printable import printable
@@ -145,7 +146,7 @@ def _done(result: Ablation, head: str) -> str:
 def _typical(one: HeadEffect) -> str:
     """What the answer would be after a change as large as the typical head's, in the same direction."""
     change = (one.chance or 0.0) * (1 if one.difference > 0 else -1)
-    return f"{likely(one.before)} → {likely(min(1.0, one.before * 2.718281828459045**change))}"
+    return f"{likely(one.before)} → {likely(min(1.0, one.before * math.exp(change)))}"
 
 
 def _then(effect: Effect) -> str:

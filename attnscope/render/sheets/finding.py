@@ -218,7 +218,11 @@ def _ranking(result: Finding, whole: bool) -> Ranking:
             sections.append((begins, words.group_words(result, group)))
             begins += len(there)
     table = _table(result, places, whole)
-    hidden = len(result.of_group(Group.NEITHER)) - len(shown.get(Group.NEITHER, ()))
+    listed = len(shown.get(Group.NEITHER, ()))
+    hidden = len(result.of_group(Group.NEITHER)) - listed
+    rest = f"{counted(hidden, 'head')} show{'s' if hidden == 1 else ''} neither (-v)"
+    if listed:  # they have a heading of their own, under which a few of them stand
+        rest = f"{counted(hidden, 'more head')} (-v)"
     ends = table["control_low"].values, table["control_high"].values
     return Ranking(
         title="",
@@ -233,7 +237,7 @@ def _ranking(result: Finding, whole: bool) -> Ranking:
             Mark("ring", "control", "its controls: mean, 90 %", table["control_mean"].values),
         ),
         axis=(0.0, 1.02) if _scale(result).high == 1.0 and not result.smaller_is_better else None,
-        unshown=f"{counted(hidden, 'head')} show{'s' if hidden == 1 else ''} neither (-v)" if hidden else "",
+        unshown=rest if hidden else "",
         hidden=len(result.ranking) - len(places),
     )
 

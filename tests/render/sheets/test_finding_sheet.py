@@ -111,6 +111,13 @@ def test_each_case_has_its_sentence(name: str) -> None:
     assert told.endswith(".")
 
 
+def test_heads_below_a_heading_that_lists_a_few_of_them_are_more_and_show_nothing_else() -> None:
+    block = ranking(FEW)
+    hidden = FEW.weights.size - len(block.names)
+    assert 0 < hidden < FEW.weights.size
+    assert block.unshown == f"{hidden} more heads (-v)"
+
+
 def test_a_head_that_position_explains_is_never_called_one_that_stands_out() -> None:
     both = with_heads({(0, 1): 0.99, (1, 2): 0.6}, raised((0, 1), 0.7, 0.72))
     assert both.as_far((0, 1)) == 0, "it is far beyond its controls"
