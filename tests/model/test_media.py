@@ -18,6 +18,7 @@ from attnscope.capture import Labels, record
 from attnscope.errors import InputError, ModelUnavailableError
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.loaded import Model
+from attnscope.model.media.files import open_sound
 from attnscope.model.media.patches import Grid
 from attnscope.model.media.perceive import Perceived, read_media, window_names
 from attnscope.model.media.prompt import rows_and_columns
@@ -455,6 +456,21 @@ def test_what_is_no_sound_is_refused_in_one_line(models: Any, folder: Path, squa
     assert refusal(hears, audio=folder / "empty.wav").endswith("is empty")
     assert refusal(hears, audio=folder / "short.wav") == "the sound is too short for this model: 0.00313 s"
     assert refusal(hears, audio=folder / "nan.wav").endswith("has samples that are no numbers")
+
+
+def test_what_a_library_says_of_a_damaged_sound_stays_off_standard_error(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    whole, damaged = folder / "whole.mp3", folder / "damaged.mp3"
+    soundfile.write(whole, np.sin(np.linspace(0, 2000, 16000)), 16000)
+    content = bytearray(whole.read_bytes())
+    content[len(content) // 2 :: 40] = bytes(len(content[len(content) // 2 :: 40]))
+    damaged.write_bytes(content)
+    with soundfile.SoundFile(damaged) as file:
+        file.read()
+    assert "Illegal" in capfd.readouterr().err, "this damage is one that the library speaks of"
+    open_sound(damaged, 16000)
+    assert capfd.readouterr().err == ""
 
 
 def test_a_model_gets_what_it_reads_and_nothing_else(models: Any, folder: Path, square: Path) -> None:

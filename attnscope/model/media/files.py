@@ -23,6 +23,7 @@ from transformers import AutoFeatureExtractor, AutoImageProcessor
 from attnscope import incoming
 from attnscope.errors import InputError, ModelUnavailableError, is_out_of_memory, one_line
 from attnscope.model.media.patches import Reader, position_token
+from attnscope.process.hush import hushed
 from attnscope.tokens import Frames, Tokens
 
 _WINDOW = 0.03  # seconds at the end that no whole window fits into
@@ -131,7 +132,8 @@ def open_sound(path: Path, rate: int) -> tuple[Float[np.ndarray, " sample"], str
     """
     content = incoming.content(path, "sound")
     try:
-        with soundfile.SoundFile(io.BytesIO(content)) as file:
+        # libmpg123 writes what it dislikes of an MP3 straight to standard error
+        with hushed(), soundfile.SoundFile(io.BytesIO(content)) as file:
             size = 8 * file.frames * file.channels
             incoming.check_room(2 * size, f"sound '{path}' unpacked")
             samples, own_rate = file.read(dtype="float64", always_2d=True), file.samplerate

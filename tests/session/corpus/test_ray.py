@@ -17,11 +17,12 @@ import pytest
 from checkpoints import tiny_bert
 
 from attnscope.errors import InputError
+from attnscope.process.hush import hushed
 from attnscope.session.corpus.engine import machine
 from attnscope.session.corpus.engine.ray import pool
 from attnscope.session.corpus.engine.ray.cluster import check_answers, descendants
 from attnscope.session.corpus.engine.ray.pool import CheckedRecipe
-from attnscope.session.corpus.engine.ray.quiet import environment, hushed, own_signals
+from attnscope.session.corpus.engine.ray.quiet import environment, own_signals
 from attnscope.session.corpus.question import engine_of
 from attnscope.session.request import ModelRequest
 

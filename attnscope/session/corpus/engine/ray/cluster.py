@@ -23,7 +23,8 @@ from typing import Any
 
 from attnscope.errors import InputError, one_line
 from attnscope.process.ending import undone_by_a_signal
-from attnscope.session.corpus.engine.ray.quiet import environment, hushed, own_signals, replaced
+from attnscope.process.hush import hushed
+from attnscope.session.corpus.engine.ray.quiet import environment, own_signals, replaced
 from attnscope.session.listener import Listener
 
 ADDRESS = "RAY_ADDRESS"  # the environment variable that Ray itself, and its jobs, tell the address by
