@@ -136,7 +136,11 @@ def settings(file: Path) -> Any:
     """What a JSON file in a model's folder says; what is wrong with it is an `OSError` or a `ValueError`."""
     check_settings(file)
     with file.open("rb") as opened:
-        return json.loads(opened.read().decode("utf-8"))
+        content = opened.read().decode("utf-8")
+    try:
+        return json.loads(content)
+    except RecursionError as error:
+        raise ValueError("its brackets are nested too deeply") from error
 
 
 def check_settings(*files: Path) -> None:

@@ -1,6 +1,8 @@
 """Pictures and sounds as models read them: every name of a position against what really changes it."""
 
 import copy
+import shutil
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -456,6 +458,32 @@ def test_what_is_no_sound_is_refused_in_one_line(models: Any, folder: Path, squa
     assert refusal(hears, audio=folder / "empty.wav").endswith("is empty")
     assert refusal(hears, audio=folder / "short.wav") == "the sound is too short for this model: 0.00313 s"
     assert refusal(hears, audio=folder / "nan.wav").endswith("has samples that are no numbers")
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), [("vit", "preprocessor_config.json"), ("llava", "processor_config.json")]
+)
+def test_settings_nested_without_end_are_refused_in_one_line(
+    models: Any, tmp_path: Path, square: Path, name: str, file: str
+) -> None:
+    whole = models(name)
+    shutil.copytree(whole.folder, tmp_path / name)
+    (tmp_path / name / file).write_text("[" * 100_000)
+    damaged = opened(tmp_path / name)
+    texts = QUESTION if name in SPLICING else ()
+    assert refusal(damaged, image=square, texts=texts)
+    assert read_media(whole, image=square, texts=texts)
+
+
+def test_a_tokenizer_that_fails_inside_a_processor_is_refused_in_one_line(models: Any, square: Path) -> None:
+    class Failing:
+        image_processor, image_token = None, "<image>"
+
+        def __call__(self, **given: Any) -> dict[str, Any]:
+            raise Exception("Missing [UNK] token from the vocabulary")  # as the library's own raise it
+
+    model = replace(models("llava"), processor=Failing())
+    assert "Missing [UNK] token" in refusal(model, image=square, texts=("<image> what ?",))
 
 
 def test_what_a_library_says_of_a_damaged_sound_stays_off_standard_error(

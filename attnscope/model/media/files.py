@@ -70,7 +70,7 @@ def image_processor(folder: Path, name: str) -> tuple[Any, list[str]]:
             raise ModelUnavailableError(f"{name}: {own} needs torchvision, which is not installed") from error
         remark = f"{own} needs torchvision: read by a plain processor of the same size, mean and deviation"
         return transformers.ViTImageProcessorPil(**settings), [remark]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise _no_processor(folder, name, "pictures", error) from error
 
 

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from transformers import AutoProcessor
 
-from attnscope.errors import InputError, ModelUnavailableError, one_line
+from attnscope.errors import InputError, ModelUnavailableError, is_out_of_memory, one_line
 from attnscope.model.inputs.target import tokens_by_text
 from attnscope.model.inputs.text import limit_of, tokens_of
 from attnscope.model.loaded import Model
@@ -56,7 +56,7 @@ def _processor(model: Model) -> tuple[Any, str]:
         return model.processor, ""
     try:
         made = AutoProcessor.from_pretrained(model.folder)
-    except (OSError, ValueError, AttributeError, TypeError, ImportError, KeyError) as error:
+    except (OSError, ValueError, AttributeError, TypeError, ImportError, KeyError, RecursionError) as error:
         return None, one_line(error).strip() or type(error).__name__
     return (made, "") if hasattr(made, "image_processor") else (None, "there is no processor_config.json")
 
@@ -92,7 +92,9 @@ def _by_itself(processor: Any, opened: Image.Image, text: str) -> dict[str, Any]
         return None
     try:
         inputs = dict(processor(images=opened, text=[text], return_tensors="pt"))
-    except (ValueError, TypeError, KeyError, IndexError):
+    except Exception as error:  # one call of the library, whose tokenizers raise plain exceptions
+        if is_out_of_memory(error):
+            raise
         return None
     return inputs if "pixel_values" in inputs and inputs["input_ids"].shape[1] > 0 else None
 
@@ -104,7 +106,9 @@ def _processed(
         return _by_hand(model, given, prompt)
     try:
         return dict(processor(images=opened, text=[prompt], return_tensors="pt"))
-    except (ValueError, TypeError, KeyError, IndexError) as error:
+    except Exception as error:  # one call of the library, whose tokenizers raise plain exceptions
+        if is_out_of_memory(error):
+            raise
         raise InputError(f"{model.name}: its processor takes no such text: {one_line(error)}") from error
 
 

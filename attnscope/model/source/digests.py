@@ -133,7 +133,7 @@ def _remembered(note: Path, of: Stamp) -> str | None:
     try:
         noted = json.loads(note.read_bytes())
         found, check = noted["sha256"], noted["check"]
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
     whole = isinstance(found, str) and _HASH.fullmatch(found) and check == _check(of, found)
     return found if whole else None

@@ -60,7 +60,7 @@ class Folder:
             return None
         except NotADirectoryError as error:
             raise InputError(f"'{self.path}' is no folder: name another with --run") from error
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"cannot read '{place}': it is no manifest of a run") from error
         if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
             raise InputError(f"'{place}' is no manifest of a run that this attnscope knows")
