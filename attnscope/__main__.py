@@ -5,16 +5,17 @@ this module cannot be covered: an interrupt that falls into that ends in Python'
 """
 
 from attnscope.process.ending import answer_signals, leave
-from attnscope.process.startup import hasten
-from attnscope.process.stopwatch import running
 
 
 def main() -> None:
     """Entry point of the `attnscope` command."""
     answer_signals()
+    from attnscope.process.startup import hasten
+    from attnscope.process.stopwatch import running
+
     hasten()
     with running.part("imports"):
-        from attnscope.process.ending import show_bugs_harmlessly
+        from attnscope.process.bugs import show_bugs_harmlessly
 
         show_bugs_harmlessly()
         from attnscope.cli.app import main as program

@@ -1,36 +1,31 @@
-"""How the program ends: by a bug, by a signal, without tidying up.
+"""How the program ends: by a signal, without tidying up. What it does by a bug stands in `bugs`.
 
 Python answers Ctrl-C with an exception. A library that is being imported may swallow it or make another
 error of it, a destructor prints it and goes on, and before the program stands it is a traceback. So nothing
 is raised here: the handler clears away what was announced to `undone_by_a_signal`, and ends the process. It
 is in force only where the program is the process; who uses the library keeps Python's own answer.
 
-A bug is shown by its traceback. Python prints the message of an exception, its notes, the lines of code and
-the names of threads as they are; here they pass the one printer first, so that they steer no terminal. Line
-ends and tabs stay: they are how a traceback is laid out.
+This is imported before all else, and until it is an interrupt ends in Python's own way: so it imports little.
 """
 
 import atexit
 import os
 import signal
 import sys
-import threading
-import traceback
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
-from typing import Any
 
-from attnscope.printable import printable
+TYPE_CHECKING = False  # as `typing` has it, whose import alone takes longer than all of this
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 INTERRUPTED = 130
 TAKE_APART = "ATTNSCOPE_TAKE_APART"  # set to anything: Python ends in its own way
 _STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # not all of them everywhere
-_to_undo: list[Callable[[], object]] = []
+_to_undo: "list[Callable[[], object]]" = []
 
 
 @contextmanager
-def undone_by_a_signal(undo: Callable[[], object]) -> Iterator[None]:
+def undone_by_a_signal(undo: "Callable[[], object]") -> "Iterator[None]":
     """Whatever goes on in here, a signal that ends the program calls `undo` first."""
     _to_undo.append(undo)
     try:
@@ -40,7 +35,7 @@ def undone_by_a_signal(undo: Callable[[], object]) -> Iterator[None]:
 
 
 @contextmanager
-def temporary_folder() -> Iterator[str]:
+def temporary_folder() -> "Iterator[str]":
     """A folder that goes when this ends, also where a signal is what ends it."""
     import shutil
     import tempfile
@@ -91,35 +86,3 @@ def leave(code: int) -> None:
         with suppress(OSError, ValueError):
             stream.flush()
     os._exit(code)
-
-
-_LINE_ENDS_AND_TABS = "\n\t"
-
-
-def show_bugs_harmlessly() -> None:
-    """From here on, what nobody catches in the program, in its threads or where an object is freed."""
-    sys.excepthook = _write_traceback
-    threading.excepthook = _of_a_thread
-    sys.unraisablehook = _while_freeing
-
-
-def _write_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    _write("".join(traceback.format_exception(kind, error, trace)))
-
-
-def _of_a_thread(given: Any) -> None:
-    if not issubclass(given.exc_type, SystemExit):  # with which a thread may end
-        name = "" if given.thread is None else f" {given.thread.name}"
-        lines = traceback.format_exception(given.exc_type, given.exc_value, given.exc_traceback)
-        _write(f"Exception in thread{name}:\n" + "".join(lines))
-
-
-def _while_freeing(given: Any) -> None:
-    lines = traceback.format_exception(given.exc_type, given.exc_value, given.exc_traceback)
-    _write(f"{given.err_msg or 'Exception ignored in'}: {given.object!r}\n" + "".join(lines))
-
-
-def _write(text: str) -> None:
-    if sys.stderr is not None:
-        sys.stderr.write(printable(text, _LINE_ENDS_AND_TABS))
-        sys.stderr.flush()
