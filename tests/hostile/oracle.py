@@ -36,6 +36,14 @@ OF_A_TEXT = re.compile(r"attnscope: (standard input|[^ ]+):\d+: ")  # a line of 
 FORMULA = "=+-@\t\r"  # how a cell begins that a spreadsheet would run
 WRITTEN = ("csv", "py", "html", "json", "svg")  # what is text, and may be shown on a terminal
 UNFINISHED = re.compile(r"(^|/)\.\d+\.part$")  # how a file is called until it is whole
+STARTING = (
+    "__init__.py",
+    "__main__.py",
+    "presenter.py",
+    "version.py",
+    "process/__init__.py",
+    "process/ending.py",
+)
 FRAME = re.compile(r'File "([^"]+)", line (\d+),? in (\S+)')
 
 
@@ -50,8 +58,23 @@ def findings(invocation: Invocation, outcome: Outcome) -> list[Finding]:
     """Everything that is wrong; a crash is told once and not for each of its consequences."""
     if invocation.kill is not None and outcome.code == -signal.SIGKILL and not outcome.stopped:
         return list(_halves(outcome))
+    if invocation.interrupt is not None and invocation.cold and _before_the_program(outcome):
+        return list(_halves(outcome))
     crashed = list(_crashes(invocation, outcome))
     return crashed or [finding for check in CHECKS for finding in check(invocation, outcome)]
+
+
+def _before_the_program(outcome: Outcome) -> bool:
+    """Whether an interrupt came before the program's answer to it stood: then Python ends in its own way."""
+    errors = _text(outcome.stderr)
+    files = [file for file, _, _ in FRAME.findall(errors) if "/attnscope/" in file and "/site-" not in file]
+    early = all(file.rpartition("/attnscope/")[2] in STARTING for file in files)
+    return (
+        outcome.code in (1, -signal.SIGINT)
+        and not outcome.stdout
+        and early
+        and (not errors or "KeyboardInterrupt" in errors)
+    )
 
 
 def differences(first: Outcome, again: Outcome, timed: bool) -> list[Finding]:

@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,24 @@ def test_an_interrupt_comes_when_it_should(run: Run) -> None:
 
     _, outcome, found = run(patient, "x", interrupt=0.1)
     assert (outcome.code, found) == (130, [])
+
+
+def test_an_interrupt_before_the_program_stands_is_python_s_own_end_and_a_later_one_is_not(run: Run) -> None:
+    invocation, outcome, _ = run(lambda: print("fine"))
+    asked = replace(invocation, interrupt=0.1, cold=True)
+
+    def sorts(code: int, where: str, asked: Invocation = asked) -> list[str]:
+        errors = (
+            f'Traceback (most recent call last):\n  File "{where}", line 1, in <module>\nKeyboardInterrupt\n'
+        )
+        ended = replace(outcome, code=code, stdout=b"", stderr=errors.encode() if where else b"")
+        return [finding.sort for finding in findings(asked, ended)]
+
+    for early in ("", "<frozen abc>", "/x/attnscope/attnscope/process/ending.py", "/x/attnscope/__main__.py"):
+        assert sorts(-signal.SIGINT, early) == [], early
+    assert sorts(-signal.SIGINT, "/x/attnscope/cli/app.py") == ["traceback"]
+    assert sorts(-signal.SIGTERM, "<frozen abc>") == ["traceback"]
+    assert sorts(-signal.SIGINT, "<frozen abc>", replace(asked, cold=False)) == ["traceback"]
 
 
 def test_the_real_program_runs_warm_and_cold_alike(run: Run) -> None:
