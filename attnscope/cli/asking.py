@@ -4,7 +4,7 @@ The one place where commands meet a model: each says only what it asks of a read
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,10 +87,15 @@ class Question:
 
     def put(self, inputs: "Inputs", purpose: "Purpose") -> None:
         """Load the model, read, ask, and show; of many texts one after the other."""
-        from attnscope.render.kit.words.command import reading_from
-
-        with reading_from(inputs.image or inputs.audio):
+        with self._as_typed(inputs):
             self._put(inputs, purpose)
+
+    def _as_typed(self, inputs: "Inputs") -> AbstractContextManager[None]:
+        """Commands that lead on read and run what this one does."""
+        from attnscope.cli.again import typed
+        from attnscope.render.kit.words.command import as_typed
+
+        return as_typed(typed(inputs, self.request, self.wanted))
 
     def _put(self, inputs: "Inputs", purpose: "Purpose") -> None:
         from attnscope.session.opening import open_model
@@ -155,8 +160,10 @@ class Question:
         targets = [numbered(target, line.number, last) for target in self.delivery.targets]
         answer = None
         try:
-            answer = self._answer(opened, replace(inputs, text=line.text))
-            self._deliver(answer, targets, NumberedText(name, line.number, line.text))
+            inputs = replace(inputs, text=line.text)
+            answer = self._answer(opened, inputs)
+            with self._as_typed(inputs):
+                self._deliver(answer, targets, NumberedText(name, line.number, line.text))
         except NobodyReadsError:
             raise
         except AttnscopeError as error:

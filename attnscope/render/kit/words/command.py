@@ -1,7 +1,8 @@
 """The command that opens one head of what is shown: it does so when it is pasted into a shell.
 
-A result knows its text and how its model was run, but not every input: what it cannot spell out stands as
-`...`, and the file of a picture or a sound as `FILE` where it is not known which was given (`reading_from`).
+What somebody typed is said again as it was typed (`as_typed`). A result that comes from elsewhere knows its
+text and how its model was run, but not every input: what it cannot spell out stands as `...`, and the file of
+a picture or a sound as `FILE`.
 """
 
 import re
@@ -9,8 +10,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Protocol
 
 from rich.cells import cell_len
@@ -27,17 +28,44 @@ _WIDE = 78  # cells of a line of a command
 _WORD = re.compile(r"""(?:[^\s'"\\]|\\.|\$'(?:[^'\\]|\\.)*'|'[^']*'|"(?:[^"\\]|\\.)*")+""")
 _UNKNOWN = "..."  # what an encoder read, the result of a decoder does not say it
 _FILE = "FILE"
-_given: ContextVar[str] = ContextVar("given", default=_FILE)
+
+
+@dataclass(frozen=True)
+class Typed:
+    """What was typed, as words of a shell, of which a result knows no more than a part.
+
+    `read` gives again all that is read; None where results say that better, as where two texts are compared.
+    `writing` has the model go on as it did, and `run` has it run as it did: options, each with its value.
+    """
+
+    read: tuple[str, ...] | None = None
+    writing: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()
+
+
+_NOTHING = Typed()
+_typed: ContextVar[Typed] = ContextVar("typed", default=_NOTHING)
+_GO_ON = ("heads", "find", "tsne", "flow", "report", "explore")  # commands that know --generate
 
 
 @contextmanager
-def reading_from(file: Path | None) -> Iterator[None]:
-    """Commands within read the picture or the sound of this file."""
-    before = _given.set(_FILE if file is None or str(file) == "-" else word(str(file)))
+def as_typed(typed: Typed) -> Iterator[None]:
+    """Commands within read and run what was typed."""
+    before = _typed.set(typed)
     try:
         yield
     finally:
-        _given.reset(before)
+        _typed.reset(before)
+
+
+def text_words(text: str) -> tuple[str, ...]:
+    """A text as the first words behind a command; one that is not for a line comes from a file."""
+    return (word(text),) if _is_for_a_line(text) else ("-", "<", "your-text.txt")
+
+
+def _is_for_a_line(*texts: str) -> bool:
+    spoken = all(text.isprintable() and not text.startswith("-") for text in texts)
+    return spoken and sum(map(len, texts)) <= _LONGEST
 
 
 class Command(Text):
@@ -115,7 +143,11 @@ def opening_head(
 
 def asking(result: Heads, command: str, *options: str) -> str:
     """`attnscope find 'a text' -m demo --from [MASK] --to opened`: the same run, asked something else."""
-    read, run = _read(result), _run(result)
+    typed, run = _typed.get(), _run(result)
+    read = _read(result) if typed.read is None else list(typed.read)
+    if typed.writing:  # without it the answer would be another one
+        read += typed.writing if command in _GO_ON else [_UNKNOWN]
+    run += [each for each in typed.run if each.partition(" ")[0] not in run]
     return " ".join(["attnscope", command, *read, *_model(result.provenance), *run, *options])
 
 
@@ -128,7 +160,7 @@ def finding(result: Heads, query: int, key: int) -> str:
 def _read(result: Heads) -> list[str]:
     """What was read, as far as the result has it."""
     if stretches := (*result.query_tokens.stretches, *result.key_tokens.stretches):
-        read = ["--image" if isinstance(stretches[0], Patches) else "--audio", _given.get()]
+        read = ["--image" if isinstance(stretches[0], Patches) else "--audio", _FILE]
         if result.kind is Kind.CROSS:
             return read + _target(result, spared=False)
         return [_SPARED, *read] if result.query_tokens.texts else read
@@ -171,9 +203,8 @@ def _is_beside_an_encoder(result: Heads) -> bool:
 def _texts(tokens: Tokens) -> tuple[str, ...]:
     """The texts as they were given; none where they cannot be given again in a line."""
     written = tokens.written and len(tokens.texts) > 1
-    spoken = all(text.isprintable() and not text.startswith("-") for text in tokens.texts)
-    alone = not written and not tokens.words_given and spoken
-    return tokens.texts if alone and sum(map(len, tokens.texts)) <= _LONGEST else ()
+    alone = not written and not tokens.words_given
+    return tokens.texts if alone and _is_for_a_line(*tokens.texts) else ()
 
 
 def _model(told: Provenance) -> list[str]:

@@ -1,0 +1,78 @@
+"""What was typed, as a command that asks something else says it again."""
+
+from pathlib import Path
+
+from attnscope.render.kit.words.command import Typed, text_words
+from attnscope.render.kit.words.shell import word
+from attnscope.session.request import Inputs, ModelRequest, Tokens, Wanted
+
+
+def typed(inputs: Inputs, request: ModelRequest, wanted: Wanted | None) -> Typed:
+    """All that is read, and how it is run beyond what a result tells itself (model, precision, kernel)."""
+    writing = inputs.writing
+    return Typed(
+        read=_read(inputs),
+        writing=_told(
+            ("--generate", writing.generate),
+            ("--sample", writing.sample),
+            ("--temperature", writing.temperature),
+            ("--top-p", writing.top_p),
+        ),
+        run=running(request, wanted),
+    )
+
+
+def running(request: ModelRequest, wanted: Wanted | None = None) -> tuple[str, ...]:
+    """How a model is run, as far as no result tells; of `wanted` which of its attention that is of."""
+    chosen = wanted or Wanted()
+    return (
+        *_told(
+            ("--revision", request.revision),
+            ("--device", None if request.device == "auto" else request.device),
+            ("--device-map", request.device_map),
+            ("--max-memory", request.max_memory),
+            ("--kind", chosen.kind),
+            ("--tower", chosen.tower),
+            ("--block", chosen.block or None),
+            ("--route", chosen.route),
+        ),
+        *_flags(
+            ("--trust-remote-code", request.trust_remote_code), ("--allow-pickle", request.allow_pickle)
+        ),
+    )
+
+
+def _read(inputs: Inputs) -> tuple[str, ...]:
+    return (
+        *(() if inputs.text is None else text_words(inputs.text)),
+        *_told(
+            ("--pair", inputs.pair),
+            ("--target", inputs.target),
+            ("--target-ids", _numbers(inputs.target_ids)),
+            ("--ids", _numbers(inputs.ids)),
+            ("--vocab", inputs.vocab),
+        ),
+        *_file("--image", inputs.image, "your-picture.png"),
+        *_file("--audio", inputs.audio, "your-sound.wav"),
+        *_flags(("--split", inputs.split), ("--truncate", inputs.truncate)),
+    )
+
+
+def _numbers(tokens: Tokens | None) -> str | None:
+    return tokens if tokens is None or isinstance(tokens, str) else ",".join(map(str, tokens))
+
+
+def _file(option: str, file: Path | None, piped: str) -> tuple[str, ...]:
+    """A file; what came by standard input comes from one that is called `piped`."""
+    if file is None:
+        return ()
+    return (option, "-", "<", piped) if str(file) == "-" else (option, word(str(file)))
+
+
+def _told(*given: tuple[str, object]) -> tuple[str, ...]:
+    """The options that have a value, each with it."""
+    return tuple(f"{option} {word(str(value))}" for option, value in given if value is not None)
+
+
+def _flags(*given: tuple[str, bool]) -> tuple[str, ...]:
+    return tuple(option for option, wanted in given if wanted)
