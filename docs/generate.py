@@ -110,9 +110,9 @@ def measures_table() -> str:
 def schemas() -> dict[str, str]:
     """The files of docs/schema, from the classes of results: an entry a line, so that changes can be read."""
     from attnscope.results import json_schema
-    from attnscope.results.result import KINDS
+    from attnscope.results.stored.schema import DESCRIBED
 
-    return {f"{kind}.json": _an_entry_a_line(json_schema(kind)) + "\n" for kind in KINDS}
+    return {f"{kind}.json": _an_entry_a_line(json_schema(kind)) + "\n" for kind in DESCRIBED}
 
 
 def _an_entry_a_line(value: Any, depth: int = 2) -> str:

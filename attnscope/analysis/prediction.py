@@ -1,4 +1,4 @@
-"""What a model makes of a text, read off the logits of one plain run without anything watching."""
+"""What a model makes of its input, read off the logits of one plain run without anything watching."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from torch import Tensor
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.errors import CertificateError, InputError
 from attnscope.reference import exact
-from attnscope.results import Blank, Generated, Guess, NextSentence, Prediction, Provenance
+from attnscope.results import Blank, Classes, Generated, Guess, NextSentence, Prediction, Provenance
 from attnscope.tokens import Tokens
 
 Spell = Callable[[int], str]
@@ -92,6 +92,22 @@ def written(
     return Prediction("generated", tokens, blanks, generated, None, provenance)
 
 
+def classified(
+    model: Any, inputs: Mapping[str, Any], tokens: Tokens, provenance: Provenance, *, name: Spell, top: int
+) -> Prediction:
+    """The `top` likeliest classes of the whole input, called by `name`.
+
+    `InputError` for a model that answers with a number, which is no class.
+    """
+    logits = _run(model, inputs)["logits"]
+    if model.config.problem_type == "regression" or logits.shape[-1] == 1:
+        raise InputError(f"{provenance.model} answers with a number and tells no classes")
+    exclusive = model.config.problem_type != "multi_label_classification"
+    chances = _chances(logits[0], provenance, exclusive)
+    classes = Classes(best(chances, name, top), exclusive)
+    return Prediction("class", tokens, (), None, None, provenance, classes=classes)
+
+
 def best(chances: Float[Tensor, " word"], spell: Spell, top: int) -> tuple[Guess, ...]:
     """The `top` likeliest entries of the vocabulary, best first."""
     likeliest = chances.topk(min(top, len(chances)))
@@ -100,10 +116,13 @@ def best(chances: Float[Tensor, " word"], spell: Spell, top: int) -> tuple[Guess
 
 
 def _chances(
-    logits: Float[Tensor, "*place choice"], provenance: Provenance
+    logits: Float[Tensor, "*place choice"], provenance: Provenance, exclusive: bool = True
 ) -> Float[Tensor, "*place choice"]:
-    """Probabilities of what can be chosen, the softmax in float64; `CertificateError` where they are none."""
-    chances = torch.softmax(exact(logits), dim=-1)
+    """Probabilities of what can be chosen, in float64; `CertificateError` where they are none.
+
+    Of all choices one is meant, unless they are not `exclusive`.
+    """
+    chances = torch.softmax(exact(logits), dim=-1) if exclusive else torch.sigmoid(exact(logits))
     if not bool(chances.isfinite().all()):
         raise CertificateError(
             f"{provenance.model} predicts nothing: its probabilities are not numbers (broken weights, or too "

@@ -36,9 +36,7 @@ def running(request: ModelRequest, wanted: Wanted | None = None) -> tuple[str, .
             ("--block", chosen.block or None),
             ("--route", chosen.route),
         ),
-        *_flags(
-            ("--trust-remote-code", request.trust_remote_code), ("--allow-pickle", request.allow_pickle)
-        ),
+        *_flags(("--trust-remote-code", request.trust_remote_code), ("--allow-pickle", request.allow_pickle)),
     )
 
 

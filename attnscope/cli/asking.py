@@ -14,6 +14,7 @@ import typer
 from attnscope import incoming
 from attnscope.cli import streams
 from attnscope.cli.lines import Line, NumberedText, summary
+from attnscope.cli.named import seems_a_file
 from attnscope.cli.naming import is_of_each_head, numbered, of_head
 from attnscope.errors import AttnscopeError, CertificateError, InputError, NobodyReadsError, lacking
 
@@ -87,6 +88,8 @@ class Question:
 
     def put(self, inputs: "Inputs", purpose: "Purpose") -> None:
         """Load the model, read, ask, and show; of many texts one after the other."""
+        if note := seems_a_file(self.read.text or ""):
+            self.output.notice(note)
         with self._as_typed(inputs):
             self._put(inputs, purpose)
 

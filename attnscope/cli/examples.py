@@ -82,7 +82,7 @@ COMMANDS = {
         "measures": (
             'attnscope heads "The door opened." -m demo --measure previous',
             "attnscope measures",
-            "attnscope measures --json",
+            "attnscope measures previous",
         ),
     },
     "Trust and files": {

@@ -178,6 +178,19 @@ class Output:
                     yield
 
 
+class PlainOutput(Output):
+    """The same of what has no columns to explain, and nothing more to tell."""
+
+    def __init__(
+        self,
+        quiet: Quiet = False,
+        theme: Theme = None,
+        timings: Timings = False,
+        input_limit: InputLimit = None,
+    ) -> None:
+        super().__init__(quiet, theme=theme, timings=timings, input_limit=input_limit)
+
+
 def _check_folder() -> None:
     """Refuse to start in a folder that is no more: torch's own libraries end the process there."""
     try:

@@ -236,6 +236,7 @@ def parse_measures(text: str) -> tuple[str, ...]:
         if name not in MEASURES:
             near = ", ".join(nearest(name, MEASURES, 3, 0.0))
             raise InputError(
-                f"no measure '{name}': the nearest are {near}; attnscope measures lists all {len(MEASURES)}"
+                f"no measure '{name}': the nearest are {near}; attnscope measures --all lists "
+                f"all {len(MEASURES)}"
             )
     return tuple(dict.fromkeys(names))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from attnscope.errors import InputError
 from attnscope.render.kit.scale import scaling
 from attnscope.render.kit.stage import MOST_LISTED, OF_KEYS, SHOWS, VECTORS, Show
+from attnscope.render.sheet.stored import Stored
 from attnscope.results import (
     HeadAttention,
     HeadTerms,
@@ -36,6 +37,7 @@ class Focus:
     and origins in full, `legend` what words and marks mean, `brief` leaves the answer and what is proved.
     `in_nats` shows an entropy as it is, and not as so many tokens.
     `scale` is how dark weights are drawn; `rows` how many queries of a long text are listed, None for all.
+    `stored` is the file that all of it is from.
     """
 
     stage: Show = "weights"
@@ -48,6 +50,7 @@ class Focus:
     in_nats: bool = False
     scale: Scaling = Scaling.SQRT
     rows: int | None = MOST_LISTED
+    stored: Stored | None = None
 
     @property
     def query(self) -> int | None:

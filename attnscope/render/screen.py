@@ -6,6 +6,7 @@ No function here makes a console or prints. Text of the model or the user never 
 from rich.console import RenderableType
 
 from attnscope.render.focus import WHOLE, Focus
+from attnscope.render.sheet.stored import as_stored
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.sheet import screen as of_sheet
 from attnscope.results import Result
@@ -13,4 +14,5 @@ from attnscope.results import Result
 
 def screen(result: Result, width: int, focus: Focus = WHOLE) -> list[RenderableType]:
     """All that a terminal of `width` cells shows of a result, part by part from the top."""
-    return of_sheet(sheet_of(result, focus), width, focus)
+    sheet = sheet_of(result, focus)
+    return of_sheet(sheet if focus.stored is None else as_stored(sheet, focus.stored), width, focus)

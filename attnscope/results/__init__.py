@@ -32,7 +32,7 @@ from attnscope.results.media import (
 )
 from attnscope.results.outline import Cost, Gap, LayerOutline, Outline, Position, Storage, TowerOutline
 from attnscope.results.overview import Overview, Thumbnails
-from attnscope.results.prediction import Blank, Generated, Guess, NextSentence, Prediction
+from attnscope.results.prediction import Blank, Classes, Generated, Guess, NextSentence, Prediction
 from attnscope.results.projection import MapSettings, Projection
 from attnscope.results.report import Report
 from attnscope.results.result import Result
@@ -55,15 +55,15 @@ def load(path: str | Path) -> Result:
 
 
 def json_schema(kind: str) -> dict[str, object]:
-    """JSON Schema (draft 2020-12) of the JSON files of one kind, by its name in them: `head`, `finding`.
+    """JSON Schema (draft 2020-12) of the JSON documents of one kind, by its name in them: `head`, `finding`.
 
     Raises `InputError` where there is no such kind.
     """
-    from attnscope.results.result import KINDS
+    from attnscope.results.stored.schema import DESCRIBED
     from attnscope.results.stored.schema import json_schema as of_kind
 
-    if kind not in KINDS:
-        raise InputError(f"no kind of result is called '{kind}': there are {', '.join(KINDS)}")
+    if kind not in DESCRIBED:
+        raise InputError(f"no document is called '{kind}': there are {', '.join(DESCRIBED)}")
     return of_kind(kind)
 
 
@@ -73,6 +73,7 @@ __all__ = [
     "Blank",
     "Certificate",
     "Check",
+    "Classes",
     "Comparison",
     "Composition",
     "Contents",

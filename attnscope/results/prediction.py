@@ -1,4 +1,4 @@
-"""What a model makes of a text: words for its blanks, the next word, a translation, a verdict on a pair."""
+"""What a model makes of its input: words for blanks, the next word, a text, a verdict on a pair, a class."""
 
 from dataclasses import dataclass
 
@@ -9,6 +9,8 @@ from attnscope.results.base.origin import Provenance
 from attnscope.results.base.parts import Arrays, columns_of, fits, in_tokens
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
+
+TASKS = ("masked", "next", "generated", "class")
 
 
 @dataclass(frozen=True)
@@ -61,11 +63,24 @@ class NextSentence:
     order: bool = False
 
 
+@dataclass(frozen=True)
+class Classes:
+    """The likeliest classes of the whole input, best first: what the model calls them, by their number.
+
+    Of those that are `exclusive` one is meant, and the probabilities of all add up to 1. Otherwise each is
+    judged by itself.
+    """
+
+    guesses: tuple[Guess, ...]
+    exclusive: bool = True
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Prediction(Presented):
-    """A model's own answer to one input. `task` is `masked`, `next` or `generated`.
+    """A model's own answer to one input. `task` is `masked`, `next`, `generated` or `class`.
 
-    `notes` say what was read beside the text, such as a picture.
+    `classes` are those of a model that puts its whole input in one, else None. `notes` say what was read
+    beside the text, such as a picture.
     """
 
     task: str
@@ -75,18 +90,21 @@ class Prediction(Presented):
     next_sentence: NextSentence | None
     provenance: Provenance
     notes: tuple[str, ...] = ()
+    classes: Classes | None = None
 
     def check_parts(self) -> None:
-        fits(self.task in ("masked", "next", "generated"), "'task' is none of masked, next, generated")
+        fits(self.task in TASKS, f"'task' is none of {', '.join(TASKS)}")
+        fits((self.classes is not None) == (self.task == "class"), "'classes' are not those of a class")
         if self.generated is None:  # else they are tokens of the text that was written
             in_tokens((blank.position for blank in self.blanks), len(self.tokens), "blanks")
 
     def npz_columns(self) -> Arrays:
-        """Axes: blank guess; -1 and NaN where a blank has fewer guesses than another."""
-        most = max((len(blank.guesses) for blank in self.blanks), default=0)
-        shape = len(self.blanks), most
+        """Axes: blank guess; -1 and NaN where a blank has fewer guesses than another. Classes are one row."""
+        rows = [blank.guesses for blank in self.blanks]
+        rows += [] if self.classes is None else [self.classes.guesses]
+        shape = len(rows), max(map(len, rows), default=0)
         ids, probabilities = np.full(shape, -1), np.full(shape, np.nan)
-        for i, blank in enumerate(self.blanks):
-            for j, guess in enumerate(blank.guesses):
+        for i, guesses in enumerate(rows):
+            for j, guess in enumerate(guesses):
                 ids[i, j], probabilities[i, j] = guess.id, guess.probability
         return columns_of(self.blanks, ("position",)) | {"id": ids, "probability": probabilities}

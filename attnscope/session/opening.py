@@ -122,7 +122,7 @@ def _loaded(
     listener: Listener,
 ) -> Opened:
     with running.part("imports"):
-        from attnscope.model.loading.answering import NoAnswerError, load_answering, tells_classes
+        from attnscope.model.loading.answering import NoAnswerError, load_answering
         from attnscope.model.loading.config import saved_class
         from attnscope.model.loading.load import load_model, load_with_head, plan_model
         from attnscope.session.choosing import choose
@@ -146,7 +146,7 @@ def _loaded(
             model, task = load_answering(checkpoint, pair=pair, **loading)
             return Opened(model, task, chosen)
         except NoAnswerError as error:
-            if purpose is Purpose.ANSWER_OR_CLASS and tells_classes(saved_class(planned.config)):
+            if purpose is Purpose.ANSWER_OR_CLASS and _tells_classes(checkpoint, code):
                 return Opened(load_with_head(checkpoint, **loading), None, chosen)
             if must_answer:
                 raise
@@ -155,6 +155,14 @@ def _loaded(
             listener.notice(f"no prediction: {error}")
     assert chosen is not None, "without a head that answers there is only attention to look at"
     return Opened(load_model(planned, layers=max(chosen.layers) + 1, **loading), None, chosen)
+
+
+def _tells_classes(checkpoint: "Checkpoint", remote_code: bool) -> bool:
+    """Whether it was saved with a head that tells classes."""
+    from attnscope.model.loading.answering import tells_classes
+    from attnscope.model.loading.config import read_config, saved_class
+
+    return tells_classes(saved_class(read_config(checkpoint, remote_code)))
 
 
 def _check_goes_on(planned: "Plan", tower: "Tower") -> None:

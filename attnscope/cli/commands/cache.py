@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli.options.delivery import Json
-from attnscope.cli.output import Output
+from attnscope.cli.output import PlainOutput
 from attnscope.cli.panels import Brief
 from attnscope.printable import printable
 
@@ -32,7 +32,7 @@ Doing = Annotated[
 ]
 
 
-def cache(action: Doing = Action.INFO, json: Json = False, *, output: Output) -> None:
+def cache(action: Doing = Action.INFO, json: Json = False, *, output: PlainOutput) -> None:
     """Tell what is kept of earlier runs, or forget it.
 
     A second question of `heads` and `tsne` about the same text and model is answered from there, without
@@ -41,10 +41,11 @@ def cache(action: Doing = Action.INFO, json: Json = False, *, output: Output) ->
     from attnscope.session.cache.store import clear, holdings
 
     held = clear() if action is Action.CLEAR else holdings()
+    lines = _lines(held, action)
     if json:
-        output.document(_document(held, action))
+        output.document(_document(held, action, lines[0]))
     else:
-        output.show(*_lines(held, action))
+        output.show(*lines)
 
 
 def _lines(held: "Holdings", action: Action) -> list[str]:
@@ -67,18 +68,12 @@ def _lines(held: "Holdings", action: Action) -> list[str]:
     return [*told, _HOW, "Next: forget them", "  attnscope cache clear"]
 
 
-def _document(held: "Holdings", action: Action) -> str:
-    from json import dumps
+def _document(held: "Holdings", action: Action, answer: str) -> str:
+    from attnscope.results.stored.listings import CacheListing, cache_document
 
-    document = {
-        "schema": "attnscope.cache/1",
-        "folder": None if held.folder is None else str(held.folder),
-        "cleared": action is Action.CLEAR,
-        "entries": held.entries,
-        "bytes": held.size,
-        "room": held.room,
-    }
-    return dumps(document, indent=2, ensure_ascii=True)
+    folder = None if held.folder is None else str(held.folder)
+    listing = CacheListing(folder, action is Action.CLEAR, held.entries, held.size, held.room)
+    return cache_document(listing, answer)
 
 
 def _bytes(size: int) -> str:

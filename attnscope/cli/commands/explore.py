@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from attnscope.cli.options.inputs import ArticleRead, Texts, Writing
 from attnscope.cli.options.model import Request, Wanted
-from attnscope.cli.output import Output
+from attnscope.cli.output import PlainOutput
 from attnscope.cli.streams import say
 from attnscope.errors import InputError
 
@@ -20,7 +20,9 @@ class OneRead(ArticleRead):
     texts: Texts = field(default=None, init=False)
 
 
-def explore(read: OneRead, wanted: Wanted, *, writing: Writing, request: Request, output: Output) -> None:
+def explore(
+    read: OneRead, wanted: Wanted, *, writing: Writing, request: Request, output: PlainOutput
+) -> None:
     """Explore a model in the terminal, one key a question.
 
     Heads, tokens, scores, maps and predictions without a new start. Every number is recomputed and

@@ -1,16 +1,44 @@
 """`attnscope measures`: what can be measured of a head, from the registry."""
 
+from typing import Annotated
+
+import typer
+
 from attnscope.cli.options.delivery import Json
-from attnscope.cli.output import Output
+from attnscope.cli.output import PlainOutput
+from attnscope.cli.panels import Brief
+
+Name = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME", help="A measure to explain: its formula, unit, range and paper."),
+    Brief("explain this measure: formula, range, paper"),
+]
+Every = Annotated[bool, typer.Option("--all", help="List every measure."), Brief("list every measure")]
 
 
-def measures(json: Json = False, *, output: Output) -> None:
-    """List what can be measured of a head, with unit and paper."""
-    from attnscope.measures import MEASURES
-    from attnscope.render.terminal.measures import measures_json, measures_table
+def measures(name: Name = None, every: Every = False, json: Json = False, *, output: PlainOutput) -> None:
+    """List what can be measured of a head, or explain a measure.
 
-    listed = [measure.description for measure in MEASURES.values()]
+    Without NAME five to begin with; --all and --json list all of them, with unit and paper.
+    """
+    from attnscope.measures import MEASURES, parse_measures
+    from attnscope.measures.formulas import NORM, formula
+    from attnscope.render.terminal import measures as shown
+    from attnscope.results.stored.listings import MeasureListed, MeasuresListing, measures_document
+
+    names = tuple(MEASURES) if name is None else parse_measures(name)
+    listed = [
+        MeasureListed(each, each.range, formula(each.name))
+        for each in (MEASURES[one].description for one in names)
+    ]
+    described = [each.described for each in listed]
     if json:
-        output.document(measures_json(listed))
+        output.document(measures_document(MeasuresListing(tuple(listed)), shown.answer(described)))
+    elif name is None and not every:
+        output.show(shown.measures_begun(described, output.width))
+    elif every or len(listed) > 1:
+        output.show(shown.measures_table(described, output.width))
     else:
-        output.show(measures_table(listed, output.width))
+        plain = names[0].removesuffix(NORM)
+        kin = [one for one in (plain, plain + NORM) if one in MEASURES and one != names[0]]
+        output.show(shown.measure_explained(listed[0], output.width, kin))

@@ -1,4 +1,4 @@
-"""`attnscope predict`: what the model makes of a text."""
+"""`attnscope predict`: what the model makes of its input."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Top = Annotated[
     int,
-    typer.Option("--top", "-k", metavar="N", min=1, help="How many words to show."),
-    Brief("how many words to show"),
+    typer.Option("--top", "-k", metavar="N", min=1, help="How many words or classes to show."),
+    Brief("how many words or classes to show"),
 ]
 
 
@@ -26,7 +26,8 @@ def predict(read: Read, top: Top = 5, *, delivery: Delivery, request: Request, o
     """Show what the model itself answers.
 
     What it makes of a text, a picture or a sound. A masked model fills each [MASK], and says with --pair
-    whether the second text follows; a causal model goes on by one token; an encoder-decoder writes.
+    whether the second text follows; a causal model goes on by one token; an encoder-decoder writes; a
+    classifier names the class.
     """
     check_delivery(delivery, "Prediction")
     inputs = read.inputs()
@@ -36,4 +37,4 @@ def predict(read: Read, top: Top = 5, *, delivery: Delivery, request: Request, o
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         return Answer(predicted(reading, top))
 
-    Question(ask, request, read, None, delivery, output).put(inputs, Purpose.ANSWER)
+    Question(ask, request, read, None, delivery, output).put(inputs, Purpose.ANSWER_OR_CLASS)

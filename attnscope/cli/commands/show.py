@@ -1,5 +1,6 @@
 """`attnscope show`: a stored result again, without the model that it came from."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ from attnscope.cli.panels import Brief
 from attnscope.vocabulary import Scaling, Stage
 
 if TYPE_CHECKING:
+    from attnscope.render.sheet.sheet import Next
     from attnscope.results import Result
 
 File = Annotated[
@@ -46,24 +48,38 @@ def show(
     """
     from attnscope.render.focus import focus_on, listed
     from attnscope.render.kit.words.shell import word
-    from attnscope.results import Verdict, load
+    from attnscope.render.sheet.stored import Stored
+    from attnscope.results.stored.document import stored
 
-    most, result = listed(rows), load(file)
+    most, (result, verdict) = listed(rows), stored(file)
     check_delivery(delivery, type(result).__name__)
     query, key = (None if token is None else decoded(token) for token in (query, key))
-    if result.verdict in (Verdict.RECOMPUTED, Verdict.STORED) and (how := _again(result, word(str(file)))):
-        output.notice(how)
-    output.deliver(result, delivery, replace(focus_on(result, stage, query, key, scale), rows=most))
+    focus = focus_on(result, stage, query, key, scale)
+    came = Stored(_day(file), verdict, _again(result, word(str(file))))
+    output.deliver(result, delivery, replace(focus, rows=most, stored=came))
 
 
-def _again(result: "Result", file: str) -> str:
-    """What runs the model of a stored result again; empty where nothing does."""
+def _day(file: Path) -> str:
+    """The day that a file is of, here; empty where what was read is none."""
+    return time.strftime("%Y-%m-%d", time.localtime(file.stat().st_mtime)) if file.is_file() else ""
+
+
+def _again(result: "Result", file: str) -> "Next | None":
+    """What runs the model of a stored result again; None where nothing does."""
     from attnscope.render.files import SCRIPT
     from attnscope.render.saving import suffixes
+    from attnscope.render.sheet.sheet import Next
     from attnscope.results import HeadWeights, Overview
 
-    if isinstance(result, HeadWeights | Overview) or hasattr(result, "head"):
-        return f"the model is not run here: attnscope check {file} does"
+    held = getattr(result, "overview", result)
+    if isinstance(held, Overview):
+        all_weights = (held.tokens or held).weights is not None
+    else:
+        all_weights = isinstance(held, HeadWeights) or isinstance(getattr(held, "head", None), HeadWeights)
+    if all_weights:
+        return Next("is it still so?", f"attnscope check {file}")
     if SCRIPT in suffixes(type(result)):
-        return f"the model is not run here: attnscope show {file} -o again{SCRIPT} writes a program that does"
-    return ""
+        return Next(
+            "is it still so? A program that computes it again", f"attnscope show {file} -o again{SCRIPT}"
+        )
+    return None

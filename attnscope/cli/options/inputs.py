@@ -9,6 +9,7 @@ import typer
 
 from attnscope import incoming
 from attnscope.cli.lines import Line, read_lines
+from attnscope.cli.named import check_is_text
 from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
 from attnscope.session import request
@@ -216,10 +217,11 @@ def check_something(*read: object) -> None:
 
 
 def given(text: str | None) -> str | None:
-    """A text argument as it was meant, `-` standing for standard input."""
+    """A text argument as it was meant, `-` standing for standard input. `InputError` for a file's name."""
     if text is None:
         return None
     if text != "-":
+        check_is_text(text)
         return decoded(text)
     return incoming.text(incoming.content(text).removeprefix(incoming.BOM), "the text").rstrip("\r\n")
 

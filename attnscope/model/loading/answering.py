@@ -49,7 +49,7 @@ def load_answering(
         tried.append(planned.model_class.__name__)
     name = checkpoint.source.name
     lacks = f": it lacks weights of {', '.join(tried)}" if tried else ""
-    raise NoAnswerError(f"{name} has no head that predicts words{lacks}")
+    raise NoAnswerError(f"{name} has no head that predicts words{lacks} (heads and find show its attention)")
 
 
 def _candidates(checkpoint: Checkpoint, pair: bool, remote_code: bool) -> Iterator[tuple[Plan, Task]]:
@@ -106,7 +106,13 @@ def task_of(module: Any) -> Task | None:
 def tells_classes(model_class: type | None) -> bool:
     """Whether models of this class are trained to put their whole input in a class."""
     name = "" if model_class is None else model_class.__name__
-    return name.endswith(("SequenceClassification", "ImageClassification"))
+    return name.endswith(("SequenceClassification", "ImageClassification", "AudioClassification"))
+
+
+def class_names(module: Any) -> list[str]:
+    """What such a model calls its classes, by their number; the number itself where it has no name."""
+    names = getattr(module.config, "id2label", None) or {}
+    return [str(names.get(number, number)) for number in range(int(module.config.num_labels))]
 
 
 def _always(model_class: type[nn.Module]) -> Callable[[Any], type[nn.Module]]:

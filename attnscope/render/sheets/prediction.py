@@ -1,4 +1,4 @@
-"""What a model answers, run untouched: words for each blank, a written text, the verdict on a pair."""
+"""What a model answers, run untouched: words for blanks, a written text, a verdict on a pair, classes."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.said import text
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
-from attnscope.results import Blank, Generated, Guess, Kind, NextSentence, Prediction
+from attnscope.results import Blank, Classes, Generated, Guess, Kind, NextSentence, Prediction
 from attnscope.tokens import Tokens
 
 _LONGEST_NAME = 24  # cells of a token
@@ -23,11 +23,12 @@ _LONGEST_TEXT = 60  # cells of a written text in the answer
 _MOST_TOLD = 4  # places in the answer
 _SURE, _LEADS = 0.5, 2.0  # a model is sure from so much on; it leans from so many times the next on
 _MOST_ROWS, _ABREAST = 24, 3  # tokens of a written text in one block; blocks side by side
-_TITLES = {"masked": "masked words", "next": "next token", "generated": "text of its own"}
+_TITLES = {"masked": "masked words", "next": "next token", "generated": "text of its own", "class": "classes"}
 
 
 def sheet(result: Prediction, focus: Focus = WHOLE) -> Sheet:
-    likeliest = [f"“{each.guesses[0].name}”" for each in result.blanks if each.guesses]
+    places = [each.guesses for each in (*result.blanks, result.classes) if each is not None]
+    likeliest = [f"“{guesses[0].name}”" for guesses in places if guesses]
     return Sheet(
         title=_title(result),
         setting=model_words(result.provenance),
@@ -63,6 +64,8 @@ def _answer(result: Prediction) -> str:
     told = [] if result.next_sentence is None else [pair_words(result.next_sentence)]
     if result.generated is not None:
         told.append(_written_words(result.generated))
+    elif result.classes is not None and result.classes.guesses:
+        told.append(_class_words(result.classes))
     elif len(result.blanks) == 1 and result.blanks[0].guesses:
         told.append(_blank_words(result, result.blanks[0]))
     elif result.blanks:
@@ -81,12 +84,32 @@ def _does(judged: NextSentence) -> str:
     return "comes after the first" if judged.order else "follows from the first"
 
 
+def _class_words(classes: Classes) -> str:
+    """Whether the model is sure of a class, leans to it, or has others as likely."""
+    best, *others = classes.guesses
+    beside = f" (next: {_named(others[0])})" if others else ""
+    if best.probability >= _SURE:
+        return f"the model answers “{best.name}”: {likely(best.probability)}{beside}"
+    if not classes.exclusive:
+        return f"no class is likelier than not: {_guess(best)} comes nearest"
+    if not others or not best.probability < _LEADS * others[0].probability:
+        return f"the model leans to “{best.name}”: {likely(best.probability)}{beside}"
+    return (
+        f"the model is unsure: {_guess(best)}, just ahead of {_guess(others[0])}. The "
+        f"{len(classes.guesses)} likeliest classes share {_together(classes.guesses)}"
+    )
+
+
+def _together(guesses: Sequence[Guess]) -> str:
+    return likely(min(1.0, sum(each.probability for each in guesses)))
+
+
 def _blank_words(result: Prediction, blank: Blank) -> str:
     """One place: whether the model is sure of its answer, leans to it, or has others as likely."""
     best, *others = blank.guesses
     where = settled(result.tokens.labels[blank.position])
     after = result.task == "next"
-    beside = f" (next: “{others[0].name}”, {likely(others[0].probability)})" if others else ""
+    beside = f" (next: {_named(others[0])})" if others else ""
     if best.probability >= _SURE:
         does = f"after “{where}” the model goes on with “{best.name}”" if after else ""
         does = does or f"the model answers “{best.name}” at {where}"
@@ -96,11 +119,10 @@ def _blank_words(result: Prediction, blank: Blank) -> str:
         at = "" if after else f" at {where}"
         return f"{leans} leans to “{best.name}”{at}: {likely(best.probability)}{beside}"
     unsure = f"after “{where}” the model is unsure" if after else f"the model is unsure of {where}"
-    together = likely(min(1.0, sum(each.probability for each in blank.guesses)))
     of = "tokens" if after else "words"
     return (
         f"{unsure}: {_guess(best)}, just ahead of {_guess(others[0])}. The {len(blank.guesses)} likeliest "
-        f"{of} share {together}"
+        f"{of} share {_together(blank.guesses)}"
     )
 
 
@@ -113,6 +135,10 @@ def _blanks_words(result: Prediction) -> str:
 
 def _guess(guess: Guess) -> str:
     return f"“{guess.name}” {likely(guess.probability)}"
+
+
+def _named(guess: Guess) -> str:
+    return f"“{guess.name}”, {likely(guess.probability)}"
 
 
 def _place(result: Prediction, blank: Blank) -> str:
@@ -137,15 +163,14 @@ def _written_words(generated: Generated) -> str:
 def _next(result: Prediction) -> Next | None:
     """What of the model the answer needs."""
     tokens, kind = result.tokens, Kind.DECODER if result.task == "next" else Kind.ENCODER
-    if not tokens.texts:
-        return None
     if result.generated is not None:
         if not result.generated.written or not result.generated.tokens:
             return None
         return Next("which heads does this text need?", asking(_Read(tokens, Kind.CROSS, result), "ablate"))
-    if len(result.blanks) != 1:
+    places = [each.guesses for each in (*result.blanks, result.classes) if each is not None]
+    if len(places) != 1 or not places[0]:
         return None
-    best = settled(result.blanks[0].guesses[0].name) if result.blanks[0].guesses else ""
+    best = settled(places[0][0].name)
     return Next(f"which heads does “{best}” need?", asking(_Read(tokens, kind, result), "ablate"))
 
 
@@ -163,7 +188,9 @@ def _rows(result: Prediction) -> Iterator[Beside]:
     if result.next_sentence is not None and not math.isnan(result.next_sentence.probability):
         judged = Guess(-1, _does(result.next_sentence), result.next_sentence.probability)
         yield Beside((_bars("the second text", "", [judged]),))
-    if result.generated is None:
+    if result.classes is not None:
+        blocks = [_bars("", "class", result.classes.guesses)]
+    elif result.generated is None:
         blocks = [_bars(_heading(result, each), "token", each.guesses) for each in result.blanks]
     else:
         written = result.generated.tokens
@@ -194,6 +221,8 @@ def _bars(title: str, of: str, guesses: Sequence[Guess]) -> Ranking:
 
 def _notes(result: Prediction) -> Iterator[str]:
     yield from result.notes
+    if result.classes is not None and not result.classes.exclusive:
+        yield "each class is judged by itself: the probabilities need not add up to 100 %"
     if result.generated is not None and result.generated.cache_error is not None:
         error = significant(result.generated.cache_error)
         yield f"as it was written, with a cache, no probability differs by more than {error}"
@@ -203,9 +232,12 @@ def _notes(result: Prediction) -> Iterator[str]:
 
 def _facts(result: Prediction) -> Iterator[tuple[object, ...]]:
     """A row per guess, for every blank or every token that was written."""
+    places: list[tuple[str, int | str, tuple[Guess, ...]]]
     places = [(result.task, blank.position, blank.guesses) for blank in result.blanks]
     if result.generated is not None:
         places += [("written", i, (guess,)) for i, guess in enumerate(result.generated.tokens, start=1)]
+    if result.classes is not None:
+        places += [("class", "", result.classes.guesses)]
     for place, position, guesses in places:
         for rank, guess in enumerate(guesses, start=1):
             yield place, position, rank, guess.id, guess.name, exact(guess.probability)

@@ -1,8 +1,6 @@
-"""The measures that there are, as a table for the terminal and as JSON, made from what is said of each."""
+"""The measures that there are: a few to begin with, all of them as a table, one explained, and as JSON."""
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
 from rich.console import Group, RenderableType
@@ -10,10 +8,85 @@ from rich.text import Text
 
 from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import left
+from attnscope.render.kit.words.command import Command, continued
+from attnscope.render.kit.words.shell import word
 from attnscope.results import MeasureDescription
+from attnscope.results.stored.listings import MeasureListed
+from attnscope.vocabulary import MASKED_SENTENCE
 
+BEGIN = {  # what one needs first, in one line each
+    "entropy": "how many tokens a query spreads over; the grid shows e^entropy",
+    "previous": "weight on the token before",
+    "special-tokens": "weight on [CLS], [SEP], [BOS] and their like",
+    "fixed": "share of queries whose strongest key is at one distance",
+    "importance": "how much the answer hangs on the head, by gradient",
+}
 _HEADINGS = ("name", "unit", "range")
 _GAP, _LEAST = 2, 40  # cells between columns, and of the meaning at least
+
+
+def measures_begun(listed: Sequence[MeasureDescription], width: int) -> RenderableType:
+    """How many there are, and five to begin with, each in a line."""
+    chosen = [each for each in listed if each.name in BEGIN]
+    columns = [(each.name, each.range) for each in chosen]
+    widths = [max(map(len, column)) + _GAP for column in zip(*columns, strict=True)]
+    return Group(
+        Text(f"{answer(listed)} Five to begin with:", "bold"),
+        Text(),
+        *(
+            each
+            for (name, span), one in zip(columns, chosen, strict=True)
+            for each in _beside([left(name, widths[0]), left(span, widths[1])], BEGIN[one.name], width)
+        ),
+        Text(),
+        Text("attnscope measures --all lists every one, attnscope measures NAME explains one", DIM),
+        Command("\n".join(["Next: look at one", *continued(_look("previous"))])),
+    )
+
+
+def answer(listed: Sequence[MeasureDescription]) -> str:
+    return f"{len(listed)} measures of a head." if len(listed) > 1 else listed[0].meaning
+
+
+def measure_explained(one: MeasureListed, width: int, others: Iterable[str] = ()) -> RenderableType:
+    """What one measure means: its formula, its unit and range, its paper; `others` are by norm or plain."""
+    each = one.described
+    ends = f"{one.range} ({each.low} … {each.high})"
+    told = {
+        "formula": one.formula,
+        "unit": each.unit,
+        "range": ends,
+        "classes": ", ".join(f"{number} {name}" for number, name in enumerate(each.classes)),
+        "taken of": each.apart,
+        "paper": each.paper,
+        "see also": ", ".join(others),
+    }
+    widest = max(map(len, told)) + _GAP
+    rows = [row for name, text in told.items() if text for row in _beside([left(name, widest)], text, width)]
+    below = "a is the weight of query q on key k, mean the mean over queries"
+    below += ", f(x_k) the value of k through the output projection" if "f(x" in one.formula else ""
+    return Group(
+        *(Text(text, "bold") for text in wrap(f"{each.name}: {each.meaning}", width)),
+        Text(),
+        *rows,
+        *(Text(text, DIM) for text in wrap(below, width)),
+        Text(),
+        Command("\n".join(["Next: see it in every head", *continued(_look(each.name))])),
+    )
+
+
+def _look(measure: str) -> str:
+    return f"attnscope heads {word(MASKED_SENTENCE)} -m demo --measure {measure}"
+
+
+def _beside(before: Sequence[str], text: str, width: int) -> list[Text]:
+    """A first name and what stands behind it, which goes on below itself."""
+    margin = sum(map(len, before))
+    first, *more = wrap(text, max(width - margin, 20), break_on_hyphens=False)
+    return [
+        line((before[0], HEADING), *before[1:], first),
+        *(line(" " * margin + rest) for rest in more),
+    ]
 
 
 def measures_table(listed: Sequence[MeasureDescription], width: int) -> RenderableType:
@@ -36,11 +109,9 @@ def measures_table(listed: Sequence[MeasureDescription], width: int) -> Renderab
     apart = ", ".join(each.name for each in listed if each.apart)
     told = f"all is every measure of the text that is read; by name alone: {apart}" if apart else ""
     small = wrap(_by_norm_words(by_norm), width, break_on_hyphens=False) if by_norm else []
-    lines += [
-        Text(),
-        *(line(text) for text in small),
-        *(Text(text, DIM) for text in ("", *wrap(told, width, break_on_hyphens=False))),
-    ]
+    aside = wrap(told, width, break_on_hyphens=False)
+    lines += [Text(), *(line(text) for text in small)] if small else []
+    lines += [Text(), *(Text(text, DIM) for text in aside)] if aside else []
     hint = Text('attnscope heads "..." --measure NAME,NAME or all shows them by layer and head', DIM)
     return Group(*lines, Text(), hint)
 
@@ -60,10 +131,3 @@ def _by_norm_words(by_norm: Sequence[MeasureDescription]) -> str:
         "By the share of weight x ||f(x)|| in place of the weight, f(x) being what arrives of a key's value "
         f"through the output projection ({papers}): {', '.join(each.name for each in by_norm)}."
     )
-
-
-def measures_json(listed: Sequence[MeasureDescription]) -> str:
-    """A document of one list, one measure a line."""
-    rows = [json.dumps(asdict(each) | {"range": each.range}, ensure_ascii=False) for each in listed]
-    body = ",\n    ".join(rows)
-    return f'{{\n  "schema": "attnscope.measures/1",\n  "measures": [\n    {body}\n  ]\n}}\n'

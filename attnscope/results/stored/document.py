@@ -18,6 +18,7 @@ import numpy as np
 from attnscope import incoming
 from attnscope.errors import CertificateError, Damaged, Departs, InputError
 from attnscope.printable import steers
+from attnscope.results.base.origin import Verdict
 from attnscope.results.base.parts import Arrays, Value
 from attnscope.results.heads import HeadView, HeadWeights
 from attnscope.results.result import KINDS, Result, name_of
@@ -153,17 +154,30 @@ def load(path: str | Path) -> Result:
     `InputError` where there is no such file, or it cannot be read, is damaged, of a newer attnscope, or no
     result. What JSON leaves out (see `attnscope.results.stored.document`) is None in the result.
     """
+    return stored(path)[0]
+
+
+def stored(path: str | Path) -> tuple[Result, Verdict | None]:
+    """The same, and the verdict on the whole of it that stands in the file, where there is one."""
     name = str(path)
     content = incoming.content(path)
     if not content.strip():
         raise InputError(f"'{name}' is empty")
     if content.startswith(ARCHIVE):
-        return _from_npz(content, name)
+        told, arrays = _from_npz(content, name)
+        return restored(told, arrays, name), _verdict(told)
     if content.startswith((*_PICTURES, b"# schema: attnscope.")) or _is_told(Path(path)):
         raise InputError(
             f"cannot read '{name}': pictures and CSV cannot be read again: give the .npz or .json"
         )
-    return _from_json(content, name)
+    told = _from_json(content, name)
+    return restored(told, None, name), _verdict(told)
+
+
+def _verdict(told: Any) -> Verdict | None:
+    """What a document that could be read says of all of its heads."""
+    said = told.get("verdict") or told.get("certificate", {}).get("verdict")
+    return None if said is None else Verdict(said)
 
 
 def _is_told(path: Path) -> bool:
@@ -171,15 +185,14 @@ def _is_told(path: Path) -> bool:
     return path.suffix.lower() in (".png", ".svg", ".pdf", ".csv")
 
 
-def _from_json(content: bytes, name: str) -> Result:
+def _from_json(content: bytes, name: str) -> Any:
     incoming.check_json_room(content, f"'{name}'")
     try:
-        told = json.loads(content.decode("utf-8-sig"), parse_constant=_refuse)
+        return json.loads(content.decode("utf-8-sig"), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         if not content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
             raise InputError(f"'{name}' {NO_RESULT}: give a .npz or .json that it wrote") from error
         raise InputError(f"'{name}' is damaged: {_where(error)}") from error
-    return restored(told, None, name)
 
 
 def _refuse(constant: str) -> None:
@@ -193,14 +206,13 @@ def _where(error: BaseException) -> str:
     return "it is no JSON in UTF-8"
 
 
-def _from_npz(content: bytes, name: str) -> Result:
+def _from_npz(content: bytes, name: str) -> tuple[Any, Arrays]:
     arrays = arrays_in(content, name)
     meta = arrays.pop("meta", None)
     if meta is None or meta.dtype.kind != "U" or meta.shape != ():
         raise InputError(f"'{name}' {NO_RESULT}: it is an npz without 'meta'")
     incoming.check_json_room(str(meta), f"'{name}'")
     try:
-        told = json.loads(str(meta), parse_constant=_refuse)
+        return json.loads(str(meta), parse_constant=_refuse), arrays
     except (ValueError, RecursionError) as error:
         raise InputError(f"'{name}' is damaged: its 'meta' is no JSON") from error
-    return restored(told, arrays, name)

@@ -1,4 +1,4 @@
-"""JSON Schema of every kind of result, out of the types that its files are read by.
+"""JSON Schema of every kind of document, out of the types that files of results are read by.
 
 It says what a JSON document of attnscope holds: every field with its type, arrays as nested lists with the
 names of their axes, and of every object what its class says of it. Keys that only tell readers what follows
@@ -18,11 +18,13 @@ from attnscope.results.base.parts import Value
 from attnscope.results.heads import HeadAttention, HeadWeights
 from attnscope.results.result import KINDS
 from attnscope.results.stored.arrays import Hint
+from attnscope.results.stored.listings import LISTINGS
 from attnscope.results.stored.slots import Slot, form, options, several, slots
 from attnscope.results.stored.strict import LAYOUT, VERSION
 from attnscope.tokens import Token, Tokens
 
 Schema = dict[str, Value]
+DESCRIBED = (*KINDS, *LISTINGS)
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _PLAIN = {str: "string", int: "integer", bool: "boolean"}
 _NUMBERS: Schema = {"type": ["number", "null"]}  # null stands for what is no number, or not finite
@@ -30,7 +32,9 @@ _ENTRIES = {"float": _NUMBERS, "int": {"type": "integer"}, "bool": {"type": "boo
 
 
 def json_schema(kind: str) -> Schema:
-    """The schema of the JSON files of one kind, by its name in files; `KeyError` where there is none."""
+    """The schema of the JSON documents of one kind, one of `DESCRIBED`; `KeyError` where there is none."""
+    if kind in LISTINGS:
+        return _listing(kind)
     objects: dict[str, Schema] = {}
     called = f"attnscope.{kind}/{VERSION}"
     text = {"type": "string"}
@@ -51,6 +55,24 @@ def json_schema(kind: str) -> Schema:
         properties, needed = properties | own.pop("properties"), needed + own.pop("required")
     whole = {"$schema": DIALECT, "$id": called, "title": called, "type": "object"}
     return whole | own | {"properties": properties, "required": needed, "$defs": objects}
+
+
+def _listing(kind: str) -> Schema:
+    """That of a document that is no result: it has an answer, and nothing that proves it."""
+    objects: dict[str, Schema] = {}
+    called = f"attnscope.{kind}/{VERSION}"
+    own = _fields(LISTINGS[kind], objects)
+    first: Schema = {"schema": {"const": called}, "answer": {"type": "string", "minLength": 1}}
+    whole = {"$schema": DIALECT, "$id": called, "title": called}
+    return (
+        whole
+        | own
+        | {
+            "properties": first | own["properties"],
+            "required": [*first, *own["required"]],
+            "$defs": objects,
+        }
+    )
 
 
 def _any(schemas: list[Schema]) -> Schema:

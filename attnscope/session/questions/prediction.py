@@ -7,6 +7,7 @@ from attnscope.analysis.heads import report as analysis
 from attnscope.capture import provenance_of
 from attnscope.capture.faults import if_it_runs
 from attnscope.errors import CertificateError, InputError
+from attnscope.model.loading.answering import class_names, tells_classes
 from attnscope.results import HeadAttention, MapSettings, Prediction, Report
 from attnscope.session.entering import read_target
 from attnscope.session.looking import look_at, map_head
@@ -18,7 +19,7 @@ TOP = 5  # guesses
 
 
 def predict(reading: Reading, top: int = TOP) -> Prediction:
-    """What the model answers: its masks filled, the next token, a text of its own, a verdict on a pair.
+    """What the model answers: its masks filled, the next token, a text, a verdict on a pair, classes.
 
     `InputError` for a model that has no head to answer with, and for a text that asks for nothing.
     """
@@ -43,17 +44,20 @@ def predict_beside(reading: Reading, kind: Kind, top: int = TOP) -> Prediction |
 
 def _predicted(reading: Reading, top: int) -> Prediction:
     model, target, tokens = reading.model, reading.target, reading.encoded.tokens
-    if reading.task is None:
-        raise InputError(f"{model.name} has no head that predicts words")
+    names = class_names(model.module) if tells_classes(type(model.module)) else []
+    if reading.task is None and not names:
+        raise InputError(f"{model.name} has no head that predicts words, and none that tells classes")
     origin = {**model.origin(), "route": "untouched"}
     provenance = provenance_of(model.module, tokens, origin)
     paired = reading.asked.paired
-    if paired and reading.task != "masked":
+    if paired and not names and reading.task != "masked":
         reading.listener.notice(
             f"{model.name} has no next-sentence head: it reads the two texts as one input"
         )
     common = (model.module, reading.inputs, tokens, provenance)
     with reading.listener.working("predicting"), if_it_runs(model.module, reading.inputs, model.name):
+        if reading.task is None:
+            return prediction.classified(*common, name=names.__getitem__, top=top)
         if target is not None:
             return prediction.written(
                 *common,

@@ -22,7 +22,7 @@ from attnscope.capture.intervening.experiments import Experiments, experiments_o
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
 from attnscope.model.inputs.numbered import Numbered
-from attnscope.model.loading.answering import tells_classes
+from attnscope.model.loading.answering import class_names, tells_classes
 from attnscope.results import HeadScores, Overview
 from attnscope.results.claims.ablation import Asks
 from attnscope.session.choosing import Chosen
@@ -95,8 +95,7 @@ def _of_classes(reading: Reading, answer: str | None) -> Question:
     module = reading.model.module
     if not tells_classes(type(module)):
         raise InputError(f"{reading.model.name} has no head that predicts words, and none that tells classes")
-    names = getattr(module.config, "id2label", None) or {}
-    labels = [str(names.get(number, number)) for number in range(int(module.config.num_labels))]
+    labels = class_names(module)
     return class_of_text(_named(answer, labels), lambda one: labels[one])
 
 

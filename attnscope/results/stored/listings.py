@@ -1,0 +1,63 @@
+"""Documents of what is no result, and nothing to certify: what is kept of earlier runs, what can be measured."""
+
+import json
+from dataclasses import asdict, dataclass, field
+
+from attnscope.results.scores import MeasureDescription
+from attnscope.results.stored.strict import VERSION
+
+
+@dataclass(frozen=True)
+class CacheListing:
+    """What is kept of earlier runs, or was until it was `cleared`.
+
+    `folder` holds so many `entries` of so many `bytes` in all, and has `room` for so many bytes; it is null
+    where nothing is kept.
+    """
+
+    folder: str | None
+    cleared: bool
+    entries: int
+    bytes: int
+    room: int
+
+
+@dataclass(frozen=True)
+class MeasureListed:
+    """A measure as it is described with its numbers, its `range` in words and its `formula`.
+
+    In a formula a is the weight of query q on key k, mean the mean over queries, and f(x_k) what arrives of
+    the value of k through the output projection.
+    """
+
+    described: MeasureDescription = field(metadata={"spread": True})
+    range: str
+    formula: str
+
+
+@dataclass(frozen=True)
+class MeasuresListing:
+    """What can be measured of a head: all of it, or the one measure that was asked for."""
+
+    measures: tuple[MeasureListed, ...]
+
+
+LISTINGS = {"cache": CacheListing, "measures": MeasuresListing}
+
+
+def cache_document(listing: CacheListing, answer: str) -> str:
+    return json.dumps(_head("cache", answer) | asdict(listing), indent=2)
+
+
+def measures_document(listing: MeasuresListing, answer: str) -> str:
+    """One measure a line."""
+    head = json.dumps(_head("measures", answer), indent=2).removesuffix("\n}")
+    rows = [
+        asdict(each.described) | {"range": each.range, "formula": each.formula} for each in listing.measures
+    ]
+    body = ",\n    ".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    return f'{head},\n  "measures": [\n    {body}\n  ]\n}}\n'
+
+
+def _head(kind: str, answer: str) -> dict[str, str]:
+    return {"schema": f"attnscope.{kind}/{VERSION}", "answer": answer}
