@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import math
-import sys
 from dataclasses import replace
 
 import made_reports as reports
@@ -12,13 +11,16 @@ import made_results as made
 import numpy as np
 import pytest
 from golden_text import assert_golden, body, printed
+from jsonschema import Draft202012Validator
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
-from rich.console import Console
 from torch import Tensor
+from typer.testing import CliRunner
 
 from attnscope.analysis.heads.report import statistics
+from attnscope.cli.app import app
 from attnscope.measures import MEASURES, Measure, Tile, parse_measures
+from attnscope.measures.formulas import FORMULAS, formula
 from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv, as_json, as_npz
 from attnscope.render.kit.numbers import number
@@ -26,8 +28,9 @@ from attnscope.render.kit.typesetting import drawing
 from attnscope.render.sheet import measured
 from attnscope.render.sheets.overview import sheet as overview
 from attnscope.render.sheets.report import facts
-from attnscope.render.terminal.measures import measures_json, measures_table
-from attnscope.results import Kind, MeasureDescription, Overview, Verdict
+from attnscope.render.terminal.measures import BEGIN, measure_explained, measures_begun, measures_table
+from attnscope.results import Kind, MeasureDescription, Overview, Verdict, json_schema
+from attnscope.results.stored.listings import MeasureListed, MeasuresListing, measures_document
 
 FAILED = {(1, 2): Verdict.FAILED}
 EVERY = ("entropy", "confidence", "distance", "self", "previous", "next", "first")
@@ -294,7 +297,8 @@ def test_a_measure_that_is_registered_appears_everywhere(monkeypatch: pytest.Mon
     assert told["weight two before"] == number(np.diag(head.weights, -2).sum() / 13)
     listed = [measure.description for measure in MEASURES.values()]
     assert "Weight on the one before the last." in printed(measures_table(listed, 100), 100)
-    assert json.loads(measures_json(listed))["measures"][-1]["name"] == "own"
+    document = measures_document(MeasuresListing((MeasureListed(listed[-1], "0 to 1", "a"),)), "one")
+    assert json.loads(document)["measures"][-1]["name"] == "own"
 
 
 # the table of measures
@@ -319,19 +323,67 @@ def test_measures_by_norm_stand_in_one_paragraph_and_those_apart_are_told() -> N
 
 
 def test_the_table_as_json_is_what_is_said_of_each() -> None:
-    document = json.loads(measures_json(described()))
-    assert document["schema"] == "attnscope.measures/1"
+    listed = tuple(MeasureListed(each, each.range, formula(each.name)) for each in described())
+    document = json.loads(measures_document(MeasuresListing(listed), "all of them"))
+    assert document["schema"] == "attnscope.measures/2"
+    assert [
+        error.message for error in Draft202012Validator(json_schema("measures")).iter_errors(document)
+    ] == []
     for told, each in zip(document["measures"], described(), strict=True):
         assert told.pop("range") == each.range
+        assert told.pop("formula")
         assert MeasureDescription(**told | {"classes": tuple(told["classes"])}) == each
+    del document["measures"][3]["unit"]
+    assert not Draft202012Validator(json_schema("measures")).is_valid(document)
 
 
-def test_the_command_lists_them(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from attnscope.cli.commands.measures import measures
-    from attnscope.cli.output import Output
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_what_one_needs_first_stands_in_a_few_lines(width: int) -> None:
+    text = printed(measures_begun(described(), width), width)
+    said, _, command = text.partition("\nNext: ")
+    lines = said.splitlines()
+    assert lines[0] == f"{len(MEASURES)} measures of a head. Five to begin with:"
+    assert [line.split()[0] for line in lines[2:] if line[:1].strip()][:5] == list(BEGIN)
+    assert len(lines) <= {60: 16, 80: 11, 140: 9}[width]
+    assert max(map(len, lines)) <= width
+    assert BEGIN.keys() < MEASURES.keys()
+    assert command
 
-    monkeypatch.setattr("attnscope.cli.output.Output.width", 100)
-    output = Output()
-    output.screen = Console(file=sys.stdout, width=100)
-    measures(output=output)
-    assert capsys.readouterr().out.splitlines()[1].split()[:5] == ["entropy", "nats", "0", "to", "ln"]
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_every_measure_is_explained_by_its_formula_range_and_paper(name: str) -> None:
+    each = MEASURES[name].description
+    text = printed(measure_explained(MeasureListed(each, each.range, formula(name)), 80), 80)
+    assert max(map(len, text.partition("\nNext: ")[0].splitlines())) <= 80
+    plain = " ".join(text.split())
+    for told in (each.meaning, each.unit, each.range, each.paper, each.apart, formula(name)):
+        assert " ".join(told.split()) in plain
+    assert ("f(x_k) the value" in plain) == (name.endswith("-norm") or name == "moved")
+
+
+def test_a_formula_belongs_to_a_measure() -> None:
+    assert FORMULAS.keys() <= MEASURES.keys()
+    with pytest.raises(KeyError):
+        formula("entropy-of-nothing")
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [
+        ((), "39 measures of a head. Five to begin with:"),
+        (("--all",), "name                         unit              range            meaning"),
+        (("previous",), "previous: Mean weight of a query on the previous token, 0 where it has none."),
+        (("previous,next",), "name      unit    range   meaning"),
+    ],
+)
+def test_the_command_lists_them(asked: tuple[str, ...], first: str) -> None:
+    result = CliRunner().invoke(app, ["measures", *asked], env={"COLUMNS": "140", "TERM": "dumb"})
+    assert result.exit_code == 0
+    assert " ".join(result.stdout.splitlines()[0].split()) == " ".join(first.split())
+
+
+def test_a_measure_that_there_is_not_is_told_with_the_nearest() -> None:
+    result = CliRunner().invoke(app, ["measures", "entropi"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("attnscope: no measure 'entropi': the nearest are entropy, ")
+    assert result.stderr.count("\n") == 1

@@ -79,7 +79,6 @@ def _again(result: "Result", file: str) -> "Next | None":
     if all_weights:
         return Next("is it still so?", f"attnscope check {file}")
     if SCRIPT in suffixes(type(result)):
-        return Next(
-            "is it still so? A program that computes it again", f"attnscope show {file} -o again{SCRIPT}"
-        )
+        asked = "is it still so? A program computes it again"
+        return Next(asked, f"attnscope show {file} -o again{SCRIPT}")
     return None

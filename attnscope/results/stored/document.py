@@ -176,8 +176,9 @@ def stored(path: str | Path) -> tuple[Result, Verdict | None]:
 
 def _verdict(told: Any) -> Verdict | None:
     """What a document that could be read says of all of its heads."""
-    said = told.get("verdict") or told.get("certificate", {}).get("verdict")
-    return None if said is None else Verdict(said)
+    own = told.get("certificate")
+    said = told.get("verdict", own.get("verdict") if isinstance(own, dict) else None)
+    return next((each for each in Verdict if each == said), None)
 
 
 def _is_told(path: Path) -> bool:

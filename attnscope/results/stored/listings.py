@@ -1,4 +1,4 @@
-"""Documents of what is no result, and nothing to certify: what is kept of earlier runs, what can be measured."""
+"""Documents of what is no result: what is kept of earlier runs, what can be measured of a head."""
 
 import json
 from dataclasses import asdict, dataclass, field

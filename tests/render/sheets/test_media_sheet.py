@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import made_media as made
@@ -24,7 +23,7 @@ from attnscope.render.figure import figure_bytes, figure_of, missing_glyphs
 from attnscope.render.focus import Focus
 from attnscope.render.kit import numbers
 from attnscope.render.kit.palette import sequential
-from attnscope.render.kit.words.command import reading_from
+from attnscope.render.kit.words.command import Typed, as_typed
 from attnscope.render.plot.overlay import outlines
 from attnscope.render.saving import content
 from attnscope.render.sheet.blocks import Ranking
@@ -126,7 +125,7 @@ def test_heads_are_ranked_by_their_largest_weight_at_one_place(result: Any) -> N
         assert ranking.table["frame" if weights.ndim == 1 else "patch"].values[row] == named
     assert f"{order[0]} gives the most" in sheet_of(result).answer
     assert sheet_of(result).next is None, "a command without its file does not run"
-    with reading_from(Path("given.file")):
+    with as_typed(Typed(("--image", "given.file"))):
         following = sheet_of(result).next
     assert following is not None
     assert "given.file" in following.command.split()
