@@ -143,7 +143,7 @@ def _meant_option(option: str, ctx: Any) -> str:
     if having:
         others = f" and {len(having) - 3} more" if len(having) > 3 else ""
         return f": {', '.join(having[:3])}{others} {'have' if having[1:] else 'has'} it"
-    near = nearest(option, _options(ctx.command))
+    near = nearest(option, _options(ctx.command), likeness=0.7)
     return f": did you mean {near[0]}?" if near else ""
 
 

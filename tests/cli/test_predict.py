@@ -4,11 +4,25 @@ import csv
 import json
 from pathlib import Path
 
+import media_models
 import numpy as np
 import pytest
+import torch
 from checkpoints import save, tiny_bert, tiny_translator, vocabulary_size
+from pasted import following
+from PIL import Image
 from safetensors.torch import load_file, save_file
-from transformers import BertForMaskedLM, BertForNextSentencePrediction, GPT2Config, GPT2LMHeadModel
+from transformers import (
+    AutoTokenizer,
+    BertForMaskedLM,
+    BertForNextSentencePrediction,
+    BertForSequenceClassification,
+    GPT2Config,
+    GPT2LMHeadModel,
+    ViTConfig,
+    ViTForImageClassification,
+    ViTImageProcessorPil,
+)
 
 TEXT = "I was watching the door when [MASK] opened."
 
@@ -81,6 +95,81 @@ def test_bad_input_is_one_line_and_exit_code_2(attnscope, arguments, message) ->
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stdout == ""
+
+
+NAMES = {0: "sad", 1: "of no mood", 2: "glad"}
+
+
+def logits_of(folder: Path, text: str) -> torch.Tensor:
+    """What transformers itself gives."""
+    model = BertForSequenceClassification.from_pretrained(folder).eval()
+    with torch.no_grad():
+        return model(**AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")).logits[0].double()
+
+
+def test_a_classifier_of_texts_names_the_class(attnscope, tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "m", BertForSequenceClassification, num_labels=3, id2label=NAMES)
+    result = attnscope("predict", "we saw the door", "-m", str(folder), "-o", str(tmp_path / "p.json"))
+    chances = logits_of(folder, "we saw the door").softmax(-1)
+    order = chances.argsort(descending=True).tolist()
+    rows = result.stdout.splitlines()
+    begin = next(i for i, row in enumerate(rows) if row.startswith("class"))
+    assert [row[: row.index("  ")] for row in rows[begin + 1 : begin + 4]] == [NAMES[i] for i in order]
+    assert f"“{NAMES[order[0]]}”" in rows[0]
+    told = json.loads((tmp_path / "p.json").read_text("utf-8"))
+    assert told["task"] == "class"
+    assert told["classes"]["exclusive"]
+    guesses = told["classes"]["guesses"]
+    assert [each["id"] for each in guesses] == order
+    assert [each["probability"] for each in guesses] == pytest.approx(chances[order].tolist(), abs=1e-5)
+    shown = attnscope("show", str(tmp_path / "p.json"))
+    assert " ".join(shown.stdout.split()).startswith(" ".join(rows[0].split()[:4]))
+    one = attnscope("predict", "we saw the door", "-m", str(folder), "-k", "1", "--json")
+    assert [each["id"] for each in json.loads(one.stdout)["classes"]["guesses"]] == order[:1]
+
+
+def test_classes_that_do_not_shut_each_other_out_are_judged_each_by_itself(attnscope, tmp_path: Path) -> None:
+    settings = {"num_labels": 3, "id2label": NAMES, "problem_type": "multi_label_classification"}
+    folder = tiny_bert(tmp_path / "m", BertForSequenceClassification, **settings)
+    told = json.loads(attnscope("predict", "we saw the door", "-m", str(folder), "--json").stdout)
+    chances = logits_of(folder, "we saw the door").sigmoid()
+    assert not told["classes"]["exclusive"]
+    for each in told["classes"]["guesses"]:
+        assert each["probability"] == pytest.approx(float(chances[each["id"]]), abs=1e-5)
+    assert "each class is judged by itself" in attnscope("predict", "we saw", "-m", str(folder)).stdout
+
+
+def test_a_model_that_gives_a_number_tells_no_classes(attnscope, tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "m", BertForSequenceClassification, num_labels=1)
+    result = attnscope("predict", "we saw the door", "-m", str(folder))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.endswith("m answers with a number and tells no classes\n")
+
+
+def test_a_classifier_of_pictures_names_the_class_and_its_heads_can_be_removed(
+    attnscope, tmp_path: Path
+) -> None:
+    torch.manual_seed(3)
+    names = {0: "tabby cat", 1: "tiger cat", 2: "lamp"}
+    config = ViTConfig(**media_models._vision(), id2label=names, label2id={v: k for k, v in names.items()})
+    ViTForImageClassification(config).save_pretrained(tmp_path / "m")
+    ViTImageProcessorPil(size=media_models._size()).save_pretrained(tmp_path / "m")
+    picture = media_models.picture_file(tmp_path)
+    result = attnscope("predict", "--image", str(picture), "-m", str(tmp_path / "m"))
+    assert result.exit_code == 0, result.stderr
+    model = ViTForImageClassification.from_pretrained(tmp_path / "m").eval()
+    with Image.open(picture) as opened, torch.no_grad():
+        read = ViTImageProcessorPil(size=media_models._size())(opened, return_tensors="pt")
+        chances = model(**read).logits[0].double().softmax(-1)
+    best = int(chances.argmax())
+    rows = result.stdout.splitlines()
+    begin = next(i for i, row in enumerate(rows) if row.startswith("class"))
+    assert rows[begin + 1].startswith(names[best])
+    assert f"{100 * float(chances[best]):.1f} %" in rows[begin + 1]
+    assert "over square.png, read as 40 x 60 pixels" in result.stdout
+    following_command = following(result.stdout)
+    assert following_command[1:4] == ["ablate", "--image", str(picture)]
+    assert attnscope(*following_command[1:]).exit_code == 0
 
 
 def test_a_model_without_a_head_is_refused(attnscope, tmp_path: Path) -> None:

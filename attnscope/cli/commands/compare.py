@@ -268,6 +268,8 @@ def compare(
         output.deliver(_in_many(sides, wanted, looking, writing, request, output), delivery)
         return
     inputs, words = sides.inputs(writing), sides.words
+    from attnscope.cli.again import running
+    from attnscope.render.kit.words.command import Typed, as_typed
     from attnscope.session.questions.comparison import compare_inputs, compare_layers, compare_models
 
     page = _page(delivery)
@@ -278,12 +280,11 @@ def compare(
         result = compare_models(requests, inputs, words, wanted, output, looking, page)
     else:
         result = compare_inputs(request, inputs, words, wanted, output, looking, page)
-    if page is None:
-        output.deliver(result, delivery)
-        return
-    from attnscope.render.web.beside import Beside
+    from attnscope.render.web.beside import NOTHING, Beside
 
-    output.deliver(result, delivery, beside=Beside(heads=page.heads))
+    beside = NOTHING if page is None else Beside(heads=page.heads)
+    with as_typed(Typed(run=running(request, wanted))):
+        output.deliver(result, delivery, beside=beside)
 
 
 def _page(delivery: Delivery) -> "BothHeads | None":

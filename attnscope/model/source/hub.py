@@ -107,7 +107,7 @@ def _explained(repo: str, revision: str | None) -> Iterator[None]:
 
 def _refuse_unreachable(lacking: str) -> None:
     if (obstacle := unreachable()) is not None:
-        raise HubUnreachableError(f"{lacking} and the hub cannot be reached: {obstacle}")
+        raise HubUnreachableError(f"{lacking} and the hub cannot be reached: {obstacle} (-m demo is bundled)")
 
 
 def unreachable() -> str | None:
@@ -115,8 +115,10 @@ def unreachable() -> str | None:
 
     A host that is there but slow counts as reachable: it is waited for.
     """
-    if constants.HF_HUB_OFFLINE or os.environ.get("TRANSFORMERS_OFFLINE") in {"1", "true", "True"}:
-        return "offline mode is set"
+    if constants.HF_HUB_OFFLINE:
+        return "HF_HUB_OFFLINE is set"
+    if os.environ.get("TRANSFORMERS_OFFLINE") in {"1", "true", "True"}:
+        return "TRANSFORMERS_OFFLINE is set"
     host, port = _first_hop()
     outcome: list[OSError | None] = []
     probe = threading.Thread(target=lambda: outcome.append(_connect(host, port)), daemon=True)

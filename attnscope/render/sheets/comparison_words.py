@@ -46,13 +46,27 @@ def two_origins(result: Comparison) -> bool:
 
 
 def texts(result: Comparison) -> Iterator[str]:
-    """What a side is, its text with the word marked, and of cross-attention the text it attends to."""
-    for letter, side in zip("AB", result.sides, strict=True):
-        yield f"{letter} " + " · ".join(filter(None, (side_words(result, side), sentence(side))))
+    """What a side is, its text with the word marked, and of cross-attention the text it attends to.
+
+    What both sides read is told once, before them.
+    """
+    read = [(sentence(side), _attended(side)) for side in result.sides]
+    apart = result.between is Between.TEXTS
+    both = [a if a == b and not apart else "" for a, b in zip(*read, strict=True)]
+    yield from filter(None, both)
+    for letter, side, told in zip("AB", result.sides, read, strict=True):
+        text, keys = ("" if shared else own for own, shared in zip(told, both, strict=True))
+        yield f"{letter} " + " · ".join(filter(None, (side_words(result, side), text)))
         if two_origins(result):
             yield f"  {reading(side.head.provenance).plain}"
-        if side.head.kind is Kind.CROSS:
-            yield f"  attends to “{side.head.key_tokens.sentence}”"
+        if keys:
+            yield f"  {keys}"
+
+
+def _attended(side: Side) -> str:
+    """The other text, of cross-attention over one."""
+    told = side.head.key_tokens.sentence if side.head.kind is Kind.CROSS else ""
+    return f"attends to “{told}”" if told else ""
 
 
 def answer(result: Comparison) -> str:

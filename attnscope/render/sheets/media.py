@@ -11,7 +11,7 @@ from jaxtyping import Float
 from attnscope.render.focus import Focus
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import counted, parameter, percent, significant
-from attnscope.render.kit.words.command import opening
+from attnscope.render.kit.words.command import finding, opening
 from attnscope.render.sheet.blocks import Beside, Block, Drawing, Ranking
 from attnscope.render.sheet.said import (
     certified,
@@ -51,7 +51,17 @@ def of_one(result: OneHead, focus: Focus, blocks: tuple[Block | Beside, ...], ma
         main=main,
         summary=(fit(medium_words(result), _LONGEST),),
         record=(*of_head(head), ("query", query_words(result))),
+        next=_next(result, focus.key),
     )
+
+
+def _next(result: OneHead, key: int | None) -> Next | None:
+    """Whether other pictures or sounds would have it look there too; nothing of a mean over queries."""
+    query, order = result.gaze.query, descending(result.weights.ravel())
+    if query is None or not order:
+        return None
+    place = int(result.gaze.keys.ravel()[order[0]]) if key is None else key
+    return Next(f"is it this {medium(result)}, or only the place?", finding(result.head, query, place))
 
 
 def medium(result: OneHead | Heads) -> str:

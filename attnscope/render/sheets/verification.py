@@ -79,17 +79,19 @@ def _answer(result: Verification) -> str:
     """Whether each head is computed here as the model computes it, and what reading the model changed."""
     every = [one for layer in result.layers for one in layer.certificates]
     count, model = Counter(one.verdict for one in every), own_name(result.provenance.model)
+    kinds = {layer.kind.value for layer in result.layers}
+    head = f"{kinds.pop()} head" if len(kinds) == 1 else "head"
     changed = [check for check in result.outputs if not check.identical]
     if not every:
         told = f"No head of {model} was checked: nothing is proved"
     elif count[Verdict.FAILED]:
-        told = _refuted(every, count[Verdict.FAILED], model)
+        told = _refuted(every, count[Verdict.FAILED], head, model)
     elif changed:
         told = f"✗ Watching {model} changed its results: do not use these numbers"
     elif count[Verdict.STORED]:
         told = f"{model} as the file says: {counted(len(every), 'head')} checked then, nothing again here"
     else:
-        told = _held(every, count, model)
+        told = _held(every, count, head, model)
     if changed:
         worst = max(changed, key=lambda each: each.difference)
         told += f". With every head read, {worst.name} differs by up to {significant(worst.difference)}"
@@ -98,13 +100,13 @@ def _answer(result: Verification) -> str:
     return f"{told}."
 
 
-def _refuted(every: Sequence[Certificate], failed: int, model: str) -> str:
+def _refuted(every: Sequence[Certificate], failed: int, head: str, model: str) -> str:
     """How many heads are not as computed here, and how far the worst of them is off."""
     if failed == len(every):
-        told = f"{_of(0, len(every), model)} computed here as the model computes it"
+        told = f"{_of(0, len(every), head, model)} computed here as the model computes it"
     else:
         them = "it" if failed == 1 else "them"
-        told = f"{_of(failed, len(every), model)} not computed here as the model computes {them}"
+        told = f"{_of(failed, len(every), head, model)} not computed here as the model computes {them}"
     one = max((each for each in every if each.verdict is Verdict.FAILED), key=lambda each: _used(each)[0])
     _, error, allowed, what = _used(one)
     if math.isnan(error):
@@ -113,13 +115,13 @@ def _refuted(every: Sequence[Certificate], failed: int, model: str) -> str:
     return f"✗ {told}: {off}"
 
 
-def _held(every: Sequence[Certificate], count: Counter[Verdict], model: str) -> str:
+def _held(every: Sequence[Certificate], count: Counter[Verdict], head: str, model: str) -> str:
     """How many heads are as the model computes them, and why that is open for the others."""
     good = count[Verdict.CERTIFIED] + count[Verdict.RECOMPUTED]
     if count[Verdict.UNCERTIFIED] == len(every):
         return f"{model} gives its weights, but not the queries and keys behind them: nothing can be checked"
     them = "it" if good < 2 else "them"
-    told = [f"{_of(good, len(every), model)} computed here as the model computes {them}"]
+    told = [f"{_of(good, len(every), head, model)} computed here as the model computes {them}"]
     told += [f"for {count[each]} {why}" for each, why in _OPEN.items() if count[each]]
     if parts := [one for one in every if one.verdict is Verdict.PARTIAL]:
         reasons = Counter(one.reason for one in parts if one.reason).most_common(1)
@@ -128,11 +130,11 @@ def _held(every: Sequence[Certificate], count: Counter[Verdict], model: str) -> 
     return "; ".join(told) + (". Nothing disagrees" if len(told) > 1 else "")
 
 
-def _of(number: int, total: int, model: str) -> str:
-    """`All 48 heads of demo are`, `46 of 48 heads of demo are`, `None of the 48 heads of demo is`."""
-    heads = counted(total, "head")
+def _of(number: int, total: int, head: str, model: str) -> str:
+    """`All 48 encoder heads of demo are`, `46 of 48 heads of demo are`, `None of the 48 heads of demo is`."""
+    heads = counted(total, head)
     if total == 1:
-        return f"The only head of {model} is{'' if number else ' not'}"
+        return f"The only {head} of {model} is{'' if number else ' not'}"
     if number in (0, total):
         return f"All {heads} of {model} are" if number else f"None of the {heads} of {model} is"
     return f"{number} of {heads} of {model} {'is' if number == 1 else 'are'}"

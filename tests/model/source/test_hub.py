@@ -103,7 +103,7 @@ def test_a_part_in_the_cache_works_offline_as_far_as_it_goes(hub: Hub, monkeypat
         load_model(plan_model(opened()), layers=4)
     assert str(raised.value) == (
         f"{REPOSITORY} lacks 2 of 9 weight files: {shard_name(3)} and the hub cannot be reached: "
-        "offline mode is set"
+        "HF_HUB_OFFLINE is set (-m demo is bundled)"
     )
     assert hub.asked == asked
 

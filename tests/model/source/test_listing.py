@@ -104,7 +104,7 @@ def test_a_cached_config_is_enough_without_the_hub(
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     told = list_files(find(REPOSITORY, weights=False))
     assert told.storage is None
-    assert told.why == "no weights are in the local cache, and offline mode is set"
+    assert told.why == "no weights are in the local cache, and HF_HUB_OFFLINE is set"
     with pytest.raises(ModelUnavailableError, match="not in the local cache"):
         find(REPOSITORY)
 

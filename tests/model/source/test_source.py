@@ -106,7 +106,7 @@ def test_a_named_model_is_never_replaced(monkeypatch) -> None:
 def test_offline_mode_asks_nobody(monkeypatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(hub, "_connect", lambda *_: pytest.fail("connected"))
-    assert "offline mode is set" in str(problem("my/model"))
+    assert "HF_HUB_OFFLINE is set (-m demo is bundled)" in str(problem("my/model"))
     assert find(None).demo
 
 
