@@ -10,8 +10,9 @@ from attnscope.session.request import Inputs, ModelRequest, Tokens, Wanted
 def typed(inputs: Inputs, request: ModelRequest, wanted: Wanted | None) -> Typed:
     """All that is read, and how it is run beyond what a result tells itself (model, precision, kernel)."""
     writing = inputs.writing
+    read = _read(inputs)
     return Typed(
-        read=_read(inputs),
+        read=read or None,  # else it is a sentence of ours, which the result has
         writing=_told(
             ("--generate", writing.generate),
             ("--sample", writing.sample),

@@ -14,7 +14,9 @@ def test_every_layer_and_head_is_certified_and_nothing_changed(attnscope) -> Non
     result = attnscope("verify", TEXT, "-m", "demo")
     assert result.exit_code == 0
     told = " ".join(result.stdout.split())
-    assert told.startswith("All 48 heads of demo are computed here as the model computes them, and watching")
+    assert told.startswith(
+        "All 48 encoder heads of demo are computed here as the model computes them, and watching"
+    )
     rows = [line.split()[:4] for line in result.stdout.splitlines() if line.startswith("L")]
     assert rows == [[f"L{layer}", "12", "of", "12"] for layer in range(4)]
     assert f"attnscope heads '{TEXT}' -m demo" in told

@@ -37,8 +37,3 @@ def but_proofs(document: Any) -> Any:
     if isinstance(document, dict):
         return {key: but_proofs(value) for key, value in document.items() if key not in proofs}
     return list(map(but_proofs, document)) if isinstance(document, list) else document
-
-
-def lines_but_proofs(text: str) -> list[str]:
-    """The lines of a screen that say nothing of proofs."""
-    return [line for line in text.splitlines() if not {"✓", "○"} & set(line)]

@@ -64,12 +64,15 @@ def _failed(sheet: Sheet) -> bool:
 
 
 def _read(sheet: Sheet, width: int) -> list[Text]:
-    """What was read, in one line: each of several texts has its share of it."""
+    """What was read, in one line; the longest of several texts are cut to what the others leave."""
     if not sheet.texts:
         return []
-    share = (width - len(_BETWEEN) * (len(sheet.texts) - 1)) // len(sheet.texts)
-    spare = width - sum(cell_len(each) for each in sheet.texts) - len(_BETWEEN) * (len(sheet.texts) - 1)
-    cut = sheet.texts if spare >= 0 else tuple(fit(each, max(share, 1)) for each in sheet.texts)
+    room = width - len(_BETWEEN) * (len(sheet.texts) - 1)
+    cells = [cell_len(each) for each in sheet.texts]
+    share = next(
+        (most for most in range(max(cells), 1, -1) if sum(min(each, most) for each in cells) <= room), 1
+    )
+    cut = tuple(fit(each, share) for each in sheet.texts)
     return [Text(_BETWEEN.join(cut), style=DIM, no_wrap=True, overflow="ellipsis")]
 
 

@@ -89,17 +89,20 @@ ALL = [(i, j) for i in range(4) for j in range(12)]
 CASES = {
     "all certified": (
         {},
-        "All 48 heads of bert-base-uncased are computed here as the model computes them, and watching the "
+        "All 48 encoder heads of bert-base-uncased are computed here as the model computes them, and "
+        "watching the "
         "model changed none of its results.",
     ),
     "inconclusive": (
         HALF,
-        "46 of 48 heads of bert-base-uncased are computed here as the model computes them; for 2 this text "
+        "46 of 48 encoder heads of bert-base-uncased are computed here as the model computes them; for 2 "
+        "this text "
         "or its precision is too coarse to tell. Nothing disagrees.",
     ),
     "partial": (
         {(1, 1): Verdict.PARTIAL},
-        "47 of 48 heads of bert-base-uncased are computed here as the model computes them; of 1 a part could "
+        "47 of 48 encoder heads of bert-base-uncased are computed here as the model computes them; of 1 "
+        "a part could "
         "not be followed: relative-position term read as a remainder. Nothing disagrees.",
     ),
     "unchecked": (
@@ -109,12 +112,14 @@ CASES = {
     ),
     "one failed": (
         {(1, 1): Verdict.FAILED},
-        "✗ 1 of 48 heads of bert-base-uncased is not computed here as the model computes it: weights differ "
+        "✗ 1 of 48 encoder heads of bert-base-uncased is not computed here as the model computes it: "
+        "weights differ "
         "by up to .25, rounding explains at most 5.2e-7.",
     ),
     "all failed": (
         dict.fromkeys(ALL, Verdict.FAILED),
-        "✗ None of the 48 heads of bert-base-uncased is computed here as the model computes it: weights "
+        "✗ None of the 48 encoder heads of bert-base-uncased is computed here as the model computes it: "
+        "weights "
         "differ by up to .25, rounding explains at most 5.2e-7.",
     ),
 }
@@ -130,10 +135,12 @@ def test_the_answer_of_each_case_is_one_sentence_that_claims_no_more_than_its_ve
 
 def test_one_head_none_and_a_model_that_watching_changed_are_told_as_what_they_are() -> None:
     assert verification(made.verification(1, 1)).answer.startswith(
-        "The only head of bert-base-uncased is comp"
+        "The only encoder head of bert-base-uncased is comp"
     )
     failed = made.verification(1, 1, {(0, 0): Verdict.FAILED})
-    assert verification(failed).answer.startswith("✗ The only head of bert-base-uncased is not computed here")
+    assert verification(failed).answer.startswith(
+        "✗ The only encoder head of bert-base-uncased is not computed here"
+    )
     nothing = verification(made.verification(layers=0)).answer
     assert nothing == "No head of bert-base-uncased was checked: nothing is proved."
     changed = verification(made.verification(2, 3, difference=1e-3)).answer
@@ -206,7 +213,7 @@ def test_heads_that_are_not_certified_are_outlined_and_the_verdict_is_in_the_hea
     plain, failed = made.verification(3, 5), made.verification(3, 5, {(0, 1): Verdict.FAILED})
     words = [each.get_text() for each in figure_of(failed).findobj(Text) if isinstance(each, Text)]
     assert any("verification of 15 heads · ✗ FAILED" in each for each in words)
-    assert any("✗ 1 of 15 heads" in each for each in words)
+    assert any("✗ 1 of 15 encoder heads" in each for each in words)
     assert len(figure_of(failed).axes[0].patches) == 1
     assert not figure_of(plain).axes[0].patches
 
