@@ -235,7 +235,8 @@ def test_a_grid_holds_the_model_s_own_weights_and_is_shown_again(
     with np.load(files[0]) as stored:
         assert stored["weights"] == pytest.approx(own_weights, abs=1e-6)
     again = attnscope("show", files[0])
-    assert again.stdout.splitlines()[:8] == shown.stdout.splitlines()[:8]
+    first, *rest = again.stdout.splitlines()[:8]
+    assert [first.removesuffix(" (stored)"), *rest] == shown.stdout.splitlines()[:8]
     document = json.loads(attnscope("heads", TEXT, "-m", "demo", "--grid", "--layer", "3", "--json").stdout)
     assert document["schema"] == "attnscope.thumbnails/2"
     assert np.asarray(document["weights"])[0] == pytest.approx(own_weights[3], abs=1e-6)

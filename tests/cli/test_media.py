@@ -243,7 +243,9 @@ def test_several_heads_of_such_a_decoder_are_an_overview_of_words(
     heads = 2 * READS[name][1]
     assert f"certified: {heads} of {heads} heads" in shown.stdout
     assert "\nover " in shown.stdout  # which picture or sound it was
-    assert "Next: " not in shown.stdout  # what the encoder read is not in the result
+    leads = pasted(shown.stdout)
+    assert leads.startswith(f"attnscope heads --target 'what is in' {' '.join(given[:2])} -m ")
+    assert attnscope(*shlex.split(leads)[1:], "-q").exit_code == 0
     aimed = document(attnscope(*asked, "--query", "is", "--json"))
     assert aimed["query_tokens"][aimed["aim"][0]]["label"] == "is"
 

@@ -1,6 +1,7 @@
 """`attnscope show`: a stored result again, without the model that it came from."""
 
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,7 @@ from attnscope.cli.options.inputs import decoded
 from attnscope.cli.options.shown import Key, Query, Rows, Scale
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import Brief
+from attnscope.errors import InputError
 from attnscope.vocabulary import Scaling, Stage
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ def _day(file: Path) -> str:
 def _again(result: "Result", file: str) -> "Next | None":
     """What runs the model of a stored result again; None where nothing does."""
     from attnscope.render.files import SCRIPT
-    from attnscope.render.saving import suffixes
+    from attnscope.render.script.figures import shown
     from attnscope.render.sheet.sheet import Next
     from attnscope.results import HeadWeights, Overview
 
@@ -78,7 +80,8 @@ def _again(result: "Result", file: str) -> "Next | None":
         all_weights = isinstance(held, HeadWeights) or isinstance(getattr(held, "head", None), HeadWeights)
     if all_weights:
         return Next("is it still so?", f"attnscope check {file}")
-    if SCRIPT in suffixes(type(result)):
+    with suppress(InputError):
+        shown(result)  # what a program is told, where there is one of such a result
         asked = "is it still so? A program computes it again"
         return Next(asked, f"attnscope show {file} -o again{SCRIPT}")
     return None
