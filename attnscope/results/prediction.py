@@ -65,10 +65,10 @@ class NextSentence:
 
 @dataclass(frozen=True)
 class Classes:
-    """The likeliest classes of the whole input, best first: what the model calls them, by their number.
+    """The likeliest classes of the whole input, as the model calls them.
 
-    Of those that are `exclusive` one is meant, and the probabilities of all add up to 1. Otherwise each is
-    judged by itself.
+    `guesses` are these, best first. Where they are `exclusive` one is meant, and the probabilities of all add
+    up to 1; otherwise each is judged by itself.
     """
 
     guesses: tuple[Guess, ...]

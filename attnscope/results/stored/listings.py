@@ -37,7 +37,7 @@ class MeasureListed:
 
 @dataclass(frozen=True)
 class MeasuresListing:
-    """What can be measured of a head: all of it, or the one measure that was asked for."""
+    """What can be measured of a head: `measures` are all of them, or those that were asked for."""
 
     measures: tuple[MeasureListed, ...]
 
