@@ -119,6 +119,12 @@ def asking(result: Heads, command: str, *options: str) -> str:
     return " ".join(["attnscope", command, *read, *_model(result.provenance), *run, *options])
 
 
+def asking_of_weights(command: str, told: Provenance, kind: Kind, tower: str, *options: str) -> str:
+    """`attnscope compose -m demo --kind encoder`: what is asked of a model and not of one text."""
+    which = ["--kind", kind.value, *(["--tower", word(tower)] if tower else [])]
+    return " ".join(["attnscope", command, *_model(told), *_precision(told), *which, *options])
+
+
 def finding(result: Heads, query: int, key: int) -> str:
     """The command that ranks all heads by one link, beside control texts."""
     sides = label(result.query_tokens, query), label(result.key_tokens, key)
@@ -186,9 +192,8 @@ def _model(told: Provenance) -> list[str]:
 
 def _run(result: Heads) -> list[str]:
     """How the model was run, where that is not as it comes."""
-    told, options = result.provenance, []
-    if told.dtype != "float32":
-        options += ["--dtype", told.dtype]
+    told = result.provenance
+    options = _precision(told)
     names = told.kernel.split(", ")
     if names[-1] == IN_PARTS:
         options += ["--tiled"]  # which chooses its kernel itself
@@ -199,6 +204,10 @@ def _run(result: Heads) -> list[str]:
     if result.tower:
         options += ["--tower", word(result.tower)]
     return options
+
+
+def _precision(told: Provenance) -> list[str]:
+    return [] if told.dtype == "float32" else ["--dtype", told.dtype]
 
 
 def label(tokens: Tokens, position: int) -> str:
