@@ -108,7 +108,10 @@ def control(result: Composition) -> str:
 
 
 def notes(result: Composition) -> Iterator[str]:
-    """Heads whose pairs are not several findings, and why there is no score where there is none."""
+    """What the numbers of one head count, whose pairs are no several findings, and why there is no score."""
+    if result.shown is not None:
+        own = name(*result.shown)
+        yield f"needed: of the pairs of {own} alone; more is, where it was picked out of all heads"
     if result.sharing > 1:
         yield (
             f"up to {result.sharing} heads share their keys and values here: their pairs are not "
@@ -142,7 +145,7 @@ def following(result: Composition) -> Next | None:
     own = "--layer", str(layer), "--head", str(head)
     if result.shown is None:
         return Next("with which others is that head wired?", asking_of_weights("compose", *run, *own))
-    if not result.text:
+    if not result.read_back_in:
         return None
-    opened = asking_of_weights(f"heads {word(result.text)}", *run, *own)
+    opened = asking_of_weights(f"heads {word(result.read_back_in)}", *run, *own)
     return Next("what does that head look at?", opened)

@@ -151,7 +151,7 @@ class Composition(Presented):
     shown: tuple[int, int] | None = None
     tower: str = ""
     notes: tuple[str, ...] = ()
-    text: str = ""
+    read_back_in: str = ""
     matrices: tuple[HeadMatrix, ...] = ()
     norms: tuple[Norm, ...] = ()
     ways: tuple[Way, ...] = ()

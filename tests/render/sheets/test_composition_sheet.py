@@ -199,7 +199,7 @@ def test_it_leads_on_to_the_later_head_and_then_to_what_that_looks_at(
         f"attnscope compose -m bert-base-uncased --kind decoder --layer {layer} --head {head}"
     )
     assert composition(one).next is None, "there was no text"
-    told = composition(replace(one, text="it's late", tower="text_model")).next
+    told = composition(replace(one, read_back_in="it's late", tower="text_model")).next
     assert told is not None
     options = "-m bert-base-uncased --kind decoder --tower text_model --layer 1 --head 2"
     assert shlex.split(told.command) == ["attnscope", "heads", "it's late", *options.split()]

@@ -105,11 +105,11 @@ def test_a_model_of_pictures_or_sounds_needs_none_of_them(name: str, kind: str) 
     found = compose(ModelRequest(name), CompositionQuestion(draws=5), Wanted(kind=kind), Quiet())
     assert found.verdict == "certified"
     assert found.looked_at(Through.QUERY) > 0
-    assert found.text == ""
+    assert found.read_back_in == ""
 
 
 def test_what_the_matrices_were_read_back_in_is_kept(every: Composition) -> None:
-    assert every.text == "I was watching the door when it opened."
+    assert every.read_back_in == "I was watching the door when it opened."
     assert every.sharing == 3, "twelve heads share four keys"
 
 

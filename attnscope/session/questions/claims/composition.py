@@ -112,7 +112,7 @@ def compose_in(opened: Opened, chosen: Chosen, asked: CompositionQuestion, liste
         provenance=circuits.captured.provenance.of_no_text,
         shown=head,
         tower=circuits.captured.tower,
-        text=text,
+        read_back_in=text,
         matrices=matrices,
         norms=tuple(parts.norms.values()),
         ways=ways,
@@ -137,10 +137,9 @@ def _one(opened: Opened, chosen: Chosen, asked: CompositionQuestion) -> Head | N
 def _circuits(opened: Opened, chosen: Chosen) -> tuple[Circuits, str]:
     """The matrices as they were read back, and the text in which they were; empty where it was none."""
     model = opened.model
-    medium = model.medium
-    with nullcontext() if medium is None else noise(medium) as file:
-        if medium is not None:
-            inputs = Inputs(**{medium: file})
+    with noise(model.medium) if model.medium else nullcontext() as file:
+        if model.medium:
+            inputs = Inputs(image=file) if model.medium == "image" else Inputs(audio=file)
         else:
             inputs = Inputs(ids=_NUMBERS) if model.tokenizer is None else Inputs()
         reading = read_inputs(replace(opened, chosen=chosen), inputs, Quiet())
