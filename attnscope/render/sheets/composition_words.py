@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from attnscope.render.kit.numbers import cell, counted, weight
-from attnscope.render.kit.words.command import asking_of_weights
+from attnscope.render.kit.words.command import asking_of_model
 from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.said import name
 from attnscope.render.sheet.sheet import Next
@@ -144,8 +144,8 @@ def following(result: Composition) -> Next | None:
     layer, head = pair.late if result.shown is None else result.shown
     own = "--layer", str(layer), "--head", str(head)
     if result.shown is None:
-        return Next("with which others is that head wired?", asking_of_weights("compose", *run, *own))
+        return Next("with which others is that head wired?", asking_of_model("compose", *run, *own))
     if not result.read_back_in:
         return None
-    opened = asking_of_weights(f"heads {word(result.read_back_in)}", *run, *own)
+    opened = asking_of_model(f"heads {word(result.read_back_in)}", *run, *own)
     return Next("what does that head look at?", opened)

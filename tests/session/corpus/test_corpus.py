@@ -199,7 +199,7 @@ def test_parts_of_speech_are_linked_and_ranked_beside_their_distances(tmp_path: 
     found = demo.measure(bank, tmp_path / "run", source="VERB", target="NOUN")
     assert found.read.texts == 2
     assert found.read.set_aside == {"2 fields between tabs, a word of CoNLL-U has 10": 1}
-    link, place, gain = (found.measures[name].values for name in ("link", "link-place", "link-gain"))
+    link, place, gain = (found.measures[name].values for name in ("link", "link-distance", "link-gain"))
     np.testing.assert_allclose(gain, link - place, atol=1e-12)
     assert found.main is found.measures["link-gain"]
     assert "heads that link VERB→NOUN most, in 2 texts" in found.text()

@@ -31,9 +31,10 @@ _given: ContextVar[str] = ContextVar("given", default=_FILE)
 
 
 @contextmanager
-def reading_from(file: Path | None) -> Iterator[None]:
-    """Commands within read the picture or the sound of this file."""
-    before = _given.set(_FILE if file is None or str(file) == "-" else word(str(file)))
+def reading_from(file: Path | None, *options: str) -> Iterator[None]:
+    """Commands within read the picture, the sound or the corpus of this file, which `options` say how."""
+    named = _FILE if file is None or str(file) == "-" else word(str(file))
+    before = _given.set(" ".join([named, *options]))
     try:
         yield
     finally:
@@ -70,7 +71,8 @@ def runs(command: str) -> bool:
     """Whether the command is whole: nothing in it stands for what the result does not know."""
     words = command.split()
     unnamed = any(pair in (("--image", _FILE), ("--audio", _FILE)) for pair in pairwise(words))
-    return _SPARED not in command and _UNKNOWN not in words and not unnamed
+    unread = words[1:3] == ["corpus", _FILE]
+    return _SPARED not in command and _UNKNOWN not in words and not unnamed and not unread
 
 
 class Heads(Protocol):
@@ -119,7 +121,12 @@ def asking(result: Heads, command: str, *options: str) -> str:
     return " ".join(["attnscope", command, *read, *_model(result.provenance), *run, *options])
 
 
-def asking_of_weights(command: str, told: Provenance, kind: Kind, tower: str, *options: str) -> str:
+def asking_of_corpus(told: Provenance, kind: Kind, tower: str, *options: str) -> str:
+    """The same of the corpus that is read."""
+    return asking_of_model(f"corpus {_given.get()}", told, kind, tower, *options)
+
+
+def asking_of_model(command: str, told: Provenance, kind: Kind, tower: str, *options: str) -> str:
     """`attnscope compose -m demo --kind encoder`: what is asked of a model and not of one text."""
     which = ["--kind", kind.value, *(["--tower", word(tower)] if tower else [])]
     return " ".join(["attnscope", command, *_model(told), *_precision(told), *which, *options])
