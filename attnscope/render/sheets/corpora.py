@@ -68,7 +68,7 @@ def _grid(result: CorpusDifference, scores: ScoresApart) -> HeadGrid:
         values=scores.difference,
         scale=Scale.around(scores.difference, ("more in A", "more in B")),
         form=alike(scores.difference, 2, signed_cell),
-        companion=Companion.numbers(_IN_ERRORS, scores.reached, _tenth),
+        companion=Companion.numbers(_IN_ERRORS, scores.reached, partial(signed_cell, decimals=1)),
         beyond=(f"more than {number(scores.chance, 1)} standard errors", scores.beyond),
         absent="-",
     )
@@ -139,6 +139,8 @@ def _answer(result: CorpusDifference, in_tokens: bool) -> str:
     heads, what = counted(len(ranked(scores)), "head"), scores.scores.description.title
     if in_tokens:
         what = "how many tokens they look at"
+    if not np.nan_to_num(scores.difference).any():
+        return f"The corpora are the same in {what}: no head differs at all."
     most = _most(result, ranked(scores)[0], in_tokens)
     by = f"{number(scores.chance, 1)} standard errors"
     if case is Case.ONE_HEAD:

@@ -140,7 +140,13 @@ def _measures(result: Corpus, in_tokens: bool, whole: bool) -> Iterator[Ranking]
         says = "so many texts are not above it" if level == LEVELS[-1] else ""
         columns.append(
             Column(
-                f"q{level}", texts[i], percent(level), as_written, says, spared=i % 2, under="of the texts"
+                f"q{level}",
+                texts[i],
+                f"{100 * level:.0f} %",
+                as_written,
+                says,
+                spared=i % 2,
+                under="of the texts",
             )
         )
     hidden = len(every) - len(listed)

@@ -10,7 +10,7 @@ from matplotlib.collections import QuadMesh
 
 from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus
-from attnscope.render.kit.numbers import cell, give_or_take, number, signed, with_error
+from attnscope.render.kit.numbers import cell, give_or_take, number, signed, signed_cell, with_error
 from attnscope.render.kit.words.command import reading_from, runs
 from attnscope.render.present.written import written
 from attnscope.render.saving import content
@@ -337,7 +337,7 @@ def test_two_corpora_are_ranked_by_errors_and_those_beyond_chance_stand_out() ->
     assert np.nanmax(np.abs(scores.difference)) < 0.1  # so that two decimals would tell little
     assert block.text(1, 2) == signed(float(scores.difference[1, 2]), 3)
     assert block.companion is not None
-    assert block.companion.short(1, 2) == signed(float(scores.reached[1, 2]), 1)
+    assert block.companion.short(1, 2) == signed_cell(float(scores.reached[1, 2]), 1)
     assert not block.beyond[1]
     lower = replace(result, measures={"entropy": replace(scores, chance=1.0)})
     assert grid(corpora(lower)).beyond[1] == {
@@ -369,6 +369,10 @@ def test_the_answer_of_two_corpora_is_that_of_its_case() -> None:
         "alike": (
             differing(one),
             f"The corpora do not differ in how many tokens they look at: 1 of 12 heads {luck} {most}",
+        ),
+        "alike, to the last bit": (
+            differing(np.zeros((3, 4))),
+            "The corpora are the same in how many tokens they look at: no head differs at all.",
         ),
         "apart": (apart, f"2 of 12 heads differ in how many tokens they look at {luck} {most}"),
         "apart, by another measure": (
