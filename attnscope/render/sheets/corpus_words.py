@@ -71,7 +71,7 @@ def _cannot_tell(result: Corpus, what: str, written: Callable[[float], str]) -> 
             (first, second), scores.halves, ("one half of them", "the other"), strict=True
         )
     )
-    return f"These texts cannot tell which of {heads} {what}: {a}, {b}."
+    return f"These {counted(result.read.texts, 'text')} cannot tell which of {heads} {what}: {a}, {b}."
 
 
 def _positions(result: Corpus) -> Iterator[tuple[str, str, Place]]:

@@ -159,8 +159,8 @@ def test_the_answer_of_a_corpus_is_that_of_its_case() -> None:
         ),
         "cannot tell": (
             sharpest(flat(0.6), halves=(_LESS, _OTHER)),
-            "These texts cannot tell which of 12 heads is sharpest: L1 H3 over one half of them (about 1.5 "
-            "tokens), L3 H0 over the other (about 2.5 tokens).",
+            "These 41 texts cannot tell which of 12 heads is sharpest: L1 H3 over one half of them (about "
+            "1.5 tokens), L3 H0 over the other (about 2.5 tokens).",
         ),
         "cannot tell, of one text": (
             sharpest(flat(0.6), halves=(_LESS, nothing), texts=1),
@@ -185,8 +185,8 @@ def test_the_answer_by_a_measure_that_was_asked_for_is_that_of_its_case() -> Non
     unsure = replace(having(made.corpus(), "previous", values, (values, other)), shown="previous")
     assert unsure.case == "cannot tell"
     assert corpus(unsure).answer == (
-        "These texts cannot tell which of 12 heads has the most previous: L1 H3 over one half of them (.60), "
-        "L0 H0 over the other (.70)."
+        "These 41 texts cannot tell which of 12 heads has the most previous: L1 H3 over one half of them "
+        "(.60), L0 H0 over the other (.70)."
     )
     in_nats = corpus(sharpest(flat(0.1), halves=(_LESS, _OTHER)), Focus(in_nats=True)).answer
     assert "has the least entropy in nats: L1 H3 over one half of them (.41)" in in_nats
