@@ -163,11 +163,16 @@ class Model:
         """The parameters of the model's own function."""
         return inspect.signature(self.module.forward).parameters
 
-    def _check_takes_tokens(self) -> None:
+    @property
+    def medium(self) -> str | None:
+        """The option that gives it what it reads, where that is no text: `image` or `audio`."""
         known = self._known
         medium = next((option for name, option in _MEDIA.items() if name in known), None)
-        if medium is not None and ("input_ids" not in known or self.tokenizer is None):
-            raise InputError(f"{self.name} reads no text: give it a file with --{medium}")
+        return medium if "input_ids" not in known or self.tokenizer is None else None
+
+    def _check_takes_tokens(self) -> None:
+        if self.medium is not None:
+            raise InputError(f"{self.name} reads no text: give it a file with --{self.medium}")
 
     def _ready(self, encoded: Encoded, pictured: bool = False) -> Encoded:
         """What the model takes of it, on its device, with a blank picture where it must have one."""

@@ -7,9 +7,9 @@ from pathlib import Path
 import made_results
 import numpy as np
 
-from attnscope.analysis.corpus.links import LINKS
 from attnscope.analysis.corpus.totals import Totals
 from attnscope.results import Corpus, CorpusDifference
+from attnscope.results.claims.corpus import LINKS
 from attnscope.session.corpus import merging
 from attnscope.session.corpus.chunk_file import Measured, Proved
 from attnscope.session.corpus.chunks import Census

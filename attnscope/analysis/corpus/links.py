@@ -1,12 +1,12 @@
-"""How much a head gives from words of one part of speech to those of another, beside what places explain.
+"""How much a head gives from words of one part of speech to those of another, beside what distances explain.
 
-    link   mean over the words of the first sort of the weight on all words of the second
-    place  the same for what the head gives, in this very text, to any word that stands so far away
-    gain   link less place: what is left of it once nearness is taken out
+    link      mean over the words of the first sort of the weight on all words of the second
+    distance  the same for what the head gives, in this very text, to any word that stands so far away
+    gain      link less distance: what is left of it once nearness is taken out
 
 Words are compared, not pieces: summed over the pieces of a key, averaged over those of a query, and no word
-is linked to itself. A pair is among those that its own `place` is a mean of, so short texts gain too little
-rather than too much. A text without such a pair does not count.
+is linked to itself. A pair is among those that its own `distance` is a mean of, so short texts gain too
+little rather than too much. A text without such a pair does not count.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,7 @@ from torch import Tensor
 from attnscope.analysis.claims.relations.answers import word_weights
 from attnscope.reference import exact
 from attnscope.results import MeasureDescription
-
-LINK, PLACE, GAIN = LINKS = ("link", "link-place", "link-gain")
+from attnscope.results.claims.corpus import DISTANCE_ALONE, GAIN, LINK
 
 
 def descriptions(source: str, target: str) -> tuple[MeasureDescription, ...]:
@@ -34,7 +33,7 @@ def descriptions(source: str, target: str) -> tuple[MeasureDescription, ...]:
             strongest=f"head of each layer that links {pair} most",
         ),
         MeasureDescription(
-            name=PLACE,
+            name=DISTANCE_ALONE,
             unit="weight",
             meaning=f"The same for what any word of the text gives at the distances of {pair}.",
             label=f"weight at the distances of {pair}",
@@ -61,7 +60,7 @@ def links(
     source: str,
     target: str,
 ) -> Float[Tensor, "row 3 head"]:
-    """Link, place and gain of every head in every text; NaN where there is no such pair of words."""
+    """Link, distance and gain of every head in every text; NaN where there is no such pair of words."""
     by_word = word_weights(weights, pieces)
     words = by_word.shape[-1]
     there = pieces.any(-1).to(by_word.device)
@@ -70,13 +69,13 @@ def links(
     every = there[:, :, None] & there[:, None, :] & other
     pairs = first[:, :, None] & second[:, None, :] & other
     queries = pairs.any(-1).sum(-1)
-    expected = _by_place(by_word, every)
+    expected = _by_distance(by_word, every)
     none = (queries == 0)[:, None]
-    link, place = (
+    link, distance = (
         ((each * pairs[:, None]).sum((-2, -1)) / queries.clamp_min(1)[:, None]).masked_fill(none, torch.nan)
         for each in (by_word, expected)
     )
-    return torch.stack([link, place, link - place], dim=1).cpu()
+    return torch.stack([link, distance, link - distance], dim=1).cpu()
 
 
 def _tagged(tags: Sequence[Sequence[str]], wanted: str, words: int) -> Bool[Tensor, "row word"]:
@@ -87,7 +86,7 @@ def _tagged(tags: Sequence[Sequence[str]], wanted: str, words: int) -> Bool[Tens
     return found
 
 
-def _by_place(
+def _by_distance(
     by_word: Float[Tensor, "row head word other"], every: Bool[Tensor, "row word other"]
 ) -> Float[Tensor, "row head word other"]:
     """For every pair the mean weight of all pairs of words of that text that stand as far apart."""

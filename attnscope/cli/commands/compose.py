@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from attnscope.cli.options.delivery import Delivery
-from attnscope.cli.options.inputs import Audio, Image
 from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN, Brief
@@ -42,8 +41,6 @@ class Composed:
 def compose(
     wanted: Wanted,
     composed: Composed,
-    image: Image = None,
-    audio: Audio = None,
     *,
     delivery: Delivery,
     request: Request,
@@ -53,14 +50,12 @@ def compose(
 
     No text decides: beside them stand random circuits. Scores of Q-, K- and V-composition (Elhage et al.
     2021) of every earlier with every later head; with --layer and --head of one head with all before and
-    after it. No text is needed: a short one that the program brings along only serves to read the matrices
-    back, for which a model of pictures or sounds needs one of these.
+    after it. No text is needed: a short one that the program brings along, or noise for a model of pictures
+    or sounds, only serves to read the matrices back.
     """
     check_delivery(delivery, "Composition")
     from attnscope.session.questions.claims.composition import CompositionQuestion
     from attnscope.session.questions.claims.composition import compose as composed_of
-    from attnscope.session.request import Inputs
 
     asked = CompositionQuestion(wanted.layer, wanted.head, composed.through, composed.draws, composed.seed)
-    inputs = Inputs(image=image, audio=audio)
-    output.deliver(composed_of(request, asked, wanted, output, inputs), delivery)
+    output.deliver(composed_of(request, asked, wanted, output), delivery)

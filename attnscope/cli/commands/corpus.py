@@ -17,6 +17,7 @@ from attnscope.cli.panels import OUT, Brief
 from attnscope.cli.run import typed_command
 from attnscope.errors import InputError
 from attnscope.process.ending import undone_by_a_signal
+from attnscope.render.kit.words.shell import word
 
 Files = Annotated[
     list[str],
@@ -103,6 +104,7 @@ Rows = Annotated[
     Path | None,
     typer.Option("--rows", metavar="FILE", help="Also write a row for each text and head, as .parquet."),
 ]
+_ALL = "all"  # measures
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,19 @@ class CorpusRead:
     def __post_init__(self) -> None:
         for file in self.files:
             incoming.check_there(file)
+
+    @property
+    def departures(self) -> Iterator[str]:
+        """What is not as it comes, as options."""
+        given = {
+            "--format": self.form,
+            "--field": self.field,
+            "--limit": self.limit,
+            "--longest": self.longest,
+        }
+        usual = {"--field": "text", "--longest": 1024}
+        yield from (f"{each} {word(str(value))}" for each, value in given.items() if value != usual.get(each))
+        yield from ["--truncate"] * self.truncate
 
 
 @dataclass(frozen=True)
@@ -141,7 +156,7 @@ class CorpusRun:
 def corpus(
     read: CorpusRead,
     wanted: Wanted,
-    measures: Measures = "all",
+    measures: Measures = _ALL,
     from_pos: FromPos = None,
     to_pos: ToPos = None,
     *,
@@ -183,7 +198,13 @@ def corpus(
     )
     with _counting(output.quiet) as done:
         result = corpus_of(request, asked, wanted, output, done)
-    output.deliver(result, delivery)
+    from attnscope.render.focus import Focus
+    from attnscope.render.kit.words.command import Typed, as_typed
+
+    alone = len(read.files) == 1 and str(read.files[0]) != "-"
+    again = (word(str(read.files[0])), *read.departures) if alone else None
+    with as_typed(Typed(again)):
+        output.deliver(result, delivery, Focus(in_nats=measures != _ALL))
 
 
 @contextmanager

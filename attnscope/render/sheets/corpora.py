@@ -15,28 +15,32 @@ from attnscope.render.sheet.said import Place, attention, named
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, both_ways
-from attnscope.render.sheets.corpus import record
+from attnscope.render.sheets.corpus import record, usual
+from attnscope.render.sheets.corpus_words import FLOOR
+from attnscope.render.sheets.overview_words import form_of_tokens
 from attnscope.results import CorpusDifference
-from attnscope.results.claims.corpus import ScoresApart
+from attnscope.results.claims.corpus import Case, ScoresApart
 
 _LISTED = 10
 _LONGER = 1.1  # times the length of the other's texts: what is told of two corpora
 _FACTS = "measure layer head first second difference error errors"
 _tenth, _thousandth = partial(signed, decimals=1), partial(number, decimals=3)
 _change, _error = partial(signed, decimals=None), partial(give_or_take, decimals=None)
+_IN_ERRORS = "in standard errors"
 
 
 def sheet(result: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
     models = dict.fromkeys(map(model_words, result.provenances))
     a, b = (each.name for each in result.reads)
     others = [each for each in result.measures.values() if each is not result.main]
+    in_tokens = result.main.scores.measure == "entropy" and not focus.in_nats
     main, both = _grid(result, result.main), zip("AB", result.verdict_of_each, strict=True)
     return Sheet(
-        title=f"corpora: B less A, A {a}, B {b}",
+        title=f"corpora: B minus A, A {a}, B {b}",
         setting=f"{attention(result.kind, result.tower)} · {' and '.join(models)}",
         origins=result.provenances,
-        answer=_answer(result, result.main),
-        blocks=(_ranking(result, result.main), main, _measures(result)),
+        answer=_answer(result, in_tokens),
+        blocks=(_ranking(result, result.main, in_tokens), main, *_measures(result, focus.verbose)),
         more=tuple(_grid(result, each) for each in others),
         table=lambda: Table.of(_FACTS, _facts(result)),
         control=_control(result),
@@ -52,13 +56,8 @@ def ranked(scores: ScoresApart) -> list[Place]:
     return ordered(np.abs(scores.reached))
 
 
-def _beyond(scores: ScoresApart) -> frozenset[Place]:
-    """The heads that differ by more than chance makes one of them differ."""
-    return frozenset(place for place in ranked(scores) if abs(scores.reached[place]) > scores.chance)
-
-
 def _title(scores: ScoresApart) -> str:
-    return f"{scores.scores.description.title}: mean over texts, B less A"
+    return f"{scores.scores.description.title}: mean over texts, B minus A"
 
 
 def _grid(result: CorpusDifference, scores: ScoresApart) -> HeadGrid:
@@ -69,33 +68,36 @@ def _grid(result: CorpusDifference, scores: ScoresApart) -> HeadGrid:
         values=scores.difference,
         scale=Scale.around(scores.difference, ("more in A", "more in B")),
         form=alike(scores.difference, 2, signed_cell),
-        companion=Companion.numbers("so many standard errors of the difference", scores.reached, _errors),
-        beyond=(f"more than {number(scores.chance, 1)} errors", _beyond(scores)),
+        companion=Companion.numbers(_IN_ERRORS, scores.reached, partial(signed_cell, decimals=1)),
+        beyond=(f"more than {number(scores.chance, 1)} standard errors", scores.beyond),
         absent="-",
     )
 
 
-def _errors(reached: float) -> str:
-    return f"{_tenth(reached)} se"
-
-
-def _ranking(result: CorpusDifference, scores: ScoresApart) -> Ranking:
+def _ranking(result: CorpusDifference, scores: ScoresApart, in_tokens: bool) -> Ranking:
     """The heads that differ by most errors, with what chance alone would make of one of them."""
     listed, around = ranked(scores), Scale.around(scores.difference)
     places = listed[:_LISTED]
     differences, reached = (each_of(values, places) for values in (scores.difference, scores.reached))
+    written = _in_tokens if in_tokens else _thousandth
+    both, apart = ("tokens", "entropy in nats") if in_tokens else ("", "")
     return Ranking(
-        title=f"heads that differ most: {_title(scores)}",
+        title="heads that differ most" if in_tokens else f"heads that differ most: {_title(scores)}",
         of="head",
         names=tuple(named(result, place) for place in places),
         table=Table(
-            Column("first", each_of(scores.first, places), "A", _thousandth),
-            Column("second", each_of(scores.second, places), "B", _thousandth),
-            Column("difference", differences, "B less A", _change, scale=around),
+            Column("first", each_of(scores.first, places), "A", written, under=both),
+            Column("second", each_of(scores.second, places), "B", written, under=both),
+            Column("difference", differences, "B minus A", _change, scale=around, under=apart),
             Column(
-                "error", each_of(scores.error, places), "error", _error, "of the difference, texts as trials"
+                "error",
+                each_of(scores.error, places),
+                "± standard error",
+                _error,
+                "of the difference, texts as trials",
+                under=apart,
             ),
-            Column("errors", reached, "errors", _tenth, "how many of them it is"),
+            Column("errors", reached, _IN_ERRORS, _tenth, "how many of them the difference is", under=apart),
         ),
         measured="standard errors",
         marks=(
@@ -106,49 +108,82 @@ def _ranking(result: CorpusDifference, scores: ScoresApart) -> Ranking:
     )
 
 
-def _measures(result: CorpusDifference) -> Ranking:
-    """By each measure the head that differs by most errors."""
+def _measures(result: CorpusDifference, whole: bool) -> Iterator[Ranking]:
+    """By each measure the head that differs by most errors; of all measures by the usual ones."""
     listed = {measure: (each, ranked(each)) for measure, each in result.measures.items()}
-    best = {measure: (each, places[0]) for measure, (each, places) in listed.items() if places}
+    every = {measure: (each, places[0]) for measure, (each, places) in listed.items() if places}
+    wanted = usual(result.measures, result.main.scores.measure, whole)
+    best = {measure: found for measure, found in every.items() if measure in wanted}
     differences = [float(each.difference[place]) for each, place in best.values()]
     reached = [float(each.reached[place]) for each, place in best.values()]
-    return Ranking(
+    hidden = len(every) - len(best)
+    yield Ranking(
         title="the head that differs most by each measure",
         of="measure",
         names=tuple(best),
         table=Table(
             Column("head", [named(result, place) for _, place in best.values()], "head"),
-            Column("difference", differences, "B less A", _change),
-            Column("errors", reached, "errors", _tenth),
+            Column("difference", differences, "B minus A", _change),
+            Column("errors", reached, _IN_ERRORS, _tenth),
         ),
+        hidden=hidden,
+        unshown=f"and {counted(hidden, 'measure')} more (-v)",
     )
 
 
-def _answer(result: CorpusDifference, scores: ScoresApart) -> str:
-    """The head that differs by most errors, and how many do by more than chance makes one of them differ."""
-    if not (listed := ranked(scores)):
+def _answer(result: CorpusDifference, in_tokens: bool) -> str:
+    """How many heads differ by more than chance makes one of them differ, and the one that does most."""
+    scores, case = result.main, result.case
+    if case is Case.UNRANKED:
         return "No head has a difference."
-    best = listed[0]
-    first, second = (_thousandth(float(each[best])) for each in (scores.first, scores.second))
-    change = with_error(float(scores.difference[best]), float(scores.error[best]))
-    title, beyond = scores.scores.description.title, len(_beyond(scores))
-    most = (
-        f"{named(result, best)} most: {first} over A and {second} over B ({change}, "
-        f"{_tenth(float(scores.reached[best]))} errors)"
-    )
-    if np.isnan(scores.chance):
-        told = f"One head is compared in {title}: {most.replace(' most', '', 1)}."
-    elif beyond <= 1:
+    heads, what = counted(len(ranked(scores)), "head"), scores.scores.description.title
+    if in_tokens:
+        what = "how many tokens they look at"
+    if not np.nan_to_num(scores.difference).any():
+        return f"The corpora are the same in {what}: no head differs at all."
+    most = _most(result, ranked(scores)[0], in_tokens)
+    by = f"{number(scores.chance, 1)} standard errors"
+    if case is Case.ONE_HEAD:
+        told = f"{most}. One head alone is compared, so nothing is chosen by luck."
+    elif case is Case.ALIKE:
         told = (
-            f"The corpora do not differ in {title}: {beyond} of {len(listed)} heads by more than "
-            f"{number(scores.chance, 1)} standard errors, where luck alone gives 1. {most}."
+            f"The corpora do not differ in {what}: {len(scores.beyond)} of {heads} by more than {by}, where "
+            f"luck alone gives 1. {most}."
         )
     else:
         told = (
-            f"{beyond} of {len(listed)} heads differ in {title} by more than {number(scores.chance, 1)} "
-            f"standard errors, where luck alone gives 1: {most}."
+            f"{len(scores.beyond)} of {heads} differ in {what} by more than {by}, where luck alone gives 1. "
+            f"{most}."
         )
-    return " ".join(each for each in (told, _lengths(result)) if each)
+    return " ".join(each for each in (told, _lengths(result), _few(result)) if each)
+
+
+def _most(result: CorpusDifference, best: Place, in_tokens: bool) -> str:
+    """`L1 H8 differs most: 8.2 over A, 9.4 over B (entropy +.146 ±.038 nats, 3.9 standard errors)`."""
+    scores = result.main
+    write = _in_tokens if in_tokens else _thousandth
+    first, second = (write(float(each[best])) for each in (scores.first, scores.second))
+    change = with_error(float(scores.difference[best]), float(scores.error[best]))
+    change = f"entropy {change} nats" if in_tokens else change
+    alone = "differs" if result.case is Case.ONE_HEAD else "differs most"
+    errors = number(abs(float(scores.reached[best])), 1)
+    return (
+        f"{named(result, best)} {alone}: {first} over A, {second} over B ({change}, {errors} standard errors)"
+    )
+
+
+def _in_tokens(entropy: float) -> str:
+    return form_of_tokens(float(np.exp(entropy)))
+
+
+def _few(result: CorpusDifference) -> str:
+    """How few texts one of them has."""
+    few = [
+        f"{side} has only {counted(read.texts, 'text')}"
+        for side, read in zip("AB", result.reads, strict=True)
+        if read.texts < FLOOR
+    ]
+    return f"{' and '.join(few)}." if few else ""
 
 
 def _lengths(result: CorpusDifference) -> str:

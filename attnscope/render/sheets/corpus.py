@@ -1,28 +1,28 @@
 """Measures of heads over a corpus: of each head the mean over texts, how sure it is, and how texts differ."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import counted, give_or_take, percent, signed, weight, with_error
+from attnscope.render.kit.numbers import counted, percent, signed, weight
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
-from attnscope.render.sheet.said import Place, grid_size, in_sample, named, proof, setting
+from attnscope.render.sheet.said import grid_size, in_sample, named, proof, setting
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
+from attnscope.render.sheets import corpus_words as words
+from attnscope.render.sheets.overview_words import form_of_tokens
 from attnscope.results import Corpus
-from attnscope.results.claims.corpus import LEVELS, CorpusRead, CorpusScores
+from attnscope.results.claims.corpus import GAIN, LEVELS, LINKS, CorpusRead, CorpusScores
 
-LINK, PLACE, GAIN = "link", "link-place", "link-gain"
-_LISTED, _REASONS = 10, 3
-_FLOOR = 10  # texts: of fewer the answer says how few
-_SURE = 2.0  # standard errors that a gain on texts held out takes
+_LISTED = 10
+_USUAL = ("entropy", "previous", "next", "first", "special-tokens", "fixed")  # of all measures
 _ERROR = "standard error over texts; of a class the share of texts that are of it"
-_change, _error = partial(signed, decimals=None), partial(give_or_take, decimals=None)
+_change = partial(signed, decimals=None)
 _MOST = 1.05  # of the largest number, where the shades end
 _QUANTILES = " ".join(f"q{round(100 * level):02d}" for level in LEVELS)
 _FACTS = (
@@ -33,24 +33,34 @@ _FACTS = (
 
 def sheet(result: Corpus, focus: Focus = WHOLE) -> Sheet:
     there = [each for each in result.measures.values() if not each.absent and each is not result.main]
-    main = _grid(result, result.main)
+    in_tokens = result.main.scores.measure == "entropy" and not focus.in_nats
+    main = _tokens(result) if in_tokens else _grid(result, result.main)
     sample = f"{result.sampled} of {counted(result.read.texts, 'text')}"
     return Sheet(
         title=_subject(result),
         setting=setting(result, grid_size(result.layers, result.heads)),
         origins=(result.provenance,),
-        answer=_linked_answer(result) if result.linked else _answer(result, result.main),
-        blocks=(*_links(result), main, _measures(result)),
+        answer=words.answer(result, in_tokens),
+        blocks=(*_links(result), main, *_measures(result, in_tokens, focus.verbose)),
         more=tuple(_grid(result, each) for each in there),
         table=lambda: Table.of(_FACTS, _facts(result)),
-        control=_control(result),
-        notes=tuple(_notes(result)),
-        legend=tuple(measured.absent({key: each.scores for key, each in result.measures.items()})),
+        control=words.control(result),
+        notes=tuple(words.notes(result)),
+        legend=tuple(_legend(result, in_tokens)),
         proof=proof(result.certified, "head", f" in {sample}; {in_sample(result.unlike)}"),
         main=main,
         summary=(counted(result.read.texts, "text"), grid_size(result.layers, result.heads)),
         record=record(result.read),
+        next=words.following(result),
     )
+
+
+def _legend(result: Corpus, in_tokens: bool) -> Iterator[str]:
+    if in_tokens:
+        yield "tokens looked at: e to the mean entropy of a head over its queries and texts"
+    if result.linked is not None:
+        yield "the best of many heads is so partly by luck: texts held out have none"
+    yield from measured.absent({key: each.scores for key, each in result.measures.items()})
 
 
 def record(read: CorpusRead, side: str = "") -> tuple[tuple[str, object], ...]:
@@ -62,24 +72,38 @@ def record(read: CorpusRead, side: str = "") -> tuple[tuple[str, object], ...]:
 def _subject(result: Corpus) -> str:
     """`corpus dev.conllu`, or `VERB→NOUN in dev.conllu`."""
     named = result.read.name
-    return f"{_link(result)} in {named}" if result.linked else f"corpus {named}"
+    return f"{words.link(result)} in {named}" if result.linked else f"corpus {named}"
 
 
-def _link(result: Corpus) -> str:
-    return "→".join(result.linked or ())
+def _tokens(result: Corpus) -> HeadGrid:
+    """The entropy of every head as so many tokens, with its error, which grows with them."""
+    entropy = result.main
+    tokens = np.exp(entropy.values)
+    largest = float(np.nanmax(tokens, initial=1.0))
+    return HeadGrid(
+        title=f"tokens each head looks at, over texts of up to {result.read.longest:,} (1 = one token)",
+        layers=result.layers,
+        heads=result.heads,
+        values=tokens,
+        scale=Scale(1.0, max(_MOST * largest, 2.0), "falling"),
+        form=form_of_tokens,
+        companion=Companion.numbers("± standard error over texts", tokens * entropy.error, words.error),
+        absent="-",
+    )
 
 
 def _grid(result: Corpus, scores: CorpusScores) -> HeadGrid:
     """The mean of every head with its error, or the commonest class with its share of the texts."""
     described, limits = scores.scores.description, None
     what = "commonest class" if described.classes else "mean"
+    title = described.title if described.name != GAIN else f"{words.link(result)} above distance alone"
     largest = float(np.nanmax(np.abs(scores.values), initial=0.0))
     if described.signed:
         limits = -(largest or 1.0), largest or 1.0
     elif not described.classes and _MOST * largest < scores.scores.limits[1]:
         limits = scores.scores.limits[0], _MOST * largest
     return HeadGrid(
-        title=f"{described.title}: {what} over texts",
+        title=f"{title}: {what} over texts",
         layers=result.layers,
         heads=result.heads,
         values=scores.values,
@@ -94,184 +118,107 @@ def _grid(result: Corpus, scores: CorpusScores) -> HeadGrid:
 def _spread(scores: CorpusScores) -> Companion:
     if scores.agreement is not None:
         return Companion.numbers("share of texts that are of the class", scores.agreement, percent)
-    return Companion.numbers("standard error over texts", scores.error, _error)
+    return Companion.numbers("standard error over texts", scores.error, words.error)
 
 
-def _measures(result: Corpus) -> Ranking:
-    """The strongest head by every measure: its mean, its error, how texts scatter."""
-    every = [each for each in result.measures.values() if not each.absent and measured.ranked(each.scores)]
-    strongest = [measured.ranked(each.scores)[0] for each in every]
-    both = list(zip(every, strongest, strict=True))
-    means = [measured.written(each.scores, float(each.values[place])) for each, place in both]
-    spreads = [_spread(each).short(*place) for each, place in both]
+def _measures(result: Corpus, in_tokens: bool, whole: bool) -> Iterator[Ranking]:
+    """The strongest head by every measure, or by the usual ones of all: its mean and how texts scatter."""
+    every = [each for each in result.measures.values() if measured.ranked(each.scores)]
+    wanted = usual(result.measures, result.main.scores.measure, whole)
+    listed = [each for each in every if each.scores.measure in wanted]
+    if not listed or (result.linked and not whole):
+        return
+    shown = in_tokens and result.main in listed
+    rows = [_row(result, each, shown and each is result.main) for each in listed]
+    names, heads, means, spreads, *texts = zip(*rows, strict=True)
     columns = [
-        Column("head", [named(result, place) for place in strongest], "head"),
+        Column("head", heads, "head"),
         Column("mean", means, "mean", as_written),
-        Column("error", spreads, "error", as_written, _ERROR),
+        Column("error", spreads, "± standard error", as_written, _ERROR),
     ]
     for i, level in enumerate(LEVELS):
-        texts = [_quantile(each, i, place) for each, place in both]
         says = "so many texts are not above it" if level == LEVELS[-1] else ""
-        columns.append(Column(f"q{level}", texts, percent(level), as_written, says, spared=i % 2))
-    return Ranking(
+        columns.append(
+            Column(
+                f"q{level}",
+                texts[i],
+                f"{100 * level:.0f} %",
+                as_written,
+                says,
+                spared=i % 2,
+                under="of the texts",
+            )
+        )
+    hidden = len(every) - len(listed)
+    yield Ranking(
         title="the strongest head by each measure, texts counting alike",
         of="measure",
-        names=tuple(each.scores.measure for each in every),
+        names=names,
         table=Table(*columns),
+        hidden=hidden,
+        unshown=f"and {counted(hidden, 'measure')} more (-v)" if hidden else "",
     )
 
 
-def _quantile(scores: CorpusScores, level: int, place: Place) -> str:
-    """Of a class there is none."""
-    if scores.agreement is not None:
-        return ""
-    return measured.written(scores.scores, float(scores.quantiles[level][place]))
+def usual(measures: Iterable[str], main: str, whole: bool) -> list[str]:
+    """The measures that are told of all: the usual ones, where the `whole` of them was not asked for."""
+    told = list(measures)
+    if whole or not set(_USUAL) <= set(told):
+        return told
+    return [each for each in told if each == main or each in _USUAL]
+
+
+def _row(result: Corpus, scores: CorpusScores, in_tokens: bool) -> tuple[str, ...]:
+    """The measure, its strongest head, the mean of that, its error and its quantiles over texts."""
+    place = measured.ranked(scores.scores)[0]
+    head, mean = named(result, place), float(scores.values[place])
+    levels = [float(each[place]) for each in scores.quantiles]
+    if in_tokens:
+        spread = words.error(float(np.exp(mean) * scores.error[place]))
+        return (
+            "tokens looked at",
+            head,
+            *map(form_of_tokens, [np.exp(mean)]),
+            spread,
+            *map(form_of_tokens, np.exp(levels)),
+        )
+    quantiles = [""] * len(levels)  # of a class there is none
+    if scores.agreement is None:
+        quantiles = [measured.written(scores.scores, each) for each in levels]
+    written = measured.written(scores.scores, mean)
+    return scores.scores.measure, head, written, _spread(scores).short(*place), *quantiles
 
 
 def _links(result: Corpus) -> Iterator[Ranking]:
     """The heads that gain most over what distance explains."""
     if result.linked is None or not (listed := measured.ranked(result.measure(GAIN).scores)):
         return
-    link, beside, gain = (result.measure(each) for each in (LINK, PLACE, GAIN))
+    link, beside, gain = (result.measure(each) for each in LINKS)
     places = listed[:_LISTED]
     source, target = result.linked
     texts = counted(int(gain.count[listed[0]]), "text")
 
     own, alone = each_of(link.values, places), each_of(beside.values, places)
     yield Ranking(
-        title=f"heads that link {_link(result)} most, in {texts} that have it",
+        title=f"heads that link {words.link(result)} most, in {texts} that have it",
         of="head",
         names=tuple(named(result, place) for place in places),
         table=Table(
-            Column("link", own, "link", weight,
+            Column("weight", own, "weight", weight,
                    f"mean weight of a {source} word on all {target} words of its text, by words"),
-            Column("place", alone, "place", weight,
+            Column("control_mean", alone, "distance alone", weight,
                    f"what any word of the text gives at the distances of {source} and {target}"),
-            Column("gain", each_of(gain.values, places), "gain", _change, "link less place",
-                   Scale.around(gain.values)),
-            Column("error", each_of(gain.error, places), "error", _error, _ERROR),
+            Column("above_control", each_of(gain.values, places), "above control", _change,
+                   "weight less that of distance alone", Scale.around(gain.values)),
+            Column("error", each_of(gain.error, places), "± standard error", words.error, "over texts"),
 ),
         measured="weight",
         marks=(
-            Mark("bar", "own", "link", own),
+            Mark("bar", "own", words.link(result), own),
             Mark("ring", "control", "any word at the same distances", alone),
         ),
-        says="the best of many heads is so partly by luck: texts held out have none",
         hidden=len(listed) - len(places),
     )  # fmt: skip
-
-
-def _answer(result: Corpus, scores: CorpusScores) -> str:
-    """The strongest head by the measure that is looked at, beside the head in the middle."""
-    if not (order := measured.ranked(scores.scores)):
-        return f"No head has a number: {scores.absent}." if scores.absent else ""
-    best, described = order[0], scores.scores.description
-    count, of = counted(int(scores.count[best]), "text"), f"of {len(order)} heads"
-    if described.classes and scores.agreement is not None:
-        best = max(order, key=lambda place: float(scores.agreement[place]))  # type: ignore[index]
-        commonest = scores.scores.class_of(*best)
-        share = percent(float(scores.agreement[best]))
-        own = f"{named(result, best)} of its {described.name}"
-        return f"Surest {of} is {own}: {commonest} in {share} of {count}."
-    written = partial(measured.written, scores.scores)
-    low, high = (written(float(scores.quantiles[i][best])) for i in (0, len(LEVELS) - 1))
-    end = "least" if described.strong == "low" else "most"
-    return (
-        f"{named(result, best)} has the {end} {described.scale} {of}, {written(float(scores.values[best]))} "
-        f"{_error(float(scores.error[best]))} over {count}, nine tenths of which lie from {low} to {high}; "
-        f"the head in the middle has {written(float(np.nanmedian(scores.values)))}.{_few(result)}"
-    )
-
-
-def _linked_answer(result: Corpus) -> str:
-    """Whether a head links the two beyond what distance explains, on texts that it was not chosen on."""
-    link, beside, gain = (result.measure(each) for each in (LINK, PLACE, GAIN))
-    if not (order := measured.ranked(gain.scores)):
-        return f"No text has {_link(result)}."
-    best, (source, target) = order[0], result.linked or ("", "")
-    own, others = (weight(float(each.values[best])) for each in (link, beside))
-    more = with_error(float(gain.values[best]), float(gain.error[best]))
-    held, few = held_out(result), _few(result)
-    if held is None or not held[0] > _SURE * held[1]:
-        told = (
-            f"This corpus cannot tell whether a head links {source} to {target} beyond what distance explains"
-        )
-        if held is None:
-            return f"{told}: no text is left to judge it by.{few}"
-        return (
-            f"{told}: the heads chosen on one half of the texts give {with_error(*held)} on the other.{few}"
-        )
-    positive = int((gain.values > 0).sum())
-    told = (
-        f"{source} words look at {target} words more than distance alone explains: {own} against {others} in "
-        f"{named(result, best)} ({more}; on texts held out {with_error(*held)})"
-    )
-    if 2 * positive >= len(order):
-        return (
-            f"{told}. {positive} of {len(order)} heads do, so it may be the {target} words: the control "
-            f"knows distances only, not how much any word looks at them.{few}"
-        )
-    return f"{told}; {positive} of {len(order)} heads do.{few}"
-
-
-def _control(result: Corpus) -> str:
-    """What is held against what: distances of a link, else how texts scatter."""
-    if result.linked is None:
-        return f"none but luck: the best of {counted(result.main.values.size, 'head')} is so partly by it"
-    source, target = result.linked
-    return f"what any word of the text gives at the distances of {source} and {target}"
-
-
-def _few(result: Corpus) -> str:
-    """How few texts there are, where they are few."""
-    return f" Only {counted(result.read.texts, 'text')}." if result.read.texts < _FLOOR else ""
-
-
-def held_out(result: Corpus) -> tuple[float, float] | None:
-    """How much the best head of every other text gains on those between, both ways, and its standard error.
-
-    None where one of the halves has no number.
-    """
-    gain = result.measure(GAIN)
-    if np.isnan(gain.halves).all(axis=(1, 2)).any():
-        return None
-    first, second = (np.unravel_index(int(np.nanargmax(half)), half.shape) for half in gain.halves)
-    value = float(np.mean([gain.halves[1][first], gain.halves[0][second]]))
-    return value, float(np.mean([gain.error[first], gain.error[second]]))
-
-
-def _notes(result: Corpus) -> Iterator[str]:
-    yield read_words(result.read)
-    if told := _left_out(result.read):
-        yield told
-    yield from result.notes
-
-
-def read_words(read: CorpusRead) -> str:
-    """How much was read."""
-    told = f"{counted(read.texts, 'text')}, {counted(read.tokens, 'token')} (longest {read.longest:,})"
-    return f"{told} · {read.padded:,} read beside longer ones, filled up" if read.padded else told
-
-
-def _left_out(read: CorpusRead) -> str:
-    """What was set aside and why, cut and blank; "" where nothing was."""
-    parts = []
-    if read.left_out:
-        listed = list(read.set_aside.items())
-        reasons = [f"{count:,} {_reason(read, why)}" for why, count in listed[:_REASONS]]
-        if more := sum(count for _, count in listed[_REASONS:]):
-            reasons.append(f"{more:,} for other reasons")
-        parts.append(f"set aside {read.left_out:,}: {'; '.join(reasons)}")
-    if read.cut:
-        parts.append(f"{counted(read.cut, 'text')} cut to {read.limit:,} tokens")
-    if read.blanks:
-        parts.append(f"{counted(read.blanks, 'blank line')} passed over")
-    return " · ".join(parts)
-
-
-def _reason(read: CorpusRead, why: str) -> str:
-    told = f"{'since ' if why.startswith('it') else ''}{why}"
-    return told.replace("the tokens that are read", f"{read.limit:,} tokens") if read.limit else told
 
 
 def _facts(result: Corpus) -> Iterator[tuple[object, ...]]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -20,6 +21,20 @@ class Through(StrEnum):
     QUERY = "query"
     KEY = "key"
     VALUE = "value"
+
+    @property
+    def plural(self) -> str:
+        return {Through.QUERY: "queries", Through.KEY: "keys", Through.VALUE: "values"}[self]
+
+
+class Case(StrEnum):
+    """What can be said of all pairs that were looked at (docs/guide/claims.md)."""
+
+    NO_SCORE = "no score"
+    CANNOT_TELL = "cannot tell"
+    NOTHING = "nothing"
+    ONE = "one"
+    SEVERAL = "several"
 
 
 @dataclass(frozen=True)
@@ -136,6 +151,7 @@ class Composition(Presented):
     shown: tuple[int, int] | None = None
     tower: str = ""
     notes: tuple[str, ...] = ()
+    read_back_in: str = ""
     matrices: tuple[HeadMatrix, ...] = ()
     norms: tuple[Norm, ...] = ()
     ways: tuple[Way, ...] = ()
@@ -159,6 +175,34 @@ class Composition(Presented):
         t = self.through.index(through)
         return int((self.scores[t] > self.limit[t]).sum())
 
+    @cached_property
+    def best(self) -> Pair | None:
+        """The pair that lies farthest above chance by any input; None where none has a score."""
+        firsts = (pair for each in self.through for pair in self.ranked(each, most=1))
+        return max(firsts, key=lambda pair: pair.excess, default=None)
+
+    @cached_property
+    def case(self) -> Case:
+        """What can be said, by one test after the other."""
+        if self.best is None:
+            return Case.NO_SCORE
+        if out := sum(map(self.standing_out, self.through)):
+            return Case.ONE if out == 1 else Case.SEVERAL
+        return Case.CANNOT_TELL if np.nanmin(self.limit) >= 1 else Case.NOTHING
+
+    def readers(self, pair: Pair) -> tuple[int, int]:
+        """How many heads of the later layer read the earlier one as this pair does, and of how many."""
+        t, (first, head), (second, _) = self.through.index(pair.through), pair.early, pair.late
+        there = (self.pairs[:, :3] == (first, head, second)).all(1) & np.isfinite(self.scores[t])
+        return int((self.scores[t] > self.limit[t])[there].sum()), int(there.sum())
+
+    @property
+    def sharing(self) -> int:
+        """How many heads at most read the same keys, as far as it is known where these are made."""
+        heads = dict(zip(self.layers, self.counts, strict=True))
+        made = [each for each in self.matrices if each.side == Through.KEY and each.firsts]
+        return max((heads[each.layer] // len(set(each.firsts)) for each in made), default=1)
+
     def ranked(self, through: Through, *, before: bool | None = None, most: int | None = None) -> list[Pair]:
         """The pairs by their excess, the largest first, at `most` so many.
 
@@ -166,12 +210,11 @@ class Composition(Presented):
         """
         t = self.through.index(through)
         excess = (self.scores[t] - self.chance[t]) / (self.limit[t] - self.chance[t])
-        order = [int(i) for i in np.argsort(-excess, kind="stable") if np.isfinite(excess[i])]
-        order = [i for i in order if before in (None, self._before(i))]
-        return [self.pair(i, through) for i in order[:most]]
-
-    def _before(self, i: int) -> bool:
-        return tuple(self.pairs[i, 2:].tolist()) == self.shown
+        wanted = np.isfinite(excess)
+        if before is not None:
+            wanted &= (self.pairs[:, 2:] == self.shown).all(1) == before
+        order = np.argsort(-excess, kind="stable")
+        return [self.pair(i, through) for i in order[wanted[order]][:most].tolist()]
 
     def pair(self, i: int, through: Through) -> Pair:
         """The pair at place `i`."""
@@ -194,7 +237,7 @@ class Composition(Presented):
         values = np.full((len(self.layers), max(self.counts, default=0)), np.nan)
         t = self.through.index(through)
         for i, (first, head, second, other) in enumerate(self.pairs.tolist()):
-            layer, number = (first, head) if self._before(i) else (second, other)
+            layer, number = (first, head) if (second, other) == self.shown else (second, other)
             values[self.layers.index(layer), number] = self.scores[t, i] - self.chance[t, i]
         return values
 
@@ -208,10 +251,11 @@ class Composition(Presented):
     def derived(self) -> dict[str, Value]:
         """How many pairs have a score, and the strongest of them, by the input that they go through."""
         looked_at = {each.value: self.looked_at(each) for each in self.through}
-        strongest = {each.value: self.ranked(each)[:STRONGEST] for each in self.through}
+        strongest = {each.value: self.ranked(each, most=STRONGEST) for each in self.through}
         standing_out = {each.value: self.standing_out(each) for each in self.through}
         return {
             "verdict": self.verdict,
+            "case": self.case,
             "looked_at": looked_at,
             "standing_out": standing_out,
             "strongest": strongest,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 from jaxtyping import Float
@@ -13,6 +14,23 @@ from attnscope.results.base.presented import Presented
 from attnscope.results.scores import HeadScores
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+# of one part of speech to another, the same by distance alone, and what it is above that
+LINK, DISTANCE_ALONE, GAIN = LINKS = ("link", "link-distance", "link-gain")
+SURE = 2.0  # standard errors that a gain on texts held out takes
+
+
+class Case(StrEnum):
+    """What can be said of a corpus, or of two: which of the sentences answers (docs/guide/corpora.md)."""
+
+    UNRANKED = "unranked"
+    CLASSES = "classes"
+    STRONGEST = "strongest"
+    LINKED = "linked"
+    ALL_LINK = "all heads link"
+    CANNOT_TELL = "cannot tell"
+    ONE_HEAD = "one head"
+    ALIKE = "alike"
+    APART = "apart"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +61,22 @@ class CorpusScores:
     @property
     def absent(self) -> str:
         return self.scores.absent
+
+    @property
+    def strongest(self) -> tuple[int, int] | None:
+        """The head that has most of it, or least where that is looked for; None where none has a number."""
+        return _strongest(self.values, self.scores.description.strong)
+
+    @property
+    def strongest_of_halves(self) -> tuple[tuple[int, int] | None, ...]:
+        """The same over every other text, and over those between."""
+        return tuple(_strongest(half, self.scores.description.strong) for half in self.halves)
+
+    @property
+    def settled(self) -> bool:
+        """Whether either half of the texts has the same strongest head."""
+        first, second = self.strongest_of_halves
+        return first is not None and first == second
 
     def check_parts(self) -> None:
         fits(len(self.quantiles) == len(LEVELS), "'quantiles' are not those of the levels")
@@ -127,11 +161,46 @@ class Corpus(Presented):
             raise InputError(f"no measure '{name}' in this corpus: {', '.join(self.measures)}")
         return self.measures[name]
 
+    @property
+    def held_out(self) -> tuple[float, float] | None:
+        """What the best head of either half gains in the other half of the texts, and its standard error.
+
+        Of a link; None where one of the halves has no number.
+        """
+        gain = self.measure(GAIN)
+        first, second = gain.strongest_of_halves
+        if first is None or second is None:
+            return None
+        value = float(np.mean([gain.halves[1][first], gain.halves[0][second]]))
+        return value, float(np.mean([gain.error[first], gain.error[second]]))
+
+    @property
+    def case(self) -> Case:
+        """What can be said, by one test after the other."""
+        main = self.measure(GAIN) if self.linked else self.main
+        if main.strongest is None:
+            return Case.UNRANKED
+        if self.linked is None:
+            if main.scores.description.classes:
+                return Case.CLASSES
+            return Case.STRONGEST if main.settled else Case.CANNOT_TELL
+        held = self.held_out
+        if held is None or not held[0] > SURE * held[1]:
+            return Case.CANNOT_TELL
+        there = main.values[~np.isnan(main.values)]
+        return Case.ALL_LINK if 2 * (there > 0).sum() >= there.size else Case.LINKED
+
     def check_parts(self) -> None:
         _check_measures(self)
+        missing = [each for each in LINKS if self.linked and each not in self.measures]
+        fits(not missing, f"there is no measure {', '.join(missing)} of what is 'linked'")
 
     def derived(self) -> dict[str, Value]:
-        return {"verdict": self.verdict, "levels": LEVELS}
+        held = None if self.linked is None or self.held_out is None else self.held_out
+        told: dict[str, Value] = {"verdict": self.verdict, "case": self.case, "levels": LEVELS}
+        if held is not None:
+            told["held_out"] = {"above_control": held[0], "error": held[1]}
+        return told
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +227,11 @@ class ScoresApart:
         """Difference in standard errors; NaN where there is none."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(np.where(self.error > 0, self.difference / self.error, np.nan))
+
+    @property
+    def beyond(self) -> frozenset[tuple[int, int]]:
+        """The heads that differ by more errors than chance makes one of them differ."""
+        return frozenset((int(i), int(j)) for i, j in np.argwhere(np.abs(self.reached) > self.chance))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -192,11 +266,29 @@ class CorpusDifference(Presented):
             return self.measures[self.shown]
         return next(iter(self.measures.values()))
 
+    @property
+    def case(self) -> Case:
+        """What can be said of the measure that is looked at: luck alone takes one head beyond `chance`."""
+        main = self.main
+        if np.isnan(main.reached).all():
+            return Case.UNRANKED
+        if np.isnan(main.chance):
+            return Case.ONE_HEAD
+        return Case.APART if len(main.beyond) > 1 else Case.ALIKE
+
     def check_parts(self) -> None:
         _check_measures(self)
 
     def derived(self) -> dict[str, Value]:
-        return {"verdict": self.verdict}
+        return {"verdict": self.verdict, "case": self.case}
+
+
+def _strongest(values: Float[np.ndarray, "layer head"], strong: str) -> tuple[int, int] | None:
+    if np.isnan(values).all():
+        return None
+    place = int(np.nanargmin(values) if strong == "low" else np.nanargmax(values))
+    i, j = np.unravel_index(place, values.shape)
+    return int(i), int(j)
 
 
 def _check_measures(result: Corpus | CorpusDifference) -> None:

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from attnscope.analysis.corpus.totals import Totals
 from attnscope.session.corpus.engine.interface import SetAside
 
-SCHEMA = "attnscope.corpus-chunk/1"
+SCHEMA = "attnscope.corpus-chunk/2"
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from typing import Any
 from attnscope.errors import InputError
 from attnscope.session.corpus.chunk_file import Measured, NotAChunkError, read
 
-SCHEMA = "attnscope.corpus-run/1"
+SCHEMA = "attnscope.corpus-run/2"
 MANIFEST, CHUNKS, ASIDE, LOCK = "manifest.json", "chunks", "set-aside.jsonl", "lock"
 _SUFFIX = ".npz"
 
@@ -62,7 +62,13 @@ class Folder:
             raise InputError(f"'{self.path}' is no folder: name another with --run") from error
         except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"cannot read '{place}': it is no manifest of a run") from error
-        if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
+        there = manifest.get("schema") if isinstance(manifest, dict) else None
+        if there != SCHEMA and str(there).startswith(SCHEMA.partition("/")[0]):
+            raise InputError(
+                f"'{self.path}' was begun by another attnscope ({there}): remove it, or name another folder "
+                "with --run"
+            )
+        if not isinstance(manifest, dict) or there != SCHEMA:
             raise InputError(f"'{place}' is no manifest of a run that this attnscope knows")
         return manifest
 

@@ -15,13 +15,14 @@ from torch import Tensor
 
 from attnscope.analysis.claims.relations.answers import Sample, pieces_of, together
 from attnscope.analysis.corpus.facts import Facts, norms_moved, triangles
-from attnscope.analysis.corpus.links import LINKS, links
+from attnscope.analysis.corpus.links import links
 from attnscope.analysis.corpus.measuring import leaking, measured, needs_norms
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.weights import Passed, Passing
 from attnscope.errors import InputError
 from attnscope.results import Provenance
+from attnscope.results.claims.corpus import LINKS
 from attnscope.session.corpus.batches import Ready, filled_up, joined
 from attnscope.session.corpus.engine.interface import Text
 from attnscope.session.corpus.identity import Instructions

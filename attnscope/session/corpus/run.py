@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.analysis.corpus.links import GAIN
 from attnscope.errors import InputError
-from attnscope.results.claims.corpus import Corpus
+from attnscope.results.claims.corpus import GAIN, Corpus
 from attnscope.session.corpus import merging
 from attnscope.session.corpus.chunk_file import Measured
 from attnscope.session.corpus.chunks import CHUNK, Census, chunks

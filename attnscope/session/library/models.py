@@ -210,8 +210,6 @@ class Model:
         head: Numbers = None,
         *,
         through: str | None = None,
-        image: str | Path | None = None,
-        audio: str | Path | None = None,
         draws: int = DRAWS,
         seed: int = 0,
         kind: str | None = None,
@@ -222,15 +220,12 @@ class Model:
 
         Of all pairs, or of one `layer` and `head` with all before and after it; `through` the later head's
         query, key or value, by default each. `draws` random circuits of the same singular values are drawn.
-        A model of pictures or sounds reads `image` or `audio` once, so that its matrices can be read back.
         """
         self._remark()
         asked = CompositionQuestion(layer, head, through, draws, seed)
         wanted = Wanted(kind=kind, tower=tower, route=route)
-        picture, sound = (None if file is None else Path(file) for file in (image, audio))
-        inputs = Inputs(image=picture, audio=sound)
-        chosen = choose(self._opened.model, wanted, self._listener, sensed=inputs.sensed)
-        return compose_in(self._opened, chosen, asked, self._listener, inputs)
+        chosen = choose(self._opened.model, wanted, self._listener, sensed=False)
+        return compose_in(self._opened, chosen, asked, self._listener)
 
     def __repr__(self) -> str:
         places = ", ".join(

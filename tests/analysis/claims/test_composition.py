@@ -197,7 +197,7 @@ def test_norms_that_are_left_out_change_the_scores(grouped: Circuits) -> None:
 def test_what_is_in_the_scores_and_what_is_left_out_is_told(grouped: Circuits) -> None:
     inside, outside = facts(grouped)
     assert inside == ("residual additions", "the weights of norms before what the heads read")
-    assert "rotary positions (queries and keys as at one place)" in outside
+    assert "rotary positions (queries and keys as at one position)" in outside
     assert "offsets" not in outside  # its matrices and norms have none
     _, outside = facts(read_circuits(sharp("t5"), ids(), Selection(), Labels()))
     assert any(each.startswith("what is added to scores (") for each in outside)

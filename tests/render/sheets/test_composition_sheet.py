@@ -1,6 +1,7 @@
 """Composition of heads as it is shown: strongest pairs by name, one head's partners, and every control."""
 
 import io
+import shlex
 from dataclasses import replace
 
 import made_composition
@@ -19,7 +20,7 @@ from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheets.composition import sheet as composition
 from attnscope.results import Composition
-from attnscope.results.claims.composition import Through
+from attnscope.results.claims.composition import Case, HeadMatrix, Pair, Through
 
 
 @pytest.fixture(scope="module")
@@ -60,44 +61,157 @@ def test_what_stands_beside_a_pair_is_the_median_of_the_others_of_its_layers(eve
 def test_a_terminal_names_the_strongest_pairs_with_every_control(every: Composition) -> None:
     text = written(every, Focus(legend=True), width=80)
     best = every.ranked(Through.QUERY)[0]
-    (row,) = [line for line in text.splitlines() if line.startswith(_name(best.early, best.late))][:1]
-    cells = row.removeprefix(_name(best.early, best.late)).split()
-    numbers = best.score, best.chance, best.spread, best.difference, best.beside, best.limit
-    assert [float(cell) for cell in cells[:6]] == pytest.approx(numbers, abs=6e-4)
-    assert "through queries (Q): 47 pairs looked at" in text
+    numbers = best.score, best.chance, best.limit, best.beside
+    assert _cells(text, best) == pytest.approx(numbers, abs=6e-4)
+    out = int((every.scores[0] > every.limit[0]).sum())
+    assert f"queries: {out} of 47 pairs stand out" in text
     for told in ("with residual additions", "left out: other heads", "no score, L3: no matrix alone", "✓"):
         assert told in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 80
     assert "left out: other heads" not in written(every, width=80), "what never changes waits for --legend"
+    whole = best.score, best.chance, best.spread, best.below, best.limit, best.difference, best.beside
+    assert _cells(written(every, Focus(verbose=True), width=120), best) == pytest.approx(whole, abs=6e-4)
 
 
-def test_the_answer_tells_how_many_pairs_stand_out_and_which_lies_farthest_above_chance(
-    every: Composition,
-) -> None:
-    excess = (every.scores - every.chance) / (every.limit - every.chance)
-    t, i = np.unravel_index(int(np.nanargmax(excess)), excess.shape)
-    pair = every.pair(int(i), every.through[t])
-    told = composition(every).answer
-    assert told.startswith(f"{int((every.scores > every.limit).sum())} of 114 pairs of heads stand out. ")
-    assert f"{_name(pair.early, pair.late)}through" in told
-    for number in (pair.score, pair.chance, pair.limit):
-        assert f"{number:.3f}".removeprefix("0") in told
-    none = replace(every, scores=np.full_like(every.scores, np.nan))
-    assert composition(none).answer == "No pair of heads has a score."
-    assert "no pair composes through its values (V)" in composition(none).notes
-
-
-def test_where_no_pair_stands_out_the_answer_says_so_first(every: Composition) -> None:
-    high = replace(every, limit=np.full_like(every.limit, 0.7))
-    told = composition(high).answer
-    assert told.startswith("None of 114 pairs of heads stands out. Farthest above chance lies ")
-    assert told.endswith(" and .700 is needed to stand out of so many.")
-    best = max(every.ranked(Through.KEY), key=lambda pair: pair.excess)
-    only = np.where(every.scores == best.score, (every.scores + every.chance) / 2, 0.7)
-    assert (
-        f"1 of 114 pairs of heads stands out. Farthest above chance lies {_name(best.early, best.late)}"
-        in (composition(replace(every, limit=only)).answer)
+def test_pairs_that_stand_out_are_all_shown_where_everything_is_asked_for(every: Composition) -> None:
+    few, all_of_them = (
+        [each.names for each in composition(every, Focus(verbose=verbose)).every if isinstance(each, Ranking)]
+        for verbose in (False, True)
     )
+    assert [len(each) for each in few] == [5, 5, 5]
+    assert [len(each) for each in all_of_them] == [every.standing_out(through) for through in Through]
+    assert sum(map(len, all_of_them)) > 15
+    one_input = replace(every, **{
+        each: getattr(every, each)[:1] for each in ("scores", "chance", "spread", "below", "limit")
+    }, through=(Through.QUERY,))  # fmt: skip
+    (alone,) = composition(one_input).every
+    assert isinstance(alone, Ranking)
+    assert len(alone.names) == 15
+
+
+_HIGH, _LOW, _SMALL, _LIMIT = 0.6, 0.15, 0.2, 0.3
+
+
+def _alike(every: Composition, wired: dict[tuple[int, int], float], limit: float = _LIMIT) -> Composition:
+    """All pairs score .150, but for those at these inputs and places."""
+    scores = np.full_like(every.scores, _LOW)
+    for place, value in wired.items():
+        scores[place] = value
+    shape = every.scores.shape
+    return replace(every, scores=scores, chance=np.full(shape, _SMALL), limit=np.full(shape, limit))
+
+
+def test_the_answer_is_that_of_its_case(every: Composition) -> None:
+    first = every.pairs.tolist().index([0, 1, 1, 0])  # L0 H1 → L1 H0
+    others = [every.pairs.tolist().index([0, 1, 1, head]) for head in (2, 4)]
+    away = every.pairs.tolist().index([1, 3, 3, 2])
+    numbers = "scores .600, random circuits .200, and .300 is needed to stand out."
+    used = "Wired is not used: only ablate tells."
+    turned = replace(every, outside=("rotary positions (queries and keys as at one position)",))
+    table = {
+        "no score": (
+            replace(every, scores=np.full_like(every.scores, np.nan)),
+            "No pair of heads has a score.",
+        ),
+        "cannot tell": (
+            _alike(replace(every, hidden=8), {(0, first): 0.9}, limit=1.2),
+            "This model is too small to tell: in 8 dimensions random circuits score so high that no pair "
+            "could stand out of 141 pairs.",
+        ),
+        "nothing": (
+            _alike(every, {(2, first): 0.25}),
+            "No two heads are wired beyond chance. Nearest is L0 H1 → L1 H0 through values: .250, random "
+            "circuits .200, and .300 is needed to stand out of 141 pairs.",
+        ),
+        "one": (
+            _alike(every, {(1, first): _HIGH}),
+            f"By their weights, L1 H0 reads as keys what L0 H1 writes: it {numbers} No other of 141 pairs "
+            f"stands out. {used}",
+        ),
+        "several": (
+            _alike(every, {(1, first): _HIGH, (2, away): 0.4}),
+            f"By their weights, L1 H0 reads as keys what L0 H1 writes: it {numbers} In all 2 of 141 pairs "
+            f"stand out. {used}",
+        ),
+        "several, of one layer": (
+            _alike(every, {(0, first): _HIGH, (0, others[0]): 0.4, (0, others[1]): 0.5, (1, others[1]): 0.4}),
+            f"By their weights, 3 of 5 heads of layer 1 read as queries what L0 H1 writes: L1 H0 {numbers} "
+            f"In all 4 of 141 pairs stand out. {used}",
+        ),
+        "one, with rotary positions": (
+            _alike(turned, {(1, first): _HIGH}),
+            f"By their weights, L1 H0 reads as keys what L0 H1 writes: it {numbers} No other of 141 pairs "
+            f"stands out. Rotary positions are left out. {used}",
+        ),
+        "one, whose values no position turns": (
+            _alike(turned, {(2, first): _HIGH}),
+            f"By their weights, L1 H0 reads as values what L0 H1 writes: it {numbers} No other of 141 pairs "
+            f"stands out. {used}",
+        ),
+    }
+    for row, (result, sentence) in table.items():
+        assert composition(result).answer == sentence, row
+        assert result.case == row.partition(",")[0]
+    assert set(Case) == {row.partition(",")[0] for row in table}, "every case has its row"
+
+
+def test_numbers_have_as_many_digits_as_tell_a_score_from_what_it_needs(every: Composition) -> None:
+    near = _alike(every, {(0, 3): 0.30002})
+    assert "scores .30002, random circuits .20000, and .30000 is needed" in composition(near).answer
+    (first, *_) = composition(near).every
+    assert isinstance(first, Ranking)
+    assert (first.table["score"].text(0), first.table["limit"].text(0)) == (".30002", ".30000")
+    assert "scores .600, random circuits .200," in composition(_alike(every, {(0, 3): 0.6})).answer
+
+
+def test_the_control_is_named_and_so_is_what_makes_pairs_no_several_findings(every: Composition) -> None:
+    assert composition(every).control == (
+        "random circuits, directions random and strengths kept (50 draws, 20 dimensions)"
+    )
+    assert composition(every).departs == ("seed 3",)
+    assert not any("share" in each for each in composition(every).notes)
+    keys = HeadMatrix(1, "key", "k_proj", (0, 16), 16, None)
+    told = composition(replace(every, counts=(4, 6, 3), matrices=(keys,))).notes
+    assert told[0] == "up to 3 heads share their keys and values here: their pairs are not 3 findings"
+
+
+def test_an_input_without_any_score_is_told_once_with_its_reason(every: Composition) -> None:
+    gone = every.scores.copy()
+    gone[2] = np.nan
+    reasons = (
+        "L0 to L1 and 5 more: through values: nothing comes there",
+        "L3: no matrix alone makes its values",
+    )
+    notes = composition(replace(every, scores=gone, reasons=reasons)).notes
+    assert notes == ("no pair through values: nothing comes there", f"no score, {reasons[1]}")
+    unknown = composition(replace(every, scores=gone, reasons=())).notes
+    assert unknown == ("no pair through values: no path between layers is proved",)
+
+
+def test_it_leads_on_to_the_later_head_and_then_to_what_that_looks_at(
+    every: Composition, one: Composition
+) -> None:
+    leads = composition(every).next
+    assert every.best is not None
+    layer, head = every.best.late
+    assert leads is not None
+    assert leads.command == (
+        f"attnscope compose -m bert-base-uncased --kind decoder --layer {layer} --head {head}"
+    )
+    assert composition(one).next is None, "there was no text"
+    told = composition(replace(one, read_back_in="it's late", tower="text_model")).next
+    assert told is not None
+    options = "-m bert-base-uncased --kind decoder --tower text_model --layer 1 --head 2"
+    assert shlex.split(told.command) == ["attnscope", "heads", "it's late", *options.split()]
+    nothing = replace(every, scores=np.full_like(every.scores, np.nan))
+    assert composition(nothing).next is None
+
+
+def _cells(text: str, pair: Pair) -> list[float]:
+    """The numbers behind the name of a pair where it first stands as a row."""
+    name = _name(pair.early, pair.late)
+    row = next(line for line in text.splitlines() if line.startswith(name))
+    return [float(cell) for cell in row.removeprefix(name).split()]
 
 
 def _name(early: tuple[int, int], late: tuple[int, int]) -> str:
@@ -108,9 +222,10 @@ def test_one_head_has_those_before_it_and_those_after_it(one: Composition) -> No
     blocks = composition(one).every
     rankings = [each for each in blocks if isinstance(each, Ranking)]
     assert [[name.startswith("L1 H2") for name in each.names] for each in rankings] == [
-        [False] * 4 + [True] * 3, [False] * 4 + [True] * 3, [False] * 4,
+        [False] * 3 + [True] * 3, [False] * 3 + [True] * 3, [False] * 3,
     ]  # fmt: skip
-    assert "pairs: first what L1 H2 reads, then what reads it" in composition(one).legend
+    assert rankings[0].sections == ((0, "what L1 H2 reads"), (3, "what reads L1 H2"))
+    assert rankings[2].sections == ((0, "what L1 H2 reads"),)
     grids = [each for each in blocks if isinstance(each, HeadGrid)]
     assert {each.itself for each in grids} == {(1, 2)}
     np.testing.assert_array_equal(grids[1].values, one.grid(Through.KEY))
@@ -124,14 +239,14 @@ def test_one_head_has_those_before_it_and_those_after_it(one: Composition) -> No
 def test_every_score_is_drawn_with_what_chance_makes_of_it(every: Composition) -> None:
     (first, *_) = [each for each in composition(every).every if isinstance(each, Ranking)]
     marks = {(mark.shape, mark.tint): mark for mark in first.marks}
-    pairs = every.ranked(Through.QUERY, most=12)
-    assert pairs == every.ranked(Through.QUERY)[:12]
+    pairs = every.ranked(Through.QUERY, most=5)
+    assert pairs == every.ranked(Through.QUERY)[:5]
     assert marks["dot", "own"].at == [pair.score for pair in pairs]
     assert marks["ring", "control"].at == [pair.chance for pair in pairs]
     assert marks["tick", "peers"].at == [pair.beside for pair in pairs]
     assert marks["span", "control"].at == pytest.approx([pair.chance - 2 * pair.spread for pair in pairs])
     assert marks["tick", "limit"].at == [pair.limit for pair in pairs]
-    assert first.hidden == 47 - 12
+    assert first.hidden == 47 - 5
 
 
 def test_csv_has_every_pair_and_input(every: Composition) -> None:

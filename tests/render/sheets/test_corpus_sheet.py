@@ -8,7 +8,10 @@ import pytest
 from matplotlib.collections import QuadMesh
 
 from attnscope.render.figure import figure_of
-from attnscope.render.kit.numbers import give_or_take, number, signed, with_error
+from attnscope.render.focus import Focus
+from attnscope.render.kit.numbers import cell, give_or_take, number, signed, signed_cell, with_error
+from attnscope.render.kit.words.command import Typed, as_typed, runs
+from attnscope.render.present.written import written
 from attnscope.render.saving import content
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Ranking
@@ -16,9 +19,10 @@ from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.corpora import ranked
 from attnscope.render.sheets.corpora import sheet as corpora
-from attnscope.render.sheets.corpus import held_out
 from attnscope.render.sheets.corpus import sheet as corpus
-from attnscope.results import Corpus
+from attnscope.results import Corpus, CorpusDifference
+from attnscope.results.base.parts import Damaged
+from attnscope.results.claims.corpus import Case
 
 
 def grid(sheet: Sheet) -> HeadGrid:
@@ -30,14 +34,15 @@ def rankings(sheet: Sheet) -> list[Ranking]:
     return [each for each in sheet.every if isinstance(each, Ranking)]
 
 
-def row(found: Corpus, start: str, width: int = 100) -> list[str]:
-    return next(line for line in found.text(width=width).splitlines() if line.startswith(start)).split()
+def row(text: str, start: str) -> list[str]:
+    return next(line for line in text.splitlines() if line.startswith(start)).split()
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_no_line_is_wider_than_the_terminal_and_every_measure_has_one(width: int) -> None:
     for result in (made.corpus(), made.linked(), made.apart()):
-        lines = result.text(width=width).splitlines()
+        assert max(map(len, result.text(width=width).splitlines())) <= width
+        lines = written(result, Focus(verbose=True, in_nats=True), width=width).splitlines()
         assert max(map(len, lines)) <= width
         for name in result.measures:
             assert any(name in line for line in lines)
@@ -50,16 +55,162 @@ def test_means_stand_beside_their_errors_and_what_was_set_aside_is_said() -> Non
     assert entropy.values[best] == np.nanmin(entropy.values)
     mean, spread = number(float(entropy.values[best])), give_or_take(float(entropy.error[best]), None)
     named = f"L{result.layers[best[0]]} H{result.heads[best[1]]}"
-    answer, middle = corpus(result).answer, number(float(np.nanmedian(entropy.values)))
-    assert answer.startswith(f"{named} has the least entropy in nats of 12 heads, {mean} {spread} over 41")
-    assert answer.endswith(f"the head in the middle has {middle}.")
     quantiles = [number(float(each[best])) for each in entropy.quantiles]
-    assert row(made.corpus(), "entropy    ") == ["entropy", *named.split(), mean, spread, *quantiles]
+    in_nats = written(result, Focus(in_nats=True), width=100)
+    assert row(in_nats, "entropy    ") == ["entropy", *named.split(), mean, spread, *quantiles]
+    tokens = [cell(float(np.exp(each[best])), 1) for each in entropy.quantiles]
+    own = cell(float(np.exp(entropy.values[best])), 1)
+    spread = give_or_take(float(np.exp(entropy.values[best]) * entropy.error[best]), None)
+    in_tokens = row(result.text(width=100), "tokens looked at")
+    assert in_tokens == ["tokens", "looked", "at", *named.split(), own, spread, *tokens]
     told = " ".join(result.text(width=140).split())
     assert "set aside 1: 1 since it is not valid UTF-8" in told
     assert "1 text cut to 64 tokens" in told
     assert "24 of 24 heads in 2 of 41 texts" in told
     assert any("FAILED" in each.get_text() for each in figure_of(made.corpus(failed=True)).texts)
+
+
+def test_an_entropy_is_shown_as_so_many_tokens_unless_it_was_asked_for() -> None:
+    result = made.corpus()
+    tokens, nats = (grid(corpus(result, Focus(in_nats=asked))) for asked in (False, True))
+    np.testing.assert_allclose(tokens.values, np.exp(nats.values))
+    assert tokens.title == "tokens each head looks at, over texts of up to 64 (1 = one token)"
+    assert tokens.companion is not None
+    assert nats.companion is not None
+    grown = float(np.exp(result.main.values[1, 2]) * result.main.error[1, 2])
+    assert tokens.companion.short(1, 2) == give_or_take(grown, None)
+    assert nats.companion.short(1, 2) == give_or_take(float(result.main.error[1, 2]), None)
+
+
+def test_of_all_measures_the_usual_ones_are_told_and_the_others_counted() -> None:
+    result = made.corpus()
+    every = {**result.measures}
+    own = every["previous"]
+    for name in ("next", "first", "special-tokens", "fixed", "same"):
+        scores = replace(own.scores, description=replace(own.scores.description, name=name))
+        every[name] = replace(own, scores=scores)
+    whole = replace(result, measures=every)
+    (few,), (all_of_them,) = (rankings(corpus(whole, Focus(verbose=verbose))) for verbose in (False, True))
+    assert few.names == ("tokens looked at", "previous", "next", "first", "special-tokens", "fixed")
+    assert few.unshown == "and 4 measures more (-v)"
+    assert len(all_of_them.names) == 10
+    assert not all_of_them.hidden
+    (moved,) = rankings(corpus(replace(whole, shown="moved")))
+    assert "moved" in moved.names, "what is looked at is told whatever it is"
+    (asked,) = rankings(corpus(result))
+    assert len(asked.names) == len(result.measures), "without some of the usual ones, it was asked for these"
+
+
+def having(result: Corpus, name: str, values: np.ndarray, halves: tuple[np.ndarray, ...]) -> Corpus:
+    """The corpus with these means in 41 texts, whose errors are .02."""
+    own = result.measures[name]
+    error = np.where(np.isnan(values), np.nan, 0.02)
+    quantiles = np.stack([values] * 5)
+    scores = replace(own.scores, values=values)
+    count = np.where(np.isnan(values), 0.0, 41.0)
+    changed = replace(
+        own, scores=scores, error=error, count=count, halves=np.array(halves), quantiles=quantiles
+    )
+    return replace(result, measures={**result.measures, name: changed})
+
+
+def flat(value: float, **places: float) -> np.ndarray:
+    """Every head has `value`, but for those named by their row and column: `at01=.3`."""
+    values = np.full((3, 4), value)
+    for name, own in places.items():
+        values[int(name[2]), int(name[3])] = own
+    return values
+
+
+_LESS = flat(np.log(8.0), at12=np.log(1.5))  # L1 H3 looks at fewest tokens, all others at 8
+_OTHER = flat(np.log(8.0), at20=np.log(2.5))  # L3 H0 does
+_SETTLED = "Either half of the texts names the same sharpest head."
+
+
+def sharpest(
+    previous: np.ndarray, halves: tuple[np.ndarray, ...] = (_LESS, _LESS), texts: int = 41
+) -> Corpus:
+    result = having(made.corpus(), "entropy", _LESS, halves)
+    result = having(result, "previous", previous, (previous, previous))
+    return replace(result, read=replace(result.read, texts=texts))
+
+
+def test_the_answer_of_a_corpus_is_that_of_its_case() -> None:
+    opening = "Over 41 texts, L1 H3 is the sharpest of 12 heads: it looks at about 1.5 of up to 64 tokens."
+    nothing = np.full((3, 4), np.nan)
+    table = {
+        "unranked": (
+            having(made.corpus(), "entropy", nothing, (nothing, nothing)),
+            "No head has a number.",
+        ),
+        "strongest": (sharpest(flat(0.1)), f"{opening} {_SETTLED}"),
+        "strongest, by position": (
+            sharpest(flat(0.1, at12=0.6)),
+            f"{opening} It gives the token before .60 ±.020: position alone can do this. {_SETTLED}",
+        ),
+        "strongest, another by position": (
+            sharpest(flat(0.1, at00=0.51)),
+            f"{opening} L0 H0 gives the token before .51 ±.020: position alone can do this. {_SETTLED}",
+        ),
+        "strongest, of few texts": (
+            sharpest(flat(0.1), texts=9),
+            f"{opening} {_SETTLED} Only 9 texts.",
+        ),
+        "cannot tell": (
+            sharpest(flat(0.6), halves=(_LESS, _OTHER)),
+            "These 41 texts cannot tell which of 12 heads is sharpest: L1 H3 over one half of them (about "
+            "1.5 tokens), L3 H0 over the other (about 2.5 tokens).",
+        ),
+        "cannot tell, of one text": (
+            sharpest(flat(0.6), halves=(_LESS, nothing), texts=1),
+            "One text cannot tell which of 12 heads is sharpest: in it that is L1 H3 (about 1.5 tokens), "
+            "with no other to hold it against.",
+        ),
+    }
+    for row_, (result, sentence) in table.items():
+        assert corpus(result).answer == sentence, row_
+        assert result.case == row_.partition(",")[0]
+
+
+def test_the_answer_by_a_measure_that_was_asked_for_is_that_of_its_case() -> None:
+    values = flat(0.1, at12=0.6, at20=0.3)
+    result = replace(having(made.corpus(), "previous", values, (values, values)), shown="previous")
+    assert result.case == "strongest"
+    assert corpus(result).answer == (
+        "L1 H3 has the most previous of 12 heads, .60 ±.020 over 41 texts, nine tenths of which lie from .60 "
+        "to .60; the head in the middle has .10. Either half of the texts names the same head."
+    )
+    other = flat(0.1, at00=0.7)
+    unsure = replace(having(made.corpus(), "previous", values, (values, other)), shown="previous")
+    assert unsure.case == "cannot tell"
+    assert corpus(unsure).answer == (
+        "These 41 texts cannot tell which of 12 heads has the most previous: L1 H3 over one half of them "
+        "(.60), L0 H0 over the other (.70)."
+    )
+    in_nats = corpus(sharpest(flat(0.1), halves=(_LESS, _OTHER)), Focus(in_nats=True)).answer
+    assert "has the least entropy in nats: L1 H3 over one half of them (.41)" in in_nats
+
+
+def test_it_leads_on_to_what_runs_with_the_file_that_was_read() -> None:
+    result = made.corpus()
+    leads = corpus(result).next
+    assert leads is not None
+    assert not runs(leads.command), "which file that was is not known here"
+    with as_typed(Typed(("'a corpus.txt'", "--limit 8"))):
+        sink, link = corpus(result).next, corpus(made.linked()).next
+        tagged = corpus(replace(result, read=replace(result.read, files=("dev.conllu",)))).next
+        alone = corpus(replace(result, measures={"entropy": result.main})).next
+        many = replace(result.read, files=("a.txt", "b.txt"), digests=("1", "2"))
+        assert corpus(replace(result, read=many)).next is None
+    start = "attnscope corpus 'a corpus.txt' --limit 8 -m bert-base-uncased --kind encoder"
+    told = [
+        None if each is None else each.command.removeprefix(start) for each in (sink, link, tagged, alone)
+    ]
+    assert told == [
+        " --measure sink", " --from-pos NOUN --to-pos VERB", " --from-pos VERB --to-pos NOUN", "",
+    ]  # fmt: skip
+    assert sink is not None
+    assert runs(sink.command)
 
 
 def test_a_class_has_the_share_of_texts_in_place_of_an_error() -> None:
@@ -76,22 +227,26 @@ def test_a_class_has_the_share_of_texts_in_place_of_an_error() -> None:
         f"Surest of 12 heads is L{result.layers[surest[0]]} H{result.heads[surest[1]]} of its pattern: "
     )
     assert np.isnan(pattern.error).all()
-    assert len(row(result, "pattern    ")) == 6, "name, head, class and share: a class has no quantiles"
+    assert result.case == "classes"
+    assert not corpus(result).control, "no half of the texts is looked at"
+    assert len(row(result.text(width=100), "pattern    ")) == 6, (
+        "name, head, class and share: a class has no quantiles"
+    )
 
 
 def test_a_link_stands_beside_its_distances_and_its_best_head_beside_texts_held_out() -> None:
     result = made.linked()
-    link, place, gain = (result.measures[name] for name in ("link", "link-place", "link-gain"))
+    link, place, gain = (result.measures[name] for name in ("link", "link-distance", "link-gain"))
     best = measured.ranked(gain.scores)[0]
     assert gain.values[best] == np.nanmax(gain.values)
-    first, _ = rankings(corpus(result))
+    (first,) = rankings(corpus(result))
     assert first.marks[0].at[0] == link.values[best]
     assert first.marks[1].at[0] == place.values[best]
     assert first.hidden == 12 - len(first.names)
-    assert first.table["gain"].text(0) == signed(float(gain.values[best]), None)
+    assert first.table["above_control"].text(0) == signed(float(gain.values[best]), None)
     a, b = (np.unravel_index(np.nanargmax(each), each.shape) for each in gain.halves)
     expected = float(gain.halves[1][a] + gain.halves[0][b]) / 2
-    found = held_out(result)
+    found = result.held_out
     assert found is not None
     assert found == pytest.approx((expected, float(gain.error[a] + gain.error[b]) / 2))
     assert corpus(result).answer.startswith(
@@ -101,39 +256,62 @@ def test_a_link_stands_beside_its_distances_and_its_best_head_beside_texts_held_
     assert any("VERB→NOUN" in each.get_text() for each in figure_of(result).texts)
 
 
-def gaining(heads: int, gain: float) -> Corpus:
+def gaining(heads: int, gain: float, texts: int = 41) -> Corpus:
     """So many of 12 heads gain, and the others lose, with an error of .02 and the same on both halves."""
-    result = made.linked()
-    own = result.measures["link-gain"]
-    values = np.full(own.values.size, -gain)
+    values = np.full(12, -gain)
     values[:heads] = gain
-    values = values.reshape(own.values.shape)
-    changed = replace(
-        own,
-        scores=replace(own.scores, values=values),
-        error=np.full_like(values, 0.02),
-        halves=np.array([values, values]),
+    values = values.reshape(3, 4)
+    result = having(made.linked(), "link-gain", values, (values, values))
+    for name, own in (("link", 0.3), ("link-distance", 0.2)):
+        result = having(result, name, flat(own), (flat(own), flat(own)))
+    return replace(result, read=replace(result.read, texts=texts))
+
+
+def test_the_answer_of_a_link_is_that_of_its_case() -> None:
+    nothing = np.full((3, 4), np.nan)
+    opening = (
+        "VERB words look at NOUN words more than distance alone explains: .30 against .20 in L0 H0 (+.100 "
+        "±.020; on texts held out +.100 ±.020)"
     )
-    return replace(result, measures={**result.measures, "link-gain": changed})
+    unsure = "This corpus cannot tell whether a head links VERB to NOUN beyond what distance explains: "
+    nouns = (
+        "heads do, so it may be the NOUN words: the control knows distances only, not how much any word "
+        "looks at them."
+    )
+    gone = having(gaining(2, 0.1), "link-gain", nothing, (nothing, nothing))
+    own = flat(-0.1, at00=0.1)
+    table = {
+        "unranked": (gone, "No text has VERB→NOUN."),
+        "linked": (gaining(2, 0.1), f"{opening}; 2 of 12 heads do."),
+        "linked, of few texts": (gaining(1, 0.1, 8), f"{opening}; 1 of 12 heads do. Only 8 texts."),
+        "all heads link": (gaining(6, 0.1), f"{opening}. 6 of 12 {nouns}"),
+        "cannot tell": (
+            gaining(2, 0.03),
+            f"{unsure}the heads chosen on one half of the texts give +.030 ±.020 on the other.",
+        ),
+        "cannot tell, of one half": (
+            having(gaining(2, 0.1), "link-gain", own, (own, nothing)),
+            f"{unsure}no text is left to judge it by.",
+        ),
+    }
+    for row_, (result, sentence) in table.items():
+        assert corpus(result).answer == sentence, row_
+        assert result.case == row_.partition(",")[0]
 
 
-def test_a_link_is_one_where_the_gain_holds_on_other_texts_and_not_every_head_has_it() -> None:
-    linked = corpus(gaining(2, 0.1)).answer
-    assert linked.startswith("VERB words look at NOUN words more than distance alone explains: ")
-    assert linked.endswith("; on texts held out +.100 ±.020); 2 of 12 heads do.")
-    every = corpus(gaining(9, 0.1)).answer
-    assert "9 of 12 heads do, so it may be the NOUN words: the control knows distances only" in every
-    unsure = corpus(gaining(2, 0.03)).answer
-    assert unsure.startswith("This corpus cannot tell whether a head links VERB to NOUN")
-    few = gaining(2, 0.1)
-    assert corpus(replace(few, read=replace(few.read, texts=8))).answer.endswith(" Only 8 texts.")
+def test_a_link_without_its_measures_is_damaged() -> None:
+    result = made.linked()
+    with pytest.raises(Damaged, match="link-distance"):
+        replace(result, measures={"link": result.measures["link"]}, shown="").check_parts()
 
 
 def test_a_picture_has_every_head_with_its_number_and_its_error() -> None:
     result = made.corpus()
+    result = replace(result, shown="previous")
     (axes, _bar) = figure_of(result).axes
     drawn = [each.get_text() for each in axes.texts]
-    for place in np.ndindex(result.main.values.shape):
+    for place in np.argwhere(~np.isnan(result.main.values)):
+        place = tuple(place)
         assert number(float(result.main.values[place])) in drawn
         assert give_or_take(float(result.main.error[place]), None) in drawn
     (mesh,) = [each for each in axes.collections if isinstance(each, QuadMesh)]
@@ -143,47 +321,94 @@ def test_a_picture_has_every_head_with_its_number_and_its_error() -> None:
 def test_two_corpora_are_ranked_by_errors_and_those_beyond_chance_stand_out() -> None:
     result = made.apart()
     scores, sheet = result.main, corpora(result)
+    assert sheet.title == "corpora: B minus A, A small.txt, B other.txt"
     reached = [abs(scores.reached[place]) for place in ranked(scores)]
     assert reached == sorted(reached, reverse=True)
     first, measures = rankings(sheet)
     assert first.table["errors"].values == [float(scores.reached[place]) for place in ranked(scores)[:10]]
+    best = ranked(scores)[0]
+    assert first.table["first"].text(0) == cell(float(np.exp(scores.first[best])), 1), "so many tokens"
     assert [mark.at for mark in first.marks][-1] == [-scores.chance, scores.chance]
     assert measures.names == tuple(result.measures)
-    errors = f"{number(scores.chance, 1)} standard errors, where luck alone gives 1. L"
-    opening = "The corpora do not differ in entropy in nats: 0 of 12 heads by more than "
-    assert sheet.answer.startswith(opening + errors)
-    assert "tokens in the mean" not in sheet.answer, "both are as long"
+    in_nats, _ = rankings(corpora(result, Focus(in_nats=True)))
+    assert in_nats.table["first"].text(0) == number(float(scores.first[best]), 3)
     block = grid(sheet)
     assert np.nanmax(np.abs(scores.difference)) < 0.1  # so that two decimals would tell little
     assert block.text(1, 2) == signed(float(scores.difference[1, 2]), 3)
     assert block.companion is not None
-    assert block.companion.short(1, 2) == f"{signed(float(scores.reached[1, 2]), 1)} se"
+    assert block.companion.short(1, 2) == signed_cell(float(scores.reached[1, 2]), 1)
     assert not block.beyond[1]
-    longer = replace(result.reads[1], tokens=2 * result.reads[1].tokens)
-    told = corpora(replace(result, reads=(result.reads[0], longer))).answer
-    assert told.endswith("Texts of A have 17.0 tokens in the mean, those of B 34.0: that alone may do it.")
     lower = replace(result, measures={"entropy": replace(scores, chance=1.0)})
     assert grid(corpora(lower)).beyond[1] == {
         place for place in np.ndindex(3, 4) if abs(scores.reached[place]) > 1
     }
 
 
-def test_two_corpora_differ_where_more_heads_do_than_luck_gives() -> None:
+def differing(difference: np.ndarray, measure: str = "entropy", chance: float = 2.0) -> CorpusDifference:
+    """A has 8 tokens, or .40, in every head; B so much more, with an error of .1."""
     result = made.apart()
-    scores = replace(result.main, chance=0.5)
-    beyond = int((np.abs(scores.reached) > 0.5).sum())
-    assert beyond > 1
-    told = corpora(replace(result, measures={"entropy": scores})).answer
-    assert told.startswith(
-        f"{beyond} of 12 heads differ in entropy in nats by more than .5 standard errors, where"
+    own, first = result.measures[measure], flat(np.log(8.0) if measure == "entropy" else 0.4)
+    scores = replace(own.scores, values=difference)
+    changed = replace(
+        own, scores=scores, first=first, second=first + difference, error=flat(0.1), chance=chance
     )
-    alone = corpora(replace(result, measures={"entropy": replace(scores, chance=float("nan"))})).answer
-    assert alone.startswith("One head is compared in entropy in nats: L")
+    return replace(result, measures={measure: changed})
+
+
+def test_the_answer_of_two_corpora_is_that_of_its_case() -> None:
+    nothing = np.full((3, 4), np.nan)
+    one, two = flat(0.05, at01=-0.3), flat(0.05, at01=-0.3, at12=0.25)
+    luck = "by more than 2.0 standard errors, where luck alone gives 1."
+    most = "L0 H2 differs most: 8.0 over A, 5.9 over B (entropy −.30 ±.10 nats, 3.0 standard errors)."
+    apart = differing(two)
+    a, b = apart.reads
+    longer = replace(apart, reads=(a, replace(b, tokens=2 * b.tokens)))
+    table = {
+        "unranked": (differing(nothing), "No head has a difference."),
+        "alike": (
+            differing(one),
+            f"The corpora do not differ in how many tokens they look at: 1 of 12 heads {luck} {most}",
+        ),
+        "alike, to the last bit": (
+            differing(np.zeros((3, 4))),
+            "The corpora are the same in how many tokens they look at: no head differs at all.",
+        ),
+        "apart": (apart, f"2 of 12 heads differ in how many tokens they look at {luck} {most}"),
+        "apart, by another measure": (
+            differing(two, "previous"),
+            f"2 of 12 heads differ in previous, weight on the previous token {luck} L0 H2 differs most: .400 "
+            "over A, .100 over B (−.30 ±.10, 3.0 standard errors).",
+        ),
+        "apart, of other length": (
+            longer,
+            f"2 of 12 heads differ in how many tokens they look at {luck} {most} Texts of A have 17.0 tokens "
+            "in the mean, those of B 34.0: that alone may do it.",
+        ),
+        "apart, of few texts": (
+            replace(apart, reads=(a, replace(b, texts=8, tokens=8 * 17))),
+            f"2 of 12 heads differ in how many tokens they look at {luck} {most} B has only 8 texts.",
+        ),
+        "one head": (
+            differing(one, chance=float("nan")),
+            "L0 H2 differs: 8.0 over A, 5.9 over B (entropy −.30 ±.10 nats, 3.0 standard errors). One head "
+            "alone is compared, so nothing is chosen by luck.",
+        ),
+    }
+    for row_, (result, sentence) in table.items():
+        assert corpora(result).answer == sentence, row_
+        assert result.case == row_.partition(",")[0]
+
+
+def test_every_case_of_one_corpus_or_two_has_its_row() -> None:
+    of_one = {"unranked", "classes", "strongest", "cannot tell", "linked", "all heads link"}
+    of_two = {"unranked", "one head", "alike", "apart"}
+    assert {each.value for each in Case} == of_one | of_two
 
 
 def test_a_page_has_a_grid_of_every_measure_and_the_errors_under_the_pointer() -> None:
     result = made.corpus()
     page = content(result, ".html").decode()
     assert page.count("<figcaption>") == len(result.measures)
-    assert f"standard error over texts {give_or_take(float(result.main.error[0, 0]), None)}" in page
+    own = float(np.exp(result.main.values[0, 0]) * result.main.error[0, 0])
+    assert f"± standard error over texts {give_or_take(own, None)}" in page
     assert content(made.apart(), ".html").decode().count("<figcaption>") == len(made.apart().measures)

@@ -100,6 +100,19 @@ def test_where_it_has_no_meaning_or_is_asked_wrongly_that_is_one_line(causal: at
             causal.composition(**wrong)
 
 
+@pytest.mark.parametrize(("name", "kind"), [("demo-caption", "encoder"), ("demo-speech", "cross")])
+def test_a_model_of_pictures_or_sounds_needs_none_of_them(name: str, kind: str) -> None:
+    found = compose(ModelRequest(name), CompositionQuestion(draws=5), Wanted(kind=kind), Quiet())
+    assert found.verdict == "certified"
+    assert found.looked_at(Through.QUERY) > 0
+    assert found.read_back_in == ""
+
+
+def test_what_the_matrices_were_read_back_in_is_kept(every: Composition) -> None:
+    assert every.read_back_in == "I was watching the door when it opened."
+    assert every.sharing == 3, "twelve heads share four keys"
+
+
 def test_a_model_without_a_tokenizer_is_read_by_token_numbers() -> None:
     found = at.wrap(sharp("llama")).composition(draws=5)
     assert found.looked_at(Through.KEY) == 3 * 6 * 6

@@ -87,7 +87,7 @@ def test_what_was_read_is_counted_and_a_sample_certified(found: Corpus) -> None:
     assert found.measures["same"].count.max() < 12
     told = found.text(width=100)
     assert "corpus texts.txt" in repr(found)
-    for part in ("over 12 texts", "2 blank lines", "certified: 6 of 6 heads", "L2"):
+    for part in ("These 12 texts", "2 blank lines", "certified: 6 of 6 heads", "L2"):
         assert part in told
 
 
@@ -168,7 +168,7 @@ def test_two_corpora_differ_by_their_means_and_the_error_of_these(found: Corpus,
     assert "pattern" not in apart.measures
     assert apart.notes == ("both read the same files: errors are those of independent texts",)
     assert pytest.approx(1 - _normal(entropy.chance)) == 1 / (2 * 6)
-    assert "B less A" in apart.text()
+    assert "B minus A" in apart.text()
     assert isinstance(at.difference(half, found), type(apart))
     with pytest.raises(InputError, match="leave layers and heads out"):
         at.difference(half, found, layer=0)
@@ -199,7 +199,7 @@ def test_parts_of_speech_are_linked_and_ranked_beside_their_distances(tmp_path: 
     found = demo.measure(bank, tmp_path / "run", source="VERB", target="NOUN")
     assert found.read.texts == 2
     assert found.read.set_aside == {"2 fields between tabs, a word of CoNLL-U has 10": 1}
-    link, place, gain = (found.measures[name].values for name in ("link", "link-place", "link-gain"))
+    link, place, gain = (found.measures[name].values for name in ("link", "link-distance", "link-gain"))
     np.testing.assert_allclose(gain, link - place, atol=1e-12)
     assert found.main is found.measures["link-gain"]
     assert "heads that link VERB→NOUN most, in 2 texts" in found.text()

@@ -114,6 +114,19 @@ def test_what_cannot_be_read_is_counted_told_and_kept(file: Path, tmp_path: Path
     assert (cut.read.texts, cut.read.cut, cut.read.longest) == (13, 1, 64)
 
 
+def test_a_run_that_another_attnscope_began_is_refused_and_left_as_it_is(file: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    demo.measure(file, run, measures="entropy")
+    manifest = run / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("corpus-run/2", "corpus-run/1"))
+    before = demo.everything(run)
+    with pytest.raises(
+        InputError, match=r"was begun by another attnscope \(attnscope.corpus-run/1\): remove it"
+    ):
+        demo.measure(file, run, measures="entropy")
+    assert demo.everything(run) == before
+
+
 def test_a_folder_of_another_run_is_refused_and_says_in_what_they_differ(file: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     demo.measure(file, run, measures="entropy")

@@ -193,7 +193,7 @@ def facts(circuits: Circuits) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if any(part.offset for part in factors) or any(gain.offset for gain in (*readers, *between)):
         left.append("offsets")
     if any(part.turned for part in factors):
-        left.append("rotary positions (queries and keys as at one place)")
+        left.append("rotary positions (queries and keys as at one position)")
     added = dict.fromkeys(term.name for call in circuits.captured.calls for term in call.terms)
     if added:
         left.append(f"what is added to scores ({', '.join(added)})")

@@ -98,7 +98,8 @@ def runs(command: str) -> bool:
     """Whether the command is whole: nothing in it stands for what the result does not know."""
     words = command.split()
     unnamed = any(pair in (("--image", _FILE), ("--audio", _FILE)) for pair in pairwise(words))
-    return _SPARED not in command and _UNKNOWN not in words and not unnamed
+    unread = words[1:3] == ["corpus", _FILE]
+    return _SPARED not in command and _UNKNOWN not in words and not unnamed and not unread
 
 
 class Heads(Protocol):
@@ -149,6 +150,17 @@ def asking(result: Heads, command: str, *options: str) -> str:
         read += typed.writing if command in _GO_ON else [_UNKNOWN]
     run += [each for each in typed.run if each.partition(" ")[0] not in run]
     return " ".join(["attnscope", command, *read, *_model(result.provenance), *run, *options])
+
+
+def asking_of_corpus(told: Provenance, kind: Kind, tower: str, *options: str) -> str:
+    """The same of the corpus that is read."""
+    return asking_of_model(f"corpus {' '.join(_typed.get().read or (_FILE,))}", told, kind, tower, *options)
+
+
+def asking_of_model(command: str, told: Provenance, kind: Kind, tower: str, *options: str) -> str:
+    """`attnscope compose -m demo --kind encoder`: what is asked of a model and not of one text."""
+    which = ["--kind", kind.value, *(["--tower", word(tower)] if tower else [])]
+    return " ".join(["attnscope", command, *_model(told), *_precision(told), *which, *options])
 
 
 def finding(result: Heads, query: int, key: int) -> str:
@@ -217,9 +229,8 @@ def _model(told: Provenance) -> list[str]:
 
 def _run(result: Heads) -> list[str]:
     """How the model was run, where that is not as it comes."""
-    told, options = result.provenance, []
-    if told.dtype != "float32":
-        options += ["--dtype", told.dtype]
+    told = result.provenance
+    options = _precision(told)
     names = told.kernel.split(", ")
     if names[-1] == IN_PARTS:
         options += ["--tiled"]  # which chooses its kernel itself
@@ -230,6 +241,10 @@ def _run(result: Heads) -> list[str]:
     if result.tower:
         options += ["--tower", word(result.tower)]
     return options
+
+
+def _precision(told: Provenance) -> list[str]:
+    return [] if told.dtype == "float32" else ["--dtype", told.dtype]
 
 
 def label(tokens: Tokens, position: int) -> str:

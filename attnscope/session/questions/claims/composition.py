@@ -1,9 +1,11 @@
 """Which heads read what others write: composition scores of all pairs, from weights that were read back.
 
-A short text that the program brings along runs once, so that it is seen which matrices make queries, keys and
-values and read the answers, and what lies between layers; what the text says is in no score.
+A short text that the program brings along runs once, or noise where a model reads pictures or sounds, so
+that it is seen which matrices make queries, keys and values and read the answers, and what lies between
+layers; what was read is in no score.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from attnscope.analysis.claims.composition.compose import Composing, Head, facts
@@ -14,6 +16,7 @@ from attnscope.capture.circuits.paths import Circuits, read_circuits
 from attnscope.capture.faults import if_it_runs
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.placed import device_of
+from attnscope.model.media.noise import noise
 from attnscope.reference import place
 from attnscope.results import Composition, Verdict
 from attnscope.results.base.origin import tallied
@@ -28,7 +31,6 @@ from attnscope.verify import certify_heads
 from attnscope.vocabulary import Route
 
 DRAWS, SEED, MOST_DRAWS = 200, 0, 10_000
-_NOTHING = Inputs()  # of the user's: the program brings its own
 _NUMBERS = (5, 9, 7, 11, 6, 8, 12, 10)  # of tokens, where there is no tokenizer for a text
 
 
@@ -59,18 +61,15 @@ def compose(
     asked: CompositionQuestion,
     wanted: Wanted,
     listener: Listener,
-    inputs: Inputs = _NOTHING,
 ) -> Composition:
-    """The composition scores of the model that is asked for; `inputs` for one of pictures or sounds."""
+    """The composition scores of the model that is asked for."""
     every = replace(wanted, layer=None, head=None)
-    opened = open_model(request, inputs, every, Purpose.ATTENTION, listener)
+    opened = open_model(request, Inputs(), every, Purpose.ATTENTION, listener)
     assert opened.chosen is not None, "something was wanted"
-    return compose_in(opened, opened.chosen, asked, listener, inputs)
+    return compose_in(opened, opened.chosen, asked, listener)
 
 
-def compose_in(
-    opened: Opened, chosen: Chosen, asked: CompositionQuestion, listener: Listener, inputs: Inputs = _NOTHING
-) -> Composition:
+def compose_in(opened: Opened, chosen: Chosen, asked: CompositionQuestion, listener: Listener) -> Composition:
     """The same of a model that is open; `InputError` where nothing of it can be proved."""
     if chosen.route is Route.RETURNED:
         raise InputError("--route returned has weights alone: here queries and keys are needed")
@@ -80,7 +79,7 @@ def compose_in(
     if len(chosen.layers) < 2:
         raise InputError(f"{name} has one layer of {chosen.kind} attention: no head comes before another")
     with listener.working("reading the matrices of its heads"):
-        circuits = _circuits(opened, chosen, inputs)
+        circuits, text = _circuits(opened, chosen)
         certified = _certified(circuits.captured)
     through = tuple(Through) if asked.through is None else (Through(asked.through),)
     where = place(device_of(opened.model.module))
@@ -113,6 +112,7 @@ def compose_in(
         provenance=circuits.captured.provenance.of_no_text,
         shown=head,
         tower=circuits.captured.tower,
+        read_back_in=text,
         matrices=matrices,
         norms=tuple(parts.norms.values()),
         ways=ways,
@@ -134,14 +134,20 @@ def _one(opened: Opened, chosen: Chosen, asked: CompositionQuestion) -> Head | N
     return layers[0], numbers[0]
 
 
-def _circuits(opened: Opened, chosen: Chosen, inputs: Inputs) -> Circuits:
-    if opened.model.tokenizer is None and not inputs.sensed:
-        inputs = replace(inputs, ids=_NUMBERS)
-    reading = read_inputs(replace(opened, chosen=chosen), inputs, Quiet())
-    tower, module = chosen.tower, reading.model.module
+def _circuits(opened: Opened, chosen: Chosen) -> tuple[Circuits, str]:
+    """The matrices as they were read back, and the text in which they were; empty where it was none."""
+    model = opened.model
+    with noise(model.medium) if model.medium else nullcontext() as file:
+        if model.medium:
+            inputs = Inputs(image=file) if model.medium == "image" else Inputs(audio=file)
+        else:
+            inputs = Inputs(ids=_NUMBERS) if model.tokenizer is None else Inputs()
+        reading = read_inputs(replace(opened, chosen=chosen), inputs, Quiet())
+    tower, module = chosen.tower, model.module
     selection = Selection(chosen.layers, None, tower.kind, tower.pattern, chosen.route)
-    with if_it_runs(module, reading.inputs, reading.model.name):
-        return read_circuits(module, reading.inputs, selection, reading.labels(chosen))
+    with if_it_runs(module, reading.inputs, model.name):
+        circuits = read_circuits(module, reading.inputs, selection, reading.labels(chosen))
+    return circuits, " ".join(inputs.texts(model)) if inputs.ids is None else ""
 
 
 def _certified(captured: Capture) -> dict[Verdict, int]:

@@ -1,0 +1,28 @@
+"""A picture or a sound of noise, where any will do: to see which matrices of a model make what."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+_SIZE, _RATE = 224, 16_000  # pixels to a side; samples of one second
+
+
+@contextmanager
+def noise(medium: str) -> Iterator[Path]:
+    """A file of it, of an `image` or of `audio`, for as long as this lasts."""
+    random = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        if medium == "image":
+            from PIL import Image
+
+            path = Path(folder) / "noise.png"
+            Image.fromarray(random.integers(0, 256, (_SIZE, _SIZE, 3), np.uint8)).save(path)
+        else:
+            import soundfile
+
+            path = Path(folder) / "noise.wav"
+            soundfile.write(path, random.uniform(-0.5, 0.5, _RATE), _RATE)
+        yield path
