@@ -202,56 +202,63 @@ CASES = {
     "readable": (
         CLEAR,
         True,
-        "The map of L3 H11 can be read: the nearer a key, the higher its score (rank correlation −.98; the "
+        "The map of L3 H11 can be read: the nearer a key, the higher its score (rank correlation of "
+        "distance and score −.98; the "
         "nearest key is the strongest for 13 of 13 queries). The plane keeps neighbourhoods (trustworthiness "
-        ".90). It is not attention.",
+        ".90). Distance is not attention.",
     ),
     "few of the nearest are strongest": (
         CLEAR,
         False,
         "Do not read weights off the map of L3 H11: the nearest key is the strongest for only 6 of 13 "
-        "queries (rank correlation −.98). The plane keeps neighbourhoods (trustworthiness .90). It is not "
+        "queries (rank correlation of distance and score −.98). The plane keeps neighbourhoods "
+        "(trustworthiness .90). Distance is not "
         "attention.",
     ),
     "the correlation is weak": (
         {**CLEAR, "correlation": -0.79},
         True,
         "Do not read weights off the map of L3 H11: over all pairs near ones do not reliably score high "
-        "(rank correlation −.79), though the nearest key is the strongest for 13 of 13 queries. The plane "
-        "keeps neighbourhoods (trustworthiness .90). It is not attention.",
+        "(rank correlation of distance and score −.79), though the nearest key is the strongest for 13 "
+        "of 13 queries. The plane "
+        "keeps neighbourhoods (trustworthiness .90). Distance is not attention.",
     ),
     "the map lies": (
         {**CLEAR, "trustworthiness": 0.79},
         True,
         "The plane loses L3 H11: neighbours on it are often none (trustworthiness only .79 of 1). Use the "
-        "numbers below. In the full space the nearer a key, the higher its score (rank correlation −.98; the "
-        "nearest key is the strongest for 13 of 13 queries). It is not attention.",
+        "numbers below. In the full space the nearer a key, the higher its score (rank correlation of "
+        "distance and score −.98; the "
+        "nearest key is the strongest for 13 of 13 queries). Distance is not attention.",
     ),
     "both": (
         {**CLEAR, "trustworthiness": 0.5},
         False,
         "The plane loses L3 H11: neighbours on it are often none (trustworthiness only .50 of 1). Use the "
         "numbers below. Distances do not tell weights either: the nearest key is the strongest for only 6 of "
-        "13 queries (rank correlation −.98). It is not attention.",
+        "13 queries (rank correlation of distance and score −.98). Distance is not attention.",
     ),
     "two clouds": (
         {**CLEAR, "apart": True},
         True,
-        "The map of L3 H11 can be read: the nearer a key, the higher its score (rank correlation −.98; the "
+        "The map of L3 H11 can be read: the nearer a key, the higher its score (rank correlation of "
+        "distance and score −.98; the "
         "nearest key is the strongest for 13 of 13 queries). The plane keeps neighbourhoods (trustworthiness "
-        ".90). Queries and keys lie apart; --center-keys moves them together, weights stay. It is not "
+        ".90). Queries and keys lie apart; --center-keys moves them together, weights stay. Distance is not "
         "attention.",
     ),
     "nothing differs": (
         {"correlation": math.nan, "trustworthiness": math.nan},
         True,
-        "The map of L3 H11 cannot be judged: no two distances or no two scores differ. It is not attention.",
+        "The map of L3 H11 cannot be judged: no two distances or no two scores differ. Distance is not "
+        "attention.",
     ),
     "not settled": (
         {**CLEAR, "settled": False},
         True,
         "The map of L3 H11 DID NOT SETTLE: do not read it. In the full space the nearer a key, the higher "
-        "its score (rank correlation −.98; the nearest key is the strongest for 13 of 13 queries). It is not "
+        "its score (rank correlation of distance and score −.98; the nearest key is the strongest for "
+        "13 of 13 queries). Distance is not "
         "attention.",
     ),
 }  # fmt: skip

@@ -14,7 +14,7 @@ from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
 from attnscope.reference import EXACT
-from attnscope.results import Certificate, Overview, SpecialMass
+from attnscope.results import Certificate, Kind, Overview, SpecialMass
 from attnscope.tiles.call import LongCall
 from attnscope.tiles.certify import certify_long
 from attnscope.tiles.collect import Collector, Halt, collect, side_by_side
@@ -141,6 +141,8 @@ def _head(
         ~sorts.special(side) if ordinary else torch.ones(len(side), dtype=torch.bool)
         for side in (queries, keys)
     ]
+    if call.kind is Kind.DECODER:  # the first sees itself alone, and gives it 1 in every head
+        among[0][0] = False
     strongest, mass = Strongest(among[0], among[1]), OnKeys(special)
     collectors: list[Collector] = [*measures, strongest, *([mass] if special.any() else []), halt]
     rows = collect(Stream(one, fields, needs), collectors)

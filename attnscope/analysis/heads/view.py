@@ -6,6 +6,7 @@ still sums to what the rows of its pieces sum to. Weights are regrouped, never m
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -75,14 +76,19 @@ def links(weights: Weights, queries: Tokens, keys: Tokens, *, ordinary: bool = T
 
     With `ordinary` among the tokens that are not special, unless a side has no other ones, or none of them
     has a key in any head: many heads of a trained encoder leave most of their weight on [CLS] and [SEP]
-    (Clark et al. 2019, section 3.2), and their largest weight then says nothing of the text.
+    (Clark et al. 2019, section 3.2), and their largest weight then says nothing of the text. A query that
+    sees one key alone, like the first of a causal text, gives it 1 in every head: it counts only where there
+    is no other.
     """
+    every = range(len(queries))
+    choosing = [row for row in every if any(np.count_nonzero(each[row] > 0) > 1 for each in chain(*weights))]
     if ordinary:
         rows, columns = (_ordinary(tokens) for tokens in (queries, keys))
-        best = _strongest(weights, rows, columns)
-        if not np.isnan(best.strongest_weight).all():
-            return best
-    return _strongest(weights, range(len(queries)), range(len(keys)))._replace(ordinary=False)
+        for among in ([row for row in rows if row in set(choosing)], rows):
+            best = _strongest(weights, among, columns)
+            if not np.isnan(best.strongest_weight).all():
+                return best
+    return _strongest(weights, choosing or every, range(len(keys)))._replace(ordinary=False)
 
 
 def _ordinary(tokens: Tokens) -> Sequence[int]:

@@ -184,7 +184,7 @@ def _row(result: Comparison, letter: str, side: Side) -> Ranking:
     full = max(float(np.nan_to_num(each.weights).max(initial=0.0)) for each in result.sides) or 1.0
     masked = [row for row, key in enumerate(keys) if not side.allowed[key]]
     return Ranking(
-        title=f"{letter}: {side.position} {settled(side.word)} attends to",
+        title=f"{letter}, {side.head.name}: {side.position} {settled(side.word)} attends to",
         of="key",
         names=tuple(names),
         table=Table(Column("weight", [*weights, *rest], "weight", partial(weight, decimals=3))),

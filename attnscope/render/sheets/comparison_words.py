@@ -148,7 +148,7 @@ def _rows_apart(result: Comparison) -> str:
 def control(result: Comparison) -> str:
     """What there is to hold it against: nothing here, and how to get it."""
     if result.between is Between.TEXTS:
-        return "none; several texts of each meaning are one (--texts FILE, lines of LABEL, tab and text)"
+        return "none yet: it takes several texts of each meaning (--texts FILE; a line is LABEL, tab, text)"
     return "none" if result.between is Between.LAYERS else ""
 
 
@@ -233,11 +233,11 @@ def view_notes(result: Comparison) -> Iterator[str]:
 def notes(result: Comparison) -> Iterator[str]:
     """Why that head is shown, and what must be known to read the numbers, one sentence each."""
     if result.chosen:
-        over = f" ({counted(result.passed_over, 'head')} passed over that look at special tokens)"
+        over = f" (passed over: {counted(result.passed_over, 'head')} with most weight on special tokens)"
         what = "outputs" if result.similarities else "rows"
         over = over if result.passed_over else ""
         if not result.begins:
-            yield f"shown is {heads(result)}, whose {what} differ most of those asked for{over}"
+            yield f"shown is {heads(result)}, whose {what} differ most{over}"
     elif len(result.layers) > 1:
         yield f"shown is {heads(result)}"
     yield from view_notes(result)

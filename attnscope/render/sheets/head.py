@@ -85,7 +85,7 @@ def answer_of(result: HeadWeights | HeadView, pair: tuple[int, int] | None) -> s
     tokens = tokens_looked_at(mean_entropy(np.where(result.allowed, result.weights, 0.0)))
     crosses = own.kind is Kind.CROSS
     masked = not crosses and not result.allowed[result.answered].all()
-    told = f"{own.name} {about(tokens, seen_of(own.kind, keys, masked), '' if crosses else ' at a time')}"
+    told = f"{own.name} {about(tokens, seen_of(own.kind, keys, masked))}"
     told = f"From each written token, {told}" if crosses and own.query_tokens.texts else told
     if not crosses and own.query_tokens.texts:
         distance = at_distance(result.weights, result.allowed, result.query_tokens.positions)

@@ -35,11 +35,11 @@ def many(tokens: float) -> str:
     return f"{tokens:.0f}" if tokens >= _WHOLE else cell(tokens, 1)
 
 
-def about(tokens: float, of: str, at_a_time: str = " at a time") -> str:
-    """`looks at about 6 of 11 tokens at a time`."""
+def about(tokens: float, of: str) -> str:
+    """`looks at about 6 of 11 tokens on average`."""
     if tokens < _SHARP:
-        return f"looks at almost one token{at_a_time} ({many(tokens)} of {of})"
-    return f"looks at about {many(tokens)} of {of}{at_a_time}"
+        return f"looks at almost one token at a time ({many(tokens)} of {of})"
+    return f"looks at about {many(tokens)} of {of} on average"
 
 
 def mostly(distance: AtDistance) -> bool:

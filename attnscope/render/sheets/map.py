@@ -99,7 +99,7 @@ def answer_words(result: Projection) -> str:
         said.append(f"The plane keeps neighbourhoods (trustworthiness {number(result.trustworthiness)})")
     if result.apart and not result.centred:
         said.append("Queries and keys lie apart; --center-keys moves them together, weights stay")
-    return ". ".join((*said, "It is not attention."))
+    return ". ".join((*said, "Distance is not attention."))
 
 
 def _distances(result: Projection, first: bool) -> str:
@@ -109,7 +109,7 @@ def _distances(result: Projection, first: bool) -> str:
     if math.isnan(found):
         opened = f"The map of {name} cannot be judged" if first else "Distances cannot be judged"
         return f"{opened}: {'no two distances or no two scores differ' if result.iterations else _ONE_POINT}"
-    told = f"rank correlation {signed(found)}"
+    told = f"rank correlation of distance and score {signed(found)}"
     if found <= READABLE and 2 * agreeing >= asked:
         opened = f"The map of {name} can be read: the" if first else "In the full space the"
         return f"{opened} nearer a key, the higher its score ({told}; {strongest})"

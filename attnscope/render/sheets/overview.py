@@ -47,12 +47,13 @@ def sheet(result: Overview, focus: Focus = WHOLE) -> Sheet:
     grids = [_grid(result, each, in_tokens) for each in shown(result)]
     size, names = grid_size(result.layers, result.heads), ", ".join(result.scores)
     one = result.main.description.label if result.aim is not None else result.main.measure
-    best = next(iter(ranked(result)), (0, 0))
+    order = ranked(result)
+    best = (words.first_told(result, order) if in_tokens else order[0]) if order else (0, 0)
     return Sheet(
         title=f"{one if len(grids) == 1 else counted(len(grids), 'measure')} by head",
         setting=setting(result, size),
         origins=(result.provenance,),
-        answer=words.answer(result, ranked(result), in_tokens),
+        answer=words.answer(result, order, in_tokens),
         blocks=(*grids, _links(result, in_tokens)),
         table=lambda: _every(result),
         texts=read(result.kind, result.query_tokens, result.key_tokens),

@@ -50,9 +50,18 @@ def answer(result: Overview, order: list[Place], tokens: bool) -> str:
     return _sharpest(result, order) if tokens else _measured(result, order)
 
 
+def first_told(result: Overview, order: list[Place]) -> Place:
+    """The first of an order; of heads whose number reads the same one that is proved, if there is such."""
+    values = result.main.values
+    first = many(float(np.exp(values[order[0]])))
+    alike = [place for place in order if many(float(np.exp(values[place]))) == first]
+    proved = (place for place in alike if result.certificates[place[0]][place[1]].verdict.proved)
+    return next(proved, order[0])
+
+
 def _sharpest(result: Overview, order: list[Place]) -> str:
     """The head that looks at fewest tokens, and whether position alone can do that."""
-    best, keys = order[0], len(result.key_tokens)
+    best, keys = first_told(result, order), len(result.key_tokens)
     entropy = result.main.values
     own, middle = (float(np.exp(each)) for each in (entropy[best], np.nanmedian(entropy)))
     seen = seen_of(result.kind, keys, _masked(result))
@@ -61,7 +70,7 @@ def _sharpest(result: Overview, order: list[Place]) -> str:
     if result.distances is not None and mostly(distance := result.distances.of(best)):
         where = distance_words(distance)
         told += f", for {distance.rows} of {distance.of} {where}, so position alone can do it"
-    told = over_words(result, f"{told}. Half of all heads look at {many(middle)} or more.")
+    told = over_words(result, f"{told}. Half of all heads look at {many(middle)} tokens or more.")
     if (mass := result.special_mass) is not None and mass.total >= SINK:
         most = max(mass.by_name, key=lambda each: mass.by_name[each])
         shares = result.special_shares
@@ -139,7 +148,7 @@ def notes(result: Overview) -> tuple[str, ...]:
     if not found:
         return ()
     more = f" and {counted(len(found) - _NAMED, 'head')} more" if len(found) > _NAMED else ""
-    return (f"at one distance for 8 of 10 tokens or more: {', '.join(found[:_NAMED])}{more}",)
+    return (f"at one distance for at least 80 % of the tokens: {', '.join(found[:_NAMED])}{more}",)
 
 
 def _masked(result: Overview) -> bool:

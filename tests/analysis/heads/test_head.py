@@ -143,7 +143,7 @@ def test_the_strongest_link_and_the_entropy_are_those_of_a_slow_loop(inputs, row
             best, entropies = (-1, -1, -1.0), []
             for query in range(first, TOKENS):
                 for key, weight in enumerate(weights[query]):
-                    if weight > best[2] + 1e-6:
+                    if weight > best[2] + 1e-6 and query > first:  # the first sees itself alone
                         best = (query, key, weight)
                 entropies.append(-sum(p * math.log(p) for p in weights[query] if p > 0))
             query, key = found.strongest[layer, head]

@@ -101,7 +101,7 @@ def test_the_keys_of_both_sides_stand_beside_each_other_with_bars_on_one_scale()
     result = made.texts()
     lines = shown(result).splitlines()
     start = next(i for i, line in enumerate(lines) if "attends to" in line) + 2
-    longest, place = [], lines[start - 2].index("B:")
+    longest, place = [], lines[start - 2].index("B, ")
     for side, half in ((result.a, slice(0, place)), (result.b, slice(place, 80))):
         rows = [line[half].split() for line in lines[start : start + len(side.weights)]]
         assert [row[1] for row in rows] == list(side.key_tokens.names)
