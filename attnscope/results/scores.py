@@ -55,10 +55,10 @@ class MeasureDescription:
 class HeadScores:
     """One number per head: `values[i, j]` belongs to `layers[i]` and `heads[j]`.
 
-    `limits` are the least and the largest possible value. `even` is what each head would have if its
-    queries weighed all keys that they may look at alike, None where that was not asked. All values are NaN
-    where the measure has no meaning, and `absent` then says why in one phrase. `control` is the median size
-    of what each head has for other answers than the one that is meant, None where no answer is.
+    `limits` are the least and the largest possible value. `even_attention` is what each head would have if
+    its queries weighed all keys that they may look at alike, None where that was not asked. All values are
+    NaN where the measure has no meaning, and `absent` then says why in one phrase. `control` is the median
+    size of what each head has for other answers than the one that is meant, None where no answer is.
     """
 
     description: MeasureDescription = field(metadata={"spread": True})
@@ -66,7 +66,7 @@ class HeadScores:
     heads: tuple[int, ...]
     values: Float[np.ndarray, "layer head"]
     limits: tuple[float, float] = (0.0, 1.0)
-    even: Float[np.ndarray, "layer head"] | None = field(default=None, metadata={"file": "even_attention"})
+    even_attention: Float[np.ndarray, "layer head"] | None = None
     absent: str = ""
     control: Float[np.ndarray, "layer head"] | None = None
 

@@ -26,7 +26,7 @@ class Ablating:
 
     each: bool = False
     replacement: str | None = None
-    edge: str | None = None
+    link: str | None = None
     answer: str | None = None
     to: str | None = None
     rank: bool = False
@@ -42,9 +42,9 @@ class Ablating:
             self._check_estimate(self.by)
         if self.to is not None and self.replacement is not None:
             raise InputError("--to puts in what the heads answer to that text: leave --with out")
-        if self.edge is not None and (self.to is not None or self.replacement is not None):
+        if self.link is not None and (self.to is not None or self.replacement is not None):
             raise InputError("--link cuts a link and leaves the rest of a head: leave --with and --to out")
-        if self.edge is not None and self.rank:
+        if self.link is not None and self.rank:
             raise InputError("--rank foretells what replacing an output does: leave --link out")
         if self.top is not None and not self.rank:
             raise InputError(
@@ -58,8 +58,8 @@ class Ablating:
             raise InputError(f"--controls {self.controls}: give 1 to {MOST_CONTROLS}")
         if self.heads is not None:
             self.named  # noqa: B018 - refused in its words where it is none
-        if self.edge is not None:
-            self.edge_names  # noqa: B018 - refused in its words where it is none
+        if self.link is not None:
+            self.link_names  # noqa: B018 - refused in its words where it is none
 
     def _check_estimate(self, by: str) -> None:
         if not self.rank:
@@ -71,9 +71,9 @@ class Ablating:
 
     @property
     def method(self) -> str:
-        """`zero`, `mean`, `text` or `edge`; patching ranks by means unless something else is said."""
-        if self.edge is not None:
-            return "edge"
+        """`zero`, `mean`, `text` or `link`; patching ranks by means unless something else is said."""
+        if self.link is not None:
+            return "link"
         if self.to is not None or self.replacement not in (None, "zero", "mean"):
             return "text"
         return self.replacement or ("mean" if self.rank and self.by in (None, PATCHING) else "zero")
@@ -95,14 +95,14 @@ class Ablating:
         return tuple(dict.fromkeys((int(match[1]), int(match[2])) for match in matches if match))
 
     @property
-    def edge_names(self) -> tuple[str, str]:
-        """The query and the key whose edge is cut, as they were named."""
-        assert self.edge is not None, "asked only where there is one"
+    def link_names(self) -> tuple[str, str]:
+        """The query and the key whose link is cut, as they were named."""
+        assert self.link is not None, "asked only where there is one"
         for arrow in ARROWS:
-            query, there, key = self.edge.partition(arrow)
+            query, there, key = self.link.partition(arrow)
             if there and query.strip() and key.strip() and arrow not in key:
                 return query.strip(), key.strip()
-        raise InputError(f"--link '{self.edge}' is no link: write it as \"query->key\", by text or position")
+        raise InputError(f"--link '{self.link}' is no link: write it as \"query->key\", by text or position")
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,7 @@ OTHERS = tuple(
         bfloat16: heads TEXT -m demo -l 1 --head 2 --dtype bfloat16
         float16: heads TEXT -m demo -l 1 --head 2 --dtype float16
         ablate mean: ablate TEXT -m demo -l 3 --head 11 --with mean --controls 4
-        ablate edge: ablate TEXT -m demo -l 3 --head 11 --link [MASK]->opened
+        ablate link: ablate TEXT -m demo -l 3 --head 11 --link [MASK]->opened
         ablate patched: ablate "The door [MASK] opened." -m demo --to "The box [MASK] opened."
         rank by patching: ablate TEXT -m demo --rank --by patching
         rank by importance: ablate TEXT -m demo --rank --by importance

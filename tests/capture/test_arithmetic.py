@@ -290,12 +290,12 @@ def test_what_is_traced_still_adds_up_where_products_are_short(models):
 
 
 def test_claims_about_an_answer_are_made_where_products_are_short(models):
-    """Weights times values make the output, parts add up to the score, an edge is cut and read back."""
+    """Weights times values make the output, parts add up to the score, a link is cut and read back."""
     with Shortened(10):
         reading = models["demo-causal"].read("A dog sees a cat and a dog")
         verdicts = {each.verdict for layer in reading.verify().layers for each in layer.certificates}
         found = reading.overview(measure=("importance", "attention-gradient", "logit"))
-        without = reading.ablate(1, 2, edge="cat->see")
+        without = reading.ablate(1, 2, link="cat->see")
     assert verdicts <= {Verdict.CERTIFIED, Verdict.INCONCLUSIVE}
     assert len(found.scores) == 3
     assert all(np.isfinite(each.values).all() for each in found.scores.values())

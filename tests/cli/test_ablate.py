@@ -44,20 +44,20 @@ def test_every_head_in_turn_is_what_no_head_named_means(every: tuple[Ablation, P
     assert len(result.heads) == 48
     assert result.group is None
     assert result.answer.position == 5
-    above = [abs(each.difference) - each.chance for each in result.heads]
+    above = [abs(each.change) - each.typical for each in result.heads]
     assert above == sorted(above, reverse=True)
     assert {each.before for each in result.heads} == {result.answer.probability}
     for each in result.heads:
-        assert each.difference == pytest.approx(np.log(each.after / each.before), abs=1e-9)
-        assert each.others == 11
+        assert each.change == pytest.approx(np.log(each.after / each.before), abs=1e-9)
+        assert each.controls == 11
 
 
 def test_the_head_that_links_to_the_verb_is_above_every_noise(every: tuple[Ablation, Path]) -> None:
     result, _ = every
     best = {(each.layer, each.head) for each in result.heads[:2]}
     assert best == {(3, 7), (3, 11)}
-    assert all(each.beaten >= 10 for each in result.heads[:2])
-    assert 0 < result.floor.rounding < 1e-4 < abs(result.heads[1].difference)
+    assert all(each.below >= 10 for each in result.heads[:2])
+    assert 0 < result.floor.rounding < 1e-4 < abs(result.heads[1].change)
     assert result.verdict == "stored"
 
 
@@ -70,7 +70,7 @@ def test_files_hold_the_same_numbers(every: tuple[Ablation, Path]) -> None:
     assert [(int(row["layer"]), int(row["head"])) for row in rows] == [
         (e.layer, e.head) for e in result.heads
     ]
-    assert [float(row["difference"]) for row in rows] == [each.difference for each in result.heads]
+    assert [float(row["change"]) for row in rows] == [each.change for each in result.heads]
     arrays = np.load(folder / "a.npz")
     assert arrays["kl"].tolist() == [each.kl for each in result.heads]
     assert (folder / "a.png").read_bytes()[:4] == b"\x89PNG"
@@ -82,7 +82,7 @@ def test_one_head_is_what_it_is_among_all(attnscope, every: tuple[Ablation, Path
     (same,) = [each for each in every[0].heads if (each.layer, each.head) == (3, 11)]
     assert head["after"] == pytest.approx(same.after, rel=1e-4)
     assert document["group"] is None
-    assert head["others"] == len(document["noise_floor"]["random"]) == 11
+    assert head["controls"] == len(document["noise_floor"]["random"]) == 11
     assert {each["layer"] for each in document["noise_floor"]["random"]} == {3}
 
 
@@ -91,8 +91,8 @@ def test_several_heads_go_one_by_one_and_all_at_once(attnscope) -> None:
     assert places(document) == [(3, 7), (3, 11)]
     group = document["group"]
     assert group["heads"] == [[3, 7], [3, 11]]
-    assert group["effect"]["difference"] < 2 * sum(each["difference"] for each in document["heads"])
-    assert group["beaten"] == group["others"] > 5
+    assert group["effect"]["change"] < 2 * sum(each["change"] for each in document["heads"])
+    assert group["below"] == group["controls"] > 5
     assert told(attnscope, "--layer", "3", "--head", "7,11", "--each")["group"] is None
 
 
@@ -118,13 +118,13 @@ def test_induction_heads_do_nothing_one_by_one_and_everything_together(attnscope
     document = told(attnscope, "--layer", "1", text=text, model="demo-causal")
     assert document["target"]["text"] == "boat"
     assert document["target"]["probability"] > 0.99
-    assert all(abs(each["difference"]) < 0.01 for each in document["heads"])
-    assert document["group"]["effect"]["difference"] < -5
+    assert all(abs(each["change"]) < 0.01 for each in document["heads"])
+    assert document["group"]["effect"]["change"] < -5
     assert document["group"]["of_layers"]
     other = told(attnscope, "--layer", "2", text=text, model="demo-causal")
-    assert abs(other["group"]["effect"]["difference"]) < 0.01
+    assert abs(other["group"]["effect"]["change"]) < 0.01
     previous = told(attnscope, "--heads", "L0H0", text=text, model="demo-causal")
-    assert previous["heads"][0]["difference"] < -5, "the head that looks at the token before, which they need"
+    assert previous["heads"][0]["change"] < -5, "the head that looks at the token before, which they need"
 
 
 def test_another_answer_can_be_named(attnscope) -> None:
@@ -134,36 +134,36 @@ def test_another_answer_can_be_named(attnscope) -> None:
     assert document["heads"][0]["before"] == document["target"]["probability"]
 
 
-def test_a_cut_edge_matters_in_the_head_that_looks_there(attnscope) -> None:
+def test_a_cut_link_matters_in_the_head_that_looks_there(attnscope) -> None:
     document = told(attnscope, "--link", "[MASK]->opened")
-    assert document["edge"] == [5, 8]
+    assert document["link"] == [5, 8]
     assert {*places(document)[:2]} == {(3, 11), (3, 7)}
     backwards = told(attnscope, "--edge", "opened → 5", "--layer", "3", "--head", "11")
-    assert backwards["edge"] == [8, 5]
-    assert abs(backwards["heads"][0]["difference"]) < 0.1 * abs(document["heads"][0]["difference"])
+    assert backwards["link"] == [8, 5]
+    assert abs(backwards["heads"][0]["change"]) < 0.1 * abs(document["heads"][0]["change"])
 
 
 def test_outputs_of_another_text_make_part_of_the_way_to_it(attnscope) -> None:
     document = told(attnscope, "--to", "I was watching the [MASK] when it sang.")
     assert document["method"] == "text"
     assert {*places(document)[:2]} == {(3, 11), (3, 7)}
-    total = document["total"]["difference"]
-    assert total < document["heads"][0]["difference"] < 0
+    total = document["total"]["change"]
+    assert total < document["heads"][0]["change"] < 0
     assert document["other_texts"] == ["I was watching the [MASK] when it sang."]
     same = told(attnscope, "--with", TEXT, "--layer", "3", "--head", "11")
-    assert abs(same["heads"][0]["difference"]) < 1e-5, "its own outputs change nothing"
+    assert abs(same["heads"][0]["change"]) < 1e-5, "its own outputs change nothing"
 
 
 def test_heads_that_are_foretold_are_really_taken_away(attnscope) -> None:
     document = told(attnscope, "--rank", "--top", "6", "--controls", "12")
-    assert document["looked_at"] == len(document["estimates"]) == 48
+    assert document["looked_at"] == len(document["predicted"]) == 48
     assert len(document["heads"]) == 6
-    first = {(each["layer"], each["head"]) for each in document["estimates"][:6]}
+    first = {(each["layer"], each["head"]) for each in document["predicted"][:6]}
     assert {*places(document)} == first
     assert "12 control texts" in document["how"]
     assert 0 < document["rank_correlation"] <= 1
-    estimate = {(e["layer"], e["head"]): e["difference"] for e in document["estimates"]}
-    assert all(each["estimate"] == estimate[each["layer"], each["head"]] for each in document["heads"])
+    estimate = {(e["layer"], e["head"]): e["change"] for e in document["predicted"]}
+    assert all(each["predicted"] == estimate[each["layer"], each["head"]] for each in document["heads"])
 
 
 def test_the_next_token_of_a_causal_model(attnscope) -> None:

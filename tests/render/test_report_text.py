@@ -167,7 +167,7 @@ def test_entropy_is_held_against_the_most_that_is_possible() -> None:
 def test_a_measure_that_is_new_is_shown_with_its_unit() -> None:
     result = reports.report(statistics=(reports.statistic("distance", 2.5, 4.25),))
     assert told(result, "distance") == ("2.50", "tokens; even weights give 4.25")
-    without = replace(result.statistics[0], even=None)
+    without = replace(result.statistics[0], even_attention=None)
     assert told(replace(result, statistics=(without,)), "distance") == ("2.50", "tokens")
 
 

@@ -30,7 +30,7 @@ def test_what_is_not_changed_is_read(tmp_path: Path) -> None:
         (lambda told: told["verdicts"].pop(), "'verdicts' are not one for each"),
         (lambda told: told["verdicts"][0].__setitem__(1, "sure"), "'verdicts[0][1]' is none of certified"),
         (lambda told: told["question"].update(key=99), "a position that is no token's"),
-        (lambda told: told["question"].update(pattern="next"), "'sought' is not one thing"),
+        (lambda told: told["question"].update(pattern="next"), "'question' is not one thing"),
         (lambda told: told["question"].update(pattern="diagonal"), "is none of previous"),
         (lambda told: told["controls"].pop("mean"), "'controls.mean' is missing"),
         (lambda told: told["controls"].pop("seed"), "'controls.seed' is missing"),
@@ -46,7 +46,7 @@ def test_a_damaged_ranking_is_refused(tmp_path: Path, change: Change, said: str)
         (lambda told: told.update(query=13), "'query' is no token's position"),
         (lambda told: told["rollout"].pop(), "'rollout' is 2 x 13"),
         (lambda told: told["ablated"]["effects"].append(0.5), "'ablated.effects' is 14"),
-        (lambda told: told["ablated"]["trust"][0].pop("beats"), "beats' is missing"),
+        (lambda told: told["ablated"]["trust"][0].pop("below"), "below' is missing"),
     ],
 )
 def test_a_damaged_flow_is_refused(tmp_path: Path, change: Change, said: str) -> None:

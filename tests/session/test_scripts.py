@@ -98,7 +98,7 @@ def forged(result: Result, folder: Path) -> Result:
     if isinstance(result, Finding):
         told["controls"]["mean"][1][2] += 0.01
     elif isinstance(result, Ablation):
-        told["heads"][1 % len(told["heads"])]["difference"] += 0.01
+        told["heads"][1 % len(told["heads"])]["change"] += 0.01
     elif isinstance(result, Composition):
         told["scores"][0][int(np.nanargmax(result.scores[0] - result.chance[0]))] += 0.01
     else:
@@ -180,8 +180,8 @@ def test_what_cannot_be_computed_plainly_has_no_script(models: dict[str, Path], 
     reading = at.load("demo").read("The [MASK] opened.")
     with pytest.raises(InputError, match=r"the name must end in \.png, .*\.json, \.html"):
         reading.overview().save(tmp_path / "again.py")
-    with pytest.raises(InputError, match="no script: an edge is cut within the softmax"):
-        reading.ablate(1, 2, edge="[MASK]->opened").save(tmp_path / "again.py")
+    with pytest.raises(InputError, match="no script: a link is cut within the softmax"):
+        reading.ablate(1, 2, link="[MASK]->opened").save(tmp_path / "again.py")
     joined = reading.find(pattern="next", words=True, special="hide", controls=2)
     with pytest.raises(InputError, match="no script: its tokens are joined to words, and special ones left"):
         joined.save(tmp_path / "again.py")

@@ -9,33 +9,33 @@ from attnscope.results.claims.ablation import (
     Answer,
     Asks,
     Effect,
-    Estimate,
     Floor,
     Group,
     HeadEffect,
     Intervention,
     Method,
+    Predicted,
     ranked,
 )
 
 BEFORE = 0.25
 
 
-def effect(layer: int, head: int, difference: float, **beside: object) -> HeadEffect:
-    after = BEFORE * 2.718281828459045**difference
-    return HeadEffect(BEFORE, after, difference, difference**2, layer, head, **beside)  # type: ignore[arg-type]
+def effect(layer: int, head: int, change: float, **beside: object) -> HeadEffect:
+    after = BEFORE * 2.718281828459045**change
+    return HeadEffect(BEFORE, after, change, change**2, layer, head, **beside)  # type: ignore[arg-type]
 
 
 def ablation(**other: object) -> Ablation:
     """Two layers of three heads, each in turn."""
     head = made.head()
     heads = [
-        effect(0, 0, 0.02, chance=0.07, beaten=0, others=2),
-        effect(0, 1, -0.12, chance=0.02, beaten=2, others=2),
-        effect(0, 2, 0.02, chance=0.07, beaten=0, others=2),
-        effect(1, 0, -1.5, chance=0.2, beaten=2, others=2),
-        effect(1, 1, 0.4, chance=0.75, beaten=1, others=2),
-        effect(1, 2, 0.0, chance=0.95, beaten=0, others=2),
+        effect(0, 0, 0.02, typical=0.07, below=0, controls=2),
+        effect(0, 1, -0.12, typical=0.02, below=2, controls=2),
+        effect(0, 2, 0.02, typical=0.07, below=0, controls=2),
+        effect(1, 0, -1.5, typical=0.2, below=2, controls=2),
+        effect(1, 1, 0.4, typical=0.75, below=1, controls=2),
+        effect(1, 2, 0.0, typical=0.95, below=0, controls=2),
     ]
     result = Ablation(
         tokens=head.query_tokens,
@@ -55,7 +55,7 @@ def ablation(**other: object) -> Ablation:
 
 def together() -> Ablation:
     """Two heads of one layer, alone and at once, beside a random one."""
-    heads = (effect(1, 0, -1.5, chance=0.4, beaten=1, others=1), effect(1, 2, 0.1, chance=0.4, others=1))
+    heads = (effect(1, 0, -1.5, typical=0.4, below=1, controls=1), effect(1, 2, 0.1, typical=0.4, controls=1))
     group = Group(((1, 0), (1, 2)), Effect(BEFORE, 0.04, -1.83, 1.1), 0.9, 2, 2)
     return ablation(heads=heads, group=group, floor=Floor(1e-7, 0.0, 0, (effect(1, 1, 0.4),), 3))
 
@@ -63,12 +63,12 @@ def together() -> Ablation:
 def foretold() -> Ablation:
     """The first three of six heads by what was foretold."""
     heads = (
-        effect(1, 0, -1.5, chance=0.4, beaten=1, others=1, estimate=-0.9),
-        effect(0, 2, 0.3, chance=0.01, beaten=2, others=2, estimate=0.5),
-        effect(0, 1, -0.12, chance=0.01, beaten=2, others=2, estimate=0.2),
+        effect(1, 0, -1.5, typical=0.4, below=1, controls=1, predicted=-0.9),
+        effect(0, 2, 0.3, typical=0.01, below=2, controls=2, predicted=0.5),
+        effect(0, 1, -0.12, typical=0.01, below=2, controls=2, predicted=0.2),
     )
-    estimates = tuple(
-        Estimate(layer, head, value)
+    predicted = tuple(
+        Predicted(layer, head, value)
         for layer, head, value in (
             (1, 0, -0.9),
             (0, 2, 0.5),
@@ -79,7 +79,7 @@ def foretold() -> Ablation:
         )
     )
     method = {"method": Method.MEAN, "how": "each output replaced by its mean"}
-    return ablation(heads=heads, estimates=estimates, rank_correlation=0.5, **method)
+    return ablation(heads=heads, predicted=predicted, rank_correlation=0.5, **method)
 
 
 def patched() -> Ablation:
@@ -89,6 +89,6 @@ def patched() -> Ablation:
     return ablation(method=Method.TEXT, how="each output of the other text", other=other, total=total)
 
 
-def edge() -> Ablation:
-    """One edge cut."""
-    return ablation(method=Method.EDGE, edge=(4, 2), how="the attention of 4 to 2 cut")
+def link() -> Ablation:
+    """One link cut."""
+    return ablation(method=Method.LINK, link=(4, 2), how="the attention of 4 to 2 cut")

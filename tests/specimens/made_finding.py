@@ -23,12 +23,12 @@ def control_texts(tokens: Tokens, count: int = CONTROLS, asked: int = 40) -> Con
 def beside(own: np.ndarray, controls: np.ndarray, *, even: float = 0.09, **other: object) -> Finding:
     """Heads of one link with these numbers, and these in control texts; the first of layers and of heads."""
     plain = finding()
-    smaller, asked = "sought" in other and other["sought"].like is not None, len(controls)
+    smaller, asked = "question" in other and other["question"].like is not None, len(controls)
     texts = control_texts(plain.query_tokens, asked, max(asked, 19))
     made_of = {
         "weights": own,
         "controls": summary(own, controls, smaller).described(texts, "input_ids"),
-        "even": None if smaller else np.full(own.shape, even),
+        "even_attention": None if smaller else np.full(own.shape, even),
         "layers": tuple(range(len(own))),
         "heads": tuple(range(own.shape[1])),
         "verdicts": ((Verdict.CERTIFIED,) * own.shape[1],) * len(own),
@@ -51,7 +51,7 @@ def finding(
     second = Verdict.CERTIFIED if pair else Verdict.PARTIAL
     ranked = None if like is not None else np.floor(1 + 3 * random.random(shape))
     return Finding(
-        sought=Sought(query=8, key=2) if pair else Sought(pattern=pattern, like=like),
+        question=Sought(query=8, key=2) if pair else Sought(pattern=pattern, like=like),
         kind=Kind.ENCODER,
         query_tokens=tokens,
         key_tokens=tokens,
@@ -62,7 +62,7 @@ def finding(
         ranks=ranked,
         norms=4 * own if by_norm and like is None else None,
         shares=own / 2 if by_norm and like is None else None,
-        even=np.full(shape, 1 / 13) if like is None else None,
+        even_attention=np.full(shape, 1 / 13) if like is None else None,
         followed=0.6 * own if pair else None,
         controls=summary(own, controls, like is not None).described(control_texts(tokens), "input_ids"),
         verdicts=((Verdict.CERTIFIED,) * 4, (second,) * 4, (Verdict.CERTIFIED,) * 4),

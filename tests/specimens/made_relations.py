@@ -3,7 +3,13 @@
 import made_results
 import numpy as np
 
-from attnscope.analysis.claims.relations.ranking import OFFSETS, Tally, accuracies, offset_accuracies, ranked
+from attnscope.analysis.claims.relations.ranking import (
+    FIXED_DISTANCES,
+    Tally,
+    accuracies,
+    distance_accuracies,
+    ranked,
+)
 from attnscope.results import Dependencies, Kind, Verdict
 from attnscope.results.claims.relations import Treebank
 
@@ -54,8 +60,8 @@ def dependencies(shown: str = "", *, ahead: bool = True) -> Dependencies:
         relations=relations,
         overall=overall,
         accuracies=accuracies(whole)[..., :-1],
-        tried_offsets=OFFSETS,
-        offsets=offset_accuracies(whole)[:, :-1],
+        fixed_distances=FIXED_DISTANCES,
+        distance_accuracies=distance_accuracies(whole)[:, :-1],
         ahead=ahead,
         certified={Verdict.CERTIFIED: 36},
         sampled=3,

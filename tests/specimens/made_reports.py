@@ -71,7 +71,7 @@ def statistic(measure: str, value: float, even: float = math.nan, absent: str = 
     special = MeasureDescription(name=measure, unit="weight", meaning="", label=f"weight on {measure}")
     description = MEASURES[measure].description if measure in MEASURES else special
     values, evens = (np.array([[each]]) for each in (value, even))
-    return HeadScores(description, (3,), (11,), values, even=evens, absent=absent)
+    return HeadScores(description, (3,), (11,), values, even_attention=evens, absent=absent)
 
 
 def masked(head: HeadAttention, positions: Sequence[int], verdict: float | None = None) -> Prediction:

@@ -19,7 +19,7 @@ def senses(labelled: bool = True) -> Senses:
     words = ("bank", "bank", "bank", "bank", "banks")
     labels = LABELS if labelled else ("",) * len(TEXTS)
     return Senses(
-        asked="bank",
+        question="bank",
         kind=Kind.ENCODER,
         usages=tuple(map(Usage, TEXTS, labels, words, (2, 3, 2, 2, 2))),
         layers=(0, 1, 2),

@@ -118,7 +118,7 @@ def several_measures() -> Overview:
     described = MeasureDescription(name="made up", unit="", meaning="", most="∞", strong="high")
     measures = {
         "self": made.scores("self", nothing, absent="queries and keys are not the same tokens"),
-        "entropy": replace(entropy, even=nothing + 1),
+        "entropy": replace(entropy, even_attention=nothing + 1),
         "made up": replace(entropy, description=described, limits=(-1.0, 3.5)),
     }
     plain.strongest[0, 0], plain.strongest_weight[0, 0] = -1, np.nan
@@ -219,7 +219,7 @@ MADE: dict[str, Callable[[], Result]] = {
     "ablation of a group": made_ablation.together,
     "ablation foretold": made_ablation.foretold,
     "ablation from another text": made_ablation.patched,
-    "ablation of an edge": made_ablation.edge,
+    "ablation of a link": made_ablation.link,
     "found pair": made_finding.finding,
     "thumbnails": lambda: made_thumbnails.thumbnails(causal=True),
     "long head": made_long_heads.long_head,

@@ -38,7 +38,7 @@ BEGINS, GOES_ON, PUNCTUATION, ANY = "beginnings of words", "pieces that go on a 
 class ControlTexts:
     """Texts of one shape: at place `p` of control `c` stands `ids[c, p]`, the token of place `sources[c, p]`.
 
-    All are different, and none is the text itself. `asked` is how many were asked for: a short text has not
+    All are different, and none is the text itself. `wanted` is how many were asked for: a short text has not
     so many. `how` says in one phrase what changed places with what, `of` what they are controls of.
     """
 
@@ -46,7 +46,7 @@ class ControlTexts:
     sources: Int[np.ndarray, "control token"]
     how: str
     seed: int
-    asked: int
+    wanted: int
     of: Contents = Contents.TEXT
 
     def __len__(self) -> int:

@@ -66,10 +66,10 @@ def statistics(head: HeadAttention) -> tuple[HeadScores, ...]:
     """
     weights, even = head.weights, evenly_spread(head.allowed)
     every, of_even = (_measured(head, each) for each in (weights, even))
-    found = [replace(one, even=of_even[name].values) for name, one in every.items()]
+    found = [replace(one, even_attention=of_even[name].values) for name, one in every.items()]
     mass, of_even_mass = (_on_special(head, each) for each in (weights, even))
     place = (head.layer,), (head.head,)
-    return (*found, HeadScores(_ON_SPECIAL, *place, mass, even=of_even_mass))
+    return (*found, HeadScores(_ON_SPECIAL, *place, mass, even_attention=of_even_mass))
 
 
 def _measured(head: HeadAttention, weights: Float[np.ndarray, "query key"]) -> dict[str, HeadScores]:

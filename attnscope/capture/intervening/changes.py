@@ -2,7 +2,7 @@
 
     Zero()            nothing: the head adds nothing to what its layer writes
     Put(answers)      its output in another run, or any other of the same shape
-    Cut(query, key)   its output without one edge: that key gets no weight, and the other weights of the row
+    Cut(query, key)   its output without one link: that key gets no weight, and the other weights of the row
                       are divided by what is left, as if its score had been minus infinity
     Rounded()         itself, every number moved by its precision: what rounding alone does
 
@@ -123,7 +123,7 @@ class Put:
 
 @dataclass(frozen=True)
 class Cut:
-    """The output without the edge from the query to the key, both by position."""
+    """The output without the link from the query to the key, both by position."""
 
     query: int
     key: int
@@ -135,7 +135,7 @@ class Cut:
         others[:, self.key] = 0
         if not bool((others.sum(-1) > 0).all()):
             raise InputError(
-                f"layer {seen.place[0]} head {head}: the query sees no other key, so that edge cannot be cut"
+                f"layer {seen.place[0]} head {head}: the query sees no other key, so that link cannot be cut"
             )
         # the sum of the others keeps its digits where it is little; a sink has the rest to 1
         left = 1 - weights[:, self.key] if seen.sink else others.sum(-1)

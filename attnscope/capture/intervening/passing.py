@@ -82,7 +82,7 @@ def _of_trace(one: TracedAttention, place: Place, output: Tensor) -> Attended:
         if one.reweighted is not None or one.blended:
             raise InputError(
                 f"layer {place[0]}: the model mixes its weights, or its values, after the softmax, so that "
-                "no single edge can be cut and no single value zeroed"
+                "no single link can be cut and no single value zeroed"
             )
         return one.weights
 

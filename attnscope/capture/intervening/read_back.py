@@ -5,7 +5,7 @@
 What is expected there is made anew from the kernel's own answer and from what was asked, as features in
 their order, head by head; nothing of the code that made the change is used. Every feature must be equal bit
 for bit, since on this way numbers are only moved: those of the changed heads are what was asked for, those of
-all others what the kernel answered. The row of a cut edge is computed, and held against
+all others what the kernel answered. The row of a cut link is computed, and held against
 (output - weight * value) / (1 - weight) in float64, within what rounding may come to. Where already an
 unchanged answer is not found again (a gate, a norm comes between), nothing can be read back, and it is said.
 """
@@ -147,7 +147,7 @@ def _expected(attended: Attended, variants: Sequence[Variant]) -> _Expected:
 
 
 def _without_edge(attended: Attended, change: Change, parts: slice) -> tuple[Tensor, Tensor]:
-    """The row of a cut edge by subtraction, and how far off rounding may bring it."""
+    """The row of a cut link by subtraction, and how far off rounding may bring it."""
     assert isinstance(change.what, Cut)
     query, key = change.what.query, change.what.key
     output = exact(attended.output[parts, change.head, query].cpu())

@@ -37,7 +37,7 @@ With = Annotated[
     ),
     Brief("zero, mean, or a text whose output takes the place", metavar="WHAT"),
 ]
-Edge = Annotated[
+Link = Annotated[
     str | None,
     typer.Option(
         "--link",
@@ -111,7 +111,7 @@ class AblateOptions(effects.Ablating):
 
     each: Each = False
     replacement: With = None
-    edge: Edge = None
+    link: Link = None
     answer: AnswerName = None
     to: To = None
     rank: Rank = False
@@ -159,7 +159,7 @@ def _decoded(asked: AblateOptions) -> AblateOptions:
     return replace(
         asked,
         replacement=meant(asked.replacement),
-        edge=meant(asked.edge),
+        link=meant(asked.link),
         answer=meant(asked.answer),
         to=meant(asked.to),
     )

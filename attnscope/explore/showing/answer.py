@@ -126,9 +126,9 @@ def _measured(absence: Any) -> str | None:
         return None
     one = absence.heads[0] if absence.group is None else absence.group
     effect = absence.heads[0] if absence.group is None else absence.group.effect
-    others = "" if one.chance is None else f"; other heads {give_or_take(one.chance, None)}"
+    others = "" if one.typical is None else f"; other heads {give_or_take(one.typical, None)}"
     doubt = "" if absence.verdict.proved else f" · {verdict_words(absence.verdict)}"
-    return f"“{settled(absence.answer.text)}” {signed(effect.difference, None)} nats{others}{doubt}"
+    return f"“{settled(absence.answer.text)}” {signed(effect.change, None)} nats{others}{doubt}"
 
 
 def _out(state: State) -> str:

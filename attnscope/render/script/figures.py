@@ -110,7 +110,7 @@ def _finding(result: Finding) -> Told:
         "keys": keys,
         "renormalised": result.special is Special.RENORMALISE,
         "links": result.links.tolist(),
-        "like": result.sought.like,
+        "like": result.question.like,
         "smaller is better": result.smaller_is_better,
         "controls": controls.ids.tolist(),
         "exchanged": controls.input,
@@ -126,14 +126,14 @@ def _finding(result: Finding) -> Told:
 
 
 def _ablation(result: Ablation) -> Told:
-    if result.method is Method.EDGE:
-        raise InputError("no script: an edge is cut within the softmax, where no module can be told to")
+    if result.method is Method.LINK:
+        raise InputError("no script: a link is cut within the softmax, where no module can be told to")
     told = _run(result.provenance, result.tokens, result.kind, result.tower)
     answer, group = result.answer, result.group
     rows = list(range(len(answer.ids))) if answer.asks is Asks.WRITTEN else []
     texts: list[dict[str, Any]] = [
-        {side.input: side.ids[i % len(side.ids)].tolist() for side in result.controls}
-        for i in range(max((len(side.ids) for side in result.controls), default=0))
+        {side.input: side.ids[i % len(side.ids)].tolist() for side in result.mean_over}
+        for i in range(max((len(side.ids) for side in result.mean_over), default=0))
     ]
     if result.other is not None:
         texts = [{"input_ids": result.other.ids}]
@@ -145,12 +145,12 @@ def _ablation(result: Ablation) -> Told:
         "answer": answer.ids,
         "said": answer.text,
         "probability": answer.probability,
-        "heads": [(each.layer, each.head, each.difference, each.kl) for each in result.heads],
-        "random heads": [(each.layer, each.head, each.difference) for each in result.floor.random],
+        "heads": [(each.layer, each.head, each.change, each.kl) for each in result.heads],
+        "random heads": [(each.layer, each.head, each.change) for each in result.floor.random],
         "group": [] if group is None else group.heads,
-        "group difference": None if group is None else group.effect.difference,
+        "group change": None if group is None else group.effect.change,
         "drawn": [] if group is None else group.drawn,
-        "drawn median": None if group is None else group.chance,
+        "drawn median": None if group is None else group.typical,
     }
 
 

@@ -45,7 +45,7 @@ class Row(NamedTuple):
     head: tuple[int, int] | tuple[None, None] = (None, None)
     effect: Effect | None = None
     beside: HeadEffect | Group | None = None
-    estimate: float | None = None
+    predicted: float | None = None
 
 
 def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
@@ -82,8 +82,8 @@ def _next(result: Ablation) -> Next | None:
         ran = asking(result, "ablate", *named)
         if result.case is Case.NO_GAP or len(result.heads) < 2:
             return Next("which heads does the answer need?", ran)
-    elif result.edge is not None:
-        return Next("do heads look there because of the words?", finding(result, *result.edge))
+    elif result.link is not None:
+        return Next("do heads look there because of the words?", finding(result, *result.link))
     elif result.case in (Case.EACH, Case.FLAT):
         two = ",".join(f"L{each.layer}H{each.head}" for each in result.heads[:2])
         means = ("--with", "mean") if result.method is Method.MEAN else ()
@@ -98,7 +98,7 @@ def _next(result: Ablation) -> Next | None:
 
 def _head(one: HeadEffect, kind: Literal["", "random"] = "") -> Row:
     named = f"{name(one.layer, one.head)}{' random' if kind else ''}"
-    return Row(named, kind, (one.layer, one.head), one, one, one.estimate)
+    return Row(named, kind, (one.layer, one.head), one, one, one.predicted)
 
 
 def _group_row(result: Ablation) -> list[Row]:
@@ -113,9 +113,9 @@ def _every(result: Ablation) -> Iterator[Row]:
     yield from (_head(one, "random") for one in result.floor.random)
     yield from _group_row(result)
     ran = {(one.layer, one.head) for one in result.heads}
-    for each in result.estimates:
+    for each in result.predicted:
         if (head := (each.layer, each.head)) not in ran:
-            yield Row(name(*head), "foretold", head, estimate=each.difference)
+            yield Row(name(*head), "foretold", head, predicted=each.change)
 
 
 def _ranking(result: Ablation, whole: bool) -> Ranking:
@@ -124,16 +124,16 @@ def _ranking(result: Ablation, whole: bool) -> Ranking:
     People see the first of many, and the random heads beside them, only where they ask for the `whole`.
     """
     shown = result.heads if whole else result.heads[:_SHOWN]
-    drawn = sorted(result.floor.random, key=lambda one: -abs(one.difference)) if whole else []
+    drawn = sorted(result.floor.random, key=lambda one: -abs(one.change)) if whole else []
     rows = [*_group_row(result), *map(_head, shown), *(_head(one, "random") for one in drawn)]
     table = _table(result, rows, whole)
-    values, others = table["difference"].values, table["others_median"].values
+    values, others = table["change"].values, table["typical"].values
     asked, rounding = [row.kind != "random" for row in rows], result.floor.rounding
     marks = (
         Mark("band", "floor", "typical head of its layer", others, [each and -each for each in others]),
         *both_ways(only(values, asked), "the answer loses", "the answer gains"),
         Mark("bar", "faint", "random heads of these layers", only(values, (not own for own in asked))),
-        Mark("diamond", "control", "predicted", table["estimate"].values),
+        Mark("diamond", "control", "predicted", table["predicted"].values),
         Mark("line", "noise", f"rounding: {give_or_take(rounding, None)}", [-rounding, rounding]),
     )
     hidden = len(result.heads) - len(shown)
@@ -144,7 +144,7 @@ def _ranking(result: Ablation, whole: bool) -> Ranking:
         table=table,
         measured="change of the log probability, nats",
         marks=tuple(each for each in marks if not all(map(missing, each.at))),
-        written="difference",
+        written="change",
         faint=frozenset(i for i, own in enumerate(asked) if not own),
         hidden=hidden,
         unshown=f"{counted(hidden, 'more head')} (-v)" if hidden else "",
@@ -155,9 +155,9 @@ def _table(result: Ablation, rows: Sequence[Row], whole: bool) -> Table:
     """A row for each of these; people see few columns, or the `whole` of them."""
     places = words.decimals(result)
     digits, change = partial(number, decimals=places), partial(signed_cell, decimals=places)
-    differences = [None if row.effect is None else row.effect.difference for row in rows]
+    changes = [None if row.effect is None else row.effect.change for row in rows]
     shares = [None if row.effect is None else words.share(result, row.effect) for row in rows]
-    beside = [row.beside if row.beside and row.beside.others else None for row in rows]
+    beside = [row.beside if row.beside and row.beside.controls else None for row in rows]
     pairs = ["" if row.effect is None else words.pair(row.effect) for row in rows]
     ranks = ["" if each is None else words.rank(each, isinstance(each, Group)) for each in beside]
     of = "the whole text" if result.answer.asks is Asks.WRITTEN else "the answer"
@@ -172,16 +172,16 @@ def _table(result: Ablation, rows: Sequence[Row], whole: bool) -> Table:
         Column("before", of_each("before")),
         Column("after", of_each("after"), words.heading(result), told=pairs,
                says=f"probability of {of} before and after"),
-        Column("difference", differences, "change (nats)", change, "of its logarithm",
-               Scale.around([each or 0.0 for each in differences])),
+        Column("change", changes, "change (nats)", change, "of its logarithm",
+               Scale.around([each or 0.0 for each in changes])),
         Column("kl", of_each("kl"), "all answers moved" if whole else "", digits,
                "how far all possible answers moved, in nats: Kullback-Leibler divergence", spared=3),
-        Column("others_median", [None if each is None else each.chance for each in beside],
+        Column("typical", [None if each is None else each.typical for each in beside],
                "typical of layer", digits, "median size of the change that others make alone", spared=1),
-        Column("beaten", [each and each.beaten for each in beside], "in its layer", told=ranks,
+        Column("below", [each and each.below for each in beside], "in its layer", told=ranks,
                says="which it is of these by the size of its change: a rank, not a test"),
-        Column("others", [each and each.others for each in beside]),
-        Column("estimate", [row.estimate for row in rows], "predicted", change, _by(result)),
+        Column("controls", [each and each.controls for each in beside]),
+        Column("predicted", [row.predicted for row in rows], "predicted", change, _by(result)),
         Column("drawn", ["" if row.kind == "foretold" else row.kind for row in rows]),
         Column("share", shares, "share of the gap", percent, "part of what the whole other text makes"),
         Column("instead", of_each("instead"), "then answers" if whole else "",
@@ -192,16 +192,16 @@ def _table(result: Ablation, rows: Sequence[Row], whole: bool) -> Table:
 
 def _by(result: Ablation) -> str:
     """What an estimate is."""
-    told = f"what one backward pass predicts ({_FORETOLD.get(result.foretold_by, result.foretold_by)})"
-    if result.method is Method.ZERO and result.foretold_by == "patching":
+    told = f"what one backward pass predicts ({_FORETOLD.get(result.predicted_by, result.predicted_by)})"
+    if result.method is Method.ZERO and result.predicted_by == "patching":
         told += ", of zeros the head's importance (Michel et al. 2019) with its sign"
     return told
 
 
 def _grids(result: Ablation) -> Iterator[HeadGrid]:
     """Layers by heads, where heads of several layers were taken away in turn, or foretold of all."""
-    if result.estimates:
-        foretold = {(each.layer, each.head): each.difference for each in result.estimates}
+    if result.predicted:
+        foretold = {(each.layer, each.head): each.change for each in result.predicted}
         layers = tuple(sorted({layer for layer, _ in foretold}))
         heads = tuple(range(1 + max(head for _, head in foretold)))
         values = by_head(layers, heads, foretold)

@@ -30,52 +30,52 @@ _DONE = {
     Method.ZERO: "removed",
     Method.MEAN: "replaced by its mean",
     Method.TEXT: "patched from the other text",
-    Method.EDGE: "without the link {edge}",
+    Method.LINK: "without the link {link}",
 }
 _WITHOUT = {
     Method.ZERO: "Without {}",
     Method.MEAN: "With {} replaced by its mean",
     Method.TEXT: "With {} patched from the other text",
-    Method.EDGE: "Without the one link {edge} in {}",
+    Method.LINK: "Without the one link {link} in {}",
 }
-_ALONE = {**_DONE, Method.EDGE: "without the one link {edge}"}
-_LIKE = {Method.ZERO: "without", Method.MEAN: "with", Method.TEXT: "with", Method.EDGE: "in"}
+_ALONE = {**_DONE, Method.LINK: "without the one link {link}"}
+_LIKE = {Method.ZERO: "without", Method.MEAN: "with", Method.TEXT: "with", Method.LINK: "in"}
 _INSTEAD = {
     Method.ZERO: "output replaced by zeros",
     Method.MEAN: "output set to its mean",
     Method.TEXT: "its output in the other text",
-    Method.EDGE: "the link cut",
+    Method.LINK: "the link cut",
 }
 _REMOVED = {
     Method.ZERO: "removed",
     Method.MEAN: "replaced",
     Method.TEXT: "patched",
-    Method.EDGE: "link cut in",
+    Method.LINK: "link cut in",
 }
 
 
 def each_head(result: Ablation) -> str:
     """`without each head`: what was done to every head of a grid."""
     done = {Method.MEAN: "with each head replaced", Method.TEXT: "with each head patched"}
-    done |= {Method.EDGE: "with the link cut in each head"}
+    done |= {Method.LINK: "with the link cut in each head"}
     return done.get(result.method, "without each head")
 
 
 def done_words(result: Ablation) -> str:
     """`48 heads removed in turn`."""
     count = counted(len(result.heads), "head")
-    if result.estimates:
-        count = f"the first {len(result.heads)} of {counted(len(result.estimates), 'head')}"
-    done = _DONE[result.method].format(edge=link(result))
+    if result.predicted:
+        count = f"the first {len(result.heads)} of {counted(len(result.predicted), 'head')}"
+    done = _DONE[result.method].format(link=link(result))
     done = done.replace("its mean", "their means") if len(result.heads) > 1 else done
     return f"{count} {done}{' in turn' if len(result.heads) > 1 else ''}"
 
 
 def link(result: Ablation) -> str:
     """`[MASK] → opened`: which attention was cut, where one was; positions only of what stands twice."""
-    if result.edge is None:
+    if result.link is None:
         return ""
-    query, key = result.edge
+    query, key = result.link
     return f"{settled(result.query_tokens.labels[query])} → {settled(result.key_tokens.labels[key])}"
 
 
@@ -136,16 +136,16 @@ def _goes(effect: Effect) -> str:
     before, after = likely(effect.before), likely(effect.after)
     if before == after:
         return f"stays at {before}"
-    return f"{'falls' if effect.difference < 0 else 'rises'} from {before} to {after}"
+    return f"{'falls' if effect.change < 0 else 'rises'} from {before} to {after}"
 
 
 def _done(result: Ablation, head: str) -> str:
-    return _WITHOUT[result.method].format(head, edge=link(result))
+    return _WITHOUT[result.method].format(head, link=link(result))
 
 
 def _typical(one: HeadEffect) -> str:
     """What the answer would be after a change as large as the typical head's, in the same direction."""
-    change = (one.chance or 0.0) * (1 if one.difference > 0 else -1)
+    change = (one.typical or 0.0) * (1 if one.change > 0 else -1)
     return f"{likely(one.before)} → {likely(min(1.0, one.before * math.exp(change)))}"
 
 
@@ -158,8 +158,8 @@ def _moves(result: Ablation) -> str:
     """One head that does far more than the typical one, and more than every other."""
     (one,), like = result.heads, _LIKE[result.method]
     told = f"{_done(result, name(one.layer, one.head))} {_of(result)} {_goes(one)}: "
-    if one.chance:
-        factor = abs(one.difference) / one.chance
+    if one.typical:
+        factor = abs(one.change) / one.typical
         told += f"{_factor(factor)} x as much as {like} the typical head of layer {one.layer}, and "
     return f"{told}more than {like} any of {_others(one)} tried there.{_then(one)}"
 
@@ -170,7 +170,7 @@ def _factor(factor: float) -> str:
 
 
 def _others(one: HeadEffect) -> str:
-    return f"the {one.others} other heads" if one.others > 1 else "the one other head"
+    return f"the {one.controls} other heads" if one.controls > 1 else "the one other head"
 
 
 def _middling(result: Ablation) -> str:
@@ -181,19 +181,17 @@ def _middling(result: Ablation) -> str:
 
 def _among(result: Ablation, one: HeadEffect) -> str:
     """How many others move it more, or how little more it is than the typical head."""
-    if not one.others:
+    if not one.controls:
         return f"; layer {one.layer} has no other head to hold it against"
-    more = one.others - one.beaten
+    more = one.controls - one.below
     if more:
         verb = "moves" if more == 1 else "move"
         return f"; {more} of {_others(one)} tried in layer {one.layer} {verb} it more"
     like, typical = _LIKE[result.method], f"the typical head of layer {one.layer}"
     least = f"; none of {_others(one)} tried in layer {one.layer} moves it more"
-    if not one.chance:
+    if not one.typical:
         return least
-    return (
-        f"{least}, but it is only {_factor(abs(one.difference) / one.chance)} x as much as {like} {typical}"
-    )
+    return f"{least}, but it is only {_factor(abs(one.change) / one.typical)} x as much as {like} {typical}"
 
 
 def _little(result: Ablation) -> str:
@@ -207,21 +205,21 @@ def _little(result: Ablation) -> str:
     before, after = likely(one.before), likely(one.after)
     told = f"{_done(result, name(one.layer, one.head))} {_of(result)} hardly moves: "
     told += f"{before} before and after" if before == after else f"{before} → {after}"
-    more, like = one.others - one.beaten, _LIKE[result.method]
-    if not one.others:
+    more, like = one.controls - one.below, _LIKE[result.method]
+    if not one.controls:
         return f"{told}.{_then(one)}"
-    if not more or more == one.others:
+    if not more or more == one.controls:
         told += f", {'less' if more else 'though more'} than {like} any of {_others(one)} tried in layer "
         return f"{told}{one.layer}.{_then(one)}"
     return f"{told}{_among(result, one)}.{_then(one)}"
 
 
 def _alone(result: Ablation) -> str:
-    return _ALONE[result.method].format(edge=link(result))
+    return _ALONE[result.method].format(link=link(result))
 
 
 def _largest(result: Ablation) -> HeadEffect:
-    return max(result.heads, key=lambda each: abs(each.difference))
+    return max(result.heads, key=lambda each: abs(each.change))
 
 
 def _rounding(result: Ablation) -> str:
@@ -230,7 +228,7 @@ def _rounding(result: Ablation) -> str:
     what = f"what {name(largest.layer, largest.head)} does"
     if len(result.heads) > 1:
         what = f"what any of these {len(result.heads)} heads does"
-    change, floor = significant(abs(largest.difference)), significant(result.floor.rounding)
+    change, floor = significant(abs(largest.change)), significant(result.floor.rounding)
     return (
         f"This run cannot tell {what} to {_of(result)}: a change of {change} nats is no more than rounding "
         f"makes ({floor})."
@@ -241,19 +239,19 @@ def _each(result: Ablation) -> str:
     """Of heads that were taken one by one the one that stands furthest above the typical one."""
     best, count = result.heads[0], len(result.heads)
     told = f"Of {counted(count, 'head')}, each {_alone(result)} alone, "
-    if result.estimates:
-        told = f"Of {counted(len(result.estimates), 'head')} the {count} predicted to matter most were each "
+    if result.predicted:
+        told = f"Of {counted(len(result.predicted), 'head')} the {count} predicted to matter most were each "
         told += f"{_alone(result)} alone: "
     most = "most" if best == _largest(result) else "most beside the typical head of its layer"
     told += f"{name(best.layer, best.head)} moves {_of(result)} {most}: {pair(best)}"
-    told += f" (the typical head of its layer: {_typical(best)})." if best.others else "."
+    told += f" (the typical head of its layer: {_typical(best)})." if best.controls else "."
     return f"{told}{_then(best)}{_ranked(result)} One text, so no rule of this model yet."
 
 
 def _ranked(result: Ablation) -> str:
     """How far the order that was predicted is the one that came out."""
     rho = result.rank_correlation
-    if not result.estimates or rho is None:
+    if not result.predicted or rho is None:
         return ""
     near = "nearly as" if rho >= 0.8 else "roughly as" if rho >= 0.5 else "not as"
     return f" The prediction ranks these {len(result.heads)} {near} they came out ({number(rho)})."
@@ -263,7 +261,7 @@ def _flat(result: Ablation) -> str:
     most, count = _largest(result), len(result.heads)
     told = f"No single head matters more than the rest: of {count}, each {_alone(result)} alone, "
     told += f"{name(most.layer, most.head)} moves {_of(result)} most, {pair(most)}"
-    told += f"; the typical head of its layer: {_typical(most)}." if most.others else "."
+    told += f"; the typical head of its layer: {_typical(most)}." if most.controls else "."
     return f"{told}{_then(most)}{_ranked(result)}"
 
 
@@ -273,7 +271,7 @@ def _together(result: Ablation) -> str:
     assert group is not None, "the case says so"
     effect = group.effect
     told = f"{_done(result, group_words(result, group))} {_of(result)} "
-    if abs(effect.difference) < LITTLE:
+    if abs(effect.change) < LITTLE:
         told += f"hardly moves: {pair(effect)}"
     else:
         told += f"{_goes(effect)}, {_beside_alone(result, group)}"
@@ -293,7 +291,7 @@ def group_words(result: Ablation, group: Group) -> str:
 
 def _beside_alone(result: Ablation, group: Group) -> str:
     """`more than each alone adds up to (−3.42 against −1.57 nats)`."""
-    own, alone = group.effect.difference, sum(each.difference for each in result.heads)
+    own, alone = group.effect.change, sum(each.change for each in result.heads)
     how = "more than" if abs(own) > abs(alone) else "less than"
     if abs(own - alone) <= max(_AGREE * abs(alone), result.floor.rounding):
         how = "as much as"
@@ -304,7 +302,7 @@ def _beside_alone(result: Ablation, group: Group) -> str:
 
 
 def _beside_groups(group: Group) -> str:
-    if group.chance is None:
+    if group.typical is None:
         return "there is no other group of as many heads to hold it against"
     layers = sorted({layer for layer, _ in group.heads})
     where = f" of layer {layers[0]}" if len(layers) == 1 else " of the same layers"
@@ -313,11 +311,11 @@ def _beside_groups(group: Group) -> str:
         where, one, many = "", "whole layer", "whole layers"
         if len(layers) > 1:
             one, many = f"set of {len(layers)} whole layers", f"sets of {len(layers)} whole layers"
-    few = "only " if group.others < _ENOUGH else ""
-    size = f"it {number(group.chance)} nats"
-    if group.others == 1:
+    few = "only " if group.controls < _ENOUGH else ""
+    size = f"it {number(group.typical)} nats"
+    if group.controls == 1:
         return f"{few}one other {one}{where} moves {size}"
-    return f"{few}{group.others} other {many}{where} move {size} in the median"
+    return f"{few}{group.controls} other {many}{where} move {size} in the median"
 
 
 def _closes(result: Ablation) -> str:
@@ -339,8 +337,8 @@ def _closes(result: Ablation) -> str:
 def closing(result: Ablation) -> HeadEffect:
     """The head that goes furthest on the way to the other text."""
     assert result.total is not None, "there is another text"
-    way = result.total.difference
-    return max(result.heads, key=lambda each: each.difference / way if way else 0.0)
+    way = result.total.change
+    return max(result.heads, key=lambda each: each.change / way if way else 0.0)
 
 
 def _no_gap(result: Ablation) -> str:
@@ -348,8 +346,8 @@ def _no_gap(result: Ablation) -> str:
     assert total is not None, "the case says so"
     before, after = likely(total.before), likely(total.after)
     where = f"{before} in both" if before == after else f"{before} here and {after} there"
-    apart = f"{number(abs(total.difference))} nats apart"
-    typical = "" if abs(total.difference) < LITTLE else ", less than the typical head alone moves it"
+    apart = f"{number(abs(total.change))} nats apart"
+    typical = "" if abs(total.change) < LITTLE else ", less than the typical head alone moves it"
     return (
         f"These two texts cannot tell: {told} is {where} ({apart}{typical}), so there is no gap for a head "
         "to close. Choose an answer that they differ in (--answer)."
@@ -377,7 +375,7 @@ def control(result: Ablation) -> str:
         layers = sorted({each.layer for each in floor.random})
         where = f"layer {layers[0]}" if len(layers) == 1 else "these layers"
         return f"{counted(len(floor.random), 'other head')} of {where}, each alone; {instead}"
-    if any(each.others for each in result.heads):
+    if any(each.controls for each in result.heads):
         return f"the other heads of the same layer, each alone; {instead}"
     return f"none, the layer has no other head; {instead}"
 
@@ -394,9 +392,9 @@ def legend(result: Ablation) -> Iterator[str]:
     alike = f"in {counted(floor.runs, 'batch')} of other size, or " if floor.runs else ""
     moves = f"at most {significant(floor.rounding)}" if floor.rounding else "nothing at all"
     yield f"rounding: {alike}with every output of a layer moved by its precision, the answer moves by {moves}"
-    if result.estimates and result.rank_correlation is None:
+    if result.predicted and result.rank_correlation is None:
         yield "predicted: too few heads to compare their order with what happened"
-    elif result.estimates:
+    elif result.predicted:
         yield "predicted: the heads beside which these stand are those that were predicted to do less"
 
 
@@ -423,7 +421,7 @@ def read_back(result: Ablation) -> str:
     """How many changed attentions came as asked for to the model's next operation."""
     done = result.intervention
     count = done.read_back + done.lost + done.unseen
-    how = "within rounding" if result.method is Method.EDGE else "bit for bit"
+    how = "within rounding" if result.method is Method.LINK else "bit for bit"
     return f"{done.read_back} of {count} changed attentions read back at the next operation, {how}"
 
 
@@ -438,7 +436,7 @@ def most(result: Ablation) -> Place:
 
 def rank(beside: HeadEffect | Group, of_group: bool) -> str:
     """`largest of 12`, `2nd of 12`: a rank among itself and the others that it is held against."""
-    place, count = 1 + beside.others - beside.beaten, beside.others + 1
+    place, count = 1 + beside.controls - beside.below, beside.controls + 1
     which = "largest" if place == 1 else f"{place}{_ordinal(place)}"
     return f"{which} of {count}{' groups' if of_group else ''}"
 
@@ -453,10 +451,10 @@ def share(result: Ablation, one: Effect) -> float | None:
     """Which part of the way to the other text one effect goes; None where there is no way to speak of."""
     if result.total is None or result.case is not Case.CLOSES:
         return None
-    return one.difference / result.total.difference
+    return one.change / result.total.change
 
 
 def decimals(result: Ablation) -> int:
     """So many that the largest difference has two digits that say something."""
-    extent = max((abs(each.difference) for each in result.heads), default=0.0)
+    extent = max((abs(each.change) for each in result.heads), default=0.0)
     return 3 if extent >= LITTLE else 4 if extent >= LITTLE / 10 else 5

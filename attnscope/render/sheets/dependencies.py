@@ -36,7 +36,7 @@ _DIRECTIONS = {
     Direction.FROM_DEPENDENT: "→ from the dependent: the word that it attends to most",
     Direction.FROM_HEAD: "← from the head: the word that attends to the dependent most",
 }
-_FACTS = "fact relation count layer head direction offset accuracy low high"
+_FACTS = "fact relation count layer head direction fixed_distance accuracy low high"
 _ARROWS_MEAN = "→ the dependent attends most to its head; ← its head attends most to it"
 
 
@@ -69,8 +69,8 @@ def finder(relation: Relation) -> str:
     return f"{relation.best.name} {_ARROWS[relation.best.direction]}"
 
 
-def _offset(offset: int) -> str:
-    return signed(offset, 0)
+def _words_on(distance: int) -> str:
+    return signed(distance, 0)
 
 
 def groups(result: Dependencies) -> dict[str, tuple[Relation, ...]]:
@@ -97,7 +97,7 @@ def _relations(result: Dependencies, whole: bool) -> Ranking:
     best, fixed = [each.best for each in rows], [each.baseline for each in rows]
     held = [each.held_out for each in rows]
     judged = [None if each is None else each.accuracy for each in held]
-    gains = [None if each is None else each.difference for each in held]
+    above = [None if each is None else each.above_control for each in held]
     # fmt: off
     table = Table(
         Column("count", [each.count for each in rows], "pairs", "{:,}".format, "of a word and its head",
@@ -106,10 +106,10 @@ def _relations(result: Dependencies, whole: bool) -> Ranking:
         Column("held_out", judged, "finds", weight,
                "share of the pairs, the head chosen on every other sentence, judged on the rest, both ways",
                _SHARES),
-        Column("distance", [each.offset for each in fixed], "fixed distance", _offset,
+        Column("fixed_distance", [each.fixed_distance for each in fixed], "fixed distance", _words_on,
                "the head stands so many words further on (−: before)"),
-        Column("offset", [each.accuracy for each in fixed], "finds", weight, scale=_SHARES),
-        Column("gain", gains, "head minus distance", signed, scale=Scale(-0.5, 0.5, "signed")),
+        Column("distance_finds", [each.accuracy for each in fixed], "finds", weight, scale=_SHARES),
+        Column("above_control", above, "head minus distance", signed, scale=Scale(-0.5, 0.5, "signed")),
         Column("reach", [_reach(each) for each in held], "(95 %)", as_written,
                "by scatter over sentences, of this relation alone", spared=2),
         Column("accuracy", [each.accuracy for each in best], "on all" if whole else "", weight,
@@ -125,13 +125,13 @@ def _relations(result: Dependencies, whole: bool) -> Ranking:
         measured="share of the pairs whose head is found",
         marks=(
             Mark("span", "limit", "", [each.low for each in fixed], [each.high for each in fixed], low=True),
-            Mark("diamond", "limit", "best fixed distance, 95 %", table["offset"].values, low=True),
+            Mark("diamond", "limit", "best fixed distance, 95 %", table["distance_finds"].values, low=True),
             Mark("span", "own", "", [each.low for each in best], [each.high for each in best]),
             Mark("dot", "own", "best head, 95 %", table["accuracy"].values),
             Mark("tick", "control", "head chosen on other sentences", judged),
         ),
         axis=(0.0, 1.02),
-        cells=("count", "finder", "distance"),
+        cells=("count", "finder", "fixed_distance"),
         sections=tuple(sections),
         unshown=_unshown(result, len(rows) - 1),
         hidden=len(result.relations) + 1 - len(rows),
@@ -152,7 +152,7 @@ def _between(share: Share) -> str:
 
 
 def _reach(held: HeldOut | None) -> str:
-    """The interval of the gain; of sentences that do not scatter, none."""
+    """The interval of how far it is above the distance; of sentences that do not scatter, none."""
     return "" if held is None or held.unknown else f"{signed_cell(held.low)} to {signed_cell(held.high)}"
 
 
@@ -165,11 +165,11 @@ def ranked_heads(result: Dependencies, relation: Relation) -> list[tuple[int, in
 
 
 def _heads(result: Dependencies, relation: Relation) -> Ranking:
-    """The heads that find one relation best, beside the best offset."""
+    """The heads that find one relation best, beside the best fixed distance."""
     every, fixed = ranked_heads(result, relation), relation.baseline
     listed = every[:_LISTED]
     shares = [share for *_, share in listed]
-    gains = [share - fixed.accuracy for share in shares]
+    above = [share - fixed.accuracy for share in shares]
     return Ranking(
         title=f"heads that find {relation.name} best",
         of="head",
@@ -177,8 +177,8 @@ def _heads(result: Dependencies, relation: Relation) -> Ranking:
         table=Table(
             Column("accuracy", shares, "finds", weight, "share of the pairs", _SHARES),
             Column(
-                "gain",
-                gains,
+                "above_control",
+                above,
                 "above distance",
                 signed,
                 "share less that of the best fixed distance",
@@ -190,14 +190,16 @@ def _heads(result: Dependencies, relation: Relation) -> Ranking:
         measured="share of the pairs whose head is found",
         marks=(
             Mark("bar", "own", "", shares),
-            Mark("line", "limit", f"best fixed distance, {_offset(fixed.offset)}", [fixed.accuracy]),
+            Mark(
+                "line", "limit", f"best fixed distance, {_words_on(fixed.fixed_distance)}", [fixed.accuracy]
+            ),
         ),
         axis=(0.0, 1.02),
     )
 
 
 def _grids(result: Dependencies, relation: Relation) -> Iterator[HeadGrid]:
-    """Every head in both directions; those that are better than the best offset stand out."""
+    """Every head in both directions; those that are better than the best fixed distance stand out."""
     values = result.by_head(relation.name)
     for k, told in enumerate(_DIRECTIONS.values()):
         own = values[:, :, k]
@@ -288,16 +290,18 @@ def _answer_of(result: Dependencies, relation: Relation) -> str:
     reach = f", 95 %: {_reach(held)}" if _reach(held) else ""
     told = (
         f"{relation.best.name} finds {relation.name} {verb} a fixed distance: {weight(held.accuracy)} of "
-        f"{relation.count:,} pairs on sentences held out, the word {_further(fixed.offset)} "
-        f"{weight(fixed.accuracy)} ({signed(held.difference)}{reach})."
+        f"{relation.count:,} pairs on sentences held out, the word {_further(fixed.fixed_distance)} "
+        f"{weight(fixed.accuracy)} ({signed(held.above_control)}{reach})."
     )
     return " ".join(each for each in (told, _left_out(result)) if each)
 
 
-def _further(offset: int) -> str:
+def _further(distance: int) -> str:
     """`two words on`, `one word back`."""
-    count = {1: "one word", 2: "two words", 3: "three words"}.get(abs(offset), counted(abs(offset), "word"))
-    return f"{count} {'on' if offset > 0 else 'back'}"
+    count = {1: "one word", 2: "two words", 3: "three words"}.get(
+        abs(distance), counted(abs(distance), "word")
+    )
+    return f"{count} {'on' if distance > 0 else 'back'}"
 
 
 def _notes(result: Dependencies) -> Iterator[str]:
@@ -307,8 +311,8 @@ def _notes(result: Dependencies) -> Iterator[str]:
         f"{bank.scored:,} of {bank.sentences:,} sentences, {pairs:,} pairs; each head is the best of "
         f"{result.tried} ({counted(len(result.layers) * len(result.heads), 'head')}, two directions)"
     )
-    if bank.edges_without_piece:
-        yield f"{counted(bank.edges_without_piece, 'pair')} left out of words without a piece"
+    if bank.pairs_without_piece:
+        yield f"{counted(bank.pairs_without_piece, 'pair')} left out of words without a piece"
     yield from result.notes
 
 
@@ -348,13 +352,23 @@ def _legend(result: Dependencies) -> Iterator[str]:
 
 
 def _facts(result: Dependencies) -> Iterator[tuple[object, ...]]:
-    """A summary of each relation, then every offset and every head in both directions."""
+    """A summary of each relation, then every fixed distance and every head in both directions."""
     for relation in (*result.relations, result.overall):
         yield from _summary(relation)
     for r, relation in enumerate(result.relations):
         own = relation.name, relation.count
-        for o, offset in enumerate(result.tried_offsets):
-            yield "offset", *own, "", "", "", offset, float(result.offsets[o, r]), "", ""
+        for d, distance in enumerate(result.fixed_distances):
+            yield (
+                "fixed distance",
+                *own,
+                "",
+                "",
+                "",
+                distance,
+                float(result.distance_accuracies[d, r]),
+                "",
+                "",
+            )
         for i, j, k in np.ndindex(result.accuracies.shape[:3]):
             head = result.layers[i], result.heads[j], tuple(Direction)[k].value
             yield "head", *own, *head, "", float(result.accuracies[i, j, k, r]), "", ""
@@ -364,7 +378,7 @@ def _summary(relation: Relation) -> Iterator[tuple[object, ...]]:
     own, best, fixed = (relation.name, relation.count), relation.best, relation.baseline
     head = best.layer, best.head, best.direction.value
     yield "best head", *own, *head, "", best.accuracy, best.low, best.high
-    yield "best offset", *own, "", "", "", fixed.offset, fixed.accuracy, fixed.low, fixed.high
+    yield "best fixed distance", *own, "", "", "", fixed.fixed_distance, fixed.accuracy, fixed.low, fixed.high
     if (held := relation.held_out) is not None:
         yield "head held out", *own, "", "", "", "", held.accuracy, "", ""
-        yield "gain held out", *own, "", "", "", "", held.difference, held.low, held.high
+        yield "above control held out", *own, "", "", "", "", held.above_control, held.low, held.high

@@ -47,11 +47,14 @@ _BARS: dict[DependsOn | None, tuple[Tint, str]] = {
 def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
     best = result.ranking[0] if result.ranking else None
     ranking = _ranking(result, focus.verbose)
-    measured, change = "divergence" if result.smaller_is_better else "weight", Scale.around(result.difference)
+    measured, change = (
+        "divergence" if result.smaller_is_better else "weight",
+        Scale.around(result.above_control),
+    )
     beside = Companion.numbers("mean of its controls", result.controls.mean, weight_cell)
     pieces = " by tokens" if departures(result.words, result.special) else ""
     grids = (
-        _grid(result, "above the mean of its controls", result.difference, change),
+        _grid(result, "above the mean of its controls", result.above_control, change),
         _grid(result, measured, result.weights, _scale(result), beside),
     )
     return Sheet(
@@ -80,7 +83,7 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
 
 def _subject(result: Finding) -> str:
     """What heads are ranked by: `weight of 7 [MASK] → 5 door`."""
-    sought = result.sought
+    sought = result.question
     if sought.like is not None:
         return f"Jensen-Shannon divergence from {name(*sought.like)} in nats"
     if sought.pattern is not None:
@@ -123,7 +126,7 @@ def _table(result: Finding, places: Sequence[Place], whole: bool) -> Table:
 
     low, high = of_each(controls.low), of_each(controls.high)
     between = [f"{weight(a)} - {weight(b)}" for a, b in zip(low, high, strict=True)]
-    single, under = result.sought.pattern is None, f"in {words.control_texts(result, controls.count)}"
+    single, under = result.question.pattern is None, f"in {words.control_texts(result, controls.count)}"
     measured = "apart" if result.smaller_is_better else "weight"
     rank = f"{'of that key' if single else 'of the strongest such key, mean,'} in its row"
     moved = "what all pieces move together" if result.words else "what is moved"
@@ -140,8 +143,8 @@ def _table(result: Finding, places: Sequence[Place], whole: bool) -> Table:
         Column("norm", of_each(result.norms)),
         Column("norm_share", of_each(result.shares), more("share of output"), weight,
                f"share of its row by weight x ||f(x)||, {moved} (Kobayashi et al. 2020)", spared=3),
-        Column("even_attention", of_each(result.even), more("even"), weight, "what even attention gives",
-               spared=4),
+        Column("even_attention", of_each(result.even_attention), more("even"), weight,
+               "what even attention gives", spared=4),
         Column("control_mean", of_each(controls.mean), "mean", weight,
                "mean of the controls", under=under),
         Column("control_low", low, "90 % between", says="the middle nine tenths of them", told=between,
@@ -150,8 +153,8 @@ def _table(result: Finding, places: Sequence[Place], whole: bool) -> Table:
         Column("control_spread", of_each(controls.spread)),
         Column("below", of_each(controls.below), "below", "{:.0f}".format,
                f"how many of the controls the {controls.of.value} {goes}", under=under),
-        Column("above_control", of_each(result.difference), more("above control"), signed,
-               "weight less the mean of the controls", Scale.around(result.difference)),
+        Column("above_control", of_each(result.above_control), more("above control"), signed,
+               "weight less the mean of the controls", Scale.around(result.above_control)),
         Column("excess", of_each(result.excess), more("excess"), apart, "the same in its own spread over "
                f"its controls, at least {weight(LEAST_SPREAD)} (Westfall and Young 1993)"),
         Column("followed", of_each(result.followed), more("goes with the word"), weight, _follows(result),
@@ -172,9 +175,9 @@ def _dependence(result: Finding, places: Sequence[Place]) -> list[str]:
 
 
 def _follows(result: Finding) -> str:
-    if result.sought.key is None:
+    if result.question.key is None:
         return ""
-    key = settled(result.key_tokens.names[result.sought.key])
+    key = settled(result.key_tokens.names[result.question.key])
     return f"what the query gives to {key} in the controls, wherever it went"
 
 
@@ -258,8 +261,8 @@ def _bars(result: Finding, places: Sequence[Place], values: Sequence[float]) -> 
 def _departures(result: Finding) -> Iterator[str]:
     """How many controls there are where these are not as many as were asked for, and their seed."""
     controls = result.controls
-    if controls.count != controls.asked:
-        yield f"{controls.count} of {controls.asked} controls"
+    if controls.count != controls.wanted:
+        yield f"{controls.count} of {controls.wanted} controls"
     if controls.seed:
         yield f"seed {controls.seed}"
 
@@ -270,14 +273,14 @@ def _details(result: Finding) -> Iterator[str]:
     best = [weight(float(each)) for each in np.quantile(result.controls.best, (0.05, 0.5, 0.95))]
     if result.ranking:
         yield f"best head of a control: {best[1]} in the median, {best[0]} to {best[2]}"
-    if result.even is not None and not np.isnan(result.even).all():
-        least, most = (weight(float(each(result.even))) for each in (np.nanmin, np.nanmax))
+    if result.even_attention is not None and not np.isnan(result.even_attention).all():
+        least, most = (weight(float(each(result.even_attention))) for each in (np.nanmin, np.nanmax))
         yield f"even attention: {least if least == most else f'{least} to {most}'}"
 
 
 def _notes(result: Finding) -> Iterator[str]:
     """What has to be known to read the numbers."""
-    key = result.sought.key
+    key = result.question.key
     if key is not None and result.key_tokens.items[key].special:
         plural = words.PLURAL[result.controls.of]
         yield f"the key is a special token, which stays: the controls have other {plural} around it"
@@ -285,7 +288,7 @@ def _notes(result: Finding) -> Iterator[str]:
 
 def _next(result: Finding) -> Next | None:
     """The question that this answer raises: the row before, the model's answer, the head, or other keys."""
-    sought = result.sought
+    sought = result.question
     if not result.ranking:
         return None
     i, j = result.ranking[0]
@@ -315,7 +318,7 @@ def _next(result: Finding) -> Next | None:
 
 def _is_mask(result: Finding) -> bool:
     """Whether the token that looks is a blank, which the model answers."""
-    query = result.sought.query
+    query = result.question.query
     token = None if query is None else result.query_tokens.items[query]
     return token is not None and "mask" in token.name.casefold() and not token.name.isalpha()
 
@@ -324,8 +327,8 @@ def _opens(result: Finding, best: Place) -> dict[str, object]:
     return {
         "layer": result.layers[best[0]],
         "head": result.heads[best[1]],
-        "query": result.sought.query,
-        "key": result.sought.key,
+        "query": result.question.query,
+        "key": result.question.key,
         "words": result.words,
         "special": result.special,
     }

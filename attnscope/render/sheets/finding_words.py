@@ -52,7 +52,7 @@ def control_texts(result: Finding, count: int | None = None) -> str:
 
 def _looks(result: Finding, many: bool = True) -> str:
     """What heads do that are looked for: `look from [MASK] at opened`."""
-    sought, look = result.sought, "look" if many else "looks"
+    sought, look = result.question, "look" if many else "looks"
     if sought.pattern is not None:
         return f"{look} at {pattern_words(result, sought.pattern)}"
     query, key = sides(result)
@@ -63,7 +63,7 @@ def _looks(result: Finding, many: bool = True) -> str:
 
 def sides(result: Finding) -> tuple[str, str]:
     """The token that looks and the one that is looked at, with a position where it stands several times."""
-    sought = result.sought
+    sought = result.question
     pairs = ((result.query_tokens, sought.query), (result.key_tokens, sought.key))
     query, key = ("" if at is None else settled(tokens.labels[at]) for tokens, at in pairs)
     return query, key
@@ -85,7 +85,7 @@ def _standing_out(result: Finding) -> str:
     out = result.of_group(Group.STANDS_OUT)
     best, of = out[0], control_texts(result)
     if result.smaller_is_better:
-        like = name(*(result.sought.like or (0, 0)))
+        like = name(*(result.question.like or (0, 0)))
         verb = "is" if len(out) == 1 else "are"
         told = (
             f"{_heads(result, len(out))} {verb} more like {like} here than in {of}: {named(result, best)}, "
@@ -124,10 +124,10 @@ def _cannot_tell(result: Finding) -> str:
     """Nothing stands out, and something might be there."""
     nearest = _nearest(result)
     if result.smaller_is_better:
-        like = name(*(result.sought.like or (0, 0)))
+        like = name(*(result.question.like or (0, 0)))
         told = f"no head is more like {like} here than in {control_texts(result)}; nearest: "
         return f"{told}{named(result, nearest)}, {_apart(result, nearest)}."
-    which = "which head" if result.sought.pattern is None else "whether a head"
+    which = "which head" if result.question.pattern is None else "whether a head"
     told = f"this {result.controls.of.value} cannot tell {which} {_looks(result, False)}: "
     reached, count = result.as_far(nearest), control_texts(result, result.controls.count)
     own, mean = (weight(float(each[nearest])) for each in (result.weights, result.controls.mean))
@@ -149,7 +149,7 @@ def _nearest(result: Finding) -> Place:
 def _few_controls(result: Finding) -> str:
     """Too few controls for any head to stand out."""
     count, of = result.controls.count, control_texts(result)
-    if count < result.controls.asked:
+    if count < result.controls.wanted:
         why = f"its {PLURAL[result.controls.of]} stand in no more than {counted(count, 'other order')}"
         told = f"this {result.controls.of.value} is too short to tell: {why}, and {LEAST_CONTROLS} are needed"
     else:
@@ -162,7 +162,7 @@ def _position_only(result: Finding) -> str:
     first = result.of_group(Group.POSITION)[0]
     own, mean = (weight(float(each[first])) for each in (result.weights, result.controls.mean))
     part = result.controls.of.part
-    if result.sought.query is None:
+    if result.question.query is None:
         gives = f"{named(result, first)}, {_numbers(result, first)}"
         return f"heads {_looks(result)} because of where it stands: {gives}."
     return (
@@ -173,7 +173,11 @@ def _position_only(result: Finding) -> str:
 
 def _nothing(result: Finding) -> str:
     most = max(result.ranking, key=lambda place: float(result.weights[place]))
-    even = "" if result.even is None else f"; even attention: {weight(float(result.even[most]))}"
+    even = (
+        ""
+        if result.even_attention is None
+        else f"; even attention: {weight(float(result.even_attention[most]))}"
+    )
     own = weight(float(result.weights[most]))
     return f"no head {_looks(result, False)}: the most is {own} ({named(result, most)}{even})."
 
@@ -185,7 +189,7 @@ def _position_sought(result: Finding) -> str:
     whatever = f"whatever the {PLURAL[result.controls.of]}"
     own, mean = (weight(float(each[best])) for each in (result.weights, result.controls.mean))
     beside = f"{own} here, {mean} in {control_texts(result)}"
-    if result.even is not None and result.weights[best] < 2 * result.even[best]:
+    if result.even_attention is not None and result.weights[best] < 2 * result.even_attention[best]:
         return _nothing(result)
     if result.depends_on(best) is not DependsOn.POSITION:
         return f"{named(result, best)} {_looks(result, False)} most: {beside}."
@@ -209,7 +213,7 @@ def _position_sought(result: Finding) -> str:
 def _few(result: Finding) -> str:
     """That there are fewer controls than were asked for, and why."""
     count = result.controls.count
-    if not LEAST_CONTROLS <= count < result.controls.asked or result.case is Case.UNRANKED:
+    if not LEAST_CONTROLS <= count < result.controls.wanted or result.case is Case.UNRANKED:
         return ""
     return f"Only {control_texts(result, count)}: these {PLURAL[result.controls.of]} stand in no more orders."
 

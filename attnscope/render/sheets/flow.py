@@ -11,7 +11,6 @@ from attnscope.render.kit.numbers import (
     counted,
     largest_magnitude,
     number,
-    per_hundred,
     signed,
     signed_cell,
     significant,
@@ -193,6 +192,8 @@ def _agreement(result: Flow, ablated: Ablated, whole: bool) -> Ranking:
     correlations = [each.correlation for each in trust]
     near = [each.method == DISTANCE for each in trust]
     low, high = [each.low for each in trust], [each.high for each in trust]
+    below = [each.below for each in trust]
+    counts = ["" if math.isnan(each) else f"{each:.0f} of {ablated.controls:,}" for each in below]
     shuffled = [
         "" if math.isnan(each.low) else f"{signed(each.low)} to {signed(each.high)}" for each in trust
     ]
@@ -205,7 +206,13 @@ def _agreement(result: Flow, ablated: Ablated, whole: bool) -> Ranking:
                 "correlation", correlations, "agrees with replacing", signed, scale=Scale(-1.0, 1.0, "signed")
             ),
             Column("shuffled", shuffled, "90 % between, shuffled", as_written),
-            Column("beats", [each.beats for each in trust], "beats" if whole else "", per_hundred),
+            Column(
+                "below",
+                below,
+                "below" if whole else "",
+                says="how many shuffled effects do less well",
+                told=counts,
+            ),
         ),
         measured="rank correlation with the size of the effect",
         marks=(
@@ -235,5 +242,5 @@ def _facts(result: Flow) -> Iterator[tuple[object, ...]]:
             yield "effect", "", key, labels[key], float(value)
     yield "best of shuffled", "", "", "", result.ablated.best_of_shuffled
     for each in result.ablated.trust:
-        for name in ("correlation", "low", "high", "beats"):
+        for name in ("correlation", "low", "high", "below"):
             yield f"{name} of {each.method}", "", "", "", float(getattr(each, name))

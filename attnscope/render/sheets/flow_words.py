@@ -110,8 +110,8 @@ def control(result: Flow) -> str:
     """What the agreement of a method with the effects is held against."""
     if result.ablated is None:
         return ""
-    shuffles = f"{result.ablated.shuffles:,} times"
-    return f"the effects shuffled among {_replaced(result, result.ablated)}, {shuffles}"
+    times = f"{result.ablated.controls:,} times"
+    return f"the effects shuffled among {_replaced(result, result.ablated)}, {times}"
 
 
 def _instead(ablated: Ablated) -> str:

@@ -88,7 +88,7 @@ def _aimed(result: Overview, order: list[Place], query: int, key: int | None) ->
         asked = f"When the decoder reads {asked}"
     else:
         asked = f"From {asked}"
-    alike = "" if result.aimed is None else f"even attention: {weight(result.aimed.even)}"
+    alike = "" if result.aimed is None else f"even attention: {weight(result.aimed.even_attention)}"
     if key is None:
         where = settled(result.key_tokens.labels[int(result.strongest[best][1])])
         middle = weight(float(np.nanmedian(result.main.values)))
@@ -124,8 +124,8 @@ def _measured(result: Overview, order: list[Place]) -> str:
         f"{named(result, best)} has the {end} {described.scale} of {of}, {own}; the head in the middle has "
     )
     told += written(float(np.nanmedian(main.values)))
-    if main.even is not None and not np.isnan(main.even[best]):
-        told += f", even attention would give {written(float(main.even[best]))}"
+    if main.even_attention is not None and not np.isnan(main.even_attention[best]):
+        told += f", even attention would give {written(float(main.even_attention[best]))}"
     if main.control is not None:
         told += f", other answers {written(float(main.control[best]))} in the median"
     query, key = (int(position) for position in result.strongest[best])

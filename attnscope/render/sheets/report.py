@@ -297,9 +297,9 @@ def _measured_words(result: Report, one: HeadScores) -> str:
     unit = "" if described.label else described.unit
     if not result.head.answered.any():
         return "no query has a valid key"
-    if one.even is None:
+    if one.even_attention is None:
         return unit
-    even = float(one.even[0, 0])
+    even = float(one.even_attention[0, 0])
     if described.strong == "high":
         compared = f"even weights give {number(even)}"
         return f"{unit}; {compared}" if unit else compared

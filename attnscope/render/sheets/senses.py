@@ -24,14 +24,14 @@ _AROUND = 38  # characters of a text on each side of the word
 _LONGEST = 300  # characters of two texts that a command still carries
 _cosine, _change = cell, signed_cell  # of cosines: what two decimals do not show is nothing
 _FLOOR = 8  # texts with labels: of fewer the answer says how few
-_PARTS = ("within", "between", "chance", "below")
+_PARTS = ("within", "between", "control_mean", "below")
 
 
 def sheet(result: Senses, focus: Focus = WHOLE) -> Sheet:
     order = _by_label(result)
     curve = _by_layer(result) if result.separation is None else _parted(result, focus.verbose)
     heads = "all heads of a layer as one" if len(result.heads) > 1 else f"H{result.heads[0]}"
-    asked = f"“{result.asked}” in {counted(len(result.usages), 'text')}"
+    asked = f"“{result.question}” in {counted(len(result.usages), 'text')}"
     groups = f", {counted(len(result.labels), 'group')}" if result.labels else ""
     seed = () if result.separation is None or not result.separation.seed else (result.separation.seed,)
     return Sheet(
@@ -45,8 +45,8 @@ def sheet(result: Senses, focus: Focus = WHOLE) -> Sheet:
         control=_control(result),
         notes=tuple(_notes(result)),
         legend=(
-            f"cosine: between the vectors of “{result.asked}” in two texts, 1 = same direction; output: of "
-            f"the heads, before the output projection, {heads}",
+            f"cosine: between the vectors of “{result.question}” in two texts, 1 = same direction; output: "
+            f"of the heads, before the output projection, {heads}",
         ),
         details=tuple(_details(result)),
         proof=proof(result.certified, "head", ", all texts counted"),
@@ -94,9 +94,9 @@ def _parted(result: Senses, whole: bool) -> Curve:
     """Of groups the means within and between, and how far that is above other labels."""
     parted = result.separation
     assert parted is not None, "only where there are groups"
-    within, between, gap, chance, above = (
+    within, between, gap, mean, above = (
         each.tolist()
-        for each in (parted.within, parted.between, parted.gap, parted.chance, parted.above_control)
+        for each in (parted.within, parted.between, parted.gap, parted.control_mean, parted.above_control)
     )
     under = "other labels"
     below = [f"{int(each)} of {parted.controls:,}" for each in parted.below]
@@ -106,7 +106,7 @@ def _parted(result: Senses, whole: bool) -> Curve:
         Column("gap", gap, "within less between" if whole else "", _change, spared=1),
         Column("above_control", above, "above control", _change,
                "within less between, less the mean of that with other labels"),
-        Column("chance", chance, "mean", _change, "within less between, with other labels", under=under),
+        Column("control_mean", mean, "mean", _change, "within less between, with other labels", under=under),
         Column("below", parted.below.tolist(), "below", says="how many other labels part the word less in "
                "this layer", told=below, under=under),
     ]  # fmt: skip
@@ -121,7 +121,7 @@ def _parted(result: Senses, whole: bool) -> Curve:
         Line("line", "query", "pairs of one group", within),
         Line("line", "other", "pairs of two groups", between),
         Line("line", "control", "gap", gap),
-        Line("dashed", "peers", "gap of shuffled labels", chance),
+        Line("dashed", "peers", "gap of shuffled labels", mean),
     )
     return _curve(result, "how far the groups lie apart", Table(*columns), lines)
 
@@ -181,7 +181,7 @@ def _answer(result: Senses) -> str:
 def _unlabelled(result: Senses) -> str:
     most, least = _extremes(result, result.shown)
     return (
-        f"In layer {result.layers[result.shown]} the texts {most} are most alike in “{result.asked}”, "
+        f"In layer {result.layers[result.shown]} the texts {most} are most alike in “{result.question}”, "
         f"{least} least."
     )
 
@@ -206,7 +206,7 @@ def _few_texts(result: Senses) -> str:
     return (
         f"{counted(texts, 'text')} are too few to tell: {there} texts can be split in only {ways} ways, so "
         f"the best possible is 1 in {ways} (with {wanted} it is 1 in {possible}). Here "
-        f"“{result.asked}” lies furthest apart {_cosines(result)}; {_so_far(parted)}."
+        f"“{result.question}” lies furthest apart {_cosines(result)}; {_so_far(parted)}."
     )
 
 
@@ -233,21 +233,21 @@ def _few_controls(result: Senses) -> str:
     assert parted is not None, "only where there are groups"
     return (
         f"{counted(parted.controls, 'shuffling')} {'is' if parted.controls == 1 else 'are'} too few to tell: "
-        f"{round(1 / LEVEL) - 1} are needed. Here “{result.asked}” lies furthest apart {_cosines(result)}."
+        f"{round(1 / LEVEL) - 1} are needed. Here “{result.question}” lies furthest apart {_cosines(result)}."
     )
 
 
 def _is_parted(result: Senses) -> str:
     parted = result.separation
     assert parted is not None, "only where there are groups"
-    return f"The labels part “{result.asked}”: {_cosines(result)}; {_so_far(parted)}."
+    return f"The labels part “{result.question}”: {_cosines(result)}; {_so_far(parted)}."
 
 
 def _cannot_tell(result: Senses) -> str:
     parted = result.separation
     assert parted is not None, "only where there are groups"
     return (
-        f"The labels do not part “{result.asked}” better than other labels would: they come nearest "
+        f"The labels do not part “{result.question}” better than other labels would: they come nearest "
         f"{_cosines(result)}, but {_so_far(parted)}."
     )
 
@@ -283,9 +283,9 @@ def _notes(result: Senses) -> Iterator[str]:
     """What must be known to read the numbers."""
     if (parted := result.separation) is not None and len(result.heads) > 1:
         best = next(iter(ordered(parted.heads_excess)), (0, 0))
-        own, chance = (_change(float(each[best])) for each in (parted.heads_gap, parted.heads_chance))
+        own, mean = (_change(float(each[best])) for each in (parted.heads_gap, parted.heads_control_mean))
         reached = f"in {parted.heads_reached:,} of {_labelings(parted)} some head stands as clear"
-        yield f"one head: {named(result, best)} {own}, with other labels {chance}; {reached} of its own"
+        yield f"one head: {named(result, best)} {own}, with other labels {mean}; {reached} of its own"
     if len({each.position for each in result.usages}) > 1:
         yield "the word stands at different positions: these are in its vectors too"
     every = enumerate(result.usages, start=1)
@@ -304,7 +304,7 @@ def _details(result: Senses) -> Iterator[str]:
 
 def _is_other(result: Senses, usage: Usage) -> bool:
     """Whether the text has another form of the word than was asked for."""
-    asked = result.asked.lower()
+    asked = result.question.lower()
     return usage.word.lower() != asked.partition("@")[0] and not asked.lstrip("-").isdigit()
 
 
@@ -317,7 +317,7 @@ def _next(result: Senses) -> Next | None:
     texts = [word(each.text) for each in (first, second) if each.text.isprintable() and each.text[:1] != "-"]
     if len(texts) < 2 or sum(map(len, texts)) > _LONGEST:
         return None
-    named = [each.word if _is_other(result, each) else result.asked for each in (first, second)]
+    named = [each.word if _is_other(result, each) else result.question for each in (first, second)]
     options = ["--word", word(named[0]), *(["--word-b", word(named[1])] if named[0] != named[1] else [])]
     options += ["--words"] if result.words else []
     options += [] if result.provenance.dtype == "float32" else ["--dtype", result.provenance.dtype]

@@ -35,12 +35,12 @@ class Distances:
 class Aimed:
     """What the weights around one query, or one pair, say of it.
 
-    `even` is what even attention gives each key of the query. Of a pair `largest` counts the heads that give
+    `even_attention` is what it gives each key of the query. Of a pair `largest` counts the heads that give
     its key more than any other, and `elsewhere` is by head the mean weight that the other queries give the
     key at the same distance from them, NaN where no other has one; None where distances have no meaning.
     """
 
-    even: float
+    even_attention: float
     largest: int | None
     elsewhere: Float[np.ndarray, "layer head"] | None
 

@@ -18,7 +18,7 @@ class Method(StrEnum):
     ZERO = "zero"
     MEAN = "mean"
     TEXT = "text"
-    EDGE = "edge"
+    LINK = "link"
 
 
 class Case(StrEnum):
@@ -69,7 +69,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Effect:
-    """The answer's probability before and after; `difference` is that of its logarithm, after less before.
+    """The answer's probability before and after; `change` is that of its logarithm, after less before.
 
     `kl` is the Kullback-Leibler divergence of all that might have been answered, of after from before. Both
     in nats; of a text that was written summed over its tokens. `instead` is what the model then answers where
@@ -78,7 +78,7 @@ class Effect:
 
     before: float
     after: float
-    difference: float
+    change: float
     kl: float
     instead: str = field(default="", kw_only=True)
 
@@ -87,43 +87,43 @@ class Effect:
 class HeadEffect(Effect):
     """What becomes of the answer without one head, or, of a group, without all of several at once.
 
-    `chance` is the median size of the difference that `others` heads of the same layer make, each taken
-    alone (of a group: other groups of as many); `beaten` of these make a smaller one. `estimate` is the
-    difference that the gradient foretells.
+    `typical` is the median size of the change that `controls` heads of the same layer make, each taken
+    alone (of a group: other groups of as many); `below` of these make a smaller one. `predicted` is the
+    change that the gradient foretells.
     """
 
     layer: int
     head: int
-    chance: float | None = None
-    beaten: int = 0
-    others: int = 0
-    estimate: float | None = None
+    typical: float | None = None
+    below: int = 0
+    controls: int = 0
+    predicted: float | None = None
 
     @property
     def excess(self) -> float:
         """How many nats more it moves the answer than the typical head of its layer, if there is one."""
-        return abs(self.difference) - (self.chance or 0.0)
+        return abs(self.change) - (self.typical or 0.0)
 
     @property
     def rank(self) -> int:
-        """1 for the largest difference among itself and the others that it is held against."""
-        return 1 + self.others - self.beaten
+        """1 for the largest change among itself and the others that it is held against."""
+        return 1 + self.controls - self.below
 
 
 @dataclass(frozen=True)
 class Group:
     """Several heads (layer and head) without which the model ran at once, and what became of its answer.
 
-    `others` are groups of as many other heads of the same layers, or, `of_layers`, of as many whole layers:
-    `chance` is the median size of the difference that these make, and `beaten` of them make a smaller one.
+    `controls` are groups of as many other heads of the same layers, or, `of_layers`, of as many whole layers:
+    `typical` is the median size of the change that these make, and `below` of them make a smaller one.
     `drawn` are these other groups themselves.
     """
 
     heads: tuple[tuple[int, int], ...]
     effect: Effect
-    chance: float | None = None
-    beaten: int = 0
-    others: int = 0
+    typical: float | None = None
+    below: int = 0
+    controls: int = 0
     of_layers: bool = False
     drawn: tuple[tuple[tuple[int, int], ...], ...] = ()
 
@@ -140,7 +140,7 @@ class ControlIds:
 class Floor:
     """What the same experiment shows where there is nothing to be seen.
 
-    `rounding` is the largest difference of the answer's log probability that rounding makes: in `runs` in
+    `rounding` is the largest change of the answer's log probability that rounding makes: in `runs` in
     which nothing was changed, but others in the same batch were, and in one in which every output of the
     first layer that is looked at was moved by its own precision. `rounding_kl` is the largest divergence of
     these. `random` are heads of the same layers that were drawn with `seed`.
@@ -158,7 +158,7 @@ class Intervention:
     """Whether what was done is what was asked for.
 
     Of the attentions that were changed `read_back` were found at the model's next operation as they should
-    be, bit for bit (the row of a cut edge within rounding), `lost` were not, and `unseen` cannot be found,
+    be, bit for bit (the row of a cut link within rounding), `lost` were not, and `unseen` cannot be found,
     since the model makes something else of them first. `faithful` says that watching alone changed no bit of
     the answer's scores.
     """
@@ -181,26 +181,26 @@ class Intervention:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """What one backward pass foretells for a head: the difference of the answer's log probability.
+class Predicted:
+    """What one backward pass foretells for a head: the change of the answer's log probability.
 
     Of its logit, where that is what heads were ranked by.
     """
 
     layer: int
     head: int
-    difference: float
+    change: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ablation(Presented):
     """Heads ranked by what the model's answer becomes without each of them, beside the typical head.
 
-    `how` says what stood in the place of their outputs, `edge` which query and key were cut. `other` is the
-    text that outputs were taken from, and `total` what the answer's probability is there. `estimates` are
+    `how` says what stood in the place of their outputs, `link` which query and key were cut. `other` is the
+    text that outputs were taken from, and `total` what the answer's probability is there. `predicted` are
     there where heads were ranked by the gradient first: of all heads, the largest first, of which those in
-    `heads` were then taken away; `rank_correlation` is Spearman's, between both of these. `foretold_by` is
-    what foretold them: patching, importance, attention-gradient or logit. `controls` are the texts that a
+    `heads` were then taken away; `rank_correlation` is Spearman's, between both of these. `predicted_by` is
+    what foretold them: patching, importance, attention-gradient or logit. `mean_over` are the texts that a
     mean is over, `modules` the paths of the attentions by layer.
     """
 
@@ -216,14 +216,14 @@ class Ablation(Presented):
     intervention: Intervention
     provenance: Provenance
     tower: str = ""
-    edge: tuple[int, int] | None = None
+    link: tuple[int, int] | None = None
     other: Tokens | None = field(default=None, metadata={"file": "other_tokens"})
     total: Effect | None = None
-    estimates: tuple[Estimate, ...] = ()
+    predicted: tuple[Predicted, ...] = ()
     rank_correlation: float | None = None
     notes: tuple[str, ...] = ()
-    foretold_by: str = "patching"
-    controls: tuple[ControlIds, ...] = ()
+    predicted_by: str = "patching"
+    mean_over: tuple[ControlIds, ...] = ()
     modules: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -247,11 +247,11 @@ class Ablation(Presented):
 
     @property
     def grid(self) -> Float[np.ndarray, "layer head"]:
-        """The differences by layer (of `layers`) and head number; NaN where a head was not looked at."""
+        """The changes by layer (of `layers`) and head number; NaN where a head was not looked at."""
         layers = self.layers
         values = np.full((len(layers), 1 + max((each.head for each in self.heads), default=0)), np.nan)
         for each in self.heads:
-            values[layers.index(each.layer), each.head] = each.difference
+            values[layers.index(each.layer), each.head] = each.change
         return values
 
     @property
@@ -261,14 +261,14 @@ class Ablation(Presented):
             return Case.UNRANKED
         if self.total is not None:
             return Case.CLOSES if self._apart() else Case.NO_GAP
-        sizes = sorted((abs(each.difference) for each in self.heads), reverse=True)
-        together = 0.0 if self.group is None else abs(self.group.effect.difference)
+        sizes = sorted((abs(each.change) for each in self.heads), reverse=True)
+        together = 0.0 if self.group is None else abs(self.group.effect.change)
         if max(sizes[0], together) <= self.floor.rounding:
             return Case.ROUNDING
         if self.group is not None:
             return Case.TOGETHER
-        best = max(self.heads, key=lambda each: abs(each.difference))
-        much = bool(best.others) and sizes[0] >= MUCH * (best.chance or 0.0)
+        best = max(self.heads, key=lambda each: abs(each.change))
+        much = bool(best.controls) and sizes[0] >= MUCH * (best.typical or 0.0)
         if sizes[0] < LITTLE:
             return Case.LITTLE
         if len(sizes) == 1:
@@ -279,24 +279,24 @@ class Ablation(Presented):
     def _apart(self) -> bool:
         """Whether the answer differs between the texts by more than nothing and than a head alone makes."""
         assert self.total is not None, "there is another text"
-        typical = float(np.median([abs(each.difference) for each in self.heads]))
-        return abs(self.total.difference) >= max(LITTLE, typical)
+        typical = float(np.median([abs(each.change) for each in self.heads]))
+        return abs(self.total.change) >= max(LITTLE, typical)
 
     def check_parts(self) -> None:
         in_tokens([self.answer.position], len(self.tokens), "answer")
-        for position, tokens in zip(self.edge or (), (self.query_tokens, self.key_tokens), strict=False):
-            in_tokens([position], len(tokens), "edge")
+        for position, tokens in zip(self.link or (), (self.query_tokens, self.key_tokens), strict=False):
+            in_tokens([position], len(tokens), "link")
         places = [(each.layer, each.head) for each in self.heads]
         once = len(set(places)) == len(places) and all(min(place) >= 0 for place in places)
         fits(once, "'heads' has a layer and head twice, or none")
 
     def derived(self) -> dict[str, Value]:
-        looked_at = len(self.estimates) or len(self.heads)
+        looked_at = len(self.predicted) or len(self.heads)
         return {"verdict": self.verdict, "case": self.case, "looked_at": looked_at}
 
     def npz_columns(self) -> Arrays:
-        numbers = ("before", "after", "difference", "kl", "chance", "estimate")
-        return columns_of(self.heads, ("layer", "head", "beaten", "others"), numbers)
+        numbers = ("before", "after", "change", "kl", "typical", "predicted")
+        return columns_of(self.heads, ("layer", "head", "below", "controls"), numbers)
 
 
 def ranked(heads: tuple[HeadEffect, ...]) -> tuple[HeadEffect, ...]:

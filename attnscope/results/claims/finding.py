@@ -116,7 +116,7 @@ class Controls:
     over them. `below` counts those that the text itself goes beyond. `best` is, text by text, the number of
     the head that is best in it, and `best_excess` how far the head that stands clearest of its own other
     controls does, in its own spread.
-    `asked` is how many controls there should have been; `how` says what they keep, `of` what they are made
+    `wanted` is how many controls there should have been; `how` says what they keep, `of` what they are made
     of, and `seed` repeats them. `ids` are the controls themselves, what the model read as its `input` of that
     name: tokens by their ids; of a picture or a sound which of its pieces stands at each place.
     """
@@ -130,7 +130,7 @@ class Controls:
     best_excess: Float[np.ndarray, " control"] = field(metadata={"file": "best_excess_of_controls"})
     how: str
     seed: int
-    asked: int
+    wanted: int
     of: Contents = Contents.TEXT
     ids: Int[np.ndarray, "control place"] = field(default_factory=lambda: np.zeros((0, 0), dtype=int))
     input: str = "input_ids"
@@ -154,9 +154,9 @@ class Finding(Presented):
 
     `ranks` is which of its keys this is to the query, 1 for the strongest (of a pattern the mean). `norms` is
     the weight times the length of what it moves, a_ij ||f(x_j)|| (Kobayashi et al. 2020), `shares` how much
-    of the query's sum of these that is; None where the way out of the heads is not known. `even` is what
-    attention that weighs all keys alike would have. `followed` is what the query gave in the controls to the
-    token that is the key here, wherever that went. Each is None where it has no meaning.
+    of the query's sum of these that is; None where the way out of the heads is not known. `even_attention` is
+    what attention that weighs all keys alike would have. `followed` is what the query gave in the controls to
+    the token that is the key here, wherever that went. Each is None where it has no meaning.
 
     With `words` the tokens are words: weights are summed over the pieces of a key and averaged over those of
     a query (Clark et al. 2019), and a norm is that of what all pieces move together. `special` tokens may be
@@ -166,7 +166,7 @@ class Finding(Presented):
     all of its keys that their query may look at, none of likeness.
     """
 
-    sought: Sought = field(metadata={"file": "question"})
+    question: Sought
     kind: Kind
     query_tokens: Tokens
     key_tokens: Tokens
@@ -177,7 +177,7 @@ class Finding(Presented):
     ranks: Float[np.ndarray, "layer head"] | None
     norms: Float[np.ndarray, "layer head"] | None
     shares: Float[np.ndarray, "layer head"] | None
-    even: Float[np.ndarray, "layer head"] | None = field(metadata={"file": "even_attention"})
+    even_attention: Float[np.ndarray, "layer head"] | None
     followed: Float[np.ndarray, "layer head"] | None
     controls: Controls
     verdicts: tuple[tuple[Verdict, ...], ...]
@@ -194,18 +194,18 @@ class Finding(Presented):
         return worst(verdict for layer in self.verdicts for verdict in layer)
 
     @cached_property
-    def difference(self) -> Float[np.ndarray, "layer head"]:
+    def above_control(self) -> Float[np.ndarray, "layer head"]:
         """How far each head lies above the mean of its controls; of distances a head below it is nearer."""
         return np.asarray(self.weights - self.controls.mean)
 
     @property
     def smaller_is_better(self) -> bool:
-        return self.sought.like is not None
+        return self.question.like is not None
 
     @cached_property
     def excess(self) -> Float[np.ndarray, "layer head"]:
         """How far a head stands clear of its own controls, in its own spread over them (at least .02)."""
-        clear = -self.difference if self.smaller_is_better else self.difference
+        clear = -self.above_control if self.smaller_is_better else self.above_control
         return np.asarray(clear / np.maximum(self.controls.spread, LEAST_SPREAD))
 
     @cached_property
@@ -256,7 +256,7 @@ class Finding(Presented):
     def _group(self, place: tuple[int, int]) -> Group:
         if self.depends_on(place) is DependsOn.POSITION:
             return Group.POSITION
-        looks = self.even is None or self.weights[place] > self.even[place]
+        looks = self.even_attention is None or self.weights[place] > self.even_attention[place]
         if looks and self.controls.count >= LEAST_CONTROLS and self.excess[place] > 0:
             if _rare(self.as_far(place), self.controls.count):
                 return Group.STANDS_OUT
@@ -278,7 +278,7 @@ class Finding(Presented):
         None of likeness, and of a head that has no more there than even attention; of one that stays, no
         more than twice that.
         """
-        own, even = float(self.weights[place]), self.even
+        own, even = float(self.weights[place]), self.even_attention
         if self.smaller_is_better or even is None or not own > float(even[place]):
             return None
         if float(self.controls.mean[place]) >= HALF * own:
@@ -291,13 +291,13 @@ class Finding(Presented):
         """What can be said, by one test after the other."""
         if not self.ranking:
             return Case.UNRANKED
-        if self.sought.pattern is not None and self.sought.pattern.of_places:
+        if self.question.pattern is not None and self.question.pattern.of_places:
             return Case.POSITION_SOUGHT
         if self.controls.count < LEAST_CONTROLS:
             return Case.FEW_CONTROLS
         if out := len(self.of_group(Group.STANDS_OUT)):
             return Case.ONE if out == 1 else Case.SEVERAL
-        if self.even is not None and not (self.weights >= TWICE * self.even).any():
+        if self.even_attention is not None and not (self.weights >= TWICE * self.even_attention).any():
             return Case.NOTHING
         if self.of_group(Group.POSITION) and not self.of_group(Group.ABOVE_ITS_OWN):
             return Case.POSITION_ONLY
@@ -313,13 +313,13 @@ class Finding(Presented):
         return tuple(" ".join(names.get(id, f"#{id}") for id in ids) for ids in self.controls.ids.tolist())
 
     def check_parts(self) -> None:
-        sought = self.sought
+        question = self.question
         in_tokens(self.links[:, 0].tolist(), len(self.query_tokens), "links")
         in_tokens(self.links[:, 1].tolist(), len(self.key_tokens), "links")
-        in_tokens([sought.query], len(self.query_tokens), "sought")
-        in_tokens([sought.key], len(self.key_tokens), "sought")
-        one = sum(each is not None for each in (sought.key, sought.pattern, sought.like)) == 1
-        fits(one, "'sought' is not one thing")
+        in_tokens([question.query], len(self.query_tokens), "question")
+        in_tokens([question.key], len(self.key_tokens), "question")
+        one = sum(each is not None for each in (question.key, question.pattern, question.like)) == 1
+        fits(one, "'question' is not one thing")
         one_for_each(self.verdicts, self.weights.shape, "verdicts")
         alike = len(self.controls.best) == len(self.controls.best_excess)
         fits(alike, "'best_excess_of_controls' is not of as many controls as 'best_of_controls'")
@@ -340,10 +340,10 @@ class Finding(Presented):
             return None if values is None else float(values[i, j])
 
         own = {"weight": self.weights, "rank": self.ranks, "norm": self.norms}
-        own |= {"norm_share": self.shares, "even_attention": self.even}
+        own |= {"norm_share": self.shares, "even_attention": self.even_attention}
         names = ("mean", "low", "high", "spread", "below")
         controls = {name: getattr(self.controls, name) for name in names}
-        controls |= {"above_control": self.difference, "excess": self.excess, "followed": self.followed}
+        controls |= {"above_control": self.above_control, "excess": self.excess, "followed": self.followed}
         return {
             "layer": self.layers[i],
             "head": self.heads[j],

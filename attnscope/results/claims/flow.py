@@ -30,15 +30,15 @@ class Case(StrEnum):
 class Trust:
     """Spearman's rank correlation of what a `method` gives to input tokens with what replacing these does.
 
-    `low` and `high` hold the middle nine tenths of the same for effects that were shuffled among the tokens,
-    `beats` is how many in a hundred of these it exceeds. All NaN where it has no meaning.
+    `low` and `high` hold the middle nine tenths of the controls, the same for effects that were shuffled
+    among the tokens; `below` counts those that it exceeds. All NaN where it has no meaning.
     """
 
     method: str
     correlation: float
     low: float
     high: float
-    beats: float
+    below: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Ablated:
     of a model that answers nothing there (`answer` is empty), 1 less the cosine of the query's last vector
     before and after. NaN for tokens that were not replaced: the query, special ones, what it cannot see.
     `trust` has every method, and `distance alone`, the closer the more, the control that knows no attention.
-    Of the best of the methods on each of `shuffles` shuffled effects 95 in a hundred are at most
+    Of the best of the methods on each of the `controls` shuffled effects 95 in a hundred are at most
     `best_of_shuffled`, and `as_far` reach the best one on the effects themselves.
     `groups` are the positions that were replaced at once, where these are several: each has their effect.
     `input` is what the model calls what was changed; of a text that is ids, of which `replacement_id` was put
@@ -63,7 +63,7 @@ class Ablated:
     trust: tuple[Trust, ...]
     best_of_shuffled: float
     as_far: int
-    shuffles: int
+    controls: int
     seed: int
     groups: tuple[tuple[int, ...], ...] = ()
     input: str = "input_ids"
@@ -152,7 +152,7 @@ class Flow(Presented):
             return Case.FLAT
         if self.ablated.best is None:
             return Case.TOO_FEW
-        rare = (1 + self.ablated.as_far) / (self.ablated.shuffles + 1) <= LEVEL
+        rare = (1 + self.ablated.as_far) / (self.ablated.controls + 1) <= LEVEL
         return Case.AGREES if rare else Case.CANNOT_TELL
 
     @property

@@ -1,4 +1,4 @@
-"""Which head finds which grammatical relation of a treebank, each beside the best fixed offset."""
+"""Which head finds which grammatical relation of a treebank, each beside the best fixed distance."""
 
 import math
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True)
 class Share:
-    """How many of the edges are right, with the 95 % interval that the scatter over sentences gives."""
+    """How many of the pairs are right, with the 95 % interval that the scatter over sentences gives."""
 
     accuracy: float
     low: float
@@ -56,37 +56,38 @@ class Finder(Share):
 
 
 @dataclass(frozen=True)
-class Offset(Share):
-    """The rule that a word's head stands so many words behind it, or before it where `offset` is negative."""
+class FixedDistance(Share):
+    """The rule that a word's head stands so many words behind it, before it where that is negative."""
 
-    offset: int
+    fixed_distance: int
 
 
 @dataclass(frozen=True)
 class HeldOut:
     """The best head of every other sentence, judged on those between, and the reverse.
 
-    `heads` are the two that were chosen. `difference` is what they find less what the best offset of all
-    sentences finds, which was chosen on the very edges that it is judged by and so has the advantage, with
-    the 95 % interval over sentences.
+    `heads` are the two that were chosen. `above_control` is what they find less what the best fixed
+    distance of all sentences finds, which was chosen on the very pairs that it is judged by and so has the
+    advantage, with the 95 % interval over sentences.
     """
 
     accuracy: float
-    difference: float
+    above_control: float
     low: float
     high: float
     heads: tuple[tuple[int, int, Direction], ...]
 
     @property
     def unknown(self) -> bool:
-        """Whether the sentences are too few, or too much alike, to say how sure the difference is."""
+        """Whether the sentences are too few, or too much alike, to say how sure that is."""
         return self.low <= -1 and self.high >= 1
 
     @property
     def errors(self) -> float:
-        """The difference in its standard errors; 0 where nothing is known of these."""
-        reach = max(self.high - self.difference, self.difference - self.low)  # one end may be cut off at 1
-        return 0.0 if self.unknown or reach <= 0 else self.difference / reach * Z
+        """How far they find more, in its standard errors; 0 where nothing is known of these."""
+        above = self.above_control
+        reach = max(self.high - above, above - self.low)  # one end may be cut off at 1
+        return 0.0 if self.unknown or reach <= 0 else above / reach * Z
 
     @property
     def p(self) -> float:
@@ -101,10 +102,10 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Relation:
-    """One relation: how often it occurs, the head that finds it best, and the offset that does.
+    """One relation: how often it occurs, the head that finds it best, and the fixed distance that does.
 
-    `best` is the best of all heads on the very edges that it was chosen by, which flatters it; `held_out`
-    does not, and is None where one of the halves has no such edge. `before` is the share of edges whose head
+    `best` is the best of all heads on the very pairs that it was chosen by, which flatters it; `held_out`
+    does not, and is None where one of the halves has no such pair. `before` is the share of pairs whose head
     stands before its dependent: what a head that only looks back can find from the dependent.
     """
 
@@ -113,23 +114,15 @@ class Relation:
     sentences: int
     before: float
     best: Finder
-    baseline: Offset
+    baseline: FixedDistance
     held_out: HeldOut | None
-
-    @property
-    def beaten(self) -> bool:
-        """Whether no head is better than the best fixed offset."""
-        return self.baseline.accuracy >= self.best.accuracy
-
-    def derived(self) -> dict[str, Value]:
-        return {"beaten": self.beaten}
 
 
 @dataclass(frozen=True)
 class Treebank:
     """What was read: `sentences` of the file `name`, of which `scored` count, and why others do not.
 
-    `limit` is the most tokens that the model reads. `edges_without_piece` are left out since the tokenizer
+    `limit` is the most tokens that the model reads. `pairs_without_piece` are left out since the tokenizer
     gives one of their words no piece.
     """
 
@@ -139,7 +132,7 @@ class Treebank:
     too_long: int
     without_relation: int
     unreadable: int
-    edges_without_piece: int
+    pairs_without_piece: int
     limit: int | None = None
 
     @property
@@ -153,8 +146,8 @@ class Dependencies(Presented):
     """Every head, direction and relation of a treebank: `accuracies` by the order of `relations`.
 
     `relations` come most frequent first; the root is none, since no word can point at it. `overall` is all
-    of them but punctuation. `offsets` are accuracies of fixed offsets, by `tried_offsets`. `ahead` is False
-    where no head looks ahead. `shown` is the relation of which all heads are looked at, "" for all relations.
+    of them but punctuation. `distance_accuracies` are those of the `fixed_distances` that were tried. `ahead`
+    is False where no head looks ahead. `shown` is the relation of which all heads are looked at, "" for all.
     `certified` counts heads by verdict in the `sampled` sentences, a certificate a head and sentence;
     `unlike` is the largest difference there of a weight from that of the sentence read alone.
     """
@@ -166,8 +159,8 @@ class Dependencies(Presented):
     relations: tuple[Relation, ...] = field(metadata={"by": "name"})
     overall: Relation
     accuracies: Float[np.ndarray, "layer head direction relation"]
-    tried_offsets: tuple[int, ...]
-    offsets: Float[np.ndarray, "offset relation"]
+    fixed_distances: tuple[int, ...]
+    distance_accuracies: Float[np.ndarray, "fixed_distance relation"]
     ahead: bool
     certified: dict[Verdict, int]
     sampled: int
@@ -209,7 +202,7 @@ class Dependencies(Presented):
         for place, (p, each) in enumerate(by_p):
             if p * (len(by_p) - place) > LEVEL or each.held_out is None:
                 break
-            told[each.name] = 1 if each.held_out.difference > 0 else -1
+            told[each.name] = 1 if each.held_out.above_control > 0 else -1
         return told
 
     @property
@@ -240,9 +233,6 @@ class Dependencies(Presented):
         names = [relation.name for relation in self.relations]
         fits(bool(names), "'relations' are none")
         fits(not self.shown or self.shown in names, "'shown' is none of the relations")
-        fits(
-            len(self.offsets) == len(self.tried_offsets), "'offsets' are not one for each of 'tried_offsets'"
-        )
 
     def derived(self) -> dict[str, Value]:
         return {

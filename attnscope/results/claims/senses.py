@@ -43,19 +43,19 @@ class Separation:
 
     The gap is the one less the other. Its control are other labelings with groups as large: of the `splits`
     there are, the real one among them, all others where they are no more than was asked for (`exact`), else
-    labels that were shuffled with `seed`. `chance` is the mean gap of all labelings that were gone through,
-    `excess` how far the real gap is above it, in the standard deviation of that layer or head over them (at
-    least .02), `below` how many of the `controls` stay below it in each layer. `strongest` is the largest
-    excess of any layer in each control, so that the best layer is held against the best of every labeling
-    (Westfall and Young 1993); `heads_strongest` is the same of all heads of all layers.
+    labels that were shuffled with `seed`. `control_mean` is the mean gap of all labelings that were gone
+    through, `excess` how far the real gap is above it, in the standard deviation of that layer or head over
+    them (at least .02), `below` how many of the `controls` stay below it in each layer. `strongest` is the
+    largest excess of any layer in each control, so that the best layer is held against the best of every
+    labeling (Westfall and Young 1993); `heads_strongest` is the same of all heads of all layers.
     """
 
     within: Float[np.ndarray, " layer"]
     between: Float[np.ndarray, " layer"]
     heads_within: Float[np.ndarray, "layer head"]
     heads_between: Float[np.ndarray, "layer head"]
-    chance: Float[np.ndarray, " layer"]
-    heads_chance: Float[np.ndarray, "layer head"]
+    control_mean: Float[np.ndarray, " layer"]
+    heads_control_mean: Float[np.ndarray, "layer head"]
     excess: Float[np.ndarray, " layer"]
     heads_excess: Float[np.ndarray, "layer head"]
     below: Float[np.ndarray, " layer"]
@@ -71,8 +71,8 @@ class Separation:
 
     @property
     def above_control(self) -> Float[np.ndarray, " layer"]:
-        """The gap less that of chance."""
-        return np.asarray(self.gap - self.chance)
+        """The gap less the mean of that with other labels."""
+        return np.asarray(self.gap - self.control_mean)
 
     @property
     def heads_gap(self) -> Float[np.ndarray, "layer head"]:
@@ -142,7 +142,7 @@ class Senses(Presented):
     labels. `certified` counts the heads behind all numbers by verdict. `words`: whole words were compared.
     """
 
-    asked: str
+    question: str
     kind: Kind
     usages: tuple[Usage, ...]
     layers: tuple[int, ...]

@@ -122,7 +122,7 @@ class Claimed(Entered):
         named: str | None = None,
         each: bool = False,
         replacement: str | None = None,
-        edge: str | None = None,
+        link: str | None = None,
         answer: str | None = None,
         to: str | None = None,
         rank: bool = False,
@@ -134,14 +134,14 @@ class Claimed(Entered):
     ) -> Ablation:
         """What the model's answer becomes without heads, by default without each of them in turn.
 
-        In the place of their outputs stand zeros, or as `replacement` "mean" or another text; `edge`
-        ("it->door") cuts one edge. With `to` every head is patched from that text, with `rank` heads are
+        In the place of their outputs stand zeros, or as `replacement` "mean" or another text; `link`
+        ("it->door") cuts one link. With `to` every head is patched from that text, with `rank` heads are
         ranked by one backward pass and the `top` ones taken away. Heads of several layers are `named`, as in
         "L1H10,L2H3"; `by` is what ranks, "patching", "importance", "attention-gradient" or "logit".
         `attention` is kind, tower or route.
         """
         turn = each or (layers is None and heads is None and named is None)
-        wish = Ablating(turn, replacement, edge, answer, to, rank, top, controls, seed, named, by)
+        wish = Ablating(turn, replacement, link, answer, to, rank, top, controls, seed, named, by)
         wanted = Wanted(layers, heads, **attention)
         chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
         return ablate(self._whole(), chosen, wish)

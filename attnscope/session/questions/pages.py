@@ -161,7 +161,7 @@ def _ranked(ranking: Finding | Ablation, chosen: Chosen) -> Places:
     if isinstance(ranking, Finding):
         return tuple((ranking.layers[i], ranking.heads[j]) for i, j in ranking.ranking)
     every = [(removal.layer, removal.head) for removal in ranking.heads]
-    every += [(estimate.layer, estimate.head) for estimate in ranking.estimates]
+    every += [(each.layer, each.head) for each in ranking.predicted]
     return tuple(dict.fromkeys(place for place in every if place[1] in chosen.heads))
 
 

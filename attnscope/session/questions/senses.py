@@ -69,7 +69,7 @@ def compare_senses(
     by_layer = [np.stack([one.vectors[i] for one in words]) for i in range(len(words[0].vectors))]
     labels = [text.label for text in texts]
     return Senses(
-        asked=word,
+        question=word,
         kind=chosen.kind,
         usages=tuple(one.usage for one in words),
         layers=words[0].layers,

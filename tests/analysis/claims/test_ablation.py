@@ -71,7 +71,7 @@ def test_an_effect_worked_by_hand() -> None:
     told = effect(logs(0.5, 0.25, 0.25), logs(0.25, 0.25, 0.5), [0])
     assert told.before == pytest.approx(0.5)
     assert told.after == pytest.approx(0.25)
-    assert told.difference == pytest.approx(math.log(0.5))
+    assert told.change == pytest.approx(math.log(0.5))
     assert told.kl == pytest.approx(0.5 * math.log(2) - 0.25 * math.log(2))
 
 
@@ -92,7 +92,7 @@ def test_a_text_is_as_probable_as_all_its_tokens_together() -> None:
     after = torch.cat([logs(0.25, 0.75), logs(0.1, 0.9)])
     told = effect(before, after, [0, 1])
     assert told.before == pytest.approx(0.45)
-    assert told.difference == pytest.approx(math.log(0.5))
+    assert told.change == pytest.approx(math.log(0.5))
 
 
 def test_scores_that_are_no_numbers_are_no_answer() -> None:
@@ -164,12 +164,12 @@ def test_every_head_in_turn_beside_the_others_of_its_layer(made: Experiments, sp
     assert found.group is None
     assert found.floor.random == ()
     assert found.floor.runs == LAYERS
-    assert 0 < found.floor.rounding < 1e-5 < max(abs(each.difference) for each in found.heads)
+    assert 0 < found.floor.rounding < 1e-5 < max(abs(each.change) for each in found.heads)
     for each in found.heads:
-        there = [abs(o.difference) for o in found.heads if o.layer == each.layer and o.head != each.head]
-        assert each.others == HEADS - 1
-        assert each.chance == pytest.approx(np.median(there))
-        assert each.beaten == sum(size < abs(each.difference) for size in there)
+        there = [abs(o.change) for o in found.heads if o.layer == each.layer and o.head != each.head]
+        assert each.controls == HEADS - 1
+        assert each.typical == pytest.approx(np.median(there))
+        assert each.below == sum(size < abs(each.change) for size in there)
 
 
 def test_one_head_and_its_random_others_by_hand(made: Experiments, speaking: Speaking) -> None:
@@ -186,7 +186,7 @@ def test_one_head_and_its_random_others_by_hand(made: Experiments, speaking: Spe
         by_hand = speaking(**ids())["logits"][0, 4].softmax(-1)[answer]
     weight.copy_(kept)
     assert found.group.effect.after == pytest.approx(float(by_hand), rel=1e-4)
-    assert found.group.others == 6, "pairs of the other four heads"
+    assert found.group.controls == 6, "pairs of the other four heads"
 
 
 def test_the_vocabulary_is_multiplied_out_at_the_answers_row_alone(speaking: Speaking) -> None:
@@ -240,7 +240,7 @@ def test_what_is_foretold_is_right_for_little_changes_and_ranks_large_ones(made:
     found = taken_away(made, answer, heads, Put(little), together=False, seed=0)
     both, correlation = estimates.held_against(found.heads, foretold)
     for each in both:
-        assert each.estimate == pytest.approx(each.difference, rel=0.1, abs=2e-5)
+        assert each.predicted == pytest.approx(each.change, rel=0.1, abs=2e-5)
     assert correlation == pytest.approx(1.0)
 
 

@@ -225,11 +225,11 @@ def test_what_is_foretold_is_that_what_the_head_adds_is_gone() -> None:
     made, heads = experiments("llama"), [(0, 2), (2, 5), (1, 0)]
     for by in ("importance", "attention-gradient"):
         found = measured_estimates(made, ANSWERS[0], by, heads)
-        there = {(each.layer, each.head): each.difference for each in found}
+        there = {(each.layer, each.head): each.change for each in found}
         for layer, head in heads:
             signed = scores("llama")["attention-gradient"].values[layer, head]
             assert there[layer, head] == pytest.approx(-signed, rel=1e-4)
-        sizes = [abs(each.difference) for each in found]
+        sizes = [abs(each.change) for each in found]
         assert sizes == sorted(sizes, reverse=True)
 
 

@@ -74,7 +74,7 @@ def test_a_short_text_has_as_many_controls_as_it_has_orders() -> None:
     every = {order for order in permutations(short.ids[1:4]) if order[1] != short.ids[2]}
     found = control_texts(short, count=100, moved=[2])
     assert {tuple(control[1:4].tolist()) for control in found.ids} == every
-    assert (len(found), found.asked) == (4, 100)
+    assert (len(found), found.wanted) == (4, 100)
 
 
 def test_a_moved_token_that_is_alone_in_its_class_changes_places_with_any() -> None:

@@ -204,7 +204,7 @@ def found_with(weight: float, control: float, followed: float | None) -> Finding
     controls = Controls(one, one, one, one, one, np.array([control]), np.array([0.0]), "", 0, 1)
     return replace(
         plain,
-        sought=Sought(query=8, key=2),
+        question=Sought(query=8, key=2),
         weights=np.full((3, 4), weight),
         controls=controls,
         followed=None if followed is None else np.full((3, 4), followed),

@@ -15,7 +15,13 @@ from attnscope.analysis.claims.relations.answers import (
     together,
     word_weights,
 )
-from attnscope.analysis.claims.relations.ranking import OFFSETS, accuracies, offset_accuracies, ranked, wilson
+from attnscope.analysis.claims.relations.ranking import (
+    FIXED_DISTANCES,
+    accuracies,
+    distance_accuracies,
+    ranked,
+    wilson,
+)
 from attnscope.analysis.claims.relations.treebank import read_treebank
 from attnscope.errors import InputError
 from attnscope.results.claims.relations import Direction
@@ -207,10 +213,10 @@ def test_accuracies_and_the_best_of_them_are_those_of_a_slow_loop(name: str | No
     i, j, k = best[1]
     told = made.LAYERS[i], made.HEADS[j], tuple(Direction)[k]
     assert (found.best.layer, found.best.head, found.best.direction) == told
-    fixed = {offset: sum(slow(given, name, by_offset(offset))[1]) for offset in OFFSETS}
-    of_offsets = offset_accuracies(tally.halves[0] + tally.halves[1])[:, place]
-    assert of_offsets == pytest.approx([fixed[offset] / sum(counts) for offset in OFFSETS])
-    assert found.baseline.offset == max(OFFSETS, key=lambda offset: fixed[offset])
+    fixed = {offset: sum(slow(given, name, by_offset(offset))[1]) for offset in FIXED_DISTANCES}
+    of_offsets = distance_accuracies(tally.halves[0] + tally.halves[1])[:, place]
+    assert of_offsets == pytest.approx([fixed[offset] / sum(counts) for offset in FIXED_DISTANCES])
+    assert found.baseline.fixed_distance == max(FIXED_DISTANCES, key=lambda offset: fixed[offset])
     before = sum(slow(given, name, lambda found, dependent, head: head < dependent)[1])
     assert found.before == pytest.approx(before / sum(counts))
 
@@ -223,7 +229,7 @@ def test_what_is_held_out_was_never_chosen_on(name: str | None) -> None:
     assert found is not None
     chosen, sums, differences, counts = [], np.zeros(2), [], []
     offset = max(
-        OFFSETS, key=lambda each: sum(slow(given, name, by_offset(each))[1])
+        FIXED_DISTANCES, key=lambda each: sum(slow(given, name, by_offset(each))[1])
     )  # of all: its advantage
     for half in (0, 1):
         own, other = given[half::2], given[1 - half :: 2]
@@ -241,7 +247,7 @@ def test_what_is_held_out_was_never_chosen_on(name: str | None) -> None:
     kept = [(d, n) for d, n in zip(differences, counts, strict=True) if n]
     scatter = sum((d - gain * n) ** 2 for d, n in kept)
     error = math.sqrt(scatter * len(kept) / (len(kept) - 1)) / total
-    assert found.difference == pytest.approx(gain)
+    assert found.above_control == pytest.approx(gain)
     assert (found.low, found.high) == pytest.approx((gain - 1.959964 * error, gain + 1.959964 * error))
 
 

@@ -51,7 +51,7 @@ def test_groups_that_lie_apart_beat_shuffled_labels_and_random_ones_do_not() -> 
     assert found.exact
     assert (found.below == found.controls).all()
     assert found.p == found.least_p == 1 / 35
-    assert (np.abs(found.chance) < 0.3).all()
+    assert (np.abs(found.control_mean) < 0.3).all()
     random = [separation(vectors(seed), LABELS, controls=200, seed=0).p for seed in range(60)]
     assert 0.4 < np.mean(random) < 0.7
     assert np.mean(np.array(random) <= 0.1) < 0.2
@@ -110,8 +110,8 @@ def test_a_word_without_a_direction_is_no_evidence() -> None:
 
 def test_the_same_seed_shuffles_the_same_way() -> None:
     one, two, other = (separation(vectors(), LABELS, controls=20, seed=seed) for seed in (3, 3, 4))
-    assert one.chance.tolist() == two.chance.tolist()
-    assert one.chance.tolist() != other.chance.tolist()
+    assert one.control_mean.tolist() == two.control_mean.tolist()
+    assert one.control_mean.tolist() != other.control_mean.tolist()
 
 
 @pytest.mark.parametrize(

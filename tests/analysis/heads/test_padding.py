@@ -153,7 +153,7 @@ def test_report_map_and_terms_of_a_padded_row_are_those_of_the_text_alone(side: 
     first, second = (recompute_head(each, 1, 2) for each in (padded, alone))
     for one, other in zip(statistics(first), statistics(second), strict=True):
         np.testing.assert_allclose(one.values, other.values, atol=1e-5, equal_nan=True)
-        np.testing.assert_allclose(one.even, other.even, atol=1e-12)
+        np.testing.assert_allclose(one.even_attention, other.even_attention, atol=1e-12)
     maps = [project_head(each, MapSettings(max_iter=300)) for each in (first, second)]
     assert maps[0].queries.shape == maps[1].queries.shape == (SHORT, 2)
     np.testing.assert_allclose(maps[0].distance, maps[1].distance, atol=1e-4)

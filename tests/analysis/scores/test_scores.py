@@ -145,7 +145,7 @@ def test_statistics_are_every_measure_and_the_special_tokens_beside_even_weights
     found = {one.measure: one for one in statistics(head)}
     assert list(found) == [*(name for name, each in MEASURES.items() if each.brief), "special tokens"]
     counts = range(1, 14)
-    even = {name: one.even[0, 0] for name, one in found.items() if one.even is not None}
+    even = {name: one.even_attention[0, 0] for name, one in found.items() if one.even_attention is not None}
     assert even["entropy"] == pytest.approx(sum(math.log(n) for n in counts) / 13)
     assert (
         even["confidence"] == even["self"] == even["first"] == pytest.approx(sum(1 / n for n in counts) / 13)

@@ -110,12 +110,12 @@ def test_a_spread_model_writes_the_same_text_with_its_cache(two: Any, name: str,
 
 @pytest.mark.parametrize("name", ["demo", "demo-causal"])
 def test_claims_about_a_spread_model_are_those_about_the_whole(two: Any, name: str) -> None:
-    """Heads taken away, edges cut, matrices read from where they wait."""
+    """Heads taken away, links cut, matrices read from where they wait."""
     plain, spread = attnscope.load(name, device="cpu"), attnscope.load(name, device_map=OVER_ALL[name])
     one, other = (each.read(TEXTS[name]) for each in (plain, spread))
     asked: tuple[Any, ...] = (
-        lambda reading: [each.difference for each in reading.ablate(1, [0, 1, 2]).heads],
-        lambda reading: [each.difference for each in reading.ablate(2, 1, edge="2->1").heads],
+        lambda reading: [each.change for each in reading.ablate(1, [0, 1, 2]).heads],
+        lambda reading: [each.change for each in reading.ablate(2, 1, link="2->1").heads],
         lambda reading: reading.find(pattern="previous", controls=2).weights,
         lambda reading: np.stack([reading.flow(2).rollout, reading.flow(2).by_norm]),
     )

@@ -35,7 +35,7 @@ CASES: dict[str, Callable[[], Ablation]] = {
     "together": made.together,
     "foretold": made.foretold,
     "patched": made.patched,
-    "edge": made.edge,
+    "link": made.link,
     "many": lambda: many(12, 32),
     "written": lambda: made.ablation(
         answer=Answer(Asks.WRITTEN, "la porte s'est ouverte " * 9, (1, 2, 3), None, 1e-9)
@@ -46,7 +46,7 @@ CASES: dict[str, Callable[[], Ablation]] = {
 def many(layers: int, heads: int) -> Ablation:
     values = np.random.default_rng(0).normal(size=(layers, heads)) ** 3
     effects = [
-        HeadEffect(0.25, 0.2, float(value), 0.1, *place, chance=0.1, beaten=3, others=heads - 1)
+        HeadEffect(0.25, 0.2, float(value), 0.1, *place, typical=0.1, below=3, controls=heads - 1)
         for place, value in np.ndenumerate(values)
     ]
     return made.ablation(heads=ranked(tuple(effects)))
@@ -88,8 +88,8 @@ def alone(*heads: HeadEffect, **other: object) -> Ablation:
     return made.ablation(heads=heads, **other)
 
 
-def one(difference: float, **beside: object) -> HeadEffect:
-    return made.effect(1, 0, difference, **({"chance": 0.2, "beaten": 11, "others": 11} | beside))
+def one(change: float, **beside: object) -> HeadEffect:
+    return made.effect(1, 0, change, **({"typical": 0.2, "below": 11, "controls": 11} | beside))
 
 
 def at_once(**other: object) -> Ablation:
@@ -112,7 +112,7 @@ SAID: dict[str, tuple[Callable[[], Ablation], Case, str]] = {
         "tried there. The model then answers “lid”.",
     ),
     "one, and others move it more": (
-        lambda: alone(one(0.4, beaten=7)),
+        lambda: alone(one(0.4, below=7)),
         Case.MIDDLING,
         "Without L1 H0 the answer “door” rises from 25.0 % to 37.3 %; 4 of the 11 other heads "
         "tried in layer 1 "
@@ -130,14 +130,14 @@ SAID: dict[str, tuple[Callable[[], Ablation], Case, str]] = {
         "; layer 1 has no other head to hold it against.",
     ),
     "below a tenth of a nat no factor is said": (
-        lambda: alone(one(-0.09, chance=0.001)),
+        lambda: alone(one(-0.09, typical=0.001)),
         Case.LITTLE,
         "Without L1 H0 the answer “door” hardly moves: 25.0 % → 22.8 %, though more than without "
         "any of the 11 "
         "other heads tried in layer 1.",
     ),
     "the least of all": (
-        lambda: alone(one(-1e-4, beaten=0)),
+        lambda: alone(one(-1e-4, below=0)),
         Case.LITTLE,
         "hardly moves: 25.0 % before and after, less than without any of the 11 other heads tried "
         "in layer 1.",
@@ -156,19 +156,19 @@ SAID: dict[str, tuple[Callable[[], Ablation], Case, str]] = {
         "of its layer: 25.0 % → 20.5 %). One text, so no rule of this model yet.",
     ),
     "each, flat": (
-        lambda: alone(*(made.effect(1, i, -0.5 + i / 100, chance=0.4, others=3) for i in range(4))),
+        lambda: alone(*(made.effect(1, i, -0.5 + i / 100, typical=0.4, controls=3) for i in range(4))),
         Case.FLAT,
         "No single head matters more than the rest: of 4, each removed alone, L1 H0 moves the answer “door” "
         "most, 25.0 % → 15.2 %; the typical head of its layer: 25.0 % → 16.8 %.",
     ),
     "each, little": (
-        lambda: alone(*(made.effect(1, i, 0.01, chance=0.01, others=3) for i in range(4))),
+        lambda: alone(*(made.effect(1, i, 0.01, typical=0.01, controls=3) for i in range(4))),
         Case.LITTLE,
         "None of 4 heads, each removed alone, moves the answer “door” by much: 25.0 % → 25.3 % at "
         "most (L1 H0).",
     ),
     "together": (
-        lambda: at_once(others=12, beaten=12),
+        lambda: at_once(controls=12, below=12),
         Case.TOGETHER,
         "Without L1 H0 and L1 H2 the answer “door” falls from 25.0 % to 4.0 %, more than each "
         "alone adds up to "
@@ -180,12 +180,12 @@ SAID: dict[str, tuple[Callable[[], Ablation], Case, str]] = {
         "; only 2 other pairs of layer 1 move it .90",
     ),
     "together, no other group": (
-        lambda: at_once(chance=None, others=0, beaten=0),
+        lambda: at_once(typical=None, controls=0, below=0),
         Case.TOGETHER,
         "there is no other group of as many heads to hold it against.",
     ),
     "whole layers": (
-        lambda: at_once(of_layers=True, others=3),
+        lambda: at_once(of_layers=True, controls=3),
         Case.TOGETHER,
         "Without all 2 heads of layer 1 the answer “door” falls from 25.0 % to 4.0 %, more than "
         "each alone adds "
@@ -200,7 +200,7 @@ SAID: dict[str, tuple[Callable[[], Ablation], Case, str]] = {
         "these 3 roughly as they came out (.50).",
     ),
     "a link": (
-        lambda: replace(made.edge(), heads=(one(-1.5),)),
+        lambda: replace(made.link(), heads=(one(-1.5),)),
         Case.MOVES,
         "Without the one link on → cat in L1 H0 the answer “door” falls from 25.0 % to 5.6 %: 7.5 "
         "x as much as "
@@ -253,8 +253,8 @@ def test_the_answer_is_the_sentence_of_its_case(name: str) -> None:
 
 
 def test_a_head_comes_first_that_exceeds_the_typical_head_of_its_layer_most() -> None:
-    loud = made.effect(0, 0, -0.9, chance=0.8, beaten=1, others=2)
-    clear = made.effect(1, 0, -0.7, chance=0.1, beaten=2, others=2)
+    loud = made.effect(0, 0, -0.9, typical=0.8, below=1, controls=2)
+    clear = made.effect(1, 0, -0.7, typical=0.1, below=2, controls=2)
     found = made.ablation(heads=ranked((loud, clear)))
     assert ranking(found).names == ("L1 H0", "L0 H0")
     assert "L1 H0 moves the answer “door” most beside the typical head of its layer" in ablation(found).answer
@@ -266,7 +266,7 @@ def test_what_is_asked_next_follows_from_the_case_and_keeps_the_word_that_was_as
 
     assert "--heads L1H0,L0H1" in next_of(made.ablation())
     assert "--heads L1H0,L0H2 --with mean" in next_of(made.foretold())
-    assert " find " in next_of(made.edge())
+    assert " find " in next_of(made.link())
     little = alone(one(-1e-3), answer=replace(made.ablation().answer, likeliest=False))
     assert next_of(little).endswith("--answer door")
     assert "--answer" not in next_of(made.ablation())
@@ -274,7 +274,7 @@ def test_what_is_asked_next_follows_from_the_case_and_keeps_the_word_that_was_as
 
 
 def test_the_link_that_was_cut_is_named_first() -> None:
-    made_sheet = ablation(made.edge())
+    made_sheet = ablation(made.link())
     assert "without the link on → cat in turn" in made_sheet.title
     assert "each without the one link on → cat alone" in made_sheet.answer
     assert "link" not in ablation(made.ablation()).title
@@ -301,12 +301,12 @@ def test_the_grid_has_every_difference_at_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("difference", "unit", "written"),
+    ("change", "unit", "written"),
     [(-0.4, "", "−.40"), (-0.0042, "in thousandths", "−4.2"), (-3.1e-5, "in millionths", "−31.0")],
 )
-def test_no_number_of_a_dark_cell_is_nothing(difference: float, unit: str, written: str) -> None:
+def test_no_number_of_a_dark_cell_is_nothing(change: float, unit: str, written: str) -> None:
     small = tuple(
-        made.effect(layer, head, difference / (1 + 2 * layer + head)) for layer in (0, 1) for head in (0, 1)
+        made.effect(layer, head, change / (1 + 2 * layer + head)) for layer in (0, 1) for head in (0, 1)
     )
     (grid,) = [each for each in ablation(made.ablation(heads=small)).every if isinstance(each, HeadGrid)]
     assert (grid.unit, grid.text(0, 0)) == (unit, written)
@@ -351,13 +351,13 @@ def test_what_was_read_back_is_told(done: Intervention, words: str) -> None:
 
 def test_bars_are_the_differences_on_the_floor_of_their_layer() -> None:
     heads = made.ablation().heads
-    assert marks(made.ablation(), "loses") == [each.difference for each in heads if each.difference < 0]
-    assert marks(made.ablation(), "gains") == [each.difference for each in heads if each.difference >= 0]
-    assert marks(made.ablation(), "floor") == [each.chance for each in heads]
+    assert marks(made.ablation(), "loses") == [each.change for each in heads if each.change < 0]
+    assert marks(made.ablation(), "gains") == [each.change for each in heads if each.change >= 0]
+    assert marks(made.ablation(), "floor") == [each.typical for each in heads]
     assert marks(made.ablation(), "noise") == [-3e-7, 3e-7]
     axes = figure_of(made.ablation()).axes[0]
     widths = [bar.get_width() for bar in axes.patches if to_hex(bar.get_facecolor()) == TINTS["floor"]]
-    assert np.abs(widths) == pytest.approx([2 * (each.chance or 0) for each in heads])
+    assert np.abs(widths) == pytest.approx([2 * (each.typical or 0) for each in heads])
 
 
 def test_all_at_once_comes_first_and_random_heads_only_where_everything_is_asked_for() -> None:
@@ -384,7 +384,7 @@ def test_the_grid_is_drawn_on_one_scale_around_nothing() -> None:
     assert mesh.get_clim() == (-1.5, 1.5)
     assert mesh.get_array().tolist() == [[0.02, -0.12, 0.02], [-1.5, 0.4, 0.0]]  # type: ignore[union-attr]
     large = many(12, 12)
-    assert f"{large.heads[0].difference:+.2f}".replace("-", "−") in {
+    assert f"{large.heads[0].change:+.2f}".replace("-", "−") in {
         text.get_text() for text in figure_of(large).axes[1].texts
     }, "numbers of two digits keep both"
 
@@ -399,6 +399,6 @@ def test_a_line_says_what_it_is_and_a_table_has_every_row() -> None:
     assert repr(made.ablation()).startswith("<Ablation 6 heads removed in turn · answer “door” at 4 ")
     assert "most L1 H0" in repr(made.ablation())
     frame = made.foretold().to_pandas()
-    assert frame["estimate"].notna().sum() == 6
-    assert frame["difference"].notna().sum() == 3
+    assert frame["predicted"].notna().sum() == 6
+    assert frame["change"].notna().sum() == 3
     assert list(made.together().to_pandas()["drawn"]) == ["", "", "random", "group"]

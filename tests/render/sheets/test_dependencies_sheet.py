@@ -32,7 +32,7 @@ def test_every_line_is_within_its_width_and_every_best_has_its_control(width: in
     if not shown:
         for each in rows(result):
             line = next(line for line in text.splitlines() if line.startswith(f"{each.name} "))
-            assert f" {each.baseline.offset:+d} ".replace("-", "−") in line
+            assert f" {each.baseline.fixed_distance:+d} ".replace("-", "−") in line
             assert each.best.name in line
 
 
@@ -77,7 +77,7 @@ def test_a_picture_has_each_head_beside_its_offset_at_their_accuracies() -> None
     told = [each.get_text() for one in figure_of(result).axes[0].child_axes for each in one.texts]
     for each in relations:
         assert finder(each) in told
-        assert f"{each.baseline.offset:+d}".replace("-", "−") in told
+        assert f"{each.baseline.fixed_distance:+d}".replace("-", "−") in told
 
 
 def test_one_relation_has_both_directions_on_one_scale_and_outlines_what_beats_the_offset() -> None:
@@ -100,7 +100,7 @@ def test_the_best_heads_of_one_relation_stand_beside_the_best_offset() -> None:
     (block,) = [each for each in dependencies(result).every if isinstance(each, Ranking)]
     values = np.sort(result.by_head("nsubj"), axis=None)[::-1]
     assert block.table["accuracy"].values == values[:10].tolist()
-    assert block.table["gain"].values == pytest.approx(values[:10] - relation.baseline.accuracy)
+    assert block.table["above_control"].values == pytest.approx(values[:10] - relation.baseline.accuracy)
     assert block.marks[1].at == [relation.baseline.accuracy]
     assert block.hidden == values.size - 10
     answer = dependencies(result).answer
@@ -124,11 +124,11 @@ def by_errors(*errors: float, counts: int = 30) -> Dependencies:
             name=f"r{i}",
             count=counts,
             best=replace(first.best, layer=3, head=2),
-            baseline=replace(first.baseline, accuracy=0.4, offset=2),
+            baseline=replace(first.baseline, accuracy=0.4, fixed_distance=2),
             held_out=replace(
                 first.held_out,
                 accuracy=0.4 + each / 10,
-                difference=each / 10,
+                above_control=each / 10,
                 low=(each - Z) / 10,
                 high=(each + Z) / 10,
             ),
@@ -136,10 +136,15 @@ def by_errors(*errors: float, counts: int = 30) -> Dependencies:
         for i, each in enumerate(errors)
     )
     shape = (*found.accuracies.shape[:3], len(relations))
-    offsets = np.zeros((len(found.tried_offsets), len(relations)))
+    offsets = np.zeros((len(found.fixed_distances), len(relations)))
     bank = replace(found.treebank, sentences=60, too_long=0, without_relation=0, unreadable=0)
     return replace(
-        found, relations=relations, accuracies=np.zeros(shape), offsets=offsets, treebank=bank, shown=""
+        found,
+        relations=relations,
+        accuracies=np.zeros(shape),
+        distance_accuracies=offsets,
+        treebank=bank,
+        shown="",
     )
 
 

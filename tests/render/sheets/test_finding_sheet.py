@@ -48,12 +48,12 @@ CANNOT = with_heads({(1, 2): 0.72}, WANDERING)
 POSITION = with_heads({(0, 1): 0.75}, raised((0, 1), 0.6, 0.8))
 NOTHING = with_heads({(0, 1): 0.07})
 FEW = with_heads({(1, 2): 0.9}, STEADY[:12])
-PREVIOUS = with_heads({(0, 1): 0.99}, raised((0, 1), 0.97, 0.99), sought=Sought(pattern=Pattern.PREVIOUS))
-INDUCTION = replace(SEVERAL, sought=Sought(pattern=Pattern.INDUCTION))
+PREVIOUS = with_heads({(0, 1): 0.99}, raised((0, 1), 0.97, 0.99), question=Sought(pattern=Pattern.PREVIOUS))
+INDUCTION = replace(SEVERAL, question=Sought(pattern=Pattern.INDUCTION))
 LIKE = made.beside(
     np.where(LOW > 0, 0.4, 0) - 0.39 * (np.arange(12).reshape(3, 4) == 7),
     0.14 + raised((0, 0), 0, 0.3),
-    sought=Sought(like=(2, 4)),
+    question=Sought(like=(2, 4)),
 )
 CROSS = replace(ONE, kind=Kind.CROSS)
 PICTURE = replace(ONE, controls=replace(ONE.controls, of=Contents.PICTURE))
@@ -199,7 +199,7 @@ def test_the_csv_has_every_head_with_its_exact_numbers() -> None:
     for name, values in {
         "weight": found.weights, "norm": found.norms, "control_mean": found.controls.mean,
         "control_low": found.controls.low, "control_high": found.controls.high,
-        "below": found.controls.below, "above_control": found.difference, "excess": found.excess,
+        "below": found.controls.below, "above_control": found.above_control, "excess": found.excess,
     }.items():  # fmt: skip
         assert values is not None
         assert [float(row[name]) for row in rows] == [values[place] for place in found.ranking], name

@@ -234,7 +234,7 @@ def test_a_row_of_the_file_is_a_fact_and_only_what_was_replaced_has_an_effect() 
     trust = {each["fact"]: float(each["value"]) for each in rows if each["fact"].endswith("of rollout")}
     rollout = next(each for each in found.ablated.trust if each.method == "rollout")
     assert trust == {
-        f"{name} of rollout": getattr(rollout, name) for name in ("correlation", "low", "high", "beats")
+        f"{name} of rollout": getattr(rollout, name) for name in ("correlation", "low", "high", "below")
     }
 
 

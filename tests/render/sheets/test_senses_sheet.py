@@ -45,15 +45,16 @@ def test_the_gap_of_every_layer_stands_beside_that_of_shuffled_labels() -> None:
     curve, _ = blocks()
     parted = made_senses.senses().separation
     table = curve.table
-    assert table["above_control"].values == pytest.approx(parted.within - parted.between - parted.chance)
-    assert table["chance"].values == pytest.approx(parted.chance)
+    above = parted.within - parted.between - parted.control_mean
+    assert table["above_control"].values == pytest.approx(above)
+    assert table["control_mean"].values == pytest.approx(parted.control_mean)
     assert table["below"].text(1) == f"{int(parted.below[1])} of 9"
     assert "best head" not in [each.heading for each in table.headed]
     (whole, _) = senses(made_senses.senses(), Focus(verbose=True)).blocks
     best = parted.heads_excess.argmax(axis=1)
     assert whole.table["best"].values == [f"H{(0, 3)[j]}" for j in best]
     assert curve.lines[-1].label == "gap of shuffled labels"
-    assert curve.lines[-1].at == pytest.approx(parted.chance)
+    assert curve.lines[-1].at == pytest.approx(parted.control_mean)
 
 
 def test_without_labels_the_pairs_have_their_mean_and_their_range() -> None:
@@ -89,8 +90,8 @@ def test_a_row_of_the_file_is_a_fact_and_none_is_left_out() -> None:
     for each in pairs:
         a, b = int(each["text_a"]) - 1, int(each["text_b"]) - 1
         assert float(each["value"]) == found.cosines[int(each["layer"]), a, b]
-    chance = [float(each["value"]) for each in rows if each["fact"] == "chance"]
-    assert chance == found.separation.chance.tolist()
+    chance = [float(each["value"]) for each in rows if each["fact"] == "control_mean"]
+    assert chance == found.separation.control_mean.tolist()
     assert "# text: 1 river “the «bank» of the river”" in lines
 
 

@@ -17,12 +17,12 @@ def test_the_library_asks_what_the_command_asks(reading: at.Reading) -> None:
     assert result.group is None
     one = reading.ablate(3, 11)
     (same,) = [each for each in result.heads if (each.layer, each.head) == (3, 11)]
-    assert one.heads[0].difference == pytest.approx(same.difference, abs=1e-4)
+    assert one.heads[0].change == pytest.approx(same.change, abs=1e-4)
     assert reading.ablate(named="L3H7,L2H4").group.heads == ((3, 7), (2, 4))
     assert "moves the answer “box” most: 8.3 % → 3.2 %" in " ".join(str(result).split())
     assert "each alone; output replaced by zeros" in one.text(width=120)
     frame = result.to_pandas()
-    assert list(frame["difference"]) == [each.difference for each in result.heads]
+    assert list(frame["change"]) == [each.change for each in result.heads]
     assert frame.attrs["verdict"] == "certified"
 
 
@@ -32,9 +32,9 @@ def test_an_encoders_head_is_taken_away_while_the_decoder_reads_all() -> None:
     assert result.kind == "encoder"
     assert result.answer.text == "la porte s'est ouverte."
     assert result.query_tokens.sentence == "The door opened."
-    crossed = reading.ablate(3, 11, kind="cross", edge="0->door")
-    assert crossed.edge is not None
-    assert crossed.key_tokens.names[crossed.edge[1]] == "door"
+    crossed = reading.ablate(3, 11, kind="cross", link="0->door")
+    assert crossed.link is not None
+    assert crossed.key_tokens.names[crossed.link[1]] == "door"
 
 
 def test_a_model_in_memory_is_left_as_it_was(model: at.Model) -> None:
@@ -58,13 +58,13 @@ def test_what_was_put_in_the_place_of_heads_stands_in_the_file(reading: at.Readi
     result = reading.ablate(2, "3,5", replacement="mean", controls=5, seed=4)
     again = at.open(result.save(tmp_path / "ablation.npz"))
     assert isinstance(again, Ablation)
-    (controls,) = again.controls
+    (controls,) = again.mean_over
     assert controls.input == "input_ids"
     assert controls.ids.shape == (5, len(result.tokens))
     assert all(sorted(ids) == sorted(result.tokens.ids) for ids in controls.ids.tolist())
     assert again.modules["2"] == "bert.encoder.layer.2.attention.self"
     assert again.group is not None
-    assert len(again.group.drawn) == again.group.others
+    assert len(again.group.drawn) == again.group.controls
     assert all(len(set(heads)) == 2 and {layer for layer, _ in heads} == {2} for heads in again.group.drawn)
     assert again.provenance.inputs["input_ids"] == result.tokens.ids
-    assert reading.ablate(2, 3).controls == ()
+    assert reading.ablate(2, 3).mean_over == ()

@@ -26,11 +26,11 @@ def both(causal: at.Reading) -> Overview:
 def test_importance_is_the_size_of_what_patching_with_zeros_foretells(
     causal: at.Reading, both: Overview
 ) -> None:
-    foretold = causal.ablate(rank=True, replacement="zero", answer="open", top=1).estimates
+    foretold = causal.ablate(rank=True, replacement="zero", answer="open", top=1).predicted
     assert len(foretold) == 48
     for each in foretold:
         found = both.scores["importance"].values[each.layer, each.head]
-        assert found == pytest.approx(abs(each.difference), rel=1e-4, abs=1e-6)
+        assert found == pytest.approx(abs(each.change), rel=1e-4, abs=1e-6)
 
 
 def test_the_answer_that_is_named_is_the_one_that_is_measured(causal: at.Reading, both: Overview) -> None:
@@ -138,13 +138,13 @@ def test_what_cannot_be_asked_is_one_line(causal: at.Reading, options: dict, tol
 
 def test_an_estimate_by_a_measure_is_held_against_what_happens(causal: at.Reading) -> None:
     found = causal.ablate(rank=True, by="logit", answer="open", top=5)
-    assert found.foretold_by == "logit"
+    assert found.predicted_by == "logit"
     assert found.how == "each output replaced by zeros"
     values = causal.measure("logit", answer="open", others=0).main.values
-    for each in found.estimates:
-        assert each.difference == pytest.approx(-values[each.layer, each.head], rel=1e-6, abs=1e-9)
+    for each in found.predicted:
+        assert each.change == pytest.approx(-values[each.layer, each.head], rel=1e-6, abs=1e-9)
     assert {(each.layer, each.head) for each in found.heads} == {
-        (each.layer, each.head) for each in found.estimates[:5]
+        (each.layer, each.head) for each in found.predicted[:5]
     }
     with pytest.raises(InputError, match=r"--by logit knows of no other text"):
         causal.ablate(rank=True, by="logit", replacement="the door was open because it was")

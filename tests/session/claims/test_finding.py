@@ -45,8 +45,8 @@ def test_the_reference_head_is_found_by_the_text_and_one_that_looks_back_by_its_
     assert names(found).index("L3 H11") < names(found).index("L0 H11")
     assert found.depends_on((3, 11)) is DependsOn.CONTEXT
     assert found.depends_on((0, 11)) is DependsOn.POSITION
-    assert found.difference[3, 11] > 0.6
-    assert found.difference[0, 11] < 0.1
+    assert found.above_control[3, 11] > 0.6
+    assert found.above_control[0, 11] < 0.1
     assert found.verdict == "certified"
     assert found.norms is not None
     assert (found.controls.count, found.rows, found.weights.size) == (2 * FEW, 1, 48)
@@ -121,14 +121,14 @@ def test_the_previous_token_head_keeps_its_weight_whatever_the_words() -> None:
     found = reading.find(pattern="previous", controls=FEW)
     assert names(found)[0] == "L0 H0"
     assert found.depends_on((0, 0)) is DependsOn.POSITION
-    assert abs(found.difference[0, 0]) < 0.02
+    assert abs(found.above_control[0, 0]) < 0.02
 
 
 def test_a_repeated_token_is_asked_for_by_its_place(masked: at.Reading) -> None:
     reading = at.load("demo").read("I saw the dog and the cat.")
     with pytest.raises(InputError, match="stands 2 times: choose one of the@3, the@6"):
         reading.find("the", "cat")
-    assert reading.find("the@6", "cat", controls=2, layers=0).sought.query == 6
+    assert reading.find("the@6", "cat", controls=2, layers=0).question.query == 6
 
 
 def test_returned_weights_are_ranked_without_norms_and_uncertified(masked: at.Reading) -> None:
@@ -200,6 +200,6 @@ def test_every_control_text_can_be_looked_at_afterwards(masked: at.Reading, tmp_
         assert text == " ".join(names)
     told = json.loads(found.save(tmp_path / "found.json").read_text("utf-8"))
     assert told["control_texts"] == list(again.control_texts)
-    assert again.links.tolist() == [[found.sought.query, found.sought.key]]
+    assert again.links.tolist() == [[found.question.query, found.question.key]]
     pattern = masked.find(pattern="previous", controls=2)
     assert pattern.links.tolist() == [[i, i - 1] for i in range(1, len(own))]

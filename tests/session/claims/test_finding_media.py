@@ -187,7 +187,7 @@ def test_without_special_tokens_a_row_is_as_heads_has_it(special: str) -> None:
     query, key = one.query_tokens.position("[MASK]"), one.key_tokens.position("door")
     assert found.weights[1, 3] == pytest.approx(one.weights[query, key])
     even = 1 / 11 if special == "hide" else 1 / 9  # of 11 tokens two are special
-    assert found.even == pytest.approx(np.full((4, 12), even))
+    assert found.even_attention == pytest.approx(np.full((4, 12), even))
     plain = reading.find("[MASK]", "door", controls=2)
     assert found.norms == pytest.approx(plain.norms)
     assert (found.shares > plain.shares + 1e-6).any() == (special == "renormalise")

@@ -140,7 +140,7 @@ def test_every_accuracy_is_that_of_a_slow_loop_over_the_models_own_weights(
 def test_what_was_left_out_is_counted_and_said(found: Dependencies) -> None:
     bank = found.treebank
     assert (bank.sentences, bank.scored, bank.too_long, bank.without_relation) == (7, 5, 1, 1)
-    assert bank.edges_without_piece == 1
+    assert bank.pairs_without_piece == 1
     assert (bank.limit, bank.unreadable) == (64, 0)
     counts = {each.name: each.count for each in found.relations}
     assert counts["punct"] == 4  # not that of the word without a piece
@@ -249,7 +249,7 @@ def test_every_form_holds_the_same(found: Dependencies, tmp_path: Path) -> None:
         again = at.results.load(found.save(tmp_path / f"found.{suffix}"))
         assert isinstance(again, Dependencies)
         assert (again.accuracies == found.accuracies).all()
-        assert (again.offsets == found.offsets).all()
+        assert (again.distance_accuracies == found.distance_accuracies).all()
         assert again.relations == found.relations
         assert (again.treebank, again.overall, again.certified) == (
             found.treebank,
@@ -260,7 +260,7 @@ def test_every_form_holds_the_same(found: Dependencies, tmp_path: Path) -> None:
     told = json.loads((tmp_path / "found.json").read_text("utf-8"))
     det = told["relations"]["det"]
     assert {"layer", "head", "direction", "accuracy"} <= det["best"].keys()
-    assert {"offset", "accuracy"} <= det["baseline"].keys()
+    assert {"fixed_distance", "accuracy"} <= det["baseline"].keys()
     assert det["count"] == 5
     frame = found.to_pandas()
     mine = frame[

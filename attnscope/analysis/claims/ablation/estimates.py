@@ -25,13 +25,13 @@ from attnscope.capture.intervening.experiments import Experiments
 from attnscope.capture.intervening.passing import gradients
 from attnscope.errors import InputError
 from attnscope.reference import exact
-from attnscope.results.claims.ablation import Estimate, HeadEffect
+from attnscope.results.claims.ablation import HeadEffect, Predicted
 
 FEWEST = 3  # heads whose order can be compared
 
 
-def estimated(experiments: Experiments, ids: Sequence[int], what: What) -> tuple[Estimate, ...]:
-    """The foretold difference of the answer's log probability for every head, the largest first."""
+def estimated(experiments: Experiments, ids: Sequence[int], what: What) -> tuple[Predicted, ...]:
+    """The foretold change of the answer's log probability for every head, the largest first."""
     if isinstance(what, Cut):
         raise InputError("--rank foretells what replacing an output does: leave --link out")
 
@@ -50,25 +50,25 @@ def estimated(experiments: Experiments, ids: Sequence[int], what: What) -> tuple
         for head, value in enumerate(of_heads.tolist()):
             changes[place[0], head] = changes.get((place[0], head), 0.0) + value
     order = sorted(changes, key=lambda one: (-abs(changes[one]), one))
-    return tuple(Estimate(layer, head, changes[layer, head]) for layer, head in order)
+    return tuple(Predicted(layer, head, changes[layer, head]) for layer, head in order)
 
 
 def held_against(
-    heads: Sequence[HeadEffect], estimates: Sequence[Estimate]
+    heads: Sequence[HeadEffect], estimates: Sequence[Predicted]
 ) -> tuple[tuple[HeadEffect, ...], float | None]:
     """The effects with what was foretold of them, and Spearman's correlation of both; None of too few."""
-    foretold = {(each.layer, each.head): each.difference for each in estimates}
-    both = tuple(replace(each, estimate=foretold[each.layer, each.head]) for each in heads)
+    foretold = {(each.layer, each.head): each.change for each in estimates}
+    both = tuple(replace(each, predicted=foretold[each.layer, each.head]) for each in heads)
     if len(both) < FEWEST:
         return both, None
-    rho = spearmanr([each.difference for each in both], [each.estimate for each in both]).statistic
+    rho = spearmanr([each.change for each in both], [each.predicted for each in both]).statistic
     return both, None if rho != rho else float(rho)
 
 
 def measured_estimates(
     experiments: Experiments, ids: Ids, by: str, heads: Sequence[tuple[int, int]]
-) -> tuple[Estimate, ...]:
-    """The difference without each of `heads` as the measure `by` foretells it, the largest size first.
+) -> tuple[Predicted, ...]:
+    """The change without each of `heads` as the measure `by` foretells it, the largest size first.
 
     Importance with its sign, -output . gradient; the others with theirs turned round. `InputError` where the
     measure has no meaning.
@@ -80,8 +80,8 @@ def measured_estimates(
     if scores.absent:
         raise InputError(f"--by {by} has no meaning here: {scores.absent}")
     estimates = [
-        Estimate(layers[i], numbers[j], -float(value))
+        Predicted(layers[i], numbers[j], -float(value))
         for (i, j), value in np.ndenumerate(scores.values)
         if not np.isnan(value)
     ]
-    return tuple(sorted(estimates, key=lambda one: (-abs(one.difference), one.layer, one.head)))
+    return tuple(sorted(estimates, key=lambda one: (-abs(one.change), one.layer, one.head)))

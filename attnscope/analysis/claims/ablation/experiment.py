@@ -153,14 +153,14 @@ def _beside(one: HeadEffect, random: Sequence[HeadEffect], every: Sequence[HeadE
     """The effect with what random heads of its layer do; where none were drawn, all others of the layer."""
     there = [each for each in random if each.layer == one.layer]
     there = there or [each for each in every if each.layer == one.layer and each.head != one.head]
-    chance, beaten = _against(one, there)
-    return replace(one, chance=chance, beaten=beaten, others=len(there))
+    typical, below = _against(one, there)
+    return replace(one, typical=typical, below=below, controls=len(there))
 
 
 def _against(one: Effect, others: Sequence[Effect]) -> tuple[float | None, int]:
-    """The median size of the others' difference, and how many of them make a smaller one."""
-    sizes = [abs(each.difference) for each in others]
-    return (float(np.median(sizes)) if sizes else None), sum(size < abs(one.difference) for size in sizes)
+    """The median size of the others' change, and how many of them make a smaller one."""
+    sizes = [abs(each.change) for each in others]
+    return (float(np.median(sizes)) if sizes else None), sum(size < abs(one.change) for size in sizes)
 
 
 def _group(
@@ -170,8 +170,8 @@ def _group(
     drawn: Sequence[tuple[Head, ...]],
     of_layers: bool,
 ) -> Group:
-    chance, beaten = _against(one, others)
-    return Group(heads, one, chance, beaten, len(others), of_layers, tuple(drawn))
+    typical, below = _against(one, others)
+    return Group(heads, one, typical, below, len(others), of_layers, tuple(drawn))
 
 
 def _floor(
@@ -186,5 +186,5 @@ def _floor(
     controls = {id(each.control): each.control for each in outcomes if each.control is not None}
     runs = [*controls.values(), rounded.scores]
     effects = [effect(before, log_chances(each[0]), ids) for each in runs]
-    largest = max(abs(each.difference) for each in effects)
+    largest = max(abs(each.change) for each in effects)
     return Floor(largest, max(each.kl for each in effects), len(controls), tuple(random), seed)

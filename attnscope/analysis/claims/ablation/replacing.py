@@ -21,7 +21,7 @@ from attnscope.tokens import Tokens
 class Replacement:
     """What stands in the place of every head's output, and in words what that is.
 
-    `output` is what the model returned for another text, where outputs are those of one; `controls` are the
+    `output` is what the model returned for another text, where outputs are those of one; `mean_over` are the
     texts that a mean is over.
     """
 
@@ -29,17 +29,17 @@ class Replacement:
     what: What
     how: str
     output: Any = None
-    controls: tuple[ControlIds, ...] = ()
+    mean_over: tuple[ControlIds, ...] = ()
 
 
 def zeros() -> Replacement:
     return Replacement(Method.ZERO, Zero(), "each output replaced by zeros")
 
 
-def without_edge(query: int, key: int, names: tuple[str, str]) -> Replacement:
+def without_link(query: int, key: int, names: tuple[str, str]) -> Replacement:
     """Their own outputs without the attention of one query to one key, both by position."""
     how_replaced = f"the attention of {query} {names[0]} to {key} {names[1]} cut before the softmax"
-    return Replacement(Method.EDGE, Cut(query, key), how_replaced)
+    return Replacement(Method.LINK, Cut(query, key), how_replaced)
 
 
 def of_text(model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site]) -> Replacement:
@@ -89,7 +89,7 @@ def means(
         f"each output replaced by its mean over {entries} control texts, position by position ({how})"
     )
     texts = tuple(ControlIds(name, ids) for name, ids in drawn.items())
-    return Replacement(Method.MEAN, Put(answers), how_replaced, controls=texts)
+    return Replacement(Method.MEAN, Put(answers), how_replaced, mean_over=texts)
 
 
 def _batch(inputs: Mapping[str, Any], drawn: Mapping[str, Any], entries: range) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def separation(by_layer: Sequence[Vectors], labels: Sequence[str], controls: int
     (within, between), (heads_within, heads_between) = _means(whole, real), _means(heads, real)
     gaps = np.stack([np.subtract(*_means(whole, each)) for each in others])
     of_heads = np.stack([np.subtract(*_means(heads, each)) for each in others])
-    (chance, excess, strongest), (heads_chance, heads_excess, heads_strongest) = (
+    (mean, excess, strongest), (heads_mean, heads_excess, heads_strongest) = (
         _beside(*each) for each in ((within - between, gaps), (heads_within - heads_between, of_heads))
     )
     return Separation(
@@ -57,8 +57,8 @@ def separation(by_layer: Sequence[Vectors], labels: Sequence[str], controls: int
         between=between,
         heads_within=heads_within,
         heads_between=heads_between,
-        chance=chance,
-        heads_chance=heads_chance,
+        control_mean=mean,
+        heads_control_mean=heads_mean,
         excess=excess,
         heads_excess=heads_excess,
         below=(gaps < within - between - ROUNDING).sum(axis=0).astype(float),

@@ -102,7 +102,7 @@ class Summary:
         ids = texts.ids if texts.of is Contents.TEXT else texts.sources
         numbers = (self.mean, self.low, self.high, self.spread, self.below)
         return Controls(
-            *numbers, self.best, self.best_excess, texts.how, texts.seed, texts.asked, texts.of, ids, name
+            *numbers, self.best, self.best_excess, texts.how, texts.seed, texts.wanted, texts.of, ids, name
         )
 
 

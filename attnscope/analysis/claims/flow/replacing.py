@@ -189,7 +189,7 @@ def _trust(
     first, second = _centred(values), _centred(sizes)
     own, shuffled = float(first @ second), second[orders] @ first
     low, high = (float(each) for each in np.quantile(shuffled, (OUTER, 1 - OUTER)))
-    return Trust(name, own, low, high, float(100 * (shuffled < own - _ROUNDING).mean())), shuffled
+    return Trust(name, own, low, high, float((shuffled < own - _ROUNDING).sum())), shuffled
 
 
 def _centred(values: Float[np.ndarray, " place"]) -> Float[np.ndarray, " place"]:

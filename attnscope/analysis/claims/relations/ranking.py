@@ -1,13 +1,13 @@
-"""From counts to claims: the best head of each relation, beside the best offset and on sentences left out.
+"""From counts to claims: the best head of each relation, beside the best fixed distance, and held out.
 
 The best of many heads is good partly by luck. So a head is also chosen on every other sentence and judged by
-the sentences between, and the reverse; what both halves give together is `held_out`. The offset it is held
+the sentences between, and the reverse; what both halves give together is `held_out`. The distance it is held
 against keeps the advantage of having been chosen on all sentences.
 
-How often each head and each offset is right is kept as sums alone, so that no treebank is too long, and apart
-for every other sentence. Words of one sentence are no independent trials. So errors come from sentences: of
-each are kept the sums of squares and products of how many it had right, which is what the variance of a share
-needs (a ratio estimate over clusters, Cochran 1977, Section 6.3).
+How often each head and each fixed distance is right is kept as sums alone, so that no treebank is too long,
+and apart for every other sentence. Words of one sentence are no independent trials. So errors come from
+sentences: of each are kept the sums of squares and products of how many it had right, which is what the
+variance of a share needs (a ratio estimate over clusters, Cochran 1977, Section 6.3).
 """
 
 import math
@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attnscope.results.claims.relations import Direction, Finder, HeldOut, Offset, Relation, Z
+from attnscope.results.claims.relations import Direction, Finder, FixedDistance, HeldOut, Relation, Z
 
-OFFSETS = (-3, -2, -1, 1, 2, 3)
+FIXED_DISTANCES = (-3, -2, -1, 1, 2, 3)
 PUNCTUATION = "punct"
 _HALVES, _DIRECTIONS = 2, 2
 
@@ -36,8 +36,8 @@ class Half:
 
     `count` are edges, `before` those whose head stands before its dependent, `sentences` those that have one.
     `right` are heads that were found, `squares` sums over sentences of their squares and `products` of their
-    product with the sentence's count; `offset_*` the same of fixed offsets, `both` of head times offset, and
-    `counts_squared` of the counts.
+    product with the sentence's count; `distance_*` the same of fixed distances, `both` of head times
+    distance, and `counts_squared` of the counts.
     """
 
     count: Float[np.ndarray, " relation"]
@@ -47,10 +47,10 @@ class Half:
     right: Float[np.ndarray, "layer head direction relation"]
     squares: Float[np.ndarray, "layer head direction relation"]
     products: Float[np.ndarray, "layer head direction relation"]
-    offset_right: Float[np.ndarray, "offset relation"]
-    offset_squares: Float[np.ndarray, "offset relation"]
-    offset_products: Float[np.ndarray, "offset relation"]
-    both: Float[np.ndarray, "layer head direction offset relation"]
+    distance_right: Float[np.ndarray, "fixed_distance relation"]
+    distance_squares: Float[np.ndarray, "fixed_distance relation"]
+    distance_products: Float[np.ndarray, "fixed_distance relation"]
+    both: Float[np.ndarray, "layer head direction fixed_distance relation"]
 
     def __add__(self, other: "Half") -> "Half":
         return Half(**{name: value + getattr(other, name) for name, value in vars(self).items()})
@@ -58,7 +58,7 @@ class Half:
 
 def _empty(layers: int, heads: int, relations: int) -> Half:
     one, each = (relations,), (layers, heads, _DIRECTIONS, relations)
-    fixed = (len(OFFSETS), relations)
+    fixed = (len(FIXED_DISTANCES), relations)
     shapes = (one, one, one, one, each, each, each, fixed, fixed, fixed, (*each[:3], *fixed))
     return Half(*map(np.zeros, shapes))
 
@@ -76,7 +76,7 @@ class Tally:
         places, member = self._members([name for _, _, name in edges])
         half = self.halves[number % _HALVES]
         right = (answered[..., dependents] == heads) @ member
-        fixed = np.array([dependents + offset == heads for offset in OFFSETS]) @ member
+        fixed = np.array([dependents + distance == heads for distance in FIXED_DISTANCES]) @ member
         count = member.sum(0)
         half.count[places] += count
         half.before[places] += (heads < dependents) @ member
@@ -85,9 +85,9 @@ class Tally:
         half.right[..., places] += right
         half.squares[..., places] += right**2
         half.products[..., places] += right * count
-        half.offset_right[:, places] += fixed
-        half.offset_squares[:, places] += fixed**2
-        half.offset_products[:, places] += fixed * count
+        half.distance_right[:, places] += fixed
+        half.distance_squares[:, places] += fixed**2
+        half.distance_products[:, places] += fixed * count
         half.both[..., places] += right[..., None, :] * fixed
 
     def _members(
@@ -116,9 +116,9 @@ def accuracies(whole: Half) -> Float[np.ndarray, "layer head direction relation"
     return _shares(whole.right, whole.count)
 
 
-def offset_accuracies(whole: Half) -> Float[np.ndarray, "offset relation"]:
-    """The same of fixed offsets."""
-    return _shares(whole.offset_right, whole.count)
+def distance_accuracies(whole: Half) -> Float[np.ndarray, "fixed_distance relation"]:
+    """The same of fixed distances."""
+    return _shares(whole.distance_right, whole.count)
 
 
 def _shares(right: np.ndarray, count: np.ndarray) -> np.ndarray:
@@ -126,17 +126,21 @@ def _shares(right: np.ndarray, count: np.ndarray) -> np.ndarray:
 
 
 def _relation(halves: Sequence[Half], whole: Half, i: int, name: str, heads: Heads) -> Relation:
-    place, fixed = _best_head(whole, i), _best_offset(whole, i)
+    place, fixed = _best_head(whole, i), _best_distance(whole, i)
     count, sentences = float(whole.count[i]), float(whole.sentences[i])
     of_head = whole.right[place][i], whole.squares[place][i], whole.products[place][i]
-    of_offset = whole.offset_right[fixed, i], whole.offset_squares[fixed, i], whole.offset_products[fixed, i]
+    of_distance = (
+        whole.distance_right[fixed, i],
+        whole.distance_squares[fixed, i],
+        whole.distance_products[fixed, i],
+    )
     return Relation(
         name=name,
         count=int(count),
         sentences=int(sentences),
         before=float(whole.before[i]) / count if count else math.nan,
         best=Finder(*_share(whole, i, *of_head), *named(place, heads)),
-        baseline=Offset(*_share(whole, i, *of_offset), OFFSETS[fixed]),
+        baseline=FixedDistance(*_share(whole, i, *of_distance), FIXED_DISTANCES[fixed]),
         held_out=_held_out(halves, i, fixed, heads),
     )
 
@@ -153,8 +157,8 @@ def _best_head(half: Half, i: int) -> Place:
     return int(layer), int(head), int(direction)
 
 
-def _best_offset(half: Half, i: int) -> int:
-    return int(half.offset_right[:, i].argmax())
+def _best_distance(half: Half, i: int) -> int:
+    return int(half.distance_right[:, i].argmax())
 
 
 def _share(whole: Half, i: int, right: float, squares: float, products: float) -> tuple[float, float, float]:
@@ -183,28 +187,28 @@ def wilson(share: float, trials: float) -> tuple[float, float]:
 
 
 def _held_out(halves: Sequence[Half], i: int, fixed: int, heads: Heads) -> HeldOut | None:
-    """The head of the one half on the other, both ways, beside one offset; None where a half has no edge."""
+    """The head of the one half on the other, both ways, beside a distance; None where a half has none."""
     if not all(half.count[i] for half in halves):
         return None
     chosen = [_best_head(half, i) for half in halves]
     count = sentences = 0.0
     sums = np.zeros(
         5
-    )  # right, offset right; of their difference by sentence squares, products with the count
+    )  # right, distance right; of their difference by sentence squares, products with the count
     for half, place in zip(halves, reversed(chosen), strict=True):
-        right, offset_right = half.right[place][i], half.offset_right[fixed, i]
-        squares = half.squares[place][i] - 2 * half.both[place][fixed, i] + half.offset_squares[fixed, i]
-        products = half.products[place][i] - half.offset_products[fixed, i]
-        sums += (right, offset_right, squares, products, half.counts_squared[i])
+        right, distance_right = half.right[place][i], half.distance_right[fixed, i]
+        squares = half.squares[place][i] - 2 * half.both[place][fixed, i] + half.distance_squares[fixed, i]
+        products = half.products[place][i] - half.distance_products[fixed, i]
+        sums += (right, distance_right, squares, products, half.counts_squared[i])
         count, sentences = count + float(half.count[i]), sentences + float(half.sentences[i])
-    right, offset_right, squares, products, counts_squared = map(float, sums)
-    gain = (right - offset_right) / count
+    right, distance_right, squares, products, counts_squared = map(float, sums)
+    gain = (right - distance_right) / count
     scatter = squares - 2 * gain * products + gain**2 * counts_squared
     error = math.sqrt(_variance(scatter, sentences, count))
     reach = Z * error if error else 1.0  # sentences that are all alike say nothing of their scatter
     return HeldOut(
         accuracy=right / count,
-        difference=gain,
+        above_control=gain,
         low=max(gain - reach, -1.0),
         high=min(gain + reach, 1.0),
         heads=tuple(named(place, heads) for place in chosen),

@@ -100,14 +100,14 @@ def figures() -> Figures:
         return of_answer(without(model, heads, counts, instead)) - of_answer(before)
 
     yield "the answer's probability", SHOWN["probability"], math.exp(of_answer(before))
-    for layer, head, difference, kl in SHOWN["heads"]:
+    for layer, head, change, kl in SHOWN["heads"]:
         after = without(model, [(layer, head)], counts, instead)
-        yield f"L{layer} H{head}", difference, of_answer(after) - of_answer(before)
+        yield f"L{layer} H{head}", change, of_answer(after) - of_answer(before)
         yield f"L{layer} H{head} divergence", kl, float((before.exp() * (before - after)).sum())
-    for layer, head, difference in SHOWN["random heads"]:
-        yield f"L{layer} H{head}, drawn by lot", difference, lost([(layer, head)])
+    for layer, head, change in SHOWN["random heads"]:
+        yield f"L{layer} H{head}, drawn by lot", change, lost([(layer, head)])
     if SHOWN["group"]:
-        yield "all of them at once", SHOWN["group difference"], lost(SHOWN["group"])
+        yield "all of them at once", SHOWN["group change"], lost(SHOWN["group"])
     if SHOWN["drawn"]:
         sizes = [abs(lost(heads)) for heads in SHOWN["drawn"]]
         yield f"{len(sizes)} other groups, the median", SHOWN["drawn median"], median(sizes)

@@ -50,8 +50,8 @@ def figures() -> Figures:
     own = of(inputs())
     controls = torch.stack([of(inputs(**{SHOWN["exchanged"]: ids})) for ids in SHOWN["controls"]])
     beyond = own - controls if not SHOWN["smaller is better"] else controls - own
-    beaten = (beyond > ROUNDING * own.abs() + 1e-9).double().sum(0)
-    now = torch.stack([own, controls.mean(0), beaten], 1).tolist()
+    below = (beyond > ROUNDING * own.abs() + 1e-9).double().sum(0)
+    now = torch.stack([own, controls.mean(0), below], 1).tolist()
     for (layer, head, *shown), again in zip(SHOWN["heads"], now, strict=True):
         for name, one, other in zip(
             ("", " in its controls", " is beyond of them"), shown, again, strict=True

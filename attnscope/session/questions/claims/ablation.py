@@ -20,7 +20,7 @@ from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.errors import InputError
 from attnscope.results import Ablation
-from attnscope.results.claims.ablation import Asks, Effect, Estimate
+from attnscope.results.claims.ablation import Asks, Effect, Predicted
 from attnscope.session.choosing import Chosen
 from attnscope.session.effects import CONTROLS, PATCHING, TOP, Ablating
 from attnscope.session.entering import encode_inputs
@@ -33,7 +33,7 @@ from attnscope.vocabulary import Kind, Route
 def ablate(reading: Reading, chosen: Chosen, asked: Ablating) -> Ablation:
     """The chosen heads ranked by what the answer becomes without each of them, and without all at once.
 
-    `reading` has what the decoder reads in full. Raises `InputError` for an answer, an edge or a text that
+    `reading` has what the decoder reads in full. Raises `InputError` for an answer, a link or a text that
     cannot be.
     """
     if chosen.route is Route.RETURNED:
@@ -64,12 +64,12 @@ def _ablated(
     other: Reading | None,
 ) -> Ablation:
     answer = question.answered(experiments.untouched)
-    replacement, edge = _replacement(reading, chosen, asked, experiments, other)
+    replacement, link = _replacement(reading, chosen, asked, experiments, other)
     heads: Sequence[Head] = asked.named or [(layer, head) for layer in chosen.layers for head in chosen.heads]
     check_heads(heads, head_counts(experiments))
-    estimates = _estimates(experiments, answer.ids, replacement, heads, asked.by) if asked.rank else ()
+    predicted = _estimates(experiments, answer.ids, replacement, heads, asked.by) if asked.rank else ()
     if asked.rank:
-        heads = [(estimate.layer, estimate.head) for estimate in estimates[: asked.top or TOP]]
+        heads = [(each.layer, each.head) for each in predicted[: asked.top or TOP]]
     together = not (asked.each or asked.rank or asked.to is not None)
     removals = taken_away(
         experiments,
@@ -82,7 +82,7 @@ def _ablated(
     )
     effects, correlation = removals.heads, None
     if asked.rank:
-        effects, correlation = held_against(effects, estimates)
+        effects, correlation = held_against(effects, predicted)
     total = None if other is None else _total(question, experiments, replacement, answer.ids, reading, other)
     model = reading.model
     provenance = provenance_of(
@@ -101,13 +101,13 @@ def _ablated(
         intervention=intervention(experiments),
         provenance=provenance,
         tower=chosen.tower.distinct_name,
-        edge=edge,
+        link=link,
         other=None if other is None else other.encoded.tokens,
         total=total,
-        estimates=estimates,
+        predicted=predicted,
         rank_correlation=correlation,
-        foretold_by=asked.by or PATCHING,
-        controls=replacement.controls,
+        predicted_by=asked.by or PATCHING,
+        mean_over=replacement.mean_over,
         modules={str(layer): site.path for site in experiments.sites for layer in site.layers},
         notes=reading.notes,
     )
@@ -119,22 +119,22 @@ def _estimates(
     replacement: Replacement,
     heads: Sequence[Head],
     by: str | None,
-) -> tuple[Estimate, ...]:
+) -> tuple[Predicted, ...]:
     """What is foretold of the heads that are looked at, the largest first."""
     if by in (None, PATCHING):
         every = estimated(experiments, ids, replacement.what)
     else:
         every = measured_estimates(experiments, ids, by, heads)
-    return tuple(estimate for estimate in every if (estimate.layer, estimate.head) in set(heads))
+    return tuple(each for each in every if (each.layer, each.head) in set(heads))
 
 
 def _replacement(
     reading: Reading, chosen: Chosen, asked: Ablating, experiments: Experiments, other: Reading | None
 ) -> tuple[Replacement, tuple[int, int] | None]:
-    """What stands in the place of outputs, and the edge by its positions where one is cut."""
-    if asked.method == "edge":
-        edge, names = _edge(reading, chosen, asked, experiments)
-        return replacing.without_edge(*edge, names), edge
+    """What stands in the place of outputs, and the link by its positions where one is cut."""
+    if asked.method == "link":
+        link, names = _link(reading, chosen, asked, experiments)
+        return replacing.without_link(*link, names), link
     if other is not None:
         return replacing.of_text(experiments.model, other.inputs, experiments.sites), None
     if asked.method == "zero":
@@ -156,15 +156,15 @@ def _replacement(
     ), None
 
 
-def _edge(
+def _link(
     reading: Reading, chosen: Chosen, asked: Ablating, experiments: Experiments
 ) -> tuple[tuple[int, int], tuple[str, str]]:
-    """The edge by positions, and the names of both of its ends."""
+    """The link by positions, and the names of both of its ends."""
     if reading.perceived is not None:
         raise InputError("--link is between tokens of a text: what is read here is none")
     queries = reading.tokens_of(chosen.kind)
     keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
-    query_name, key_name = asked.edge_names
+    query_name, key_name = asked.link_names
     query, key = queries.position(query_name), keys.position(key_name)
     lengths = {answer.shape[2] for answer in experiments.answers.values()}
     if lengths != {len(queries)}:

@@ -104,7 +104,7 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
         summary, followed = beside_controls(target, own, control_runs, chosen.heads, seen, went)
     compared = beside(target, layers, chosen.heads, seen)
     return Finding(
-        sought=sought,
+        question=sought,
         kind=chosen.kind,
         query_tokens=seen.query_tokens,
         key_tokens=seen.key_tokens,
@@ -115,7 +115,7 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
         ranks=compared.ranks,
         norms=compared.norms,
         shares=compared.shares,
-        even=compared.even,
+        even_attention=compared.even,
         followed=followed,
         controls=summary.described(controls, exchange.name),
         verdicts=tuple(_verdicts(layer, chosen.heads) for layer in whole),
@@ -243,9 +243,9 @@ def _controls(
     asks = () if sought.query is None or crossing else seen.queries[sought.query]
     key = () if sought.key is None else seen.keys[sought.key]
     controls = exchange.controls(Controls(wish.controls, wish.seed, asks, key))
-    if len(controls) < controls.asked:
+    if len(controls) < controls.wanted:
         there = "is 1 control" if len(controls) == 1 else f"are {len(controls)} controls"
-        left = f"there {there}, not {controls.asked}"
+        left = f"there {there}, not {controls.wanted}"
         reading.listener.notice(f"{left}: its parts can stand in no more orders")
     if crossing and exchange.name == "input_ids":
         return replace(controls, how=f"{controls.how}; so does what the decoder reads")

@@ -16,7 +16,13 @@ from jaxtyping import Int
 from torch import Tensor
 
 from attnscope.analysis.claims.relations.answers import Sample, answers, looks_ahead, pieces_of, together
-from attnscope.analysis.claims.relations.ranking import OFFSETS, Tally, accuracies, offset_accuracies, ranked
+from attnscope.analysis.claims.relations.ranking import (
+    FIXED_DISTANCES,
+    Tally,
+    accuracies,
+    distance_accuracies,
+    ranked,
+)
 from attnscope.analysis.claims.relations.treebank import Bank, Sentence
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.faults import if_it_runs
@@ -206,7 +212,7 @@ class _Counted:
                 too_long=self.lengths.too_long,
                 without_relation=self.lengths.without_relation,
                 unreadable=len(self.refused) + len(self.damaged),
-                edges_without_piece=self.without_piece,
+                pairs_without_piece=self.without_piece,
                 limit=self.lengths.limit,
             ),
             kind=self.chosen.kind,
@@ -215,8 +221,8 @@ class _Counted:
             relations=tuple(relations[i] for i in there),
             overall=overall,
             accuracies=accuracies(whole)[..., there],
-            tried_offsets=OFFSETS,
-            offsets=offset_accuracies(whole)[:, there],
+            fixed_distances=FIXED_DISTANCES,
+            distance_accuracies=distance_accuracies(whole)[:, there],
             ahead=self.ahead,
             certified=tallied(self.proof.verdicts.elements()),
             sampled=self.proof.sentences,
