@@ -25,9 +25,11 @@ class Token:
     """One token of the model's input.
 
     `piece` is the vocabulary's own spelling (`##ing`, `Ġdoor`); `text` the exact characters of the source
-    text; `span` their place in it, None for a token that the tokenizer added; `word` counts the words of
-    one text; `part` says which text (0, or 1 for the second sentence of a pair). `padding` fills up a text
-    to the length of others in one batch, and the model was told so.
+    text; `span` their place in it, None for a token that the tokenizer added; `word` counts the words of one
+    text; `part` says which text (0, or 1 for the second sentence of a pair). `padding` fills up a text to the
+    length of others in one batch, and the model was told so. `special` is one that stands for no text,
+    `unknown` one that the vocabulary cannot spell. `id` is its number there, None without one; `position` and
+    `label` are its place and how it is called.
     """
 
     id: int
@@ -75,6 +77,7 @@ class Patches:
     """Positions that are the patches of one picture, row by row from the top left.
 
     They follow one another from `first`, or else are those that `places` names, -1 for a patch without one.
+    `rows` and `columns` are how many there are.
     """
 
     first: int
@@ -98,7 +101,10 @@ class Patches:
 
 @dataclass(frozen=True)
 class Frames:
-    """A stretch of positions that are the frames of one sound, each `seconds` later than the one before."""
+    """A stretch of positions that are the frames of one sound, each `seconds` later than the one before.
+
+    `first` is the position of the first, `count` how many there are.
+    """
 
     first: int
     count: int
@@ -120,8 +126,8 @@ class Tokens:
 
     `stretches` are the positions that stand for pictures and sounds instead of text. Where the model wrote
     the last of the texts itself, `written` says how; that text then ends with a token that was not read.
-    `numbers` are the positions in the model's input where these are only some of its tokens, or words.
-    Where `words_given`, the user says what is a word, and `word` counts these.
+    `numbers` are the positions in the model's input where these are only some of its tokens, or words. Where
+    `words_given`, the user says what is a word, and `word` counts these. `texts` are these texts.
     """
 
     texts: tuple[str, ...]

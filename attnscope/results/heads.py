@@ -19,7 +19,8 @@ class HeadWeights(Presented):
 
     A row without any allowed key is NaN and False in `answered`. `tower` is where in the model the head is,
     "" where its kind tells; `block` which of the `blocks` separate attentions of its layer this is; `notes`
-    say what is odd about the weights.
+    say what is odd about the weights. `allowed` is False where a key is masked. `layers` and `heads` count
+    those of the model. `weights` are those of each query, row by row.
     """
 
     layer: int
@@ -87,7 +88,10 @@ class HeadAttention(HeadWeights):
     `scores` are q.k; `scaled` is what enters the softmax (scaled, capped, with bias; NaN where a key is
     masked) and `terms` what of that was added, by name; `weights` rows sum to 1 unless the head has a sink.
     `key_head` is the key/value head that this query head reads; `sink` the logit of its sink, the mean where
-    every query has its own.
+    every query has its own. `q`, `k` and `v` are its query, key and value vectors, `output` the weights times
+    the values. `scale` multiplies q.k, `softcap` then bounds it, None where nothing does. `window` is how
+    many keys a query may look back at, None where all. `key_heads` is how many key heads the layer has.
+    `sink_by_query` says whether every query has a sink of its own.
     """
 
     key_head: int
@@ -130,6 +134,7 @@ class HeadView(OfOneHead):
     nothing is left is False in `answered`, and NaN where rows are divided by what remains.
 
     Scores and vectors belong to tokens and stay in `head`, whose certificate is about its own weights.
+    `key_groups` are the same of `key_tokens`. `weights` are those of rows and columns.
     """
 
     head: HeadWeights = field(metadata={"file": "by_tokens", "beside": True})

@@ -22,9 +22,9 @@ class LongHead(Presented):
     `steps` how many of them a block has (fewer at the ends), 1 by 1 where it is in full resolution: then a
     block is a weight. `mean` is over the `pairs` that are allowed, `largest` the largest weight, NaN where
     none is. `entropy` is of every query, in nats, NaN for one without a key; `top_keys` are its strongest
-    keys, largest first, -1 and NaN where there are fewer. With a `query` its `row` has the weights of
-    all keys. `sampled` counts the rows that are certified in full. `tower`, `block`, `blocks` and `notes` are
-    as in `HeadWeights`.
+    keys, largest first, -1 and NaN where there are fewer. With a `query` its `row` has the weights of all
+    keys. `sampled` counts the rows that are certified in full. `tower`, `block`, `blocks` and `notes` are as
+    in `HeadWeights`. `top_weights` are their weights.
     """
 
     layer: int

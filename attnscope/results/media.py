@@ -95,7 +95,8 @@ class Sound:
 class Spectrogram:
     """Power of a sound in mel bands, in decibels below the strongest: 0 at most.
 
-    Moment i is `i * seconds` from the start; band j at `centres[j]` hertz.
+    Moment i is `i * seconds` from the start; band j at `centres[j]` hertz. `levels` are these powers,
+    `seconds` is from one moment to the next.
     """
 
     levels: Float[np.ndarray, "band moment"]
@@ -190,7 +191,10 @@ class PictureAttention(_HeadLaidOver):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PictureHeads(_HeadsLaidOver):
-    """Several heads over a picture, all for the same query."""
+    """Several heads over a picture, all for the same query.
+
+    `weights` are those of each head on every patch.
+    """
 
     overview: Overview = field(metadata={"spread": True})
     picture: Picture
@@ -200,7 +204,10 @@ class PictureHeads(_HeadsLaidOver):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SoundAttention(_HeadLaidOver, _Heard):
-    """One head over a sound: `weights` on every frame, each `seconds` later than the one before."""
+    """One head over a sound: `weights` on every frame, each `seconds` later than the one before.
+
+    `elsewhere` is by name what lies on no frame.
+    """
 
     head: HeadAttention = field(metadata={"spread": True})
     sound: Sound
@@ -213,7 +220,10 @@ class SoundAttention(_HeadLaidOver, _Heard):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SoundHeads(_HeadsLaidOver, _Heard):
-    """Several heads over a sound, all for the same query."""
+    """Several heads over a sound, all for the same query.
+
+    `weights` are those of each head on every frame, each `seconds` later than the one before.
+    """
 
     overview: Overview = field(metadata={"spread": True})
     sound: Sound

@@ -17,7 +17,8 @@ class Position:
     """One way in which an attention knows where its tokens stand.
 
     `size` counts the places that have an embedding, `dims` how many of a head's dimensions are rotated,
-    `base` is that of the rotation's wavelengths, `variant` what is done to them for long texts.
+    `base` is that of the rotation's wavelengths, `variant` what is done to them for long texts. `scheme` is
+    what it is called.
     """
 
     scheme: str
@@ -32,7 +33,10 @@ class LayerOutline:
     """One attention layer. `blocks` counts the separate attentions it makes for one input.
 
     `queries` and `keys` are the tokens it had in the run without weights. `chunk` is a window that does not
-    slide. `dim` is that of queries and keys, `value_dim` that of values.
+    slide. `dim` is that of queries and keys, `value_dim` that of values. `seen` is whether the run without
+    weights reached it, `sinks` whether its heads have some. `heads` are query heads, `key_heads` those that
+    they share. `scale`, `softcap` and `window` are as in `HeadAttention`. `positions` is how it knows where
+    tokens stand.
     """
 
     layer: int
@@ -59,7 +63,10 @@ class LayerOutline:
 
 @dataclass(frozen=True)
 class TowerOutline:
-    """The attention layers of one kind that stand at one place; `context` is the most tokens it reads."""
+    """The attention layers of one kind that stand at one place; `context` is the most tokens it reads.
+
+    `pattern` is the path of its attentions, `kernel` what computes them.
+    """
 
     name: str
     kind: Kind
@@ -72,7 +79,10 @@ class TowerOutline:
 
 @dataclass(frozen=True)
 class Gap:
-    """Layers of the list of modules at `stack` that hold no attention, and the class that they are."""
+    """Layers of the list of modules at `stack` that hold no attention, and the class that they are.
+
+    `module_class` is the class of what stands there.
+    """
 
     stack: str
     layers: tuple[int, ...]
@@ -83,7 +93,8 @@ class Gap:
 class Storage:
     """The weight files: how many, in bytes, in which precision; `place` is where they were found.
 
-    `shards` maps each of several files to its bytes, None where that is not told.
+    `shards` maps each of several files to its bytes, None where that is not told. `files`, `size` and
+    `precision` are these three; None where that is not told.
     """
 
     place: str
@@ -102,8 +113,9 @@ class Cost:
     `weights` are bytes of the parameters loaded for it in float32, `operands` of the layer's queries, keys,
     values and output, `kernel` of the model's own scores and weights of all heads, `reference` of ours for
     this head in float64. A length `beyond` what the model reads cannot be run. What else a run does and keeps
-    comes on top. How long that takes is not said here:
-    a machine is not equally fast twice, and an outline is the same every time.
+    comes on top. How long that takes is not said here: a machine is not equally fast twice, and an outline is
+    the same every time. `queries` and `keys` are how many of each it has. `layers_loaded` and `shards` are
+    the layers and files that are read for it, None and empty where that is not known.
     """
 
     tower: str
@@ -147,7 +159,9 @@ class Outline(Presented):
 
     `length` is that of the text in the run without weights, `run` says why that ended early, `unlisted` why
     nothing is known of the weights; both are empty where there is nothing to say. `further` are the costs at
-    other lengths that were asked for.
+    other lengths that were asked for. `requested` is the name that was asked for, `model` the one that was
+    found, `demo` whether it is bundled, `revision` its commit, `architecture` and `model_type` its class and
+    family, `parameters` how many there are. `versions` are those of the libraries.
     """
 
     requested: str

@@ -51,10 +51,11 @@ class Projection(OfOneHead):
     keys moved, or with it. All are NaN where undefined. `apart` where every query is nearer to another query
     than to any key, and every key to another key: two islands, between which nearness tells little.
 
-    With a `view` of the head the points are its words, or its tokens without the special ones, in that
-    order. A word lies where the mean vector of its pieces does, and `view_scaled` is the mean of the scaled
-    scores over the pairs of pieces that are allowed, NaN where none is. `query_tokens`, `key_tokens`,
-    `weights`, `scaled`, `allowed` and `answered` are those of the points.
+    With a `view` of the head the points are its words, or its tokens without the special ones, in that order.
+    A word lies where the mean vector of its pieces does, and `view_scaled` is the mean of the scaled scores
+    over the pairs of pieces that are allowed, NaN where none is. `query_tokens`, `key_tokens`, `weights`,
+    `scaled`, `allowed` and `answered` are those of the points. `divergence` is Kullback and Leibler's, which
+    the map makes small.
     """
 
     head: HeadAttention = field(metadata={"spread": True})

@@ -17,7 +17,8 @@ class MeasureDescription:
     perhaps by the number of `keys`; `low` and `high` say what a head at these ends does. `strong` is the end
     that is shaded dark and looked for, `strongest` names the head of a layer that lies nearest to it. A
     `signed` measure stands around 0; one with `classes` is the number of one of these, counted from 0. What
-    is not taken of the text that is read says so `apart`.
+    is not taken of the text that is read says so `apart`. `unit`, `meaning` and `paper` say what its numbers
+    are, and whose measure it is.
     """
 
     name: str

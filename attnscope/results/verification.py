@@ -12,7 +12,10 @@ from attnscope.tokens import Tokens
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """One tensor of the model's result, captured run against untouched run: largest absolute difference."""
+    """One tensor of the model's result, captured run against untouched run: largest absolute difference.
+
+    `difference` is 0 where both are `identical`, infinite where one has no number.
+    """
 
     name: str
     difference: float

@@ -34,7 +34,10 @@ class Given:
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis: what it counts (`query`, `key`, `dimension`), its names, and its symbol (`d_k`) if any."""
+    """One axis: what it counts (`query`, `key`, `dimension`), its names, and its symbol (`d_k`) if any.
+
+    `word` is what it counts, `names` are those of its places, `symbol` is empty where it has none.
+    """
 
     word: str
     names: tuple[str, ...]
@@ -55,7 +58,10 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """An array with a name for each of its rows and columns; `symbol` is how formulas call it."""
+    """An array with a name for each of its rows and columns; `symbol` is how formulas call it.
+
+    `values` are its numbers.
+    """
 
     symbol: str
     values: Float[np.ndarray, "row column"]
@@ -79,7 +85,8 @@ class Cell:
     """How one number of a step comes about.
 
     The terms of `products` are pairs whose products are summed, as are those of `tanh` (factor, argument);
-    `quotient` has one pair; `softmax` one logit per allowed key, with the cell's own first.
+    `quotient` has one pair; `softmax` one logit per allowed key, with the cell's own first. `row` and
+    `column` are its place, `operation` what is done with its `terms`.
     """
 
     row: int
@@ -93,6 +100,7 @@ class Step:
     """One array of the example: `key` names it in files, `formula` says how it was made, empty if given.
 
     `allowed` is False where a key is masked (None: nowhere). Rows of `weights` steps lie between 0 and 1.
+    `meaning` is what its numbers are, in words.
     """
 
     key: str
@@ -134,7 +142,8 @@ class Step:
 class Mistake:
     """A mistake made on purpose: what was done, why it is wrong, and how its numbers differ, a phrase each.
 
-    Its steps are those of the example that are `wrong`; none where it cannot even be carried out.
+    Its steps are those of the example that are `wrong`; none where it cannot even be carried out. `what`,
+    `why` and `differs` are these phrases.
     """
 
     name: str
@@ -145,7 +154,10 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Pair:
-    """A query and a key by name, the weight between them, and its rank, 1 the largest, among `pairs`."""
+    """A query and a key by name, the weight between them, and its rank, 1 the largest, among `pairs`.
+
+    `weight` is that weight, `rank` its rank.
+    """
 
     query: str
     key: str
@@ -156,7 +168,10 @@ class Pair:
 
 @dataclass(frozen=True)
 class Check:
-    """Two ways to the same numbers: the largest absolute difference, and how much rounding explains."""
+    """Two ways to the same numbers: the largest absolute difference, and how much rounding explains.
+
+    `what` are these two, `difference` lies within `tolerance` or the check has failed.
+    """
 
     what: str
     difference: float
@@ -181,7 +196,8 @@ class Check:
 class Worked(Presented):
     """A worked example. `proofs` are certificates with what each was held against; empty for a dictionary.
 
-    `warnings` are about what may have been meant otherwise, `notes` belong to the example.
+    `warnings` are about what may have been meant otherwise, `notes` belong to the example. `formula` is that
+    of the whole example, `causal` whether later keys are masked.
     """
 
     name: str
@@ -222,7 +238,8 @@ class ScaleStudy(Presented):
 
     Axis 0 of the measures is `unscaled`, `scaled`. `spread` is the standard deviation of the scores,
     `entropy` that of the softmax in nats, `gradient` the Frobenius norm of its Jacobian; all are means.
-    `additive` has the same three of additive scores of the same vectors; an old file has none.
+    `additive` has the same three of additive scores of the same vectors; an old file has none. `queries` and
+    `keys` are how many of each were drawn.
     """
 
     dims: tuple[int, ...]

@@ -22,6 +22,27 @@ def test_every_schema_is_one(kind: str) -> None:
     Draft202012Validator.check_schema(json_schema(kind))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_key_says_what_it_means(kind: str) -> None:
+    whole = json_schema(kind)
+    for name, each in {kind: whole, **whole["$defs"]}.items():
+        for key, schema in each.get("properties", {}).items():
+            axes, _, said = schema["description"].rpartition(" x ")  # an array has its axes before
+            assert len(said.split()) >= 4, f"{key} of {name}: {axes}{said}"
+
+
+def test_what_is_said_of_a_key_is_what_its_class_says_of_it() -> None:
+    keys = json_schema("ablation")["$defs"]["HeadEffect"]["properties"]
+    assert keys["predicted"]["description"] == "`predicted` is the change that the gradient foretells."
+    assert keys["kl"]["description"].endswith("summed over its tokens."), (
+        "the sentence behind it names no key"
+    )
+    assert "`controls` heads of the same layer" in keys["below"]["description"]
+    assert json_schema("finding")["properties"]["weights"]["description"].startswith(
+        "layer x head: `weights[i, j]` belongs"
+    )
+
+
 @pytest.mark.parametrize("name", made_stored.MADE)
 def test_every_result_of_every_kind_says_its_answer_first(name: str) -> None:
     document = json.loads(files.as_json(made_stored.MADE[name]()))

@@ -21,7 +21,10 @@ class AtDistance:
 
 @dataclass(frozen=True, eq=False)
 class Distances:
-    """The same of several heads, each by layer and head; `queries` are the rows that have a choice."""
+    """The same of several heads, each by layer and head; `queries` are the rows that have a choice.
+
+    `offset` is that distance, of keys before the query below 0, `rows` in how many rows it is.
+    """
 
     offset: Int[np.ndarray, "layer head"]
     rows: Int[np.ndarray, "layer head"]

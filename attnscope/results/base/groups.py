@@ -148,7 +148,7 @@ __all__ = ["Special", "SpecialMass", "special_mass"]
 class SpecialMass:
     """Share of the weight, 0 to 1, that lies on special tokens: mean over the queries that have a key.
 
-    `by_name` splits it among them in the order of the text, those of one name together.
+    `by_name` splits it among them in the order of the text, those of one name together. `total` is all of it.
     """
 
     total: float

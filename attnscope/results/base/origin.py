@@ -66,8 +66,11 @@ class Provenance:
     `revision` is a hub commit, `digest` a SHA-256 of the weight files that were read, `part` how many of them
     that is where it is not all. `unread` names weights in them that the model was trained with and run
     without. `adapter` is the folder of an adapter that was put in, which `digest` takes in; `none` where the
-    model has one that was left out. `inputs` is all that the model was called with, by name; empty where
-    that is not whole numbers alone, as of a picture, and where it is of no single text.
+    model has one that was left out. `inputs` is all that the model was called with, by name; empty where that
+    is not whole numbers alone, as of a picture, and where it is of no single text. `requested` is the name
+    that was asked for, `model` the one that ran, `demo` whether it is bundled, `architecture` its class.
+    `kernel`, `route`, `device` and `dtype` are how attention was computed and read. `versions` are those of
+    the libraries. `token_ids` is what was read.
     """
 
     requested: str
@@ -112,6 +115,7 @@ class Fault:
     """A mistake put into the recomputation on purpose, and how far the result then lies off the model's.
 
     `power` is the distance over the tolerance: above 1 the certificate would have caught the mistake.
+    `weight_error` and `output_error` are these distances.
     """
 
     name: str
@@ -122,7 +126,10 @@ class Fault:
 
 @dataclass(frozen=True)
 class Reach:
-    """Whether a head's answer acts, and on which rows, as `runs` forward passes with other answers told."""
+    """Whether a head's answer acts, and on which rows, as `runs` forward passes with other answers told.
+
+    `reason` says why that is not known.
+    """
 
     effect: Effect = Effect.UNKNOWN
     reason: str = ""
@@ -133,11 +140,12 @@ class Reach:
 class Certificate:
     """One head's recomputed attention against the model's own.
 
-    `weight_error` is the largest absolute difference of a weight; `output_error` that of an output entry
-    over the largest value entry. Both are dimensionless, as are their tolerances; `precision` says what
-    the tolerance was derived from. Faults come smallest power first. `positions` says whether each query, key
-    and value was seen to stand for the token at its place, `positions_tried` how that was seen where not
-    every token was told from every other.
+    `weight_error` is the largest absolute difference of a weight; `output_error` that of an output entry over
+    the largest value entry. Both are dimensionless, as are their tolerances; `precision` says what the
+    tolerance was derived from. Faults come smallest power first. `positions` says whether each query, key and
+    value was seen to stand for the token at its place, `positions_tried` how that was seen where not every
+    token was told from every other. `weight_tolerance` and `output_tolerance` are the most that rounding
+    explains. `reason` says why it is not certified, where it is not.
     """
 
     verdict: Verdict

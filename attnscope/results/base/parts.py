@@ -1,7 +1,8 @@
 """What a class that is stored may say beside its fields, and the checks that these methods are made of.
 
+for_readers    properties that files hold beside the fields: they follow from these and are not read again
 check_parts()  raises `Damaged` where parts do not fit together in a way that their types do not show
-derived()      what files hold beside the fields, by key: it follows from them and is not read again
+derived()      the same of what is no property, by key
 npz_columns()  more arrays for the npz, which follow from the fields as well
 """
 

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict
-from attnscope.results.base.parts import Arrays, Value, columns_of, fits, in_tokens
+from attnscope.results.base.parts import Arrays, columns_of, fits, in_tokens
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
@@ -130,7 +130,10 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class ControlIds:
-    """Control texts by the ids of their tokens, as the model reads them in its `input` of that name."""
+    """Control texts by the ids of their tokens, as the model reads them in its `input` of that name.
+
+    `ids` has a row for each of them.
+    """
 
     input: str
     ids: Int[np.ndarray, "control token"]
@@ -182,7 +185,7 @@ class Intervention:
 
 @dataclass(frozen=True)
 class Predicted:
-    """What one backward pass foretells for a head: the change of the answer's log probability.
+    """What one backward pass foretells for a head: `change`, that of the answer's log probability.
 
     Of its logit, where that is what heads were ranked by.
     """
@@ -194,7 +197,7 @@ class Predicted:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ablation(Presented):
-    """Heads ranked by what the model's answer becomes without each of them, beside the typical head.
+    """The `heads`, ranked by what the answer becomes without each of them, beside the typical head.
 
     `how` says what stood in the place of their outputs, `link` which query and key were cut. `other` is the
     text that outputs were taken from, and `total` what the answer's probability is there. `predicted` are
@@ -226,9 +229,17 @@ class Ablation(Presented):
     mean_over: tuple[ControlIds, ...] = ()
     modules: dict[str, str] = field(default_factory=dict)
 
+    for_readers = ("verdict", "case", "looked_at")
+
     @property
     def verdict(self) -> Verdict:
+        """Whether what was done to the heads is what was asked for."""
         return self.intervention.verdict
+
+    @property
+    def looked_at(self) -> int:
+        """How many heads were taken away in turn, or what becomes of was predicted."""
+        return len(self.predicted) or len(self.heads)
 
     @property
     def query_tokens(self) -> Tokens:
@@ -289,10 +300,6 @@ class Ablation(Presented):
         places = [(each.layer, each.head) for each in self.heads]
         once = len(set(places)) == len(places) and all(min(place) >= 0 for place in places)
         fits(once, "'heads' has a layer and head twice, or none")
-
-    def derived(self) -> dict[str, Value]:
-        looked_at = len(self.predicted) or len(self.heads)
-        return {"verdict": self.verdict, "case": self.case, "looked_at": looked_at}
 
     def npz_columns(self) -> Arrays:
         numbers = ("before", "after", "change", "kl", "typical", "predicted")

@@ -94,7 +94,7 @@ class HeadMatrix:
     """Where what a layer's `query`, `key` or `value` is made of, or its `output` is read by, stands.
 
     It is the matrix of `module`. Each head's columns there (of an output: rows) are `size` from its place in
-    `firsts`. `reader` is the norm before it, by its place among the norms.
+    `firsts`. `reader` is the norm before it, by its place among the norms. `side` is which of the four it is.
     """
 
     layer: int
@@ -107,7 +107,10 @@ class HeadMatrix:
 
 @dataclass(frozen=True)
 class Way:
-    """The norms, by their places, between what layer `early` writes and what `late` reads."""
+    """The norms, by their places, between what layer `early` writes and what `late` reads.
+
+    `norms` are these places.
+    """
 
     early: int
     late: int
@@ -120,14 +123,15 @@ class Composition(Presented):
     """Composition scores of pairs of heads, 0 to 1; a pair is layer and head of the earlier and of the later.
 
     `shown` is the head of which all pairs are, None where all pairs of the model are. NaN where a matrix or
-    the path between two layers could not be proved: `reasons` say why. `chance`, `spread` and `below`
-    come of `draws` pairs of circuits with the same singular values in random directions, drawn with `seed`.
-    A pair stands out where it scores more than its `limit`, which in models of such circuits no pair of all
-    that were looked at, by any input, passes but in BY_CHANCE of them. `counts` is how many heads each layer
-    has, `hidden` the size of what they read and write. `inside` and `outside` say what of the model is in
-    the scores and what is not. `certified` counts heads by verdict in the run that the matrices were read
-    back in. `matrices` and `norms` say what in the model all this was computed from, and `ways` which norms
-    are passed; there is none of two layers between which nothing is.
+    the path between two layers could not be proved: `reasons` say why. `chance`, `spread` and `below` come of
+    `draws` pairs of circuits with the same singular values in random directions, drawn with `seed`. A pair
+    stands out where it scores more than its `limit`, which in models of such circuits no pair of all that
+    were looked at, by any input, passes but in BY_CHANCE of them. `counts` is how many heads each layer has,
+    `hidden` the size of what they read and write. `inside` and `outside` say what of the model is in the
+    scores and what is not. `certified` counts heads by verdict in the run that the matrices were read back
+    in. `matrices` and `norms` say what in the model all this was computed from, and `ways` which norms are
+    passed; there is none of two layers between which nothing is. `pairs` are layer and head of the earlier
+    and of the later head, `scores` theirs by input.
     """
 
     kind: Kind

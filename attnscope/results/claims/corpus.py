@@ -89,7 +89,8 @@ class CorpusRead:
 
     `set_aside` counts what could not be measured by its reason, `blanks` lines without a text. `padded` texts
     stood in a batch with longer ones, `cut` were cut to `limit` tokens, `unknown` counts pieces that the
-    model cannot spell.
+    model cannot spell. `files` are the names, `digests` their hashes. `texts` and `tokens` are how many were
+    measured, `longest` the tokens of the longest.
     """
 
     files: tuple[str, ...]
@@ -209,7 +210,8 @@ class ScoresApart:
 
     `difference` is of the means, `error` its standard error (of independent texts, Welch 1947), `reached` how
     many of them it is. Of many heads some differ much by chance alone: `chance` is how many errors one of
-    them would be off by then, in the mean (normal scores, texts independent).
+    them would be off by then, in the mean (normal scores, texts independent). `first` and `second` are the
+    means of both.
     """
 
     scores: HeadScores = field(metadata={"spread": True})
@@ -236,7 +238,10 @@ class ScoresApart:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CorpusDifference(Presented):
-    """Two corpora under one model, or one under two: every measure of every head, second less first."""
+    """Two corpora under one model, or one under two: every measure of every head, second less first.
+
+    `shown` is the measure that is looked at.
+    """
 
     reads: tuple[CorpusRead, CorpusRead]
     kind: Kind

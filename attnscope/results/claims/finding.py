@@ -115,10 +115,10 @@ class Controls:
     `low` and `high` hold the middle nine tenths of the controls, `spread` is a head's own standard deviation
     over them. `below` counts those that the text itself goes beyond. `best` is, text by text, the number of
     the head that is best in it, and `best_excess` how far the head that stands clearest of its own other
-    controls does, in its own spread.
-    `wanted` is how many controls there should have been; `how` says what they keep, `of` what they are made
-    of, and `seed` repeats them. `ids` are the controls themselves, what the model read as its `input` of that
-    name: tokens by their ids; of a picture or a sound which of its pieces stands at each place.
+    controls does, in its own spread. `wanted` is how many controls there should have been; `how` says what
+    they keep, `of` what they are made of, and `seed` repeats them. `ids` are the controls themselves, what
+    the model read as its `input` of that name: tokens by their ids; of a picture or a sound which of its
+    pieces stands at each place. `mean` is that of each head over them.
     """
 
     mean: Float[np.ndarray, "layer head"]
@@ -163,7 +163,7 @@ class Finding(Presented):
     left out, and each row divided by what is left.
 
     `links` are the places of `query_tokens` and `key_tokens` that are meant: of a pair that one, of a pattern
-    all of its keys that their query may look at, none of likeness.
+    all of its keys that their query may look at, none of likeness. `heads` are their numbers, from 0.
     """
 
     question: Sought

@@ -31,7 +31,8 @@ class Trust:
     """Spearman's rank correlation of what a `method` gives to input tokens with what replacing these does.
 
     `low` and `high` hold the middle nine tenths of the controls, the same for effects that were shuffled
-    among the tokens; `below` counts those that it exceeds. All NaN where it has no meaning.
+    among the tokens; `below` counts those that it exceeds. All NaN where it has no meaning. `correlation` is
+    that one.
     """
 
     method: str
@@ -70,6 +71,8 @@ class Ablated:
     replacement_id: int | None = None
     answer_id: int | None = None
 
+    for_readers = ("count",)
+
     @property
     def count(self) -> int:
         """How many tokens, or groups of them, were replaced, each in a run of its own."""
@@ -92,9 +95,6 @@ class Ablated:
         """The positions that were replaced, the largest effect first, of a group the first of them."""
         places = [each[0] for each in self.groups] or np.flatnonzero(~np.isnan(self.effects)).tolist()
         return tuple(sorted(places, key=lambda place: (-abs(float(self.effects[place])), place)))
-
-    def derived(self) -> dict[str, Value]:
-        return {"count": self.count}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,6 +134,8 @@ class Flow(Presented):
     zeroed: Float[np.ndarray, "layer key"] | None = None
     zeroing: Intervention | None = None
     no_zeroing: str = ""
+
+    for_readers = ("verdict", "case", "inputs")
 
     @property
     def verdict(self) -> Verdict:
@@ -186,14 +188,14 @@ class Flow(Presented):
             fits(bool(group), "'groups' has one of no positions")
             in_tokens(group, len(self.tokens), "groups")
 
-    def derived(self) -> dict[str, Value]:
+    @property
+    def inputs(self) -> tuple[dict[str, Value], ...]:
         """Every input token and all that is known of it."""
         effects = None if self.ablated is None else self.ablated.effects
         shares = {name.replace(" ", "_"): each for name, each in self.methods.items()}
-        inputs = [
+        return tuple(
             {"position": key, "token": label}
             | {name: float(each[key]) for name, each in shares.items()}
             | {"effect": None if effects is None else float(effects[key])}
             for key, label in enumerate(self.tokens.labels)
-        ]
-        return {"verdict": self.verdict, "case": self.case, "inputs": inputs}
+        )

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
-from attnscope.results.base.parts import Value, fits
+from attnscope.results.base.parts import fits
 from attnscope.results.base.presented import Presented
 
 LEAST = 20  # pairs of a relation that is judged: of fewer the best of many heads says little
@@ -57,7 +57,10 @@ class Finder(Share):
 
 @dataclass(frozen=True)
 class FixedDistance(Share):
-    """The rule that a word's head stands so many words behind it, before it where that is negative."""
+    """The rule that a word's head stands so many words behind it, before it where that is negative.
+
+    `fixed_distance` counts these words.
+    """
 
     fixed_distance: int
 
@@ -106,7 +109,8 @@ class Relation:
 
     `best` is the best of all heads on the very pairs that it was chosen by, which flatters it; `held_out`
     does not, and is None where one of the halves has no such pair. `before` is the share of pairs whose head
-    stands before its dependent: what a head that only looks back can find from the dependent.
+    stands before its dependent: what a head that only looks back can find from the dependent. `sentences` is
+    in how many it occurs.
     """
 
     name: str
@@ -123,7 +127,8 @@ class Treebank:
     """What was read: `sentences` of the file `name`, of which `scored` count, and why others do not.
 
     `limit` is the most tokens that the model reads. `pairs_without_piece` are left out since the tokenizer
-    gives one of their words no piece.
+    gives one of their words no piece. `too_long`, `without_relation` and `unreadable` are the sentences that
+    do not count, by why.
     """
 
     name: str
@@ -169,6 +174,8 @@ class Dependencies(Presented):
     tower: str = ""
     shown: str = ""
     notes: tuple[str, ...] = ()
+
+    for_readers = ("verdict", "case", "tried", "told_apart")
 
     @property
     def verdict(self) -> Verdict:
@@ -233,14 +240,6 @@ class Dependencies(Presented):
         names = [relation.name for relation in self.relations]
         fits(bool(names), "'relations' are none")
         fits(not self.shown or self.shown in names, "'shown' is none of the relations")
-
-    def derived(self) -> dict[str, Value]:
-        return {
-            "verdict": self.verdict,
-            "case": self.case,
-            "tried": self.tried,
-            "told_apart": self.told_apart,
-        }
 
 
 def _behind(relation: Relation) -> float:

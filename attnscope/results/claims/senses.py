@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
-from attnscope.results.base.parts import Value, fits
+from attnscope.results.base.parts import fits
 from attnscope.results.base.presented import Presented
 
 LEVEL = 0.05  # of all labelings: where more part the word as well, nothing is shown
@@ -19,7 +19,10 @@ ROUNDING = 1e-9  # of a gap, in its spread
 
 @dataclass(frozen=True)
 class Usage:
-    """The word in one text: the token that was taken, its position, and the text's label, "" without one."""
+    """The word in one text: the token that was taken, its position, and the text's label, "" without one.
+
+    `word` is that token, and the pieces that belong to it.
+    """
 
     text: str
     label: str
@@ -48,6 +51,7 @@ class Separation:
     them (at least .02), `below` how many of the `controls` stay below it in each layer. `strongest` is the
     largest excess of any layer in each control, so that the best layer is held against the best of every
     labeling (Westfall and Young 1993); `heads_strongest` is the same of all heads of all layers.
+    `heads_within`, `heads_between`, `heads_control_mean` and `heads_excess` are the same of single heads.
     """
 
     within: Float[np.ndarray, " layer"]
@@ -64,6 +68,8 @@ class Separation:
     splits: int
     exact: bool
     seed: int
+
+    for_readers = ("controls", "above_control", "reached", "p", "heads_reached", "heads_p", "least_p")
 
     @property
     def gap(self) -> Float[np.ndarray, " layer"]:
@@ -100,23 +106,13 @@ class Separation:
 
     @property
     def heads_p(self) -> float:
+        """The same of the best head."""
         return (1 + self.heads_reached) / (self.controls + 1)
 
     @property
     def least_p(self) -> float:
         """The best that could have come out: what no control reaches."""
         return 1 / (self.controls + 1)
-
-    def derived(self) -> dict[str, Value]:
-        return {
-            "controls": self.controls,
-            "above_control": self.above_control,
-            "reached": self.reached,
-            "p": self.p,
-            "heads_reached": self.heads_reached,
-            "heads_p": self.heads_p,
-            "least_p": self.least_p,
-        }
 
 
 def reaching(controls: Float[np.ndarray, " control"], real: Float[np.ndarray, "..."]) -> int:
@@ -140,6 +136,7 @@ class Senses(Presented):
 
     The output of a head is that before the output projection. `separation` is None where the texts have no
     labels. `certified` counts the heads behind all numbers by verdict. `words`: whole words were compared.
+    `question` is the word, as it was asked for.
     """
 
     question: str
@@ -152,6 +149,8 @@ class Senses(Presented):
     certified: dict[Verdict, int]
     provenance: Provenance
     words: bool = False
+
+    for_readers = ("verdict", "case")
 
     @property
     def verdict(self) -> Verdict:
@@ -195,6 +194,3 @@ class Senses(Presented):
         if (parted := self.separation) is not None:
             one_each = len(parted.strongest) == len(parted.heads_strongest) > 0
             fits(one_each, "'strongest' and 'heads_strongest' are not one for each control")
-
-    def derived(self) -> dict[str, Value]:
-        return {"verdict": self.verdict, "case": self.case}

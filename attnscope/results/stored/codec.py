@@ -1,8 +1,8 @@
 """Results as plain values and back, by nothing but the fields of their classes and the types of these.
 
 `encode` makes the plain values, with arrays among them; `decode` reads them again. Beside its fields an
-object has what `derived` gives for readers. Every key of a field has to be there, and no other than these
-may be. What is wrong is a `Damaged` that says where and what.
+object has what it names in `for_readers`, and what `derived` gives. Every key of a field has to be there, and
+no other than these may be. What is wrong is a `Damaged` that says where and what.
 """
 
 import math
@@ -83,7 +83,8 @@ def _encode_tokens(tokens: Tokens) -> Object:
 
 
 def _derived(value: Any) -> Object:
-    return value.derived() if hasattr(value, "derived") else {}
+    told = {name: getattr(value, name) for name in getattr(value, "for_readers", ())}
+    return told | (value.derived() if hasattr(value, "derived") else {})
 
 
 def _shared(kind: Any) -> str:

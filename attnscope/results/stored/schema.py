@@ -1,15 +1,16 @@
 """JSON Schema of every kind of document, out of the types that files of results are read by.
 
 It says what a JSON document of attnscope holds: every field with its type, arrays as nested lists with the
-names of their axes, and of every object what its class says of it. Keys that only tell readers what follows
-from others (`name`, `looked_at`) are allowed beside these and not described.
+names of their axes, and of every key what its class says of it, its type, or else the glossary. Keys that
+`derived` gives are allowed beside these and not described.
 """
 
 import inspect
 import re
+from dataclasses import is_dataclass
 from enum import StrEnum
 from types import NoneType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_type_hints
 
 import numpy as np
 
@@ -29,6 +30,8 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _PLAIN = {str: "string", int: "integer", bool: "boolean"}
 _NUMBERS: Schema = {"type": ["number", "null"]}  # null stands for what is no number, or not finite
 _ENTRIES = {"float": _NUMBERS, "int": {"type": "integer"}, "bool": {"type": "boolean"}}
+_SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z`])")
+_NAMED = re.compile(r"`(\w+)(?:\[[^`]*\])?`")
 
 
 def json_schema(kind: str) -> Schema:
@@ -40,13 +43,14 @@ def json_schema(kind: str) -> Schema:
     text = {"type": "string"}
     properties: Schema = {
         "schema": {"const": called},
-        "answer": text | {"minLength": 1, "description": "the first line of the screen"},
-        "next": text | {"description": "a command that leads on"},
+        "answer": text | {"minLength": 1},
+        "next": text,
         "verdict": {"enum": [*(each.value for each in Verdict), None]},
         "layout": {"const": LAYOUT},
-        "exact": {"type": "object", "description": "what strict JSON cannot hold, by JSON Pointer"},
+        "exact": {"type": "object"},
         "digests": {"type": "object", "additionalProperties": text},
     }
+    properties = {key: _saying(each, _GLOSSARY[key]) for key, each in properties.items()}
     needed = ["schema", "answer", "layout", "digests"]
     if kind == "head":  # of some all is known, of others what the model returned
         own: Schema = {"anyOf": [_reference(each, objects) for each in (HeadWeights, HeadAttention)]}
@@ -81,21 +85,86 @@ def _any(schemas: list[Schema]) -> Schema:
 
 def _fields(kind: Any, objects: dict[str, Schema]) -> Schema:
     """What the keys of a dataclass hold, those of parts that stand beside them among them."""
+    said = _said(kind)
     properties: dict[str, Schema] = {}
     needed: list[str] = []
     for slot in slots(kind):
         for key, schema, always in _keys(kind, slot, objects):
-            properties[key] = schema
+            whole = slot.spread or slot.holds_tokens
+            properties[key] = schema if whole else _saying(schema, said.get(key) or _else(key, slot))
             needed += [key] if always else []
-    return {"type": "object", "description": _told(kind), "properties": properties, "required": needed}
+    for name in getattr(kind, "for_readers", ()):
+        getter = getattr(kind, name)
+        getter = getattr(getter, "fget", None) or getter.func
+        schema = _of(get_type_hints(getter)["return"], objects)
+        properties[name] = _saying(schema, said.get(name) or _summary(getter))
+    return {"type": "object", "description": _summary(kind), "properties": properties, "required": needed}
 
 
-def _told(kind: Any) -> str:
-    """What a class says of its fields, by the keys that they have in files."""
-    said = re.sub(r"\s*\n\s*", " ", inspect.getdoc(kind) or "")
-    for slot in slots(kind):
-        said = said.replace(f"`{slot.name}`", f"`{slot.key}`")
+def _saying(schema: Schema, said: str) -> Schema:
+    """A schema with what is said of its key, behind the axes of an array."""
+    axes = schema.get("description")
+    return schema | {"description": f"{axes}: {said}" if axes else said}
+
+
+def _summary(kind: Any) -> str:
+    """The first paragraph of what a class or a property says of itself, fields by their keys in files."""
+    return _keyed(kind).partition("\n\n")[0].replace("\n", " ")
+
+
+def _keyed(kind: Any) -> str:
+    said, holds = inspect.getdoc(kind) or "", bool(is_dataclass(kind))
+    for slot in slots(kind) if holds else ():
+        said = re.sub(rf"`{slot.name}(?=[`[])", f"`{slot.key}", said)
     return said
+
+
+def _said(kind: Any) -> dict[str, str]:
+    """What a class says of each key."""
+    said: dict[str, str] = {}
+    owners: list[Any] = [each for each in kind.__mro__ if is_dataclass(each)]
+    for owner in owners:
+        keys = {slot.key for slot in slots(owner)} | {*getattr(owner, "for_readers", ())}
+        said = {key: each for key, each in _sentences(_keyed(owner)).items() if key in keys} | said
+    return said
+
+
+def _sentences(text: str) -> dict[str, str]:
+    """What is said of each name: the sentences that have it, each with those behind it that have none."""
+    said, about = dict[str, list[str]](), list[str]()
+    for sentence in _SENTENCE.split(re.sub(r"\s+", " ", text)):
+        about = _NAMED.findall(sentence) or about
+        for key in dict.fromkeys(about):
+            said.setdefault(key, []).append(sentence)
+    return {key: " ".join(each) for key, each in said.items()}
+
+
+def _else(key: str, slot: Slot) -> str:
+    """What is said of a key of which its class says nothing: what its type is, or what it is everywhere."""
+    kinds: list[Any] = [slot.hint]
+    while kinds:
+        each = kinds.pop()
+        if isinstance(each, type) and (is_dataclass(each) or issubclass(each, StrEnum)):
+            return _summary(each)
+        kinds += get_args(each)
+    return _GLOSSARY.get(key, "")
+
+
+_GLOSSARY = _sentences(
+    """`schema` is the kind of document and its version. `answer` is the first line of the screen. `next` is a
+    command that leads on. `verdict` is what is proved of the numbers, the worst of it; null where nothing is
+    to be proved. `layout` says how fields are laid out, `exact` what strict JSON cannot hold, by JSON
+    Pointer, and `digests` are hashes of keys and arrays. `layer` and `head` count from 0, as `layers` and
+    `heads` do. `kind` is which attention of the model it is. `name` is what it is called, `label` the same in
+    few words, `title` a heading. `module` is the path of the attention in the model. `tower` is the part of
+    the model that the layers are of, empty where there is only one. `notes` are remarks on how it was read,
+    `warnings` on what may have been meant otherwise. `text` is its text, to the letter. `query`, `key` and
+    `position` are places of tokens, from 0. `seed` repeats what was drawn. `words` says whether rows and
+    columns are words, of one or several tokens. `probability` is from 0 to 1, as are `before` and `after`.
+    `low` and `high` are the ends of a 95 % interval. `accuracy` is the share of pairs that are found.
+    `count` is how many there are. `route` and `block` say how and in which of its blocks a layer was read.
+    `shared` says whether both axes have the same tokens. `id` is its number in the vocabulary."""
+)
 
 
 def _keys(kind: Any, slot: Slot, objects: dict[str, Schema]) -> list[tuple[str, Schema, bool]]:
@@ -104,7 +173,8 @@ def _keys(kind: Any, slot: Slot, objects: dict[str, Schema]) -> list[tuple[str, 
         always = NoneType not in options(slot.hint)
         own = _tokens(objects)["properties"]
         found = [(slot.prefix + key, schema, always) for key, schema in own.items()]
-        return [*found, (f"{slot.prefix}shared", {"type": "boolean"}, False)]
+        shared: Schema = {"type": "boolean", "description": _GLOSSARY["shared"]}
+        return [*found, (f"{slot.prefix}shared", shared, False)]
     if slot.spread:
         inner = _fields(slot.hint, objects)
         return [(key, each, key in inner["required"]) for key, each in inner["properties"].items()]
@@ -179,10 +249,9 @@ def _reference(kind: Any, objects: dict[str, Schema]) -> Schema:
 def _tokens(objects: dict[str, Schema]) -> Schema:
     """Tokens as they stand in a file: each also with its position and its label."""
     schema = _fields(Tokens, objects)
-    token = objects[Token.__name__]
-    token["properties"] |= {
-        "position": {"type": "integer"},
-        "label": {"type": "string"},
-        "id": {"type": ["integer", "null"]},
+    beside = {"position": "integer", "label": "string", "id": ["integer", "null"]}
+    said = _sentences(_keyed(Token))
+    objects[Token.__name__]["properties"] |= {
+        key: _saying({"type": kind}, said[key]) for key, kind in beside.items()
     }
     return schema
