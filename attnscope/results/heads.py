@@ -75,7 +75,6 @@ class HeadWeights(Presented):
         absent = {slot.name for slot in fields(HeadAttention)} - {slot.name for slot in fields(self)}
         return dict.fromkeys(sorted(absent)) | {
             "name": self.name,
-            "verdict": self.verdict,
             "special_mass": self.special_mass,
             "added": None if terms is None else list(terms),
         }

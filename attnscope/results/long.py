@@ -110,7 +110,7 @@ class LongHead(Presented):
         )
 
     def derived(self) -> dict[str, Value]:
-        return {"name": self.name, "verdict": self.verdict}
+        return {"name": self.name}
 
 
 def _joined(values: Any, rows: int, columns: int, combine: np.ufunc) -> Any:

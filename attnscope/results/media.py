@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from attnscope.errors import InputError
 from attnscope.printable import printable
 from attnscope.results.base.origin import Verdict
-from attnscope.results.base.parts import Value, fits, within
+from attnscope.results.base.parts import fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.results.heads import HeadAttention, OfOneHead
 from attnscope.results.overview import Overview
@@ -140,9 +140,6 @@ class _HeadLaidOver(OfOneHead):
     def check_parts(self) -> None:
         self.gaze.check_places(self.head, self.weights)
 
-    def derived(self) -> dict[str, Value]:
-        return {"verdict": self.verdict}
-
 
 class _HeadsLaidOver(Presented):
     """Several heads over a picture or a sound."""
@@ -158,9 +155,6 @@ class _HeadsLaidOver(Presented):
 
     def check_parts(self) -> None:
         self.gaze.check_places(self.overview, self.weights)
-
-    def derived(self) -> dict[str, Value]:
-        return {"verdict": self.verdict}
 
 
 class _Heard:

@@ -162,7 +162,6 @@ class Overview(Presented):
             "heads": self.heads,
             "measure": self.main.measure,
             "unit": self.main.unit,
-            "verdict": self.verdict,
             "results": [self._row(i, j) for i, j in np.ndindex(self.main.values.shape)],
         }
 
@@ -220,6 +219,3 @@ class Thumbnails(Presented):
         one_for_each(self.verdicts, self.weights.shape, "verdicts")
         cells = tuple(-(-len(each) // self.step) for each in (self.query_tokens, self.key_tokens))
         fits(self.weights.shape[2:] == cells, "'weights' is not of as many cells as the tokens make")
-
-    def derived(self) -> dict[str, Value]:
-        return {"verdict": self.verdict}

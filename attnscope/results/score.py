@@ -46,6 +46,8 @@ class HeadTerms(OfOneHead):
     normaliser: Float[np.ndarray, " query"]
     influences: tuple[Influence, ...] = field(metadata={"file": "parts"})
 
+    for_readers = ("verdict", "sink_weights")
+
     @property
     def sink_weights(self) -> Float[np.ndarray, " query"] | None:
         """What the sink takes of every query; None without one."""
@@ -66,9 +68,6 @@ class HeadTerms(OfOneHead):
             "score": np.where(head.allowed, head.scaled, -np.inf),
             "weight": head.weights,
         }
-
-    def derived(self) -> dict[str, Value]:
-        return {"sink_weights": self.sink_weights}
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,9 +52,6 @@ class Verification(Presented):
             return Verdict.FAILED
         return worst(certificate.verdict for layer in self.layers for certificate in layer.certificates)
 
-    def derived(self) -> dict[str, Value]:
-        return {"verdict": self.verdict}
-
     def npz_columns(self) -> Arrays:
         """A row for each head of every layer, in order."""
         heads = [(layer, i) for layer in self.layers for i in range(len(layer.certificates))]
@@ -86,6 +83,8 @@ class HeadCheck:
     verdict: Verdict
     rounding: float = 0.0
 
+    for_readers = ("as_stored",)
+
     @property
     def as_stored(self) -> bool:
         """Whether it is as stored, within the tolerance, and proved now where it is to be."""
@@ -94,9 +93,6 @@ class HeadCheck:
     @property
     def name(self) -> str:
         return f"L{self.layer} H{self.head}"
-
-    def derived(self) -> dict[str, Value]:
-        return {"as_stored": self.as_stored}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,4 +119,4 @@ class Check(Presented):
         return Verdict.FAILED if self.off else worst(each.verdict for each in self.heads)
 
     def derived(self) -> dict[str, Value]:
-        return {"verdict": self.verdict, "checked": len(self.heads), "not_as_stored": len(self.off)}
+        return {"checked": len(self.heads), "not_as_stored": len(self.off)}

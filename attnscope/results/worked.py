@@ -178,6 +178,8 @@ class Check:
     tolerance: float
     verdict: Verdict
 
+    for_readers = ("passed",)
+
     @classmethod
     def of(cls, what: str, difference: float, tolerance: float) -> "Check":
         """With the verdict that follows."""
@@ -186,10 +188,8 @@ class Check:
 
     @property
     def passed(self) -> bool:
+        """Whether the difference is no more than that."""
         return self.difference <= self.tolerance
-
-    def derived(self) -> dict[str, Value]:
-        return {"passed": self.passed}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -227,9 +227,12 @@ class Worked(Presented):
 
     def derived(self) -> dict[str, Value]:
         """Every array by the name of its step: what was given has the keys that `attnscope sdpa` reads."""
-        certificates = [{"against": against} | vars(one) | one.derived() for against, one in self.proofs]
+        certificates = [
+            {"against": against} | vars(one) | {name: getattr(one, name) for name in one.for_readers}
+            for against, one in self.proofs
+        ]
         arrays = {step.key: step.matrix.values for step in self.steps}
-        return {"verdict": self.verdict, "certificates": certificates, **arrays}
+        return {"certificates": certificates, **arrays}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -261,6 +264,3 @@ class ScaleStudy(Presented):
     def check_parts(self) -> None:
         sizes = (self.keys, self.queries, *self.dims)
         fits(bool(self.dims) and min(sizes) > 0, "'dims', 'keys' and 'queries' are no sizes")
-
-    def derived(self) -> dict[str, Value]:
-        return {"verdict": self.verdict}

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from attnscope.results.base.parts import Value
 from attnscope.vocabulary import Effect, Kind, Route, Standing
 
 __all__ = ["Certificate", "Fault", "Kind", "Provenance", "Route", "Verdict"]
@@ -160,6 +159,8 @@ class Certificate:
     positions_tried: str = ""
     reach: Reach | None = None
 
+    for_readers = ("power", "unseen")
+
     @property
     def power(self) -> float:
         """Power of the fault that is hardest to see; 0 when no fault could be tried."""
@@ -169,6 +170,3 @@ class Certificate:
     def unseen(self) -> tuple[str, ...]:
         """Names of the faults that this certificate would have missed."""
         return tuple(fault.name for fault in self.faults if not fault.power > 1)
-
-    def derived(self) -> dict[str, Value]:
-        return {"power": self.power, "unseen": self.unseen}

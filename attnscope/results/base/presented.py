@@ -19,6 +19,8 @@ class Presented:
     pandas are loaded when they are needed.
     """
 
+    for_readers: tuple[str, ...] = ("verdict",)  # properties that files have beside the fields
+
     @property
     def verdict(self) -> Verdict | None:
         """What is proved of its numbers, the worst of it; None where there is nothing to certify:

@@ -265,7 +265,6 @@ class Comparison(Presented):
     def derived(self) -> dict[str, Value]:
         """The provenance of the whole is that of side a."""
         return {
-            "verdict": self.verdict,
             "words": self.words,
             "special": self.special,
             "provenance": self.a.head.provenance,

@@ -93,7 +93,6 @@ class Difference(Presented):
         numbers = ("divergences", "largest", "rounding")
         names = ("layer", "head", "layer_b", "head_b")
         return {
-            "verdict": self.verdict,
             "looked_at": len(self.pairs),
             "within_rounding": self.within_rounding,
             "other_tokens": self.other_tokens,

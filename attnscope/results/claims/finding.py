@@ -135,12 +135,12 @@ class Controls:
     ids: Int[np.ndarray, "control place"] = field(default_factory=lambda: np.zeros((0, 0), dtype=int))
     input: str = "input_ids"
 
+    for_readers = ("count",)
+
     @property
     def count(self) -> int:
+        """How many controls there are."""
         return len(self.best)
-
-    def derived(self) -> dict[str, Value]:
-        return {"count": self.count}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -328,7 +328,6 @@ class Finding(Presented):
         """Every head with what its controls have, the best first; those without a number come last."""
         unranked = [(int(i), int(j)) for i, j in np.argwhere(np.isnan(self.weights))]
         return {
-            "verdict": self.verdict,
             "case": self.case,
             "looked_at": self.weights.size,
             "control_texts": self.control_texts,
