@@ -26,7 +26,6 @@ else:
 
 Rows = Float[Tensor, " query"]
 OLSSON = "Olsson et al. 2022, In-context Learning and Induction Heads"
-_TWICE = "random tokens, read twice over in a run of their own"
 
 
 def induction(tile: Tile) -> Rows:
@@ -68,36 +67,29 @@ def positivity(tile: Tile) -> Float[Tensor, ""]:
     return ratio
 
 
-APART = (
-    mass_on(
+_OF_TOKENS = (
+    (
         "what came after it, of random tokens",
         "induction",
         induction,
-        OLSSON,
-        meaning="Mean weight on the token behind a query's first place, of the second half.",
-        apart=_TWICE,
-        positional=True,
-        needs=frozenset({Need.PERIOD}),
+        "the token behind a query's first place",
     ),
-    mass_on(
-        "its first place, of random tokens",
-        "duplicate",
-        duplicate,
-        OLSSON,
-        meaning="Mean weight on a query's first place, of the second half.",
-        apart=_TWICE,
-        positional=True,
-        needs=frozenset({Need.PERIOD}),
-    ),
-    mass_on(
-        "the previous of random tokens",
-        "previous-random",
-        previous,
-        OLSSON,
-        meaning="Mean weight on the previous token, of the second half.",
-        apart=_TWICE,
-        positional=True,
-        needs=frozenset({Need.PERIOD}),
+    ("its first place, of random tokens", "duplicate", duplicate, "a query's first place"),
+    ("the previous of random tokens", "previous-random", previous, "the previous token"),
+)
+APART = (
+    *(
+        mass_on(
+            called,
+            name,
+            rows,
+            OLSSON,
+            meaning=f"Mean weight on {on}, of the second half.",
+            apart="random tokens, read twice over in a run of their own",
+            positional=True,
+            needs=frozenset({Need.PERIOD}),
+        )
+        for called, name, rows, on in _OF_TOKENS
     ),
     Measure(
         MeasureDescription(

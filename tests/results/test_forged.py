@@ -175,7 +175,9 @@ def test_a_field_that_was_changed_brings_no_tick_and_no_crash_with_hashes_or_wit
             told = written(load(path), width=100)
         except AttnscopeError:
             continue
-        assert "✓" not in told.replace("✓ recomputed", "") if kind in FOLLOWING else "✓" not in told, field
+        assert (
+            "✓" not in told.replace("✓ weights recomputed", "") if kind in FOLLOWING else "✓" not in told
+        ), field
     assert len(seen) > 20
 
 
@@ -210,7 +212,7 @@ def test_no_medium_draws_a_tick_for_what_was_not_checked(tmp_path: Path, kind: s
         shown.append(figure_bytes(figure_of(again), "svg").decode())
     for told in shown:
         assert "certified" not in told.replace("uncertified", "").replace("not certified", ""), told
-        assert ("✓ recomputed" in told) == ("✓" in told)
+        assert ("✓ weights recomputed" in told) == ("✓" in told)
         if again.verdict is Verdict.STORED:
             assert "✓" not in told
 

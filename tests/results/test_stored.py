@@ -208,3 +208,36 @@ def test_a_result_of_the_bundled_model_comes_back_to_the_bit(
     again = load(path)
     assert but_words(files.numbers(again, suffix)) == but_words(path.read_bytes())
     assert written(again, width=100) == written(real[name], width=100)
+
+
+def test_a_forger_who_renames_layer_and_tokens_gets_no_line_that_vouches_for_them(tmp_path: Path) -> None:
+    """The weights still follow from q, k and v, and only that is said; what the head is of, `check` sees."""
+    arrays = resealed.arrays_of(files.as_npz(made.head()))
+    meta = json.loads(str(arrays["meta"]))
+    meta["layer"] = meta["layer"] - 1
+    for side in ("query_tokens", "key_tokens"):
+        meta[side][1]["id"] = 7
+    meta["provenance"]["digest"] = "sha256:" + 64 * "0"
+    (tmp_path / "forged.npz").write_bytes(resealed.archive(arrays | {"meta": np.array(json.dumps(meta))}))
+    forged = load(tmp_path / "forged.npz")
+    assert forged.layer == made.head().layer - 1
+    assert "✓ weights recomputed from the stored q, k, v; model, layer and tokens as stored, not checked" in (
+        " ".join(forged.text(width=300).split())
+    )
+
+
+def test_numbers_of_a_measure_stand_once_in_an_npz_and_a_file_that_has_them_twice_is_read(
+    tmp_path: Path,
+) -> None:
+    made_of, values = original("overview"), original("overview").scores["entropy"].values
+    arrays = resealed.arrays_of(files.as_npz(made_of))
+    assert [name for name in arrays if "entropy" in name and "values" in name] == []
+    assert (arrays["entropy"] == values).all()
+    meta = json.loads(str(arrays["meta"]))
+    assert meta["measures"]["entropy"]["values"] == {"npz": "entropy"}
+    meta["measures"]["entropy"]["values"] = {"npz": "measures entropy values"}
+    twice = arrays | {"measures entropy values": values, "meta": np.array(json.dumps(meta))}
+    (tmp_path / "twice.npz").write_bytes(resealed.archive(twice))
+    again = load(tmp_path / "twice.npz")
+    assert (again.scores["entropy"].values == values).all()
+    assert again.text() == stored(tmp_path, "overview", ".npz").text()

@@ -28,6 +28,10 @@ from attnscope.results import Verdict
 _GAP = 3  # cells between blocks that stand side by side
 _BETWEEN = " · "
 CERTIFIED = "certified: the numbers are the model's own; not that attention explains its answer"
+RECOMPUTED = (
+    "recomputed: scores, weights and output follow from the q, k, v, mask and scale in the file; whether "
+    "these are of this model, layer and text, attnscope check tells"
+)
 _MOST_LINES = 40  # beyond them a further grid is left to the picture
 
 
@@ -89,8 +93,9 @@ def _evidence(sheet: Sheet, width: int, focus: Focus) -> list[RenderableType]:
         every = [one for each in shown for one in flat(each)]
         columns = [each for one in every if isinstance(one, Rows) for each in kept_columns(one, width)]
         told = dict.fromkeys(each.says for each in every if isinstance(each, HeadGrid) and each.says)
-        of_a_model = sheet.proof and sheet.origins  # a worked example has none
-        meant = (*meanings(columns), *told, *sheet.legend, *((CERTIFIED,) if of_a_model else ()))
+        again = any(verdict is Verdict.RECOMPUTED for verdict, _ in sheet.proof)
+        proved = [RECOMPUTED if again else CERTIFIED] if sheet.proof and sheet.origins else []  # not worked
+        meant = (*meanings(columns), *told, *sheet.legend, *proved)
         explained = [line for each in meant for line in folded(Text(each, style=DIM), width)]
         drawn += ["", *explained] if explained else []
     return drawn

@@ -120,9 +120,8 @@ def as_npz(result: Result) -> bytes:
 
     Its members are all dated 1980, never now. `InputError` for what was read from JSON without its arrays.
     """
-    arrays: Arrays = {}
+    arrays: Arrays = result.npz_columns() if hasattr(result, "npz_columns") else {}
     plain = strict(parted(document(result, npz=True), arrays))
-    arrays |= result.npz_columns() if hasattr(result, "npz_columns") else {}
     meta = np.array(_written(sealed(plain, arrays)))
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, meta=meta, **arrays)

@@ -20,7 +20,7 @@ GLYPHS = {
 STYLES = {each: f"verdict.{each.value}" for each in Verdict}  # names, see `terminal.ramps`
 
 _WORDS = {
-    Verdict.RECOMPUTED: "recomputed from what is stored",
+    Verdict.RECOMPUTED: "weights recomputed from the stored q, k, v",
     Verdict.STORED: "as stored, not checked here",
     Verdict.FAILED: "FAILED",
 }
@@ -54,6 +54,8 @@ def certificate_line(certificate: Certificate, full: bool = False) -> Text:
     their place are always told.
     """
     line = Text(verdict_words(certificate.verdict), style=STYLES[certificate.verdict])
+    if certificate.verdict is Verdict.RECOMPUTED:
+        line.append("; model, layer and tokens as stored, not checked")
     places = _places(certificate)
     told: tuple[str, ...] = (
         _reason(certificate),
