@@ -131,7 +131,7 @@ class Composition(Presented):
     scores and what is not. `certified` counts heads by verdict in the run that the matrices were read back
     in. `matrices` and `norms` say what in the model all this was computed from, and `ways` which norms are
     passed; there is none of two layers between which nothing is. `pairs` are layer and head of the earlier
-    and of the later head, `scores` theirs by input.
+    and of the later head, `scores` theirs by input. `read_back_in` is the text of that run.
     """
 
     kind: Kind
