@@ -16,7 +16,7 @@ from attnscope.render.kit.cells import DIM, HEADING
 from attnscope.render.kit.words.certificate import certificate_words, verdict_words
 from attnscope.render.kit.words.weights import head_of
 from attnscope.render.sheet.blocks import Rows, flat
-from attnscope.render.sheet.table import legend
+from attnscope.render.sheet.table import meanings
 from attnscope.render.sheets import sheet_of
 from attnscope.results import HeadWeights, Result
 
@@ -96,7 +96,7 @@ def _of_main(state: State, find: Find) -> Iterator[Entry]:
     if state.view is not View.MATRIX and isinstance(answer, Result) and not isinstance(answer, HeadWeights):
         rows = (each for one in sheet_of(answer).blocks for each in flat(one) if isinstance(each, Rows))
         columns = [column for each in rows for column in each.table.headed]
-        for said in legend(columns).split("; "):
+        for said in meanings(columns):
             name, _, meaning = said.partition(": ")
             if meaning:
                 yield name, meaning

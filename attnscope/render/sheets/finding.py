@@ -30,16 +30,16 @@ from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, Tint, Values, only
 from attnscope.render.sheets import finding_words as words
 from attnscope.results import Contents, Finding, Kind
-from attnscope.results.claims.finding import LEAST_SPREAD, Case, DependsOn, Group
+from attnscope.results.claims.finding import LEAST_CONTROLS, LEVEL, LEAST_SPREAD, Case, DependsOn, Group
 
 # heads of a group that are shown; the rest is counted
 _SHOWN = {Group.STANDS_OUT: 8, Group.ABOVE_ITS_OWN: 4, Group.POSITION: 3, Group.NEITHER: 0}
 _FEW = 5  # that are shown where there is none of a group
 _CONTROLS_TOLD = 3  # under -v; JSON has all of them
 _BARS: dict[DependsOn | None, tuple[Tint, str]] = {
-    DependsOn.CONTEXT: ("own", "by context: neither position nor {part} keeps half"),
-    DependsOn.WORD: ("kin", "by the {part}: goes with the key's {own}"),
-    DependsOn.POSITION: ("faint", "by position: stays whatever the {of} holds"),
+    DependsOn.CONTEXT: ("own", "context: lost when the {parts} are shuffled"),
+    DependsOn.WORD: ("kin", "{part}: follows {key} when the {parts} are shuffled"),
+    DependsOn.POSITION: ("faint", "position: stays when the {parts} are shuffled"),
     None: ("floor", "no more than even attention"),
 }
 
@@ -132,6 +132,7 @@ def _table(result: Finding, places: Sequence[Place], whole: bool) -> Table:
     moved = "what all pieces move together" if result.words else "what is moved"
     goes = "is nearer than" if result.smaller_is_better else "goes beyond"
     apart = partial(signed, decimals=1)
+    depends = f"what becomes of the weight when the {words.PLURAL[controls.of]} are shuffled"
     # fmt: off
     return Table(
         Column("layer", [result.layers[i] for i, _ in places]),
@@ -159,7 +160,7 @@ def _table(result: Finding, places: Sequence[Place], whole: bool) -> Table:
                f"its controls, at least {weight(LEAST_SPREAD)} (Westfall and Young 1993)"),
         Column("followed", of_each(result.followed), more("goes with the word"), weight, _follows(result),
                spared=5),
-        Column("depends_on", _dependence(result, places), "depends on", says=_depends(result)),
+        Column("depends_on", _dependence(result, places), "depends on", says=depends),
         Column("stands_out", [int(result.stands_out(place)) for place in places]),
         Column("verdict", [result.verdicts[i][j].value for i, j in places]),
 )
@@ -181,28 +182,34 @@ def _follows(result: Finding) -> str:
     return f"what the query gives to {key} in the controls, wherever it went"
 
 
-def _depends(result: Finding) -> str:
+def _depends(result: Finding) -> Iterator[str]:
     """What a head is said to depend on, by what of its weight is left in the controls."""
-    of = result.controls.of
-    told = [
-        "position, where the controls keep half of the weight or more and the weight is at least twice that "
-        f"of even attention: it stays whatever the {words.PLURAL[of]}"
-    ]
+    of, shuffled = result.controls.of, f"when the {words.PLURAL[result.controls.of]} are shuffled"
+    half = "half of the weight or more"
+    yield f"position: {half} stays {shuffled}, and the weight is at least twice that of even attention"
     if result.followed is not None:
-        own = "token" if of is Contents.TEXT else of.part
-        told.append(f"{of.part}, where as much goes with the key's {own}, wherever it stands")
-    gone = "context" if of is Contents.TEXT else of.value
-    return ", ".join([*told, f"{gone}, where it does neither, which an untrained model can do too"])
+        yield f"{of.part}: {half} follows {words.sides(result)[1]} to wherever it is moved"
+    context = "context" if of is Contents.TEXT else of.value
+    yield f"{context}: neither; the weight is lost {shuffled}, which happens in an untrained model too"
 
 
 def _legend(result: Finding) -> Iterator[str]:
     """What the groups are, and what the controls are and are not."""
     count, of = result.controls.count, words.control_texts(result)
-    yield (
-        f"stand out: in at most 5 % of the {of} does any head stand as far clear of its own others, each in "
-        f"its own spread (Westfall and Young 1993): (1 + k) / ({count} + 1) at most .05"
-    )
-    yield f"above their own controls only: beyond 95 % of these {of}, as some of many heads are by luck"
+    lies, than = ("below", "nearer than") if result.smaller_is_better else ("above", "larger than")
+    if any(result.depends_on(place) for place in result.ranking):
+        yield from _depends(result)
+    if count >= LEAST_CONTROLS:
+        lies, than = ("below", "nearer than") if result.smaller_is_better else ("above", "larger than")
+        few = int(LEVEL * (count + 1) + 1e-9) - 1
+        yield (
+            f"stand out: so far {lies} the mean of its {of} that in at most {few} of {count} any head lies as "
+            f"far {lies} its own, counted in the spread of each head (Westfall and Young 1993)"
+        )
+        yield (
+            f"above their own controls only: {than} in {count - few} of {count} or more; of many heads some "
+            "are so by luck"
+        )
     how, of = result.controls.how.partition("; ")[0], words.PLURAL[result.controls.of]
     yield f"shuffled: {how}; {of} in such an order make no sense"
 
@@ -250,7 +257,7 @@ def _bars(result: Finding, places: Sequence[Place], values: Sequence[float]) -> 
     of, accounts = result.controls.of, [result.depends_on(place) for place in places]
     if result.smaller_is_better:
         return [Mark("bar", "own", f"this {of.value}", values)]
-    said = {"of": of.value, "part": of.part, "own": "token" if of is Contents.TEXT else of.part}
+    said = {"part": of.part, "parts": words.PLURAL[of], "key": words.sides(result)[1]}
     return [
         Mark("bar", tint, told.format(**said), only(values, (each is account for each in accounts)))
         for account, (tint, told) in _BARS.items()
