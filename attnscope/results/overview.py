@@ -189,8 +189,9 @@ class Overview(Presented):
 class Thumbnails(Presented):
     """The weights of several heads on one input, each in the same few cells.
 
-    `weights[i, j]` belongs to `layers[i]` and `heads[j]`. A cell is the largest weight of `step` queries by
-    `step` keys, fewer at the ends, NaN where none of these queries may look at any of these keys. `tower` and
+    `weights[i, j]` belongs to `layers[i]` and `heads[j]`. A cell is the largest weight of so many
+    queries by so many keys as `steps` says, fewer at the ends, NaN where none of these queries may look at
+    any of these keys. `tower` and
     `notes` are as in `HeadWeights`. With `words` queries and keys are words, as in `HeadView`; `special`
     tokens may be left out.
     """
@@ -200,7 +201,7 @@ class Thumbnails(Presented):
     key_tokens: Tokens
     layers: tuple[int, ...]
     heads: tuple[int, ...]
-    step: int
+    steps: tuple[int, int]
     weights: Float[np.ndarray, "layer head row column"]
     verdicts: tuple[tuple[Verdict, ...], ...]
     provenance: Provenance
@@ -215,7 +216,8 @@ class Thumbnails(Presented):
         return worst(verdict for layer in self.verdicts for verdict in layer)
 
     def check_parts(self) -> None:
-        fits(self.step >= 1, "'step' is no number of tokens")
+        fits(len(self.steps) == 2 and min(self.steps) >= 1, "'steps' are no numbers of queries and keys")
         one_for_each(self.verdicts, self.weights.shape, "verdicts")
-        cells = tuple(-(-len(each) // self.step) for each in (self.query_tokens, self.key_tokens))
+        sides = self.query_tokens, self.key_tokens
+        cells = tuple(-(-len(each) // step) for each, step in zip(sides, self.steps, strict=True))
         fits(self.weights.shape[2:] == cells, "'weights' is not of as many cells as the tokens make")

@@ -21,6 +21,11 @@ def drawn(state: State, find: Callable[[object], object], width: int = 40) -> li
     return ["".join(each.text for each in line).rstrip() for line in lines]
 
 
+def words(line: str) -> list[str]:
+    """A per cent is one word with its number."""
+    return [each.replace("~", " ") for each in line.replace(" %", "~%").split()]
+
+
 @pytest.fixture
 def out(demo: Source) -> State:
     return start(demo.scene()).takes()
@@ -33,12 +38,12 @@ def known(state: State, answer: object) -> Callable[[object], object]:
 def test_probabilities_have_as_many_digits_as_tell_before_from_after(out: State) -> None:
     place = Place((Choice("a", 0.9991, 0.9988), Choice("b", 0.25, 0.5), Choice("c", 2e-9, 2e-9)), 0)
     told = drawn(out, known(out, Without(((0, 0),), Asks.MASK, 7, (place,))))
-    assert [line.split() for line in told] == [
+    assert [words(line) for line in told] == [
         ["7", "[MASK]"],
         ["token", "before", "without"],
-        ["a", ".9991", ".9988"],
-        ["b", ".250", ".500"],
-        ["c", "2.0e-9", "2.0e-9"],
+        ["a", "99.91 %", "99.88 %"],
+        ["b", "25.0 %", "50.0 %"],
+        ["c", "<0.1 %", "<0.1 %"],
     ]
 
 
@@ -47,16 +52,16 @@ def test_no_probability_from_before_ever_stands_without_the_other(out: State, wi
     """However narrow the pane, however long the names, however many digits tell them apart."""
     choices = (
         Choice("extraordinarily", 0.9991, 0.9988),
-        Choice("triangle", 0.99999, 0.9999),
+        Choice("triangle", 0.99999, 0.9998),
         Choice("of", 1, 1),
     )
     places = tuple(Place((each,), 0) for each in choices)
     told = drawn(out, known(out, Without(((0, 0),), Asks.WRITTEN, None, places)), width)
-    assert told[0].split()[-2:] == ["before", "without" if width >= 24 else "out"]
-    assert [line.split()[-2:] for line in told[1:]] == [
-        [".9991", ".9988"],
-        ["1.000", ".9999"],
-        ["1.00", "1.00"],
+    assert told[0].split()[-2:] == ["before", "without" if width >= 26 else "out"]
+    assert [words(line)[-2:] for line in told[1:]] == [
+        ["99.91 %", "99.88 %"] if width >= 26 else ["99.9 %", "99.9 %"],
+        [">99.99 %", "99.98 %"] if width >= 26 else [">99.9 %", ">99.9 %"],
+        ["100 %", "100 %"],
     ]
     assert all(len(line) <= width for line in told)
 
@@ -68,11 +73,11 @@ def test_of_a_text_every_token_has_both_and_what_is_likelier_there_now(out: Stat
         Place((Choice("dort", 0.4, 0.6), Choice("court", 0.5, 0.3)), 0),
     )
     told = drawn(out, known(out, Without(((0, 0),), Asks.WRITTEN, None, places)))
-    assert [line.split() for line in told] == [
+    assert [words(line) for line in told] == [
         ["token", "before", "without", "instead"],
-        ["le", ".900", ".800"],
-        ["chat", ".700", ".300", "chien"],
-        ["dort", ".400", ".600"],
+        ["le", "90.0 %", "80.0 %"],
+        ["chat", "70.0 %", "30.0 %", "chien"],
+        ["dort", "40.0 %", "60.0 %"],
     ]
 
 

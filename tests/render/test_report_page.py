@@ -295,7 +295,7 @@ def test_the_prediction_is_that_of_the_query_with_its_probabilities_as_bars() ->
     )
     texts = told(figure)
     assert "the model fills 4 on with" in texts
-    for word, chance in zip(reports.WORDS, (".500", ".250", ".125", ".062", ".031"), strict=True):
+    for word, chance in zip(reports.WORDS, ("50.0 %", "25.0 %", "12.5 %", "6.2 %", "3.1 %"), strict=True):
         assert f"{word}'" in texts
         assert chance in texts
 

@@ -73,17 +73,17 @@ CASES = {
     "the mask is asked about": (
         lambda head: reports.masked(head, [2, 4]),
         4,
-        f"At on the model answers “princess'” (50 %). From there {FROM}because. One text, no control yet.",
+        f"At on the model answers “princess'” (50.0 %). From there {FROM}because. One text, no control yet.",
     ),
     "another mask": (
         lambda head: reports.masked(head, [2]),
         4,
-        f"At cat the model answers “princess” (50 %). From on, {FROM}because. One text, no control yet.",
+        f"At cat the model answers “princess” (50.0 %). From on, {FROM}because. One text, no control yet.",
     ),
     "a decoder": (
         reports.following,
         4,
-        f"After “[SEP]” the model goes on with “princess” (50 %). From on, {FROM}because. One text, no "
+        f"After “[SEP]” the model goes on with “princess” (50.0 %). From on, {FROM}because. One text, no "
         "control yet.",
     ),
     "a text of its own": (

@@ -58,9 +58,13 @@ def test_a_percentage_has_two_digits_and_is_nothing_or_all_only_where_it_is(shar
     assert numbers.per_hundred(100 * share) == text
 
 
-def test_a_small_probability_has_its_exponent() -> None:
-    assert [chance(each) for each in (0.6479, 0.004, 0.0005, 3.14e-5, 0.0, math.nan)] == [
-        ".648", ".004", ".001", "3.1e-5", "0", "-",
+def test_a_probability_is_a_per_cent_and_nothing_or_all_only_where_it_is() -> None:
+    given = (0.6479, 0.004, 3.14e-5, 0.0, 0.99951, 0.9994, 1.0, math.nan)
+    assert [chance(each) for each in given] == [
+        "64.8 %", "0.4 %", "<0.1 %", "0 %", ">99.9 %", "99.9 %", "100 %", "-",
+    ]  # fmt: skip
+    assert [chance(each, 2) for each in given] == [
+        "64.79 %", "0.40 %", "<0.01 %", "0 %", "99.95 %", "99.94 %", "100 %", "-",
     ]  # fmt: skip
 
 

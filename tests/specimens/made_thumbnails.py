@@ -3,7 +3,7 @@
 import made_results as made
 import numpy as np
 
-from attnscope.analysis.heads.thumbnails import pooled, step_for
+from attnscope.analysis.heads.thumbnails import pooled, steps_for
 from attnscope.results import Kind, Thumbnails, Verdict
 
 
@@ -20,10 +20,10 @@ def thumbnails(
     names = [*made.DOOR, *(f"w{i}" for i in range(13, tokens))][:tokens]
     text = made.tokens(names)
     allowed = np.tril(np.ones((tokens, tokens), bool)) if causal else np.ones((tokens, tokens), bool)
-    step = step or step_for(tokens, tokens, heads)
+    steps = (step, step) if step else steps_for(tokens, tokens, heads)
     cells = [
         [
-            pooled(made.softmax(3 * random.normal(size=allowed.shape), allowed), allowed, step)
+            pooled(made.softmax(3 * random.normal(size=allowed.shape), allowed), allowed, steps)
             for _ in range(heads)
         ]
         for _ in range(layers)
@@ -36,7 +36,7 @@ def thumbnails(
         key_tokens=text,
         layers=tuple(range(2, 2 + layers)),
         heads=tuple(range(heads)),
-        step=step,
+        steps=steps,
         weights=np.array(cells),
         verdicts=tuple(map(tuple, verdicts)),
         provenance=made.provenance(),

@@ -31,17 +31,18 @@ Weights = Float[np.ndarray, "query key"]
 Allowed = Bool[np.ndarray, "query key"]
 
 
-def step_for(queries: int, keys: int, heads: int) -> int:
-    """How many tokens make a cell."""
-    return -(-max(queries, keys) // _CELLS[heads > MANY_HEADS])
+def steps_for(queries: int, keys: int, heads: int) -> tuple[int, int]:
+    """How many queries and how many keys make a cell: of few queries each keeps its row, however many keys."""
+    most = _CELLS[heads > MANY_HEADS]
+    return -(-queries // most), -(-keys // most)
 
 
 def pooled(
-    weights: Float[np.ndarray, "query key"], allowed: Bool[np.ndarray, "query key"], step: int
+    weights: Float[np.ndarray, "query key"], allowed: Bool[np.ndarray, "query key"], steps: tuple[int, int]
 ) -> Cells:
-    """The largest weight of each `step` by `step` pairs that are allowed; NaN where none is."""
+    """The largest weight of each so many queries by so many keys that are allowed; NaN where none is."""
     seen = np.where(allowed, weights, np.nan)
-    for axis in (0, 1):
+    for axis, step in enumerate(steps):
         seen = np.fmax.reduceat(seen, np.arange(0, seen.shape[axis], step), axis=axis)
     return np.asarray(seen)
 
@@ -122,7 +123,7 @@ def thumbnails(
         key_tokens=first.key_tokens,
         layers=tuple(each.layer for each in layers),
         heads=tuple(heads),
-        step=step_for(*first.size, len(heads)),
+        steps=steps_for(*first.size, len(heads)),
         weights=np.array([each.cells for each in layers]),
         verdicts=tuple(each.verdicts for each in layers),
         provenance=whole.provenance,
@@ -137,10 +138,10 @@ def made_small(overview: Overview, allowed: AllowedPairs, view: View = PLAIN) ->
     """The same of heads that were read already; `allowed` says by the places of a layer and a head."""
     sides = overview.query_tokens, overview.key_tokens
     asked, given = view.tokens(*sides)
-    step = step_for(len(asked), len(given), len(overview.heads))
+    steps = steps_for(len(asked), len(given), len(overview.heads))
 
     def small(i: int, j: int, weights: Weights) -> Cells:
-        return pooled(*view.seen(weights, allowed(i, j).numpy(), *sides), step)
+        return pooled(*view.seen(weights, allowed(i, j).numpy(), *sides), steps)
 
     return Thumbnails(
         kind=overview.kind,
@@ -148,7 +149,7 @@ def made_small(overview: Overview, allowed: AllowedPairs, view: View = PLAIN) ->
         key_tokens=given,
         layers=overview.layers,
         heads=overview.heads,
-        step=step,
+        steps=steps,
         weights=np.array(
             [
                 [small(i, j, each) for j, each in enumerate(row)]
@@ -170,10 +171,10 @@ def _of_capture(part: Capture, heads: Sequence[int], block: int, view: View) -> 
         call = without_padding(whole)
         sides = call.query_tokens, call.key_tokens
         asked, given = view.tokens(*sides)
-        step, cells = step_for(len(asked), len(given), len(heads)), list[Cells]()
+        steps, cells = steps_for(len(asked), len(given), len(heads)), list[Cells]()
         for head in heads:
             weights, allowed = weights_alone(call.operands(head))[0], call.allowed_matrix(head)
-            cells.append(pooled(*view.seen(weights.numpy(), allowed.numpy(), *sides), step))
+            cells.append(pooled(*view.seen(weights.numpy(), allowed.numpy(), *sides), steps))
         verdicts = tuple(proof.verdict for proof in certify_heads(whole, heads))
         yield _Layer(layer, asked, given, cells, verdicts, call.standing.rank)
 
@@ -183,10 +184,10 @@ def _of_returned(part: Returned, heads: Sequence[int], view: View) -> Iterator[_
     overview = returned_overview(part, heads)
     sides = overview.query_tokens, overview.key_tokens
     queries, keys = view.tokens(*sides)
-    step, verdicts = step_for(len(queries), len(keys), len(heads)), (Verdict.UNCERTIFIED,) * len(heads)
+    steps, verdicts = steps_for(len(queries), len(keys), len(heads)), (Verdict.UNCERTIFIED,) * len(heads)
     for layer, dense in zip(overview.layers, overview.dense_weights, strict=True):
         every = (view.seen(each, np.ones(each.shape, bool), *sides) for each in dense)
-        cells = [pooled(weights, allowed, step) for weights, allowed in every]
+        cells = [pooled(weights, allowed, steps) for weights, allowed in every]
         yield _Layer(layer, queries, keys, cells, verdicts)
 
 

@@ -11,7 +11,7 @@ from attnscope.explore.showing import BAD, WAITS, Find, Part, in_pane
 from attnscope.explore.state import State
 from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import chance, give_or_take, signed, weight
+from attnscope.render.kit.numbers import chance, give_or_take, signed
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.table import Column, Table
@@ -22,8 +22,9 @@ from attnscope.results import Ablation, Prediction
 from attnscope.results.claims.ablation import Asks
 from attnscope.results.claims.without import Choice, Without
 
-_LONGEST, _FINEST = 12, 4  # cells of an answer; decimals of a probability
-_BOTH = 18  # cells of both probabilities: neither ever stands alone
+_LONGEST, _FINEST = 12, 2  # cells of an answer; decimals of a per cent
+_ROOM = 26  # cells with room for whole headings, and for a decimal more
+_BOTH = 21  # cells of both probabilities: neither ever stands alone
 _NO_MASK = "the text has no [MASK]"
 
 
@@ -84,15 +85,15 @@ def _before_and_after(state: State, without: Without, width: int) -> Ranking:
             _name(place.choices[place.likeliest]) if other else ""
             for place, other in zip(without.places, others, strict=True)
         ]
-    before, after = zip(*(_told_apart(each) for each in shown), strict=True)
+    before, after = zip(*(_told_apart(each, width >= _ROOM) for each in shown), strict=True)
     return Ranking(
         title=_at(state, without),
-        of="token" if width >= 24 else "",
-        names=tuple(settled(fit(_name(each), max(width - _BOTH, 2))) for each in shown),
+        of="token" if width >= _ROOM else "",
+        names=tuple(settled(fit(_name(each), max(width - _BOTH, 1))) for each in shown),
         table=Table(
             Column("before", [each.before for each in shown], "before", told=before),
             Column(
-                "without", [each.after for each in shown], "without" if width >= 24 else "out", told=after
+                "without", [each.after for each in shown], "without" if width >= _ROOM else "out", told=after
             ),
             Column("instead", instead, "instead"),
         ),
@@ -108,12 +109,12 @@ def _at(state: State, without: Without) -> str:
     return f"{after}{settled(state.scene.queries.named(without.position))}"
 
 
-def _told_apart(choice: Choice) -> tuple[str, str]:
-    """Both probabilities, with more decimals where three do not tell them apart."""
-    pair = choice.before, choice.after
-    short = chance(pair[0]), chance(pair[1])
-    finer = ((weight(pair[0], decimals), weight(pair[1], decimals)) for decimals in range(4, _FINEST + 1))
-    return short if short[0] != short[1] else next((each for each in finer if each[0] != each[1]), short)
+def _told_apart(choice: Choice, finely: bool) -> tuple[str, str]:
+    """Both probabilities, with another decimal where one does not tell them apart and there is room."""
+    usual, finer = (
+        (chance(choice.before, decimals), chance(choice.after, decimals)) for decimals in (1, _FINEST)
+    )
+    return finer if finely and usual[0] == usual[1] and finer[0] != finer[1] else usual
 
 
 def _name(choice: Choice) -> str:

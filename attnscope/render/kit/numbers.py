@@ -104,19 +104,19 @@ def weight_cell(value: float, decimals: int = 2) -> str:
     return text[: decimals + 1] if text.startswith("1.") else text
 
 
-def chance(probability: float) -> str:
-    """A probability, a small one with its exponent: `.648`, `3.1e-5`."""
-    return significant(probability) if 0 < probability < 5e-4 else weight(probability, 3)
+def chance(probability: float, decimals: int = 1) -> str:
+    """A probability, which is never written as a weight is: `8.3 %`, `>99.9 %`, `<0.1 %`."""
+    if not 0 < probability < 1:
+        return NONE if math.isnan(probability) else f"{100 * probability:.0f} %"
+    text, least = f"{100 * probability:.{decimals}f}", 10.0**-decimals
+    ends = {0.0: f"<{least:.{decimals}f}", 100.0: f">{100 - least:.{decimals}f}"}
+    return f"{ends.get(float(text), text)} %"
 
 
 def likely(probability: float) -> str:
-    """The same as people say it: `8.3 %`, `>99.9 %`, and of what is rarer than 0.1 % `1 in 50,000`."""
-    if not 0 < probability < 1:
-        return NONE if math.isnan(probability) else f"{100 * probability:.0f} %"
-    if probability >= 0.9995:
-        return ">99.9 %"
-    if probability >= _RARE:
-        return f"{100 * probability:.1f} %"
+    """The same where there is room: of what is rarer than 0.1 % `1 in 50,000`."""
+    if not 0 < probability < _RARE:
+        return chance(probability)
     return f"1 in {significant(float(f'{1 / probability:.1e}'))}"
 
 

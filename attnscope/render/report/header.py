@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from attnscope.printable import printable
 from attnscope.render.kit.figure.sheet import MARGIN, TITLE, Sheet
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import chance
+from attnscope.render.kit.numbers import likely
 from attnscope.render.kit.palette import FAINT, INK, INKS, OUTLINES
 from attnscope.render.kit.sentence import SetText, Sizes, set_text
 from attnscope.render.kit.typesetting import line_height, shortened, text_width, wrapped
@@ -43,11 +43,11 @@ def draw_answer(guesses: Sequence[Guess], axes: Axes, zoom: float = 1.0) -> None
     for i, guess in enumerate(guesses):
         left, boldness = i * pitch, "normal" if i else "bold"
         style = {"size": zoom * _SIZE, "weight": boldness, "parse_math": False}
-        likely = chance(guess.probability)
-        name = _cut(guess.name, bar - text_width(f" {likely}", zoom * _SIZE, bold=True), zoom * _SIZE)
+        told = likely(guess.probability)
+        name = _cut(guess.name, bar - text_width(f" {told}", zoom * _SIZE, bold=True), zoom * _SIZE)
         axes.text(left, _BASE, name, color=INK, **style)  # type: ignore[arg-type]
         number = {**style, "ha": "right", "color": FAINT if i else INK}
-        axes.text(left + bar, _BASE, likely, **number)  # type: ignore[arg-type]
+        axes.text(left + bar, _BASE, told, **number)  # type: ignore[arg-type]
     starts, middle = [i * pitch for i in range(len(guesses))], _BAR_BOTTOM + _BAR_HEIGHT / 2
     chances = [bar * guess.probability for guess in guesses]
     axes.barh([middle] * len(starts), [bar] * len(starts), _BAR_HEIGHT, starts, color=TRACK)

@@ -15,7 +15,7 @@ from attnscope.printable import printable
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import NONE, cell, counted, number, percent, signed, weight
+from attnscope.render.kit.numbers import NONE, cell, counted, likely, number, percent, signed, weight
 from attnscope.render.kit.words.command import asking, finding
 from attnscope.render.kit.words.weights import divides, key_groups, special_words, view_words
 from attnscope.render.sheet.blocks import Ranking
@@ -95,10 +95,10 @@ def _predicted(result: Report) -> str:
         return ""
     where = settled(made.tokens.labels[blank.position])
     best = blank.guesses[0]
-    likely = f"“{settled(printable(best.name))}” ({percent(best.probability)})"
+    said = f"“{settled(printable(best.name))}” ({likely(best.probability)})"
     if made.task == "next":
-        return f"After “{where}” the model goes on with {likely}."
-    return f"At {where} the model answers {likely}."
+        return f"After “{where}” the model goes on with {said}."
+    return f"At {where} the model answers {said}."
 
 
 def _blank(result: Report) -> Blank | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import weight
+from attnscope.render.kit.numbers import counted, weight
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.scale import scale_of
 from attnscope.render.kit.words.command import looked_at, opening_head
@@ -31,7 +31,7 @@ from attnscope.vocabulary import Scaling
 def sheet(result: Thumbnails, focus: Focus = WHOLE) -> Sheet:
     scale = common_scale(result, focus.scale)
     size = f"{len(result.query_tokens)} queries x {len(result.key_tokens)} keys"
-    cell = f", each cell the largest weight of {result.step} x {result.step}" if result.step > 1 else ""
+    cell = f", each cell {pooled}" if (pooled := pooled_words(result)) else ""
     heads = HeadMatrices(
         title=f"each head: {size}{cell}",
         layers=result.layers,
@@ -76,11 +76,19 @@ def _answer(result: Thumbnails) -> str:
     i, j, row, column = (int(each) for each in np.unravel_index(weights.argmax(), weights.shape))
     if (largest := float(weights[i, j, row, column])) < 0:
         return "No query may look at more than one key."
-    query, key = result.query_tokens.named(row * result.step), result.key_tokens.named(column * result.step)
-    places = f"from {query} to {key}"
-    if result.step > 1:
-        places = f"from one of the {result.step} queries at {query} to one of the {result.step} keys at {key}"
+    queries, keys = result.steps
+    query, key = result.query_tokens.named(row * queries), result.key_tokens.named(column * keys)
+    places = (
+        f"from {f'one of the {queries} queries at ' if queries > 1 else ''}{query} "
+        f"to {f'one of the {keys} keys at ' if keys > 1 else ''}{key}"
+    )
     return f"The largest weight is {weight(largest, 3)}, of {named(result, (i, j))} {places}."
+
+
+def pooled_words(result: Thumbnails) -> str:
+    """What a cell is that stands for several pairs: `the largest weight of 1 query x 2 keys`."""
+    pairs = zip(result.steps, ("query", "key"), strict=True)
+    return f"the largest weight of {' x '.join(counted(*each) for each in pairs)}" if max(result.steps) > 1 else ""
 
 
 def _legend(result: Thumbnails) -> Iterator[str]:
@@ -94,5 +102,6 @@ def _facts(result: Thumbnails) -> Iterator[tuple[object, ...]]:
     """A row per cell that is not masked, named by its first query and its first key."""
     queries, keys = result.query_tokens.labels, result.key_tokens.labels
     for i, j, row, column in np.argwhere(~np.isnan(result.weights)).tolist():
-        query, key, given = row * result.step, column * result.step, float(result.weights[i, j, row, column])
+        query, key = row * result.steps[0], column * result.steps[1]
+        given = float(result.weights[i, j, row, column])
         yield result.layers[i], result.heads[j], query, queries[query], key, keys[key], given

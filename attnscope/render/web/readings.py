@@ -101,7 +101,7 @@ def of_thumbnails(small: Thumbnails, blocks: Blocks) -> Reading:
     verdicts = [[verdict_words(each) for each in row] for row in small.verdicts]
     return {
         "name": "",
-        **sides(_cells(small.query_tokens, small.step), _cells(small.key_tokens, small.step)),
+        **sides(_cells(small.query_tokens, small.steps[0]), _cells(small.key_tokens, small.steps[1])),
         "layers": small.layers,
         "heads": small.heads,
         **_packed(list(small.weights), blocks),

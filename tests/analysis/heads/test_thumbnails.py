@@ -8,7 +8,7 @@ from families import HEADS, ids, sharp
 
 import attnscope as at
 from attnscope.analysis import recompute_head
-from attnscope.analysis.heads.thumbnails import pooled, step_for, thumbnails
+from attnscope.analysis.heads.thumbnails import pooled, steps_for, thumbnails
 from attnscope.capture import Selection, record
 from attnscope.capture.returned import ask_for_weights
 from attnscope.errors import InputError
@@ -19,19 +19,23 @@ from attnscope.results import Verdict
     ("tokens", "heads", "step"),
     [(1, 12, 1), (64, 12, 1), (65, 12, 2), (512, 16, 8), (33, 32, 2), (32, 32, 1)],
 )
-def test_a_text_of_any_length_fits_into_a_thumbnail(tokens: int, heads: int, step: int) -> None:
-    assert step_for(tokens, 1, heads) == step_for(1, tokens, heads) == step
+def test_a_text_of_any_length_fits_into_a_thumbnail_and_few_queries_keep_their_rows(
+    tokens: int, heads: int, step: int
+) -> None:
+    assert steps_for(tokens, 5, heads) == (step, 1)
+    assert steps_for(5, tokens, heads) == (1, step)
 
 
 def test_a_cell_is_the_largest_of_its_pairs_that_may_be_seen() -> None:
     weights, allowed = np.arange(15.0).reshape(3, 5), np.ones((3, 5), bool)
-    assert pooled(weights, allowed, 2).tolist() == [[6, 8, 9], [11, 13, 14]]
+    assert pooled(weights, allowed, (2, 2)).tolist() == [[6, 8, 9], [11, 13, 14]]
+    assert pooled(weights, allowed, (1, 3)).tolist() == [[2, 4], [7, 9], [12, 14]]
     allowed[0, :2] = allowed[1, 1] = allowed[2, 4] = False
-    found = pooled(weights, allowed, 2)
+    found = pooled(weights, allowed, (2, 2))
     assert found[0].tolist() == [5, 8, 9]
     assert found[1].tolist()[:2] == [11, 13]
     assert np.isnan(found[1, 2])
-    assert np.isnan(pooled(np.full((1, 2), np.nan), np.ones((1, 2), bool), 1)).all()  # a query without a key
+    assert np.isnan(pooled(np.full((1, 2), np.nan), np.ones((1, 2), bool), (1, 1))).all()  # a query without a key
 
 
 @pytest.mark.parametrize("family", ["t5", "llama", "mistral"])
@@ -39,7 +43,7 @@ def test_thumbnails_are_the_recomputed_heads_pooled_by_a_slow_loop(family: str) 
     captured = record(sharp(family), ids(70))
     found = thumbnails([captured], range(HEADS))
     assert found.weights.shape == (3, HEADS, 35, 35)
-    assert found.step == 2
+    assert found.steps == (2, 2)
     for layer, head in ((0, 1), (2, 5)):
         whole = recompute_head(captured, layer, head)
         for row in range(35):
@@ -87,11 +91,18 @@ def test_a_reading_shows_its_heads_in_as_few_runs_as_memory_allows(monkeypatch: 
     assert np.array_equal(some.weights, whole.weights[[1, 3]][:, [0, 5]], equal_nan=True)
 
 
-def test_cross_attention_has_rows_of_one_text_and_columns_of_the_other() -> None:
+def test_cross_attention_has_rows_of_one_text_and_columns_of_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     reading = at.load("demo-translate").read("the door was closed.", target="la porte")
     found = reading.grid(kind="cross")
     assert found.weights.shape[2:] == (len(found.query_tokens), len(found.key_tokens))
     assert len(found.query_tokens) != len(found.key_tokens)
+    assert found.weights.shape[2:] == (3, 6)
+    monkeypatch.setattr("attnscope.analysis.heads.thumbnails._CELLS", {False: 4})
+    fewer = reading.grid(kind="cross")
+    assert fewer.steps == (1, 2), "each query keeps its row"
+    assert np.array_equal(fewer.weights, found.weights.reshape(4, 12, 3, 3, 2).max(-1))
     assert replace(found, notes=()).tower == ""
 
 
@@ -105,7 +116,7 @@ def test_thumbnails_are_looked_at_as_a_head_is(words: bool, special: str) -> Non
     one = reading.head(3, 7, words=words, special=special)
     np.testing.assert_allclose(found.weights[1, 1], one.weights, atol=1e-12)
     assert found.key_tokens == one.key_tokens
-    assert (found.words, found.special, found.step) == (words, special, 1)
+    assert (found.words, found.special, found.steps) == (words, special, (1, 1))
     plain = reading.grid([3], [7]).weights[0, 0]
     assert plain.shape != found.weights.shape[2:]
 

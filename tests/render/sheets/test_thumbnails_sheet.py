@@ -78,7 +78,7 @@ def test_what_is_masked_is_grey_and_said_and_what_is_not_certified_outlined() ->
     assert "outlined: not certified" in words
     assert "✓ certified: 11 of 12 heads · ~ partial: 1 of 12 heads" in words
     pooled = made_thumbnails.thumbnails(tokens=40, step=4)
-    assert "each cell the largest weight of 4 x 4" in written(figure_of(pooled))
+    assert "each cell the largest weight of 4 queries x 4 keys" in written(figure_of(pooled))
 
 
 @pytest.mark.parametrize(("layers", "heads"), [(1, 1), (4, 12), (12, 12), (32, 32)])
@@ -147,7 +147,7 @@ def test_a_file_of_thumbnails_is_read_again_as_it_was(tmp_path: Path, suffix: st
     path.write_bytes(numbers(CAUSAL, suffix))
     again = load(path)
     assert np.array_equal(again.weights, CAUSAL.weights, equal_nan=True)
-    assert (again.layers, again.heads, again.step) == (CAUSAL.layers, CAUSAL.heads, CAUSAL.step)
+    assert (again.layers, again.heads, again.steps) == (CAUSAL.layers, CAUSAL.heads, CAUSAL.steps)
     assert (again.verdicts, again.query_tokens) == (CAUSAL.verdicts, CAUSAL.query_tokens)
     assert numbers(again, suffix) == path.read_bytes()
 

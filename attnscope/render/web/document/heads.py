@@ -7,6 +7,7 @@ from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.kit.words.weights import weights_words
 from attnscope.render.sheet.said import attention, grid_size
+from attnscope.render.sheets.thumbnails import pooled_words
 from attnscope.render.web import answers, media
 from attnscope.render.web import readings as sides
 from attnscope.render.web.beside import Beside
@@ -72,8 +73,8 @@ def of_thumbnails(made: Document, small: Thumbnails, beside: Beside) -> None:
         opens(made, *opened, "heads", words=small.words, special=small.special.value)
         return
     made.readings.append(sides.of_thumbnails(small, made.blocks))
-    if small.step > 1:
-        made.says.append(f"a cell is the largest weight of {small.step} queries by {small.step} keys")
+    if cell := pooled_words(small):
+        made.says.append(f"a cell is {cell}")
     opens(made, *opened, "heads")
 
 
