@@ -4,6 +4,7 @@ All widths and heights are inches, font sizes points. Nothing here reads text as
 steer is measured and wrapped as it is written, as an escape.
 """
 
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ _FURTHER = (
 )
 _ALIKE = ("Bitstream Vera Sans", "Verdana", "Geneva", "Arial")  # for who looks at an SVG without the first
 _DPI = 200
+_BREAK = re.compile(r"(?<!:) (?!%|H\d)|(?<=:) (?!\.\d)")  # but not within `8.3 %`, `L3 H11`, `: .98`
 
 
 @lru_cache
@@ -69,6 +71,11 @@ def tick(value: float, _place: object = None) -> str:
     return "0" if abs(value) < _NEXT_TO_NOTHING else parameter(value)
 
 
+def percent_tick(value: float, _place: object = None) -> str:
+    """The same of a probability: `0 %`, `25 %`."""
+    return f"{tick(100 * value)} %"
+
+
 @lru_cache(maxsize=4096)
 def text_width(text: str, size: float, bold: bool = False) -> float:
     """Width of one line of `text`; call it within `drawing`."""
@@ -93,7 +100,7 @@ def line_height(size: float) -> float:
 def wrapped(text: str, width: float, size: float, bold: bool = False) -> list[str]:
     """`text` in lines of at most `width`, broken at blanks, within a word only where it is too long."""
     lines = [""]
-    for word in printable(text, LEFT_TO_RIGHT).split(" "):
+    for word in _BREAK.split(printable(text, LEFT_TO_RIGHT)):
         joined = f"{lines[-1]} {word}" if lines[-1] else word
         if text_width(joined, size, bold) <= width:
             lines[-1] = joined

@@ -6,8 +6,9 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from attnscope.render.kit.frame import named_rows
+from attnscope.render.kit.numbers import likely
 from attnscope.render.kit.palette import FAINT, INK, TINTS
-from attnscope.render.kit.typesetting import line_height, text_width, tick
+from attnscope.render.kit.typesetting import line_height, percent_tick, text_width, tick
 from attnscope.render.plot.panel import SAYS, TICK, Panel, inches, key_above, lines_of_key, width_of_key
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.scale import missing
@@ -25,15 +26,17 @@ def panel(block: Ranking) -> Panel:
     """As high as its rows, with room for its names and for its key."""
     labels = block.key()
     lines, wide = lines_of_key(labels, _AXIS), width_of_key(labels, _AXIS)
+    width, left = _AXIS if block.marks else _NONE, _left(block)
+    headings = max((text_width(each, SAYS, bold=True) for _, each in block.sections), default=0.0)
     return Panel(
         title=block.title,
         says=block.says,
-        width=_AXIS if block.marks else _NONE,
-        height=_ROW * max(len(block.names), 2),
-        left=_names(block) + sum(map(_cell, _shaded(block))) + 0.12,
+        width=width,
+        height=_ROW * max(len(block.names) + len(block.sections), 2),
+        left=left,
         above=max(lines * 1.2 * line_height(SAYS), 0.12 if block.cells else 0.0) + 0.08,
         below=_BELOW,
-        right=_RIGHT,
+        right=max(_RIGHT, headings - left - width),
         draw=lambda axes: draw(block, axes),
         key=labels,
         least=max(0.6, wide / _AXIS),
@@ -48,16 +51,18 @@ def draw(block: Ranking, axes: Axes) -> None:
         _numbers(block, axes, span)
         low, high = low - (0.18 * span if low < 0 else 0.0), high + 0.18 * span
     if block.marks and not any(each.shape in ("bar", "band") for each in block.marks):
-        for place in range(1, len(block.names), 2):
+        for place in _places(block)[1::2]:
             axes.axhspan(place - 0.5, place + 0.5, color="#f4f4f4", linewidth=0, zorder=0)
     for mark in block.marks:
-        _draw(mark, axes)
+        _draw(mark, _places(block), axes)
+    _headings(block, axes)
     if low < 0:
         axes.axvline(0, color=INK, linewidth=0.7, zorder=3)
     axes.set_xlim(low, high)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=(1, 2, 2.5, 5, 10)))
-    axes.xaxis.set_major_formatter(tick)
-    named_rows(axes, block.names, block.measured, TICK)
+    chances = block.written and block.table[block.written].form is likely
+    axes.xaxis.set_major_formatter(percent_tick if chances else tick)
+    named_rows(axes, block.names, _places(block), block.measured, TICK)
     if block.axis:  # which ends where it ends, whatever room the numbers take
         first, last = block.axis
         axes.spines["bottom"].set_bounds(first, last)
@@ -66,6 +71,28 @@ def draw(block: Ranking, axes: Axes) -> None:
     for row in block.chosen:
         beside.get_yticklabels()[row].set_fontweight("bold")
     key_above(axes, block.key(), _AXIS)
+
+
+def _places(block: Ranking) -> list[int]:
+    """How far down each row stands: the heading of a section has a row of its own before its first one."""
+    begun = [start for start, _ in block.sections]
+    return [row + sum(start <= row for start in begun) for row in range(len(block.names))]
+
+
+def _headings(block: Ranking, axes: Axes) -> None:
+    """What the rows of each section have in common, above them."""
+    left, (across, _) = _left(block), inches(axes)
+    places = _places(block)
+    for start, heading in block.sections:
+        axes.text(
+            -left / across, places[start] - 0.92, heading, transform=axes.get_yaxis_transform(), size=SAYS,
+            weight="bold", color=FAINT, va="center", parse_math=False,
+        )  # fmt: skip
+
+
+def _left(block: Ranking) -> float:
+    """Inches before the axis, which names and cells take."""
+    return _names(block) + sum(map(_cell, _shaded(block))) + 0.12
 
 
 def _names(block: Ranking) -> float:
@@ -86,22 +113,21 @@ def _cell(column: Column) -> float:
 
 def _cells(block: Ranking, axes: Axes) -> Axes:
     """The shaded numbers of each row between its name and its marks, on axes of their own."""
-    columns, (across, _) = _shaded(block), inches(axes)
+    columns, (across, _), places = _shaded(block), inches(axes), _places(block)
     edges = np.cumsum([0.0, *map(_cell, columns)])
     wide = edges[-1] + 0.06
     beside = axes.inset_axes((-wide / across, 0.0, edges[-1] / across, 1.0))
     beside.set(xlim=(0, edges[-1]), ylim=axes.get_ylim())
     for column, left, right in zip(columns, edges, edges[1:], strict=False):
-        for row, value in enumerate(column.values):
+        for row, place, value in zip(range(len(places)), places, column.values, strict=True):
             if text := column.text(row):
                 ground, ink = column.scale.paper(value) if column.scale else ("none", INK)
                 beside.add_patch(
-                    Rectangle((left + 0.01, row - 0.46), right - left - 0.02, 0.92, color=ground)
+                    Rectangle((left + 0.01, place - 0.46), right - left - 0.02, 0.92, color=ground)
                 )
-                place = (left + right) / 2, row + 0.03
-                beside.text(*place, text, size=_NUMBER, ha="center", va="center", color=ink)
+                beside.text((left + right) / 2, place + 0.03, text, size=_NUMBER, ha="center", va="center", color=ink)
     beside.set_xticks((edges[:-1] + edges[1:]) / 2, [each.heading for each in columns], size=TICK)
-    beside.set_yticks(range(len(block.names)), block.names, size=TICK, parse_math=False)
+    beside.set_yticks(places, block.names, size=TICK, parse_math=False)
     beside.tick_params(length=0, pad=3, colors=INK, top=True, bottom=False, labeltop=True, labelbottom=False)
     beside.spines[:].set_visible(False)
     axes.set_yticks([])
@@ -110,8 +136,8 @@ def _cells(block: Ranking, axes: Axes) -> Axes:
     return beside
 
 
-def _draw(mark: Mark, axes: Axes) -> None:
-    """One kind of mark in all rows that have it."""
+def _draw(mark: Mark, places: list[int], axes: Axes) -> None:
+    """One kind of mark in all rows that have it, each at its place."""
     tint, order, label = TINTS[mark.tint], _ORDER[mark.shape], mark.label or "_"
     if mark.shape == "line":
         width, dashes = (0.6, (1, 1.5)) if mark.tint == "noise" else (1.0, (4, 2))
@@ -122,10 +148,11 @@ def _draw(mark: Mark, axes: Axes) -> None:
     rows = [row for row, value in enumerate(mark.at) if not missing(value)]
     at = np.array([mark.at[row] for row in rows], float)
     to = np.array([mark.to[row] for row in rows], float) if mark.to else np.zeros(len(rows))
-    down = np.array(rows) + (_LOW if mark.low else 0.0)
+    there = np.array([places[row] for row in rows], float)
+    down = there + (_LOW if mark.low else 0.0)
     if mark.shape in ("bar", "band"):
         axes.barh(
-            rows, at - to, 0.62 if mark.shape == "bar" else 0.9, to, color=tint, label=label, zorder=order
+            there, at - to, 0.62 if mark.shape == "bar" else 0.9, to, color=tint, label=label, zorder=order
         )
     elif mark.shape == "span":
         axes.errorbar(
@@ -143,7 +170,7 @@ def _draw(mark: Mark, axes: Axes) -> None:
 
 def _numbers(block: Ranking, axes: Axes, span: float) -> None:
     """The number of each row at the end of all that is drawn on its side."""
-    column = block.table[block.written]
+    column, places = block.table[block.written], _places(block)
     for row, value in enumerate(column.values):
         if missing(value):
             continue
@@ -154,6 +181,6 @@ def _numbers(block: Ranking, axes: Axes, span: float) -> None:
             if ends and max(ends) > reach:
                 reach, gap = max(ends), 0.015 if mark.shape in ("bar", "band") else 0.035
         axes.text(
-            side * (reach + gap * span), row + 0.03, column.text(row), size=_NUMBER, va="center", zorder=6,
+            side * (reach + gap * span), places[row] + 0.03, column.text(row), size=_NUMBER, va="center", zorder=6,
             ha="left" if side > 0 else "right", color=FAINT if row in block.faint else INK,
         )  # fmt: skip

@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 
 from attnscope.render.kit.figure.page import EDGE, Line, write_lines
 from attnscope.render.kit.figure.shown_figure import ShownFigure
-from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.palette import FAINT, OUTLINES
 from attnscope.render.kit.typesetting import drawing, line_height, shortened, wrapped
 from attnscope.render.kit.words.certificate import verdict_words
@@ -278,7 +277,7 @@ def _hidden(sheet: Sheet) -> Iterator[str]:
     for each in drawn:
         of = f"{each.title}: " if len(drawn) > 1 and each.title else ""
         if each.hidden:
-            yield f"{of}{counted(each.hidden, each.of)} more {'is' if each.hidden == 1 else 'are'} not drawn"
+            yield f"{of}{each.hidden:,} more {'is' if each.hidden == 1 else 'are'} not drawn"
 
 
 def _height(lines: Sequence[Line]) -> float:
