@@ -355,14 +355,14 @@ def test_what_was_asked_for_and_not_done_is_told() -> None:
     changed = {"perplexity": 10 / 3, "wanted_perplexity": 30.0, "centred": True, "metric": "euclidean"}
     result = made.projection(settled=False, iterations=20_000, **changed)
     told, stored = texts(map_figure(result)).replace("\n", " "), as_csv(result)
-    assert "The map of L3 H11 DID NOT SETTLE: do not read it" in told
-    assert "DID NOT SETTLE in 20,000 iterations" in stored
-    assert "t-SNE map of L3 H11 that DID NOT SETTLE" in told
+    assert "Its points still moved when it was stopped after 20,000 iterations." in told
+    assert "not settled in 20,000 iterations" in stored
+    assert "t-SNE map of L3 H11, not settled" in told
     assert "perplexity 3.33" in told
     assert "perplexity 3.33 (not 30: too few points)" in stored
     assert "keys moved to the mean of the queries" in told
     assert "euclidean distance" in told
-    assert "NOT SETTLE" not in texts(map_figure(made.projection()))
+    assert "settled" not in texts(map_figure(made.projection()))
 
 
 def test_the_heading_names_model_head_kind_and_verdict_and_both_texts_of_a_cross_attention() -> None:

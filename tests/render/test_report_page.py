@@ -343,7 +343,7 @@ def test_the_small_print_has_certificate_map_and_provenance() -> None:
 
 
 def test_a_map_that_did_not_settle_says_so_in_its_title() -> None:
-    assert "t-SNE map that DID NOT SETTLE: query 3 brown" in told(report_figure(unsettled()))
+    assert "t-SNE map, not settled: query 3 brown" in told(report_figure(unsettled()))
 
 
 def test_the_statistics_are_on_the_page() -> None:

@@ -67,7 +67,7 @@ def map_of(page: Sheet, result: Report, place: Place, zoom: float = 1.0) -> None
     axes = page.axes(place.left, place.top, place.width, place.height)
     block = Map(result.projection, result.query)
     draw_map(block, axes)
-    named = "t-SNE map of queries and keys" if result.projection.settled else "t-SNE map that DID NOT SETTLE"
+    named = "t-SNE map of queries and keys" if result.projection.settled else "t-SNE map, not settled"
     longer = f"{named}: {block.title}"
     title = longer if text_width(longer, zoom * TITLE, bold=True) <= place.width else named
     page.title(place.left, place.top, title, block.says, zoom)

@@ -17,6 +17,7 @@ LEAST_LINK = 0.01  # the weight of a link that is seen, and the smallest that is
 _LINKS = 5  # from one query
 _WIDEST_NAME = 24  # cells
 _STRONG, _FAINT, _NONE = 0.9, 0.4, 0.2  # sizes of a rank correlation from which words change
+_GOES_ON = 20_000  # iterations after which a map that does not settle no longer visibly changes
 _ONE_POINT = "all queries and keys are one point"
 READABLE, KEPT = -0.8, 0.8  # a correlation and a trustworthiness from which a map may be read: conventions
 
@@ -87,16 +88,18 @@ def answer_words(result: Projection) -> str:
     """Whether the map can be read: how near a key is and its score, and what the plane keeps of both."""
     name, said = result.head.name, list[str]()
     loses = result.trustworthiness < KEPT
-    if not result.settled:
-        said.append(f"The map of {name} DID NOT SETTLE: do not read it")
-    elif loses:
+    if loses:
         said.append(
             f"The plane loses {name}: neighbours on it are often none (trustworthiness only "
             f"{number(result.trustworthiness)} of 1). Use the numbers below"
         )
     said.append(_distances(result, first=not said))
-    if not loses and not math.isnan(result.trustworthiness) and result.settled:
+    if not loses and not math.isnan(result.trustworthiness):
         said.append(f"The plane keeps neighbourhoods (trustworthiness {number(result.trustworthiness)})")
+    if not result.settled:
+        goes_on = f"; --max-iter {_GOES_ON} goes on" if result.iterations < _GOES_ON else ""
+        after = counted(result.iterations, "iteration")
+        said.append(f"Its points still moved when it was stopped after {after}{goes_on}")
     if result.apart and not result.centred:
         said.append("Queries and keys lie apart; --center-keys moves them together, weights stay")
     return ". ".join((*said, "Distance is not attention."))
@@ -176,7 +179,7 @@ def settings_words(result: Projection) -> list[str]:
     perplexity = f"perplexity {parameter(result.perplexity, 3)}"
     if result.perplexity != result.wanted_perplexity:
         perplexity += f" (not {parameter(result.wanted_perplexity, 3)}: too few points)"
-    how = "settled after" if result.settled else "DID NOT SETTLE in"
+    how = "settled after" if result.settled else "not settled in"
     ending = f"{how} {counted(result.iterations, 'iteration')}"
     ending = ending if result.iterations else _ONE_POINT
     return ["t-SNE", f"{result.metric} distance", perplexity, f"seed {result.seed}", ending]

@@ -64,7 +64,7 @@ def sheet(result: Projection, focus: Focus = WHOLE) -> Sheet:
     sides = f"{counted(len(result.queries), 'query')} x {counted(len(result.keys), 'key')}"
     lists = settings_words(result), points_words(result)
     return Sheet(
-        title=f"t-SNE map of {head.name}{by}{'' if result.settled else ' that DID NOT SETTLE'}",
+        title=f"t-SNE map of {head.name}{by}{'' if result.settled else ', not settled'}",
         setting=setting(head),
         origins=(head.provenance,),
         answer=answer_words(result),
