@@ -132,7 +132,16 @@ def test_a_head_of_eleven_tokens_is_small_and_its_repr_is_one_line() -> None:
     assert 20_000 < len(head._repr_html_()) <= 60_000
     assert len(repr(head)) <= 110
     assert "\n" not in repr(head)
-    assert max(len(each._repr_html_()) for each in EVERY.values()) < 200_000
+    assert max(len(each._repr_html_()) for each in EVERY.values()) <= 60_000
+
+
+def test_a_large_picture_has_fewer_dots_and_is_shown_as_wide_as_it_was(tmp_path: Path) -> None:
+    for result, shrunk in ((made.head(), False), (EVERY["Report"], True)):
+        page = Page(result._repr_html_())
+        (shown,) = (attributes["width"] for tag, attributes in page.tags if tag == "img")
+        with Image.open(result.save(tmp_path / "a.png")) as saved, Image.open(io.BytesIO(page.image)) as held:
+            assert abs(int(shown) - saved.width / 200 * 96) < 2
+            assert (held.width < 0.9 * saved.width / 200 * 144) is shrunk
 
 
 def test_a_picture_follows_the_theme_and_a_photo_keeps_its_own_light() -> None:

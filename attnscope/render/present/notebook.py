@@ -27,7 +27,9 @@ _LINE = "font-family:monospace;white-space:pre-wrap;margin:.4em 0 0 0"
 _TEXT = "font-family:monospace;white-space:pre;line-height:1.2;overflow-x:auto;margin:0"
 _FRAME = "width:100%;height:680px;border:1px solid #8884"
 MOST_FRAMED = 2_000_000  # bytes of a page that is put into a notebook, which is stored with all it shows
-_DPI, _PER_PIXEL = 144, 1.5  # dots of an inch, and those that a screen shows in one pixel
+_DPI, _PIXELS = 144, 96  # dots of an inch, and how many pixels a screen makes of it
+_MOST_BYTES = 44_000  # of a picture: a third more where it stands in a page
+_SHRUNK = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.45)  # of its dots, as many as there is room for
 _COLOURS, _PHOTO_COLOURS = 64, 256
 _WHITE = 252  # of 255: a colour that is no darker is the page
 _PHOTOS = (PictureAttention, PictureHeads)  # whose own light and dark are meant
@@ -80,7 +82,7 @@ def png(result: Result) -> bytes | None:
 
 
 def _small(picture: bytes, photo: bool) -> bytes:
-    """The same in few colours, with the words that its file holds."""
+    """The same in few colours and with no more dots than there is room for, with the words of its file."""
     from PIL import Image as images
     from PIL.PngImagePlugin import PngInfo
 
@@ -89,10 +91,16 @@ def _small(picture: bytes, photo: bool) -> bytes:
         for name, told in full.info.items():
             if isinstance(told, str) and isinstance(name, str):
                 described.add_itxt(name, told)
-        few = full.convert("RGB").quantize(
-            _PHOTO_COLOURS if photo else _COLOURS, dither=images.Dither.NONE
+        whole, colours = full.convert("RGB"), _PHOTO_COLOURS if photo else _COLOURS
+    for share in _SHRUNK:
+        sides = round(share * whole.width), round(share * whole.height)
+        few = whole.resize(sides, images.Resampling.BOX).quantize(
+            colours, images.Quantize.MAXCOVERAGE, kmeans=1, dither=images.Dither.NONE
         )  # fmt: skip
-    return _bytes(few, pnginfo=described)
+        made = _bytes(few, pnginfo=described, dpi=(share * _DPI, share * _DPI))
+        if len(made) <= _MOST_BYTES:
+            break
+    return made
 
 
 def _clear(picture: bytes) -> bytes:
@@ -105,7 +113,7 @@ def _clear(picture: bytes) -> bytes:
         white = max(range(len(colours)), key=lambda i: min(colours[i]), default=0)
         if not colours or min(colours[white]) < _WHITE:
             return picture
-        return _bytes(few, transparency=white)
+        return _bytes(few, transparency=white, dpi=few.info["dpi"])
 
 
 def _bytes(picture: "Image", **options: Any) -> bytes:
@@ -121,7 +129,7 @@ def html(result: Result) -> str:
         return f'<div><pre style="{_TEXT}">{escape(written(result, width=USUAL))}</pre></div>'
     photo = isinstance(result, _PHOTOS)
     encoded = base64.b64encode(picture if photo else _clear(picture)).decode()
-    alt, width = escape(summary(result).strip("<>")), round(_width(picture) / _PER_PIXEL)
+    alt, width = escape(summary(result).strip("<>")), _width(picture)
     look = 'style="max-width:100%;height:auto"' if photo else 'class="attnscope"'
     shown = f'<img alt="{alt}" width="{width}" {look} src="data:image/png;base64,{encoded}">'
     line = f'<div style="{_LINE}">{escape(_proof(result))}</div>'
@@ -129,8 +137,11 @@ def html(result: Result) -> str:
 
 
 def _width(picture: bytes) -> int:
-    """Dots from left to right, which a PNG says behind its signature."""
-    return int.from_bytes(picture[16:20], "big")
+    """Pixels of a screen from left to right, however fine the picture is."""
+    from PIL import Image as images
+
+    with images.open(io.BytesIO(picture)) as shown:
+        return round(shown.width / shown.info["dpi"][0] * _PIXELS)
 
 
 def _proof(result: Result) -> str:
