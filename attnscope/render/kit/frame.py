@@ -14,10 +14,8 @@ def only_spines(axes: Axes, *kept: str) -> None:
         spine.set_color(FAINT)
 
 
-def named_rows(
-    axes: Axes, names: Sequence[str], places: Sequence[int], measured: str, size: float
-) -> None:
-    """One row below the other, each at its place and by its name, over one axis that says what is measured."""
+def named_rows(axes: Axes, names: Sequence[str], places: Sequence[int], measured: str, size: float) -> None:
+    """One row below the other, at its place and by its name, over one axis that says what is measured."""
     axes.set_ylim((places[-1] if places else 0) + 0.6, -0.6)
     axes.set_yticks(places, names, size=size)
     axes.tick_params(axis="y", length=0, pad=3, colors=INK)

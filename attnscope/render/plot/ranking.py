@@ -125,7 +125,9 @@ def _cells(block: Ranking, axes: Axes) -> Axes:
                 beside.add_patch(
                     Rectangle((left + 0.01, place - 0.46), right - left - 0.02, 0.92, color=ground)
                 )
-                beside.text((left + right) / 2, place + 0.03, text, size=_NUMBER, ha="center", va="center", color=ink)
+                beside.text(
+                    (left + right) / 2, place + 0.03, text, size=_NUMBER, ha="center", va="center", color=ink
+                )
     beside.set_xticks((edges[:-1] + edges[1:]) / 2, [each.heading for each in columns], size=TICK)
     beside.set_yticks(places, block.names, size=TICK, parse_math=False)
     beside.tick_params(length=0, pad=3, colors=INK, top=True, bottom=False, labeltop=True, labelbottom=False)

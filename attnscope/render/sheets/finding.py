@@ -30,7 +30,7 @@ from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, Tint, Values, only
 from attnscope.render.sheets import finding_words as words
 from attnscope.results import Contents, Finding, Kind
-from attnscope.results.claims.finding import LEAST_CONTROLS, LEVEL, LEAST_SPREAD, Case, DependsOn, Group
+from attnscope.results.claims.finding import LEAST_CONTROLS, LEAST_SPREAD, LEVEL, Case, DependsOn, Group
 
 # heads of a group that are shown; the rest is counted
 _SHOWN = {Group.STANDS_OUT: 8, Group.ABOVE_ITS_OWN: 4, Group.POSITION: 3, Group.NEITHER: 0}
@@ -203,8 +203,8 @@ def _legend(result: Finding) -> Iterator[str]:
         lies, than = ("below", "nearer than") if result.smaller_is_better else ("above", "larger than")
         few = int(LEVEL * (count + 1) + 1e-9) - 1
         yield (
-            f"stand out: so far {lies} the mean of its {of} that in at most {few} of {count} any head lies as "
-            f"far {lies} its own, counted in the spread of each head (Westfall and Young 1993)"
+            f"stand out: so far {lies} the mean of its {of} that in at most {few} of {count} any head lies "
+            f"as far {lies} its own, counted in the spread of each head (Westfall and Young 1993)"
         )
         yield (
             f"above their own controls only: {than} in {count - few} of {count} or more; of many heads some "

@@ -88,7 +88,11 @@ def _answer(result: Thumbnails) -> str:
 def pooled_words(result: Thumbnails) -> str:
     """What a cell is that stands for several pairs: `the largest weight of 1 query x 2 keys`."""
     pairs = zip(result.steps, ("query", "key"), strict=True)
-    return f"the largest weight of {' x '.join(counted(*each) for each in pairs)}" if max(result.steps) > 1 else ""
+    return (
+        f"the largest weight of {' x '.join(counted(*each) for each in pairs)}"
+        if max(result.steps) > 1
+        else ""
+    )
 
 
 def _legend(result: Thumbnails) -> Iterator[str]:

@@ -35,7 +35,9 @@ def test_a_cell_is_the_largest_of_its_pairs_that_may_be_seen() -> None:
     assert found[0].tolist() == [5, 8, 9]
     assert found[1].tolist()[:2] == [11, 13]
     assert np.isnan(found[1, 2])
-    assert np.isnan(pooled(np.full((1, 2), np.nan), np.ones((1, 2), bool), (1, 1))).all()  # a query without a key
+    assert np.isnan(
+        pooled(np.full((1, 2), np.nan), np.ones((1, 2), bool), (1, 1))
+    ).all()  # a query without a key
 
 
 @pytest.mark.parametrize("family", ["t5", "llama", "mistral"])
