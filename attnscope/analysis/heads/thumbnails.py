@@ -32,7 +32,7 @@ Allowed = Bool[np.ndarray, "query key"]
 
 
 def steps_for(queries: int, keys: int, heads: int) -> tuple[int, int]:
-    """How many queries and how many keys make a cell: each of few queries keeps its row, whatever the keys."""
+    """How many queries and how many keys make a cell: few queries keep a row each, whatever the keys."""
     most = _CELLS[heads > MANY_HEADS]
     return -(-queries // most), -(-keys // most)
 

@@ -183,6 +183,6 @@ def _numbers(block: Ranking, axes: Axes, span: float) -> None:
             if ends and max(ends) > reach:
                 reach, gap = max(ends), 0.015 if mark.shape in ("bar", "band") else 0.035
         axes.text(
-            side * (reach + gap * span), places[row] + 0.03, column.text(row), size=_NUMBER, va="center", zorder=6,
-            ha="left" if side > 0 else "right", color=FAINT if row in block.faint else INK,
+            side * (reach + gap * span), places[row] + 0.03, column.text(row), size=_NUMBER, va="center",
+            zorder=6, ha="left" if side > 0 else "right", color=FAINT if row in block.faint else INK,
         )  # fmt: skip

@@ -141,7 +141,8 @@ def _width(picture: bytes) -> int:
     from PIL import Image as images
 
     with images.open(io.BytesIO(picture)) as shown:
-        return round(shown.width / shown.info["dpi"][0] * _PIXELS)
+        fine: float = shown.info["dpi"][0]
+        return round(shown.width / fine * _PIXELS)
 
 
 def _proof(result: Result) -> str:
