@@ -191,7 +191,7 @@ def test_the_card_tells_the_signs_that_are_on_the_screen_and_no_others(explored:
         first = await card(app, screen)
         assert "How evenly a query spreads its weight" in first, "what colours the grid"
         assert "▸ the query" in first
-        assert "blank is masked" in first
+        assert "masked" not in first, "every query of an encoder sees every key"
         assert "taken out" not in first.split("keys Tab")[0]
         assert "probability what the model itself gives" in first
         assert "tower" not in first, "it has one attention"

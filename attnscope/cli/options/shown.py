@@ -165,8 +165,8 @@ MaxIter = Annotated[
         "--max-iter",
         metavar="N",
         parser=whole_number,
-        help="Most iterations of t-SNE, which nearly always stops by itself. Default: 100000000, above 256 "
-        "points 1000; a map that has not stopped after 20000 is shown as it is, unless N is given.",
+        help="Most iterations of t-SNE, which stops by itself where it has settled. Default: 20000, above "
+        "256 points 1000; the answer says where it has not settled.",
     ),
 ]
 

@@ -79,9 +79,11 @@ def _of_main(state: State, find: Find) -> Iterator[Entry]:
                 "brighter is more weight; beside it the largest weights of the query",
             )
         case View.MATRIX:
-            yield "weights", "a row looks at the columns, and adds up to 1; blank is masked"
+            shown = head(state, find)
+            blank = "" if shown is None or head_of(shown).allowed.all() else "; blank is masked"
+            yield "weights", f"a row looks at the columns, and adds up to 1{blank}"
             yield "▸", "the query that is looked at; arrows move it"
-            yield "[ ]", "the key: the strongest of that row, or the one that you moved to"
+            yield "inverse", "the key (narrow: [] or ◆): the strongest of that row, or where you moved"
             if state.words:
                 yield (
                     "by words",

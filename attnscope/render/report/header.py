@@ -17,6 +17,7 @@ from attnscope.render.kit.words.figure import proof_words, source_words
 from attnscope.render.kit.words.header import attention_words, feature_words, model_words
 from attnscope.render.kit.words.weights import special_words, view_words
 from attnscope.render.look import look_now
+from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.map import settings_words, token_name
 from attnscope.render.sheets.prediction import pair_words
 from attnscope.results import Guess, Kind, Report
@@ -200,16 +201,29 @@ def said(result: Report, width: float, zoom: float = 1.0) -> Said | None:
     return Said(found, indent, tuple(lines), zoom)
 
 
+def told(result: Report, width: float) -> list[str]:
+    """The answer, as every other medium opens with it."""
+    return wrapped(sheet_of(result).answer, width, _TEXT) if look_now().captioned else []
+
+
+def told_height(lines: list[str]) -> float:
+    return _BEFORE_ANSWER + len(lines) * line_height(_TEXT) if lines else 0.0
+
+
+def draw_told(page: Sheet, lines: list[str], top: float) -> None:
+    page.paragraph(MARGIN, top + _BEFORE_ANSWER, lines, _TEXT, INK)
+
+
 def foot(result: Report, width: float) -> list[str]:
     """The small print: what was proved, how the map was made, what the numbers come from."""
     if not look_now().captioned:
         return []
     head = result.head
-    told = (special_words(head.special_mass), *view_words(result.weights))
+    words = (special_words(head.special_mass), *view_words(result.weights))
     hatched = [] if head.allowed.all() else ["hatched: masked"]
     paragraphs = (
         " · ".join([proof_words(head.certificate), *hatched, *feature_words(head)]),
-        " · ".join(phrase for phrase in told if phrase),
+        " · ".join(phrase for phrase in words if phrase),
         " · ".join(settings_words(result.projection)),
         source_words(head.provenance),
     )

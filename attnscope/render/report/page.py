@@ -97,10 +97,11 @@ def report_figure(result: Report) -> Figure:
         columns = _columns(result, maps, listed, _ELSE + upper + lower)
         inner = columns.width - 2 * MARGIN
         texts, said = header.texts(result, inner), header.said(result, inner)
-        foot = header.foot(result, inner)
+        told, foot = header.told(result, inner), header.foot(result, inner)
         texts_top = MARGIN + header.heading_room()
         said_top = texts_top + texts.height
-        upper_top = said_top + (said.height if said else 0.0) + _BETWEEN + TITLE_ROOM
+        told_top = said_top + (said.height if said else 0.0)
+        upper_top = told_top + header.told_height(told) + _BETWEEN + TITLE_ROOM
         lower_top = upper_top + upper + UNDER + _BETWEEN + TITLE_ROOM
         under = UNDER + _BEFORE_FOOT + (REMARK if shares_remark(result) else 0.0)
         page = sheet(columns.width, lower_top + lower + under + header.foot_height(foot) + MARGIN)
@@ -108,6 +109,7 @@ def report_figure(result: Report) -> Figure:
         texts.draw(page, texts_top)
         if said:
             said.draw(page, said_top)
+        header.draw_told(page, told, told_top)
         maps.draw(page, result, columns.left, upper_top)
         panels.map_of(page, result, Place(columns.split, upper_top, columns.second, upper))
         panels.contributions(page, result, listed, Place(columns.left, lower_top, columns.first, lower))
