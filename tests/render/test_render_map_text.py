@@ -256,7 +256,8 @@ CASES = {
     "not settled": (
         {**CLEAR, "settled": False, "iterations": 1_000},
         True,
-        "The map of L3 H11 can be read: the nearer a key, the higher its score (rank correlation of distance and score −.98; the "
+        "The map of L3 H11 can be read: the nearer a key, the higher its score (rank correlation of "
+        "distance and score −.98; the "
         "nearest key is the strongest for 13 of 13 queries). The plane keeps neighbourhoods (trustworthiness "
         ".90). Its points still moved when it was stopped after 1,000 iterations; --max-iter 20000 goes on. "
         "Distance is not attention.",
@@ -265,9 +266,10 @@ CASES = {
         {**CLEAR, "trustworthiness": 0.62, "settled": False, "iterations": 20_000},
         True,
         "The plane loses L3 H11: neighbours on it are often none (trustworthiness only .62 of 1). Use the "
-        "numbers below. In the full space the nearer a key, the higher its score (rank correlation of distance and score −.98; the "
-        "nearest key is the strongest for 13 of 13 queries). Its points still moved when it was stopped after "
-        "20,000 iterations. Distance is not attention.",
+        "numbers below. In the full space the nearer a key, the higher its score (rank correlation of "
+        "distance and score −.98; the "
+        "nearest key is the strongest for 13 of 13 queries). Its points still moved when it was stopped "
+        "after 20,000 iterations. Distance is not attention.",
     ),
 }  # fmt: skip
 
