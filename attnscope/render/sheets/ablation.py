@@ -137,8 +137,9 @@ def _ranking(result: Ablation, whole: bool) -> Ranking:
         Mark("line", "noise", f"rounding: {give_or_take(rounding, None)}", [-rounding, rounding]),
     )
     hidden = len(result.heads) - len(shown)
+    ranked = len(shown) > 1 and any(each.controls for each in shown)
     return Ranking(
-        title="",
+        title="ordered by how far a change goes beyond the typical head of its layer" if ranked else "",
         of=words.removed(result),
         names=tuple(row.name for row in rows),
         table=table,

@@ -5,7 +5,16 @@ from collections.abc import Callable, Iterator
 
 from attnscope.printable import printable
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import cell, counted, likely, number, percent, signed, significant
+from attnscope.render.kit.numbers import (
+    cell,
+    counted,
+    likely,
+    number,
+    percent,
+    signed,
+    signed_cell,
+    significant,
+)
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import quoted
 from attnscope.render.sheet.said import Place, name
@@ -157,7 +166,8 @@ def _then(effect: Effect) -> str:
 def _moves(result: Ablation) -> str:
     """One head that does far more than the typical one, and more than every other."""
     (one,), like = result.heads, _LIKE[result.method]
-    told = f"{_done(result, name(one.layer, one.head))} {_of(result)} {_goes(one)}: "
+    nats = signed_cell(one.change, decimals=decimals(result))
+    told = f"{_done(result, name(one.layer, one.head))} {_of(result)} {_goes(one)} ({nats} nats): "
     if one.typical:
         factor = abs(one.change) / one.typical
         told += f"{_factor(factor)} x as much as {like} the typical head of layer {one.layer}, and "

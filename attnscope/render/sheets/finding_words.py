@@ -99,7 +99,7 @@ def _standing_out(result: Finding) -> str:
         _, key = sides(result)
         whole = result.controls.of.value.replace("text", "sentence")
         drawn = f"mostly the {result.controls.of.part} draws it, not the {whole}"
-        told += f" There it gives {key} {weight(float(result.followed[best]))} wherever {key} moved: {drawn}."
+        told += f" Wherever {key} itself went, it got {weight(float(result.followed[best]))}: {drawn}."
     told += f" {_as_clear(result, best)}"
     if result.controls.of is not Contents.TEXT:
         told += " An untrained model can do this too."
@@ -239,7 +239,7 @@ def group_words(result: Finding, group: Group) -> str:
         lucky = LEVEL * result.weights.size
         by_luck = "1" if lucky <= 1 else f"{int(lucky)} or {int(lucky) + 1}"
         many = counted(result.weights.size, "head")
-        return f"{group.value} ({count}; with {many} about {by_luck} are so by luck)"
+        return f"{group.value} ({count}; of {many} about {by_luck} are so by luck)"
     few = group is Group.NEITHER and result.controls.count < LEAST_CONTROLS
     return f"{'too few controls to tell' if few else group.value} ({count})"
 
@@ -250,4 +250,5 @@ def control(result: Finding) -> str:
     whose = "the source's" if result.kind is Kind.CROSS and result.query_tokens.texts else "your"
     of = {Contents.TEXT: f"{whose} words", Contents.PICTURE: "its patches", Contents.SOUND: "its frames"}
     beside = "what the decoder reads stays" if whose == "the source's" else stays
-    return "; ".join(each for each in (f"{of[result.controls.of]} shuffled", beside) if each)
+    at = "the same two positions are read" if result.question.query is not None else ""
+    return "; ".join(each for each in (f"{of[result.controls.of]} shuffled", beside, at) if each)

@@ -106,6 +106,8 @@ def _parted(result: Senses, whole: bool) -> Curve:
         Column("gap", gap, "within less between" if whole else "", _change, spared=1),
         Column("above_control", above, "above control", _change,
                "within less between, less the mean of that with other labels"),
+        Column("excess", parted.excess.tolist(), "in spreads", _cosine, "above control, in the "
+               "standard deviation of this layer over other labels: the largest is the clearest layer"),
         Column("control_mean", mean, "mean", _change, "within less between, with other labels", under=under),
         Column("below", parted.below.tolist(), "below", says="how many other labels part the word less in "
                "this layer", told=below, under=under),
@@ -206,7 +208,7 @@ def _few_texts(result: Senses) -> str:
     return (
         f"{counted(texts, 'text')} are too few to tell: {there} texts can be split in only {ways} ways, so "
         f"the best possible is 1 in {ways} (with {wanted} it is 1 in {possible}). Here "
-        f"“{result.question}” lies furthest apart {_cosines(result)}; {_so_far(parted)}."
+        f"“{result.question}” is parted most clearly {_cosines(result)}; {_so_far(parted)}."
     )
 
 
@@ -233,7 +235,7 @@ def _few_controls(result: Senses) -> str:
     assert parted is not None, "only where there are groups"
     return (
         f"{counted(parted.controls, 'shuffling')} {'is' if parted.controls == 1 else 'are'} too few to tell: "
-        f"{round(1 / LEVEL) - 1} are needed. Here “{result.question}” lies furthest apart {_cosines(result)}."
+        f"{round(1 / LEVEL) - 1} are needed. “{result.question}” is parted most clearly {_cosines(result)}."
     )
 
 
@@ -276,7 +278,7 @@ def _control(result: Senses) -> str:
         others = f"all {parted.controls:,} other ways to split the texts"
     else:
         others = f"labels shuffled {parted.controls:,} times"
-    return f"{others}; of each the layer counts that stands clearest of its own"
+    return f"{others}; of each only its clearest layer counts"
 
 
 def _notes(result: Senses) -> Iterator[str]:

@@ -102,9 +102,8 @@ SAID: dict[str, tuple[Callable[[], Ablation], Case, str]] = {
     "one moves": (
         lambda: alone(one(-1.5)),
         Case.MOVES,
-        "Without L1 H0 the answer “door” falls from 25.0 % to 5.6 %: 7.5 x as much as without the "
-        "typical head "
-        "of layer 1, and more than without any of the 11 other heads tried there.",
+        "Without L1 H0 the answer “door” falls from 25.0 % to 5.6 % (−1.500 nats): 7.5 x as much as "
+        "without the typical head of layer 1, and more than without any of the 11 other heads tried there.",
     ),
     "its answer is another one": (
         lambda: alone(replace(one(-1.5), instead="lid")),
@@ -202,9 +201,8 @@ SAID: dict[str, tuple[Callable[[], Ablation], Case, str]] = {
     "a link": (
         lambda: replace(made.link(), heads=(one(-1.5),)),
         Case.MOVES,
-        "Without the one link on → cat in L1 H0 the answer “door” falls from 25.0 % to 5.6 %: 7.5 "
-        "x as much as "
-        "in the typical head of layer 1, and more than in any of the 11 other heads tried there.",
+        "Without the one link on → cat in L1 H0 the answer “door” falls from 25.0 % to 5.6 % "
+        "(−1.500 nats): 7.5 x as much as in the typical head of layer 1, and more than in any of the 11 other heads tried there.",
     ),
     "part of the gap": (
         made.patched,

@@ -66,7 +66,11 @@ CASES: dict[str, tuple[Finding, Case, str]] = {
         "No head of any control text stands so clear of its own.",
     ),
     "one": (ONE, Case.ONE, "One of 12 heads looks from … far more than in control texts: L1 H2, .71"),
-    "word": (WORD, Case.ONE, "gives … .47 wherever … moved: mostly the word draws it, not the sentence."),
+    "word": (
+        WORD,
+        Case.ONE,
+        "Wherever … itself went, it got .47: mostly the word draws it, not the sentence.",
+    ),
     "cannot tell": (
         CANNOT,
         Case.CANNOT_TELL,

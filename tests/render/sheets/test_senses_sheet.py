@@ -121,11 +121,11 @@ CASES = {
     Case.FEW_TEXTS: (
         by_rule(FEW, 9),
         "6 texts are too few to tell: 3 + 3 texts can be split in only 10 ways, so the best possible is 1 in "
-        "10 (with 4 + 4 it is 1 in 35). Here “bank” lies furthest apart in layer 1, cosine ",
+        "10 (with 4 + 4 it is 1 in 35). Here “bank” is parted most clearly in layer 1, cosine ",
     ),
     Case.FEW_CONTROLS: (
         by_rule(ENOUGH, 9, controls=10),
-        "10 shufflings are too few to tell: 19 are needed. Here “bank” lies furthest apart in layer 1, ",
+        "10 shufflings are too few to tell: 19 are needed. “bank” is parted most clearly in layer 1, ",
     ),
     Case.PARTED: (by_rule(ENOUGH, 9), "The labels part “bank”: in layer 1, cosine "),
     Case.CANNOT_TELL: (
