@@ -1,6 +1,7 @@
 """Pictures and sounds as models read them: every name of a position against what really changes it."""
 
 import copy
+import json
 import shutil
 from dataclasses import replace
 from functools import cache
@@ -17,7 +18,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from attnscope.capture import Labels, record
-from attnscope.errors import InputError, ModelUnavailableError
+from attnscope.errors import DoesNotFitError, InputError, ModelUnavailableError
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.loaded import Model
 from attnscope.model.media.files import open_sound
@@ -473,6 +474,16 @@ def test_settings_nested_without_end_are_refused_in_one_line(
     texts = QUESTION if name in SPLICING else ()
     assert refusal(damaged, image=square, texts=texts)
     assert read_media(whole, image=square, texts=texts)
+
+
+def test_a_processor_whose_text_has_no_room_is_refused_before_it_is_made(
+    models: Any, tmp_path: Path, square: Path
+) -> None:
+    shutil.copytree(models("llava").folder, tmp_path / "llava")
+    told = tmp_path / "llava" / "processor_config.json"
+    told.write_text(json.dumps({**json.loads(told.read_text()), "image_seq_length": 2**31 * 64}))
+    with pytest.raises(DoesNotFitError, match="a picture of 137,438,953,472 tokens"):
+        read_media(opened(tmp_path / "llava"), image=square, texts=QUESTION)
 
 
 def test_a_tokenizer_that_fails_inside_a_processor_is_refused_in_one_line(models: Any, square: Path) -> None:

@@ -12,12 +12,16 @@ import torch
 from PIL import Image
 from transformers import AutoProcessor
 
+from attnscope import incoming
 from attnscope.errors import InputError, ModelUnavailableError, is_out_of_memory, one_line
 from attnscope.model.inputs.target import tokens_by_text
 from attnscope.model.inputs.text import limit_of, tokens_of
 from attnscope.model.loaded import Model
 from attnscope.model.media.patches import Grid
 from attnscope.tokens import Patches, Token, Tokens
+
+_SETTINGS = "processor_config.json"
+_EACH = 64  # bytes of a token's mark in the text that stands for a picture, at most
 
 
 def picture_in_text(
@@ -54,11 +58,25 @@ def _processor(model: Model) -> tuple[Any, str]:
     """The checkpoint's processor; None and why where it cannot be made, as with one that reads films too."""
     if hasattr(model.processor, "image_processor"):
         return model.processor, ""
+    _check_length(model)
     try:
         made = AutoProcessor.from_pretrained(model.folder)
     except (OSError, ValueError, AttributeError, TypeError, ImportError, KeyError, RecursionError) as error:
         return None, one_line(error).strip() or type(error).__name__
     return (made, "") if hasattr(made, "image_processor") else (None, "there is no processor_config.json")
+
+
+def _check_length(model: Model) -> None:
+    """Raises `DoesNotFitError` where a picture is said to be so many tokens that their text has no room."""
+    try:
+        settings = incoming.settings(model.folder / _SETTINGS)
+    except (OSError, ValueError):
+        return
+    length = settings.get("image_seq_length") if isinstance(settings, dict) else None
+    if isinstance(length, int):
+        incoming.check_room(
+            _EACH * length, f"{model.name}: a picture of {length:,} tokens, as {_SETTINGS} says,"
+        )
 
 
 def _marker(model: Model, processor: Any) -> str:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Container, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -158,7 +159,7 @@ def _adapter(source: Source, wanted: str | None, allow_pickle: bool) -> Adapter 
     if wanted == NONE:
         return None
     if wanted is not None:
-        return open_adapter(Path(wanted).expanduser(), wanted, allow_pickle=allow_pickle)
+        return open_adapter(Path(os.path.expanduser(wanted)), wanted, allow_pickle=allow_pickle)
     if source.adapter is not None:
         return open_adapter(source.adapter, source.requested, allow_pickle=allow_pickle)
     beside = has_adapter(source.folder)

@@ -80,7 +80,7 @@ def _base(requested: str, folder: Path, *, revision: str | None, **options: bool
     """The model that the adapter in `folder` was made for; its tokenizer is the model's."""
     name, own_revision = base_of(folder, requested)
     another = f"-m MODEL --adapter {requested} puts it into another"
-    if is_adapter_alone(Path(name).expanduser()):
+    if is_adapter_alone(Path(os.path.expanduser(name))):
         raise ModelUnavailableError(f"{requested} holds an adapter of an adapter, '{name}': {another}")
     try:
         base = find(name, revision=revision or own_revision, **options)

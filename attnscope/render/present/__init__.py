@@ -3,6 +3,7 @@
 matplotlib and pandas are loaded by what needs them, so that a `repr` stays quick.
 """
 
+import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -67,7 +68,7 @@ def save(
     look: Mapping[str, Any],
 ) -> Path:
     """`result` at `path`, as its suffix says; a warning tells of characters that no font can draw."""
-    target, dressed = Path(path).expanduser(), look_of(look)
+    target, dressed = Path(os.path.expanduser(path)), look_of(look)
     check_targets([target], suffixes(type(result)))
     suffix, focus = target.suffix.lower(), focus_on(result)
     if suffix in PICTURES:

@@ -17,6 +17,7 @@ from huggingface_hub import constants
 from attnscope import demo
 from attnscope.errors import AttnscopeError, InputError, ModelUnavailableError
 from attnscope.model.source import hub
+from attnscope.model.source.checkpoint import open_checkpoint
 from attnscope.model.source.find import find
 from attnscope.model.source.here import check_environment
 
@@ -172,6 +173,8 @@ def test_names_that_cannot_be_models_are_refused(tmp_path: Path) -> None:
     assert isinstance(problem("a b c"), InputError)
     assert "no folder ./nothing" in str(problem("./nothing"))
     assert "no folder ~nobodyatall/x" in str(problem("~nobodyatall/x"))
+    with pytest.raises(ModelUnavailableError, match="no adapter in ~nobodyatall/x"):
+        open_checkpoint(find("demo"), adapter="~nobodyatall/x")
     assert "no folder" in str(problem("some/deep/path"))
     file = tmp_path / "model.safetensors"
     shutil.copy(demo.folder() / "config.json", file)

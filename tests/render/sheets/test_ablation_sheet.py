@@ -202,7 +202,8 @@ SAID: dict[str, tuple[Callable[[], Ablation], Case, str]] = {
         lambda: replace(made.link(), heads=(one(-1.5),)),
         Case.MOVES,
         "Without the one link on → cat in L1 H0 the answer “door” falls from 25.0 % to 5.6 % "
-        "(−1.500 nats): 7.5 x as much as in the typical head of layer 1, and more than in any of the 11 other heads tried there.",
+        "(−1.500 nats): 7.5 x as much as in the typical head of layer 1, and more than in any of "
+        "the 11 other heads tried there.",
     ),
     "part of the gap": (
         made.patched,
