@@ -1,0 +1,164 @@
+"""Why a head looks from one token at another: its score as a sum over earlier parts, from each of its ends."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict
+from attnscope.results.base.parts import Value, fits, within
+from attnscope.results.base.presented import Presented
+from attnscope.tokens import Tokens
+
+MUCH = 0.5  # of the contrast: what has to go with a part that is called a reason
+EXACT = 1e-5  # of the contrast, or of a hundredth of all parts: how far a sum may miss it
+MLP, BIASES, OTHER = "MLP", "biases", "other constants"
+
+
+class Side(StrEnum):
+    """From which end a score is told. Each is the whole of it: the two are never added."""
+
+    QUERY = "query"
+    KEY = "key"
+
+
+class Case(StrEnum):
+    """What can be said, by one test after the other."""
+
+    NOT_ABOVE = "the score is not above the others"
+    BOTH = "reasons on both sides"
+    QUERY = "a reason on the query side"
+    KEY = "a reason on the key side"
+    SHARE = "a part has much of the score, but taking it away does not do what its share says"
+    NONE = "no single reason"
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What the contrast becomes more or less when a part is replaced in the row that this side reads.
+
+    `held`: all other parts stay as they were, norms follow; `total`: everything is computed again, and
+    `weight` is what the head then gives to the key. `norm` is by what factor the scale of a norm moved that
+    moved most, others held: far from 1, the rest of the sum is stretched by it.
+    """
+
+    held: float
+    total: float
+    weight: float
+    norm: float
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one part brings to the score and to the contrast, from one side.
+
+    `layer` and `head` are None of what is of none. `source` is the token from which most of a head's share
+    comes, with `source_share`. `removed` is None of what was not taken away; then there are no `controls`
+    either: the total effects of the other heads of the layer, of an MLP those of the other MLPs, on the same
+    side in the same row.
+    """
+
+    side: Side
+    name: str
+    layer: int | None
+    head: int | None
+    source: int | None
+    source_share: float
+    score: float
+    contrast: float
+    removed: Removed | None = None
+    controls: tuple[float, ...] = ()
+
+    @property
+    def stands(self) -> bool:
+        """Whether taking it away does what its share says, and more than any control does."""
+        if self.removed is None or not self.controls:
+            return False
+        told = self.removed.total * self.contrast < 0
+        return told and abs(self.removed.total) > max(map(abs, self.controls))
+
+    def derived(self) -> dict[str, Value]:
+        return {"stands": self.stands}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What a part of the query and a part of the key bring together, by their names."""
+
+    query: str
+    key: str
+    contrast: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Why(Presented):
+    """The score of one query and one key of a head, and its contrast, as sums over parts of the model.
+
+    `score` is what the softmax was given for the two, before a soft cap where it is `capped`; `contrast` how
+    far that lies above the key `against`, or above the mean of all `others` that the query may see (None).
+    On each side the `parts` sum to both, up to `residual`, the larger miss as a part of what it misses. `pairs`
+    are the largest of `tried`, which were those of the largest parts of the query with all parts of the key.
+    Parts were replaced by their mean over the text, or by what they are in the text `other`.
+    """
+
+    layer: int
+    head: int
+    kind: Kind
+    query_tokens: Tokens
+    key_tokens: Tokens
+    query: int
+    key: int
+    against: int | None
+    others: int
+    weight: float
+    score: float
+    contrast: float
+    parts: tuple[Part, ...]
+    pairs: tuple[Pair, ...]
+    tried: int
+    residual: float
+    certificate: Certificate
+    provenance: Provenance
+    capped: bool = False
+    other: Tokens | None = None
+    tower: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.certificate.verdict
+
+    def side(self, side: Side) -> tuple[Part, ...]:
+        """Its parts, the largest share of the contrast first."""
+        return tuple(sorted((p for p in self.parts if p.side is side), key=lambda p: -abs(p.contrast)))
+
+    def is_reason(self, part: Part) -> bool:
+        """Whether the head looks there because of this part: without it at least half of the contrast is gone."""
+        gone = 0.0 if part.removed is None else -part.removed.total
+        return self.contrast > 0 and part.contrast > 0 and part.stands and gone >= MUCH * self.contrast
+
+    def reasons(self, side: Side) -> tuple[Part, ...]:
+        return tuple(filter(self.is_reason, self.side(side)))
+
+    @property
+    def largest(self) -> Part | None:
+        """The part with the largest share of all that were taken away."""
+        tried = [part for part in self.parts if part.removed is not None]
+        return max(tried, key=lambda part: part.contrast, default=None)
+
+    @property
+    def case(self) -> Case:
+        if not self.contrast > 0:
+            return Case.NOT_ABOVE
+        query, key = (bool(self.reasons(side)) for side in Side)
+        if query or key:
+            return Case.BOTH if query and key else Case.QUERY if query else Case.KEY
+        much = self.largest is not None and self.largest.contrast >= MUCH * self.contrast
+        return Case.SHARE if much else Case.NONE
+
+    def check_parts(self) -> None:
+        fits(within(self.query, len(self.query_tokens)), "'query' is no token's position")
+        for name, place in ("key", self.key), ("against", self.against):
+            fits(within(place, len(self.key_tokens)), f"'{name}' is no token's position")
+
+    def derived(self) -> dict[str, Value]:
+        reasons = {side.value: [part.name for part in self.reasons(side)] for side in Side}
+        return {"verdict": self.verdict, "case": self.case, "reasons": reasons}
