@@ -33,6 +33,11 @@ COMMANDS = {
             'attnscope find "river king river king" --pattern induction -m demo-causal',
             'attnscope find "I was watching the door." --like L3H11 -m demo',
         ),
+        "why": (
+            'attnscope why "river king door river king door" -m demo-causal --layer 1 --head 10 --from 4 --to 2',
+            'attnscope why "I was watching the door when [MASK] opened." -m demo --from "[MASK]" --to door',
+            'attnscope why "The [MASK] opened." -m demo --from "[MASK]" --to opened -o why.png',
+        ),
         "dependencies": (
             "attnscope dependencies dev.conllu -m demo",
             "attnscope dependencies dev.conllu -m demo --relation nsubj -o nsubj.png",

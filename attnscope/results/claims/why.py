@@ -8,7 +8,7 @@ from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
-MUCH = 0.5  # of the contrast: what has to go with a part that is called a reason
+MUCH = 0.5  # of the weight: what has to go with a part that is called a reason; of the contrast: a large share
 EXACT = 1e-5  # of the contrast, or of a hundredth of all parts: how far a sum may miss it
 MLP, BIASES, OTHER = "MLP", "biases", "other constants"
 
@@ -96,7 +96,8 @@ class Why(Presented):
     far that lies above the key `against`, or above the mean of all `others` that the query may see (None).
     On each side the `parts` sum to both, up to `residual`, the larger miss as a part of what it misses. `pairs`
     are the largest of `tried`, which were those of the largest parts of the query with all parts of the key.
-    Parts were replaced by their mean over the text, or by what they are in the text `other`.
+    A part of the key was replaced by its mean over the keys that this one is set against, one of the query by
+    its mean over the other tokens; or each by what it is in the text `other`.
     """
 
     layer: int
@@ -131,9 +132,9 @@ class Why(Presented):
         return tuple(sorted((p for p in self.parts if p.side is side), key=lambda p: -abs(p.contrast)))
 
     def is_reason(self, part: Part) -> bool:
-        """Whether the head looks there because of this part: without it at least half of the contrast is gone."""
-        gone = 0.0 if part.removed is None else -part.removed.total
-        return self.contrast > 0 and part.contrast > 0 and part.stands and gone >= MUCH * self.contrast
+        """Whether the head looks there because of this part: without it at least half of the weight is gone."""
+        gone = part.removed is not None and part.removed.weight <= MUCH * self.weight
+        return self.contrast > 0 and part.contrast > 0 and part.stands and gone
 
     def reasons(self, side: Side) -> tuple[Part, ...]:
         return tuple(filter(self.is_reason, self.side(side)))

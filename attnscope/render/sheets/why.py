@@ -1,0 +1,147 @@
+"""Why a head looks there: what each part brings to the score, beside what taking it away does."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from attnscope.render.focus import WHOLE, Focus
+from attnscope.render.kit.numbers import counted, percent, signed, significant, weight
+from attnscope.render.kit.words.command import finding, opening_head
+from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.said import at, name, read, setting, text
+from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.table import Column, Mark, Table, both_ways
+from attnscope.render.sheets import why_words as words
+from attnscope.results import Why
+from attnscope.results.claims.why import Part, Side
+
+_SHOWN = 6  # parts of a side
+
+
+def sheet(result: Why, focus: Focus = WHOLE) -> Sheet:
+    ranking = _ranking(result, focus.verbose)
+    head = name(result.layer, result.head)
+    link = f"{at(result.query_tokens, result.query)} → {at(result.key_tokens, result.key)}"
+    other = () if result.other is None else text(result.other)
+    return Sheet(
+        title=f"why {head} looks {link}",
+        setting=setting(result),
+        origins=(result.provenance,),
+        answer=words.answer(result),
+        blocks=(ranking, *((_pairs(result),) if focus.verbose else ())),
+        table=lambda: _table(result, result.side(Side.QUERY) + result.side(Side.KEY), True),
+        texts=(*read(result.kind, result.query_tokens, result.key_tokens), *other),
+        control=words.control(result),
+        notes=tuple(words.notes(result)),
+        legend=tuple(words.legend(result)),
+        departs=() if result.other is None else ("parts of another text",),
+        proof=tuple(words.proofs(result, focus.verbose)),
+        verdicts={head: result.verdict},
+        main=ranking,
+        record=(("layer", result.layer), ("head", result.head)),
+        next=_next(result),
+        more=() if focus.verbose else (_pairs(result),),
+        opens={"layer": result.layer, "head": result.head, "query": result.query, "key": result.key},
+    )
+
+
+def _ranking(result: Why, whole: bool) -> Ranking:
+    """Both sides one below the other, the largest shares first; what has no row of its own is added up."""
+    shown, names, sections = list[Part](), list[str](), list[tuple[int, str]]()
+    for side in Side:
+        parts = result.side(side)
+        first = parts if whole or len(parts) <= _SHOWN + 1 else parts[:_SHOWN]
+        sections.append((len(shown), words.side_words(result, side)))
+        shown += first
+        names += [words.part_name(result, part) for part in first]
+        if rest := parts[len(first) :]:
+            summed = sum(part.contrast for part in rest)
+            shown.append(Part(side, "", None, None, None, 0.0, sum(part.score for part in rest), summed))
+            names.append(f"{len(rest)} others")
+    table = _table(result, shown, whole)
+    lost = [None if part.removed is None else -part.removed.total for part in shown]
+    held = [None if part.removed is None else -part.removed.held for part in shown]
+    most = [max(map(abs, part.controls)) if part.controls else None for part in shown]
+    return Ranking(
+        title="",
+        of="part",
+        names=tuple(names),
+        table=table,
+        sections=tuple(sections),
+        measured="score above the others",
+        marks=(
+            *both_ways(table["contrast"].values, "share, against", "share"),
+            Mark("span", "control", "controls, at most", [each and -each for each in most], most),
+            Mark("ring", "peers", "lost without it, others held", held),
+            Mark("diamond", "limit", "lost without it, all computed again", lost),
+        ),
+        written="contrast",
+        chosen=frozenset(i for i, part in enumerate(shown) if result.is_reason(part)),
+    )
+
+
+def _table(result: Why, parts: Sequence[Part], whole: bool) -> Table:
+    removed = [part.removed for part in parts]
+    most = [max(map(abs, part.controls)) if part.controls else None for part in parts]
+    contrasts = [part.contrast for part in parts]
+    under = "without it"
+    # fmt: off
+    return Table(
+        Column("side", [part.side.value for part in parts]),
+        Column("name", [part.name for part in parts]),
+        Column("layer", [part.layer for part in parts]),
+        Column("head", [part.head for part in parts]),
+        Column("source", [part.source for part in parts]),
+        Column("source_share", [part.source_share for part in parts]),
+        Column("score", [part.score for part in parts], "of the score" if whole else "", signed,
+               "share of the score itself, which the softmax does not see"),
+        Column("contrast", contrasts, "share", signed,
+               "what the part brings to the score above the others; a side's shares sum to it",
+               Scale.around(contrasts)),
+        Column("held", [each and each.held for each in removed], "others held", signed,
+               "change of the score above the others where the part is replaced and other parts stay, norms follow",
+               under=under),
+        Column("total", [each and each.total for each in removed], "all again", signed,
+               "the same where everything after it is computed again", under=under),
+        Column("weight", [each and each.weight for each in removed], "weight", weight,
+               "what the head then gives to this key", under=under),
+        Column("norm", [each and each.norm for each in removed], "norm", lambda each: f"x{significant(each, 3)}",
+               "by what factor the scale of a norm moved that moved most, others held", spared=1, under=under),
+        Column("controls", most, "controls", lambda each: f"±{significant(each)}",
+               "the largest change, all computed again, without a control of this part"),
+        Column("stands", [int(part.stands) for part in parts]),
+        Column("reason", [int(result.is_reason(part)) for part in parts]),
+    )
+    # fmt: on
+
+
+def _pairs(result: Why) -> Ranking:
+    """The largest pairs, and how much of the score they are together."""
+    shares = [pair.contrast / result.contrast for pair in result.pairs]
+    contrasts = [pair.contrast for pair in result.pairs]
+    return Ranking(
+        title="largest pairs of a part of the query and a part of the key",
+        of="pair",
+        names=tuple(f"{pair.query} x {pair.key}" for pair in result.pairs),
+        table=Table(
+            Column("contrast", contrasts, "share", signed, scale=Scale.around(contrasts)),
+            Column("part", shares, "of all", percent),
+            Column("summed", list(accumulate(shares)), "added up", percent),
+        ),
+        measured="score above the others",
+        marks=both_ways(contrasts),
+        says=f"{result.tried:,} pairs tried, of the largest parts of the query with all of the key",
+        hidden=result.tried - len(result.pairs),
+        unshown=f"{counted(result.tried - len(result.pairs), 'more pair')}",
+    )
+
+
+def _next(result: Why) -> Next | None:
+    """What the head reads that is the reason, or who else looks there."""
+    for side, place in (Side.KEY, result.key), (Side.QUERY, result.query):
+        for part in result.reasons(side):
+            if part.head is not None and part.layer is not None and part.name.startswith("L"):
+                tokens = result.key_tokens if side is Side.KEY else result.query_tokens
+                opened = opening_head(result, part.layer, part.head, place)
+                return Next(f"what does {part.name} look at from {tokens.labels[place]}?", opened)
+    return Next("which heads look there, beside control texts?", finding(result, result.query, result.key))
