@@ -3,7 +3,7 @@
 Names are those of `trace.operations.operation`; a graph's nodes have names of their own.
 """
 
-from attnscope.capture.trace.operations import COPIES, MOVES
+from attnscope.capture.trace.operations import BOUNDS, COPIES, MOVES
 
 # linear in their first argument, whatever the others are
 _MORE = """sum mean neg negative cumsum pad constant_pad_nd gather take_along_dim masked_select diagonal as_strided
@@ -21,6 +21,8 @@ FACTORS = frozenset({"mul", "div"})
 MATRIX = frozenset({"matmul", "bmm", "mm"})
 CONVOLUTIONS = {"conv1d": 1, "conv2d": 2, "conv3d": 3}
 MEETS_INPUT = frozenset({"linear", "addmm", *CONVOLUTIONS})
+# what a score may go through and stay what it is, or be known from: its bounds, and a soft cap
+SEEN_THROUGH = BOUNDS | {"tanh"}
 # what tells of a tensor, or makes one of its shape: nothing that is computed of its numbers
 ASIDE = frozenset(
     """size dim stride is_contiguous len item tolist bool hash nelement get_device element_size is_complex
@@ -35,5 +37,5 @@ _NODES = """Accumulate Add Sub Rsub Mul Div Neg Clone View UnsafeView ReshapeAli
     Copys CopySlices CopyBackwards Mm Bmm Addmm Mv Convolution Mean Sum Where MaskedFill ConstantPadNd Repeat
     RepeatInterleave Roll Flip Unfold AsStrided Cumsum IndexAdd IndexPut IndexCopy Scatter ScatterAdd Diagonal
     Linear Detach MaskedScatter SliceScatter ViewAsReal ViewAsComplex AvgPool2D Dot Copy Real Unflatten Swapaxes
-    Movedim MaskedSelect Mt MkldnnLinear PixelShuffle PixelUnshuffle AccumulateGrad MeanBackward"""
+    Movedim MaskedSelect Mt MkldnnLinear PixelShuffle PixelUnshuffle AccumulateGrad Im2Col"""
 NODES = frozenset(_NODES.split())

@@ -45,7 +45,7 @@ class Leaf:
 
     `owner` names the weight that it is, or was looked up in. Of attention `pattern` are the weights, `values`
     what they met and `axis` the one of the heads; of a product `operands` are alive, `again` makes it of
-    others. `source` is what was bounded, for scores that are.
+    others. `source` is what was bounded or capped, for scores that are.
     """
 
     key: Key
@@ -308,7 +308,7 @@ class Rule(TorchFunctionMode):
             return made
         if made.ndim == 0 or made.shape[-1] == 1:
             return self._coefficient(made, name)
-        return self._leaf(made, name, Cut.NONLINEAR, source=alive if name == "tanh" else None)
+        return self._leaf(made, name, Cut.NONLINEAR, source=alive if name in of.SEEN_THROUGH else None)
 
 
 def _detached(values: Any, clone: bool = False) -> Any:
@@ -339,7 +339,12 @@ def _rms_norm(x: Tensor, shape: Any, weight: Any = None, eps: float | None = Non
     return made if weight is None else made * weight
 
 
-def _addmm(input: Any, first: Any, second: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+def _normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    return x / x.norm(p, dim, keepdim=True).clamp_min(eps)
+
+
+def _addmm(input: Any, *operands: Any, beta: float = 1, alpha: float = 1, **named: Any) -> Tensor:
+    first, second = (*operands, *named.values())  # mat1 and mat2, or batch1 and batch2
     made = first @ second
     made = made if alpha == 1 else made * alpha
     return made if beta == 0 else made + (input if beta == 1 else input * beta)
@@ -375,6 +380,7 @@ _SPELLED: dict[str, Callable[..., Any]] = {
     "scaled_dot_product_attention": _attention,
     "layer_norm": _layer_norm,
     "rms_norm": _rms_norm,
+    "normalize": _normalize,
     "addmm": _addmm,
     "baddbmm": _addmm,
 }

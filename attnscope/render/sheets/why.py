@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import counted, percent, signed, significant, weight
+from attnscope.render.kit.numbers import counted, percent, signed, signed_cell, significant, weight
 from attnscope.render.kit.words.command import finding, opening_head
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import at, name, read, setting, text
@@ -95,13 +95,13 @@ def _table(result: Why, parts: Sequence[Part], whole: bool) -> Table:
         Column("source_share", [part.source_share for part in parts]),
         Column("score", [part.score for part in parts], "of the score" if whole else "", signed,
                "share of the score itself, which the softmax does not see"),
-        Column("contrast", contrasts, "share", signed,
+        Column("contrast", contrasts, "share", signed_cell,
                "what the part brings to the score above the others; a side's shares sum to it",
                Scale.around(contrasts)),
-        Column("held", [each and each.held for each in removed], "others held", signed,
+        Column("held", [each and each.held for each in removed], "others held", signed_cell,
                "change of the score above the others where the part is replaced and other parts stay, norms follow",
                under=under),
-        Column("total", [each and each.total for each in removed], "all again", signed,
+        Column("total", [each and each.total for each in removed], "all again", signed_cell,
                "the same where everything after it is computed again", under=under),
         Column("weight", [each and each.weight for each in removed], "weight", weight,
                "what the head then gives to this key", under=under),

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import counted, percent, signed, significant, weight
+from attnscope.render.kit.numbers import counted, number, percent, signed, significant, weight
 from attnscope.render.sheet.said import certified, name
 from attnscope.results import Why
 from attnscope.results.base.origin import Verdict
-from attnscope.results.claims.why import EXACT, Case, Part, Side
+from attnscope.results.claims.why import EXACT, TWICE, Case, Part, Side
 
 _NAMED = 2  # reasons of a side that a sentence names
 _PAIRS = 3
@@ -50,9 +50,10 @@ def _reasons(result: Why) -> str:
     for side in Side:
         if parts := result.reasons(side)[:_NAMED]:
             told.append(f"{' and '.join(part.name for part in parts)} on the {side} side")
-            lost += [f"without {part.name} {_then(part)}" for part in parts]
+            lost += [f"without {part.name} {{}}to {_then(part)}" for part in parts]
+    falls = ", ".join(each.format("" if i else "the weight falls ") for i, each in enumerate(lost))
     none = "" if len(told) > 1 else f" No part of the {_other(result)} side alone does that."
-    return f"{_looks(result)} because of {' and '.join(told)}: {', '.join(lost)}.{none}"
+    return f"{_looks(result)} because of {' and '.join(told)}: {falls}.{none}"
 
 
 def _other(result: Why) -> Side:
@@ -112,9 +113,10 @@ def weight_of(part: Part) -> str:
 
 
 def _not_above(result: Why) -> str:
+    lies = f"its score lies {number(abs(result.contrast))} {'above' if result.contrast > 0 else 'below'} {above(result)}"
     return (
-        f"{head(result)} does not look from {query(result)} at {key(result)} ({weight(result.weight)}): its score "
-        f"lies {significant(-result.contrast)} below {above(result)}, so there is nothing to give a reason for."
+        f"There is nothing to give a reason for: {head(result)} gives {key(result)} {weight(result.weight)} from "
+        f"{query(result)}, and {lies}, where {number(TWICE)} makes the weight twice as much."
     )
 
 
@@ -132,7 +134,7 @@ def side_words(result: Why, side: Side) -> str:
     """The heading of a side's parts: it tells the whole."""
     own = f"query side: what {query(result)} is made of"
     if side is Side.KEY:
-        own = f"key side: what {key(result)} is made of and {above(result)} is not"
+        own = f"key side: what {key(result)} has and {above(result)} has not"
     return f"{own}, in all {signed(result.contrast)}"
 
 
@@ -186,7 +188,7 @@ def notes(result: Why) -> Iterator[str]:
 def proofs(result: Why, full: bool) -> Iterator[tuple[Verdict, str]]:
     yield from certified(result.certificate, full)
     off = significant(result.residual)
-    yield Verdict.CERTIFIED, f"✓ the parts of each side sum to the score (off {off} of it, {EXACT:g} allowed)"
+    yield Verdict.CERTIFIED, f"✓ the parts of each side sum to the score (off {off} of it, {significant(EXACT, 1)} allowed)"
 
 
 def legend(result: Why) -> Iterator[str]:

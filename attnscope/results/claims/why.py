@@ -9,6 +9,7 @@ from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
 MUCH = 0.5  # of the weight: what has to go with a part that is called a reason; of the contrast: a large share
+TWICE = 0.6931471805599453  # of a score above others: what makes the weight twice theirs
 EXACT = 1e-5  # of the contrast, or of a hundredth of all parts: how far a sum may miss it
 MLP, BIASES, OTHER = "MLP", "biases", "other constants"
 
@@ -23,7 +24,7 @@ class Side(StrEnum):
 class Case(StrEnum):
     """What can be said, by one test after the other."""
 
-    NOT_ABOVE = "the score is not above the others"
+    NOT_ABOVE = "the key has not twice the weight of the others"
     BOTH = "reasons on both sides"
     QUERY = "a reason on the query side"
     KEY = "a reason on the key side"
@@ -134,7 +135,7 @@ class Why(Presented):
     def is_reason(self, part: Part) -> bool:
         """Whether the head looks there because of this part: without it at least half of the weight is gone."""
         gone = part.removed is not None and part.removed.weight <= MUCH * self.weight
-        return self.contrast > 0 and part.contrast > 0 and part.stands and gone
+        return self.contrast >= TWICE and part.contrast > 0 and part.stands and gone
 
     def reasons(self, side: Side) -> tuple[Part, ...]:
         return tuple(filter(self.is_reason, self.side(side)))
@@ -147,7 +148,7 @@ class Why(Presented):
 
     @property
     def case(self) -> Case:
-        if not self.contrast > 0:
+        if not self.contrast >= TWICE:
             return Case.NOT_ABOVE
         query, key = (bool(self.reasons(side)) for side in Side)
         if query or key:

@@ -20,6 +20,7 @@ from attnscope.errors import InputError
 from attnscope.model.anatomy.dimensions import head_count
 from attnscope.model.anatomy.sites import Site
 from attnscope.reference import exact
+from attnscope.results import Kind
 from attnscope.results.claims.why import BIASES, MLP, OTHER, Side
 
 _SAME = 1e-3  # of scores in float32: how far the run under the rule may stray from the one that was certified
@@ -91,19 +92,26 @@ def find_row(rule: Rule, call: AttentionCall, head: int, query: int, heads: int)
 
 
 def row_of(rule: Rule, softmax: Softmax, number: int, query: int) -> Row:
-    """The row of one query of one head, by its number among those of all texts; before a soft cap."""
-    scores = softmax.scores
-    row = scores.reshape(-1, *scores.shape[-2:])[number, query]
-    bounded = [leaf for leaf in rule.leaves.values() if leaf.source is not None and _alike(leaf, scores)]
-    if not bounded or not row.requires_grad:
-        return Row(rule, row, softmax, number, False)
-    best = row[int(softmax.weights.reshape(-1, *softmax.weights.shape[-2:])[number, query].argmax())]
-    slopes = torch.autograd.grad(best, [leaf.tensor for leaf in bounded], retain_graph=True, allow_unused=True)
-    for leaf, slope in zip(bounded, slopes, strict=True):
-        if slope is not None and leaf.source is not None and slope.any():
-            before = leaf.source.reshape(-1, *leaf.source.shape[-2:])[number, query]
-            return Row(rule, before * slope.abs().max(), softmax, number, True)
-    return Row(rule, row, softmax, number, False)
+    """The row of one query of one head, by its number among those of all texts: before bounds and a soft cap."""
+
+    def of(scores: Tensor) -> Tensor:
+        return scores.reshape(-1, *scores.shape[-2:])[number, query]
+
+    row, capped = of(softmax.scores), False
+    best = int(of(softmax.weights).argmax())
+    while row.requires_grad:
+        seen = [leaf for leaf in rule.leaves.values() if leaf.source is not None and _alike(leaf, softmax.scores)]
+        slopes = _gradient(row[best], [leaf.tensor for leaf in seen])
+        through = next(((leaf, each) for leaf, each in zip(seen, slopes, strict=True) if each is not None), None)
+        if through is None or through[0].source is None:
+            break
+        leaf, slope = through
+        row, capped = of(leaf.source) * slope.abs().max(), capped or leaf.key[1] == "tanh"
+    return Row(rule, row, softmax, number, capped)
+
+
+def _gradient(number: Tensor, of: Sequence[Tensor]) -> Sequence[Tensor | None]:
+    return torch.autograd.grad(number, of, retain_graph=True, allow_unused=True) if of else ()
 
 
 def _alike(leaf: Leaf, scores: Tensor) -> bool:
@@ -131,9 +139,12 @@ class Account:
         self.row, self.leaves = row, list(row.rule.leaves.values())
         total = row.of(weights)
         self.total = float(total.detach())
-        check_graph(total)
         slopes = self._gradients(total)
         self.products = [(leaf, slopes.pop(leaf)) for leaf in [*slopes] if leaf.cut is Cut.PRODUCT]
+        through = next((leaf.key[1] for leaf in slopes if leaf.cut is Cut.NONLINEAR), None)
+        if through is not None or not self.products:
+            how = f"it goes through {through}" if through else "it is no product of queries and keys"
+            raise InputError(f"this score cannot be taken apart: {how}")
         self.terms = slopes  # what else is in the score, such as a term for the distance: of both sides
         ends: dict[Side, Tensor | float] = {Side.QUERY: 0.0, Side.KEY: 0.0}
         for leaf, slope in self.products:
@@ -157,9 +168,8 @@ class Account:
     def _gradients(self, number: Tensor | float) -> Gradients:
         if not isinstance(number, Tensor) or not number.requires_grad:
             return {}
-        slopes = torch.autograd.grad(
-            number, [leaf.tensor for leaf in self.leaves], retain_graph=True, allow_unused=True
-        )
+        check_graph(number)
+        slopes = _gradient(number, [leaf.tensor for leaf in self.leaves])
         return {
             leaf: slope
             for leaf, slope in zip(self.leaves, slopes, strict=True)
@@ -245,6 +255,7 @@ class Names:
     def __init__(self, sites: Sequence[Site], own: Site) -> None:
         self.sites = {site.path: site for site in sites}
         self.own = own
+        self.places = set(map(_place, self.sites))
 
     def of(self, leaf: Leaf) -> Iterator[tuple[Name, tuple[slice | int, ...]]]:
         """The parts that a leaf holds, and where in it: of attention one for each head."""
@@ -262,10 +273,15 @@ class Names:
     def _tower(self, site: Site) -> str:
         return "" if site.tower == self.own.tower else str(site.kind)
 
+    def _half(self, site: Site) -> str:
+        """The same of what stands between attentions: a decoder's cross-attention is in its own layers."""
+        of_encoder = [each.kind is Kind.ENCODER for each in (site, self.own)]
+        return "" if of_encoder == [False, False] else self._tower(site)
+
     def _plain(self, leaf: Leaf, site: Site | None, layer: int | None) -> Name:
         told = f"{leaf.owner} {leaf.key[0]}".lower()
-        if leaf.cut is Cut.NONLINEAR and site is not None:
-            return Name(MLP, layer, None, self._tower(site))
+        if leaf.cut is Cut.NONLINEAR:
+            return self._nonlinear(leaf.key[0], site, layer)
         if leaf.cut is Cut.ATTENTION and site is not None:
             return Name("attention", layer, None, self._tower(site))
         if leaf.cut is Cut.CONSTANT and leaf.owner and "pos" not in told:
@@ -275,6 +291,23 @@ class Names:
         if leaf.cut is Cut.EMBEDDING:
             return Name("segment" if "type" in told else "token")
         return Name("input" if leaf.cut is Cut.INPUT else OTHER)
+
+
+    def _nonlinear(self, module: str, site: Site | None, layer: int | None) -> Name:
+        """An MLP stands in the layer of an attention; a layer without one is a part as a whole."""
+        place = _place(module)
+        if site is not None and module.startswith(site.path):
+            return Name("attention", layer, None, self._tower(site))
+        if place[1] is not None and place not in self.places and place[0] in {stack for stack, _ in self.places}:
+            return Name("layer", place[1])
+        return Name("input") if site is None else Name(MLP, layer, None, self._half(site))
+
+
+def _place(path: str) -> tuple[str, int | None]:
+    """The outermost list of modules on a path, and the place in it."""
+    parts = path.split(".")
+    number = next((i for i, part in enumerate(parts) if part.isdigit()), None)
+    return (path, None) if number is None else (".".join(parts[:number]), int(parts[number]))
 
 
 def named_masks(gradients: Mapping[Leaf, Tensor], names: Names, name: Name) -> Gradients:
