@@ -73,7 +73,8 @@ class Question:
 
     `whole` says that the model runs to its end whatever is looked at: its decoder reads all that it reads;
     `ranks` that the answer is numbers, and a page of it holds no more weights than it has room for.
-    `check` looks at what will be loaded before it is. `ask_kept` asks the same of heads that the cache holds; None where it is not asked, and nothing is kept.
+    `check` looks at what will be loaded before it is. `ask_kept` asks the same of heads that the cache holds;
+    None where it is not asked, and nothing is kept.
     """
 
     ask: Ask

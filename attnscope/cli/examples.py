@@ -34,7 +34,7 @@ COMMANDS = {
             'attnscope find "I was watching the door." --like L3H11 -m demo',
         ),
         "why": (
-            'attnscope why "river king door river king door" -m demo-causal --layer 1 --head 10 --from 4 --to 2',
+            'attnscope why "river king door river king" -m demo-causal -l 1 --head 8 --from 4 --to 2',
             'attnscope why "I was watching the door when [MASK] opened." -m demo --from "[MASK]" --to door',
             'attnscope why "The [MASK] opened." -m demo --from "[MASK]" --to opened -o why.png',
         ),

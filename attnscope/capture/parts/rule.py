@@ -1,6 +1,6 @@
 """The rule that cuts a run into parts, of which every later score is a sum.
 
-While a model runs, each torch function is met: linear ones stay in the graph of gradients; of everything else
+While a model runs, each torch function is met: linear ones stay in the graph of gradients; of all else
 the result is cut off, as a frozen coefficient where it is one number a row (the scale of a norm), or else as
 a part, a leaf of the graph. Weights of a softmax are frozen, what they make of values is a part for each head.
 A constant that is added to something is a part as well. So a query or a key is affine with all constants
@@ -41,7 +41,7 @@ class Cut(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """A part of the run. `site` is the attention module that runs, or ran last, and which call of it; "" for none.
+    """A part of the run. `site` is the attention that runs or ran last, "" for none.
 
     `owner` names the weight that it is, or was looked up in. Of attention `pattern` are the weights, `values`
     what they met and `axis` the one of the heads; of a product `operands` are alive, `again` makes it of
@@ -339,7 +339,7 @@ def _rms_norm(x: Tensor, shape: Any, weight: Any = None, eps: float | None = Non
     return made if weight is None else made * weight
 
 
-def _normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+def _normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: None = None) -> Tensor:
     return x / x.norm(p, dim, keepdim=True).clamp_min(eps)
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import torch
@@ -35,10 +35,8 @@ def cut_run(
         stack.enter_context(_followed(rule, model, frozenset(sites), until))
         stack.enter_context(torch.enable_grad())
         stack.enter_context(rule)
-        try:
-            model(**without_cache(model, inputs))
-        except _Done:
-            pass
+        stack.enter_context(suppress(_Done))
+        model(**without_cache(model, inputs))
     return rule
 
 
@@ -80,7 +78,8 @@ def changed_runs(
 ) -> Iterator[tuple[Rule, int, int] | None]:
     """A run for each change: the rule it ran under, which text of its batch it is, and of how many.
 
-    None for one that cannot be made: another run has not the same parts. Several run at once where the model keeps what it makes of each text apart.
+    None for one that cannot be made, where another run has not the same parts. Several run at once where the
+    model keeps what it makes of each text apart.
     """
     tensors = [each for each in inputs.values() if isinstance(each, Tensor)]
     alone = any(not each.ndim or each.shape[0] != 1 for each in tensors)

@@ -19,12 +19,13 @@ _MOVES = """view view_as reshape reshape_as transpose permute expand expand_as u
     unflatten movedim moveaxis swapaxes swapdims getitem select narrow mT T mH t chunk split unbind
     tensor_split repeat repeat_interleave tile roll flip index_select broadcast_to"""
 _COPIES = "to float half double bfloat16 type type_as cuda cpu contiguous clone detach data dropout alias"
-BOUNDS = frozenset("clamp clip clamp_min clamp_max nan_to_num maximum minimum max min".split())
+_BOUNDS = "clamp clip clamp_min clamp_max nan_to_num maximum minimum max min"
 
 # an entry keeps its value, only its place changes: the same call moves anything of the same shape
 MOVES = frozenset(_MOVES.split())
 # an entry keeps its place and, but for rounding, its value
 COPIES = frozenset(_COPIES.split())
+BOUNDS = frozenset(_BOUNDS.split())
 # the same, unless the value is out of bounds
 KEEPS = COPIES | BOUNDS
 PRODUCTS = frozenset({"matmul", "bmm", "mm", "einsum", "baddbmm", "addmm"})

@@ -70,7 +70,13 @@ class WhyOptions:
 
 
 def why(
-    read: Read, wanted: ArticleHead, asked: WhyOptions, delivery: Delivery, *, request: Request, output: Output
+    read: Read,
+    wanted: ArticleHead,
+    asked: WhyOptions,
+    delivery: Delivery,
+    *,
+    request: Request,
+    output: Output,
 ) -> None:
     """Tell why a head looks there: which earlier parts its score comes from.
 

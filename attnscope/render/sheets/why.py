@@ -99,7 +99,7 @@ def _table(result: Why, parts: Sequence[Part], whole: bool) -> Table:
                "what the part brings to the score above the others; a side's shares sum to it",
                Scale.around(contrasts)),
         Column("held", [each and each.held for each in removed], "others held", signed_cell,
-               "change of the score above the others where the part is replaced and other parts stay, norms follow",
+               "change of the score above the others where the part is replaced, other parts stay and norms follow",
                under=under),
         Column("total", [each and each.total for each in removed], "all again", signed_cell,
                "the same where everything after it is computed again", under=under),

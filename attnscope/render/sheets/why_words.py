@@ -72,15 +72,17 @@ def _none(result: Why) -> str:
         return f"{told}: no head and no MLP comes before it, only embeddings and biases."
     least = min(tried, key=lambda part: part.removed.weight if part.removed else 1.0)
     return (
-        f"{told}: of {counted(len(tried), 'part')} taken away, each alone, {least.name} on the {least.side} side "
-        f"matters most, and without it the weight is still {_then(least)}. {_spread(result)}"
+        f"{told}: of {counted(len(tried), 'part')} taken away, each alone, {least.name} on the {least.side} "
+        f"side matters most, and without it the weight is still {_then(least)}. {_spread(result)}"
     )
 
 
 def _spread(result: Why) -> str:
     first = result.pairs[:8]
     share = sum(pair.contrast for pair in first) / result.contrast
-    return f"The {len(first)} largest of {result.tried:,} pairs of parts make up {percent(share)} of the score."
+    return (
+        f"The {len(first)} largest of {result.tried:,} pairs of parts make up {percent(share)} of the score."
+    )
 
 
 def _share(result: Why) -> str:
@@ -88,8 +90,8 @@ def _share(result: Why) -> str:
     assert part is not None, "there is one with a large share"
     share = percent(part.contrast / result.contrast)
     return (
-        f"{part.name} on the {part.side} side has {share} of what lifts {key(result)} above {above(result)}, but "
-        f"it cannot be called the reason why {_looks(result)}: {_but(result, part)}."
+        f"{part.name} on the {part.side} side has {share} of what lifts {key(result)} above {above(result)}, "
+        f"but it cannot be called the reason why {_looks(result)}: {_but(result, part)}."
     )
 
 
@@ -115,8 +117,8 @@ def weight_of(part: Part) -> str:
 def _not_above(result: Why) -> str:
     lies = f"its score lies {number(abs(result.contrast))} {'above' if result.contrast > 0 else 'below'} {above(result)}"
     return (
-        f"There is nothing to give a reason for: {head(result)} gives {key(result)} {weight(result.weight)} from "
-        f"{query(result)}, and {lies}, where {number(TWICE)} makes the weight twice as much."
+        f"There is nothing to give a reason for: {head(result)} gives {key(result)} {weight(result.weight)} "
+        f"from {query(result)}, and {lies}, where {number(TWICE)} makes the weight twice as much."
     )
 
 
@@ -177,8 +179,8 @@ def notes(result: Why) -> Iterator[str]:
         factor = max(moved.removed.norm, 1 / moved.removed.norm)
         if factor >= _STRETCHED:
             yield (
-                f"shares are no forecasts: norms follow (without {moved.name} on the {moved.side} side the scale of "
-                f"one moves x{significant(moved.removed.norm, 3)}), and later parts are made of earlier ones"
+                f"shares are no forecasts: norms follow (without {moved.name} on the {moved.side} side the scale "
+                f"of one moves x{significant(moved.removed.norm, 3)}), and later parts are made of earlier ones"
             )
     if result.capped:
         yield "the score is told before the model's soft cap"
@@ -188,16 +190,19 @@ def notes(result: Why) -> Iterator[str]:
 def proofs(result: Why, full: bool) -> Iterator[tuple[Verdict, str]]:
     yield from certified(result.certificate, full)
     off = significant(result.residual)
-    yield Verdict.CERTIFIED, f"✓ the parts of each side sum to the score (off {off} of it, {significant(EXACT, 1)} allowed)"
+    yield (
+        Verdict.CERTIFIED,
+        f"✓ the parts of each side sum to the score (off {off} of it, {significant(EXACT, 1)} allowed)",
+    )
 
 
 def legend(result: Why) -> Iterator[str]:
     yield "each side is the whole score, told from its end: the two are never added"
     yield (
-        "MLP: whatever is not linear after the attention of a layer; token, position and segment are embeddings, which "
-        "like biases have shares and are never called reasons"
+        "MLP: whatever is not linear after the attention of a layer; token, position and segment are embeddings, "
+        "which like biases have shares and are never called reasons"
     )
     yield (
-        "a reason: without it the score falls, by more than without any control, and at least half of the weight is "
-        "gone"
+        "a reason: without it the score falls, by more than without any control, and half of the weight is gone "
+        "or more"
     )

@@ -1,4 +1,4 @@
-"""Why a head looks from one token at another: its score as a sum over earlier parts, from each of its ends."""
+"""Why a head looks from one token at another: its score as a sum over earlier parts, from both of its ends."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,9 @@ from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
-MUCH = 0.5  # of the weight: what has to go with a part that is called a reason; of the contrast: a large share
+MUCH = (
+    0.5  # of the weight: what has to go with a part that is called a reason; of the contrast: a large share
+)
 TWICE = 0.6931471805599453  # of a score above others: what makes the weight twice theirs
 EXACT = 1e-5  # of the contrast, or of a hundredth of all parts: how far a sum may miss it
 MLP, BIASES, OTHER = "MLP", "biases", "other constants"
@@ -133,7 +135,7 @@ class Why(Presented):
         return tuple(sorted((p for p in self.parts if p.side is side), key=lambda p: -abs(p.contrast)))
 
     def is_reason(self, part: Part) -> bool:
-        """Whether the head looks there because of this part: without it at least half of the weight is gone."""
+        """Whether the head looks there because of it: without this part half of the weight is gone or more."""
         gone = part.removed is not None and part.removed.weight <= MUCH * self.weight
         return self.contrast >= TWICE and part.contrast > 0 and part.stands and gone
 

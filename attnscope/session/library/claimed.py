@@ -1,4 +1,4 @@
-"""A model with what it has read, and the questions that are answered beside controls: find, ablate, flow, why."""
+"""A model with what it has read, and the questions that are answered beside controls, as `find` and `why`."""
 
 from dataclasses import replace
 from typing import Any

@@ -28,7 +28,7 @@ Gradients = dict[Leaf, Tensor]
 
 
 class Name(NamedTuple):
-    """What a part is: `layer` and `head` are None where it is of none; `tower` is empty for the one asked about."""
+    """What a part is: `layer` and `head` are None where there is none, `tower` is empty for the head's own."""
 
     part: str
     layer: int | None = None
@@ -92,7 +92,7 @@ def find_row(rule: Rule, call: AttentionCall, head: int, query: int, heads: int)
 
 
 def row_of(rule: Rule, softmax: Softmax, number: int, query: int) -> Row:
-    """The row of one query of one head, by its number among those of all texts: before bounds and a soft cap."""
+    """The row of a query of a head, by its number among those of all texts: before bounds and a soft cap."""
 
     def of(scores: Tensor) -> Tensor:
         return scores.reshape(-1, *scores.shape[-2:])[number, query]
@@ -100,13 +100,17 @@ def row_of(rule: Rule, softmax: Softmax, number: int, query: int) -> Row:
     row, capped = of(softmax.scores), False
     best = int(of(softmax.weights).argmax())
     while row.requires_grad:
-        seen = [leaf for leaf in rule.leaves.values() if leaf.source is not None and _alike(leaf, softmax.scores)]
-        slopes = _gradient(row[best], [leaf.tensor for leaf in seen])
-        through = next(((leaf, each) for leaf, each in zip(seen, slopes, strict=True) if each is not None), None)
-        if through is None or through[0].source is None:
+        seen = [(leaf, leaf.source) for leaf in rule.leaves.values() if _alike(leaf, softmax.scores)]
+        slopes = _gradient(row[best], [leaf.tensor for leaf, _ in seen])
+        through = [
+            (leaf, source, slope)
+            for (leaf, source), slope in zip(seen, slopes, strict=True)
+            if slope is not None and source is not None
+        ]
+        if not through:
             break
-        leaf, slope = through
-        row, capped = of(leaf.source) * slope.abs().max(), capped or leaf.key[1] == "tanh"
+        leaf, source, slope = through[0]
+        row, capped = of(source) * slope.abs().max(), capped or leaf.key[1] == "tanh"
     return Row(rule, row, softmax, number, capped)
 
 
@@ -115,7 +119,8 @@ def _gradient(number: Tensor, of: Sequence[Tensor]) -> Sequence[Tensor | None]:
 
 
 def _alike(leaf: Leaf, scores: Tensor) -> bool:
-    return leaf.tensor.shape == scores.shape
+    """Whether a leaf has a number for each score, however heads and texts are arranged before them."""
+    return leaf.tensor.shape[-2:] == scores.shape[-2:] and leaf.tensor.numel() == scores.numel()
 
 
 def check_graph(score: Tensor) -> None:
@@ -141,8 +146,8 @@ class Account:
         self.total = float(total.detach())
         slopes = self._gradients(total)
         self.products = [(leaf, slopes.pop(leaf)) for leaf in [*slopes] if leaf.cut is Cut.PRODUCT]
-        through = next((leaf.key[1] for leaf in slopes if leaf.cut is Cut.NONLINEAR), None)
-        if through is not None or not self.products:
+        if not self.products:
+            through = next((leaf.key[1] for leaf in slopes if leaf.cut is Cut.NONLINEAR), None)
             how = f"it goes through {through}" if through else "it is no product of queries and keys"
             raise InputError(f"this score cannot be taken apart: {how}")
         self.terms = slopes  # what else is in the score, such as a term for the distance: of both sides
@@ -233,9 +238,7 @@ def shares(gradients: Gradients, names: "Names") -> dict[Name, float]:
     return dict(found)
 
 
-def source_shares(
-    gradients: Gradients, names: "Names", name: Name
-) -> Float[Tensor, " source"] | None:
+def source_shares(gradients: Gradients, names: "Names", name: Name) -> Float[Tensor, " source"] | None:
     """What of a head's share came from each token that it looked at; None where that was not followed."""
     total: Tensor | None = None
     for leaf, slope in gradients.items():
@@ -292,13 +295,16 @@ class Names:
             return Name("segment" if "type" in told else "token")
         return Name("input" if leaf.cut is Cut.INPUT else OTHER)
 
-
     def _nonlinear(self, module: str, site: Site | None, layer: int | None) -> Name:
         """An MLP stands in the layer of an attention; a layer without one is a part as a whole."""
         place = _place(module)
         if site is not None and module.startswith(site.path):
-            return Name("attention", layer, None, self._tower(site))
-        if place[1] is not None and place not in self.places and place[0] in {stack for stack, _ in self.places}:
+            return Name("position") if "pos" in module else Name("attention", layer, None, self._tower(site))
+        if (
+            place[1] is not None
+            and place not in self.places
+            and place[0] in {stack for stack, _ in self.places}
+        ):
             return Name("layer", place[1])
         return Name("input") if site is None else Name(MLP, layer, None, self._half(site))
 

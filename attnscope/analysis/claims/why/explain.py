@@ -16,7 +16,8 @@ from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site
 from attnscope.results.claims.why import EXACT, Pair, Part, Removed, Side
 
-TRIED, PAIRED, PAIRS = 5, 8, 12  # parts of each side that are taken away; of the query in pairs; pairs that are kept
+TRIED = 5  # parts of each side that are taken away
+PAIRED, PAIRS = 8, 12  # parts of the query in pairs, and pairs that are kept
 Tested = dict[tuple[Side, Name], Outcome]
 
 
@@ -53,7 +54,7 @@ def explain(
     asked: Question,
     other: Mapping[str, Any] | None = None,
 ) -> Explanation:
-    """The score of `asked` in `call`, which was captured with the same inputs; `other` is what parts are put from.
+    """The score of `asked` in `call`, captured with the same inputs; parts are put from the inputs `other`.
 
     Raises `InputError` where the query may not look there, and where no sum of parts is the score.
     """
@@ -67,8 +68,8 @@ def explain(
     residual = max(each.miss(side, names) for each in (score, contrast) for side in Side)
     if not residual <= EXACT:
         raise InputError(
-            f"L{call.layer} H{asked.head} cannot be taken apart: its parts miss the score by {residual:.1g} of it, "
-            f"where {EXACT:g} is allowed; something in the model is neither linear nor seen"
+            f"L{call.layer} H{asked.head} cannot be taken apart: its parts miss the score by {residual:.1g} of "
+            f"it, where {EXACT:g} is allowed; something in the model is neither linear nor seen"
         )
     donor = None if other is None else cut_run(model, other, paths, until)
     held = frozenset(leaf.key for each in (score, contrast) for end in each.ends.values() for leaf in end)
@@ -89,7 +90,7 @@ def explain(
 
 
 def contrast_of(call: AttentionCall, asked: Question) -> Tensor:
-    """One for the key, less what it is held against: another key, or the mean of the others that are allowed."""
+    """One for the key, less what it is set against: another key, or the mean of the others that are allowed."""
     allowed = call.allowed_matrix(asked.head)[asked.query].cpu()
     queries, keys = call.query_tokens, call.key_tokens
     for key in (asked.key, asked.against):
@@ -102,7 +103,8 @@ def contrast_of(call: AttentionCall, asked: Question) -> Tensor:
         others = torch.zeros_like(allowed)
         others[asked.against] = True
     if not others.any():
-        raise InputError(f"{queries.named(asked.query)} may look at {keys.named(asked.key)} alone: nothing to explain")
+        alone = f"{queries.named(asked.query)} may look at {keys.named(asked.key)} alone"
+        raise InputError(f"{alone}: there is nothing to explain")
     weights = -others.float() / others.sum()
     weights[asked.key] = 1.0
     return weights
@@ -118,7 +120,10 @@ def _parts(score: Account, contrast: Account, names: Names) -> list[Named]:
         of_score, of_contrast = score.shares(side, names), contrast.shares(side, names)
         for name in {**of_contrast, **of_score}:
             source, share = None, float("nan")
-            if name.head is not None and (all_of := source_shares(contrast.ends[side], names, name)) is not None:
+            if (
+                name.head is not None
+                and (all_of := source_shares(contrast.ends[side], names, name)) is not None
+            ):
                 source = int(all_of.abs().argmax())
                 share = float(all_of[source])
             shares = of_score.get(name, 0.0), of_contrast.get(name, 0.0)
@@ -160,10 +165,12 @@ def _with_removals(
 def _change(
     side: Side, name: Name, score: Account, contrast: Account, names: Names, removals: Removals
 ) -> Change:
-    """The part at the query, or at the key, as it is on average elsewhere: at the keys that this one is set against."""
+    """The part as it is on average elsewhere: at the keys this one is set against, at all other tokens."""
     masks = named_masks(score.ends[side], names, name)
     if side is Side.KEY:
-        return removals.change(masks, {leaf: (contrast.ends[side][leaf] != 0).any(-1, keepdim=True) for leaf in masks})
+        return removals.change(
+            masks, {leaf: (contrast.ends[side][leaf] != 0).any(-1, keepdim=True) for leaf in masks}
+        )
     return removals.change(masks, {leaf: torch.ones_like(mask) for leaf, mask in masks.items()})
 
 
@@ -178,4 +185,3 @@ def _pairs(contrast: Account, names: Names) -> tuple[tuple[Pair, ...], int]:
             found += [Pair(name.label, other.label, value) for other, value in keys.items()]
     found.sort(key=lambda pair: -abs(pair.contrast))
     return tuple(found[:PAIRS]), len(found)
-

@@ -1,4 +1,4 @@
-"""What really becomes of a contrast where a part is replaced in one row: others held, and all computed again."""
+"""What becomes of a contrast where a part is replaced in one row: others held, and all computed again."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.analysis.claims.why.account import Gradients, Row, row_of
-from attnscope.capture.parts.rule import Change, Key, Leaf, Rule, Site
+from attnscope.capture.parts.rule import Change, Key, Leaf, Rule
 from attnscope.capture.parts.run import changed_runs
 from attnscope.reference import exact
 
@@ -41,8 +41,10 @@ class Removals:
     donor: Rule | None = None
 
     def change(self, masks: Gradients, beside: Gradients) -> Change:
-        """Other numbers within the masks: those of the donor, or the part's mean over the rows `beside` them."""
-        return Change({leaf.key: (mask, self._instead(leaf, beside[leaf] & ~mask)) for leaf, mask in masks.items()})
+        """Other numbers within the masks: the donor's, or the part's mean over the rows `beside` them."""
+        return Change(
+            {leaf.key: (mask, self._instead(leaf, beside[leaf] & ~mask)) for leaf, mask in masks.items()}
+        )
 
     def _instead(self, leaf: Leaf, others: Tensor) -> Tensor:
         tensor = leaf.tensor.detach()
@@ -60,9 +62,7 @@ class Removals:
         """What becomes of each change; no numbers where it cannot be made."""
         held = self.held if hold else frozenset[Key]()
         base, until = self.row.rule, self.row.softmax.site
-        made = changed_runs(
-            self.model, self.inputs, self.sites, until, base, changes, held, frozen=frozen
-        )
+        made = changed_runs(self.model, self.inputs, self.sites, until, base, changes, held, frozen=frozen)
         for one in made:
             yield NOTHING if one is None else self._read(*one)
 
@@ -92,5 +92,3 @@ class Removals:
                 far = float(ratio[ratio.log().abs().argmax()])
                 most = max(most, far, key=lambda each: abs(torch.tensor(each).log()))
         return most
-
-

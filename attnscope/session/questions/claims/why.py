@@ -45,8 +45,8 @@ def why(reading: Reading, chosen: Chosen, link: Link) -> Why:
         captured = reading.capture(chosen)
     call = captured.call(layer, block=chosen.block)
     queries, keys = call.query_tokens, call.key_tokens
-    if max(len(queries), len(keys)) > MOST:
-        raise InputError(f"why holds all of a run at once: up to {MOST} tokens, here are {max(len(queries), len(keys))}")
+    if (longest := max(len(queries), len(keys))) > MOST:
+        raise InputError(f"why holds all of a run at once: up to {MOST} tokens, here are {longest}")
     query, key = position_of(queries, str(link.query)), position_of(keys, str(link.key))
     against = None if link.against is None else position_of(keys, str(link.against))
     _check(query, key, against, chosen.kind, queries, keys)
@@ -88,8 +88,10 @@ def why(reading: Reading, chosen: Chosen, link: Link) -> Why:
     )
 
 
-def check_link(planned: "Plan", chosen: Chosen, inputs: Inputs, link: Link, remote_code: bool = False) -> None:
-    """Raises `InputError` for what the tokenizer and the configuration already show, before weights are read."""
+def check_link(
+    planned: "Plan", chosen: Chosen, inputs: Inputs, link: Link, remote_code: bool = False
+) -> None:
+    """Raises `InputError` for what the tokenizer and the configuration show, before weights are read."""
     chosen.only()
     if inputs.text is None or inputs.sensed or inputs.ids is not None or inputs.split:
         return
