@@ -2,7 +2,7 @@
 
 While a model runs, each torch function is met: linear ones stay in the graph of gradients; of all else
 the result is cut off, as a frozen coefficient where it is one number a row (the scale of a norm), or else as
-a part, a leaf of the graph. Weights of a softmax are frozen, what they make of values is a part for each head.
+a part, a leaf of the graph. Weights of a softmax are frozen; what they make of values is a part a head.
 A constant that is added to something is a part as well. So a query or a key is affine with all constants
 as leaves, and the gradient of a sum times its leaf is what that leaf has of it (Euler).
 
@@ -327,7 +327,7 @@ def _detached(values: Any, clone: bool = False) -> Any:
 def _layer_norm(x: Tensor, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
     axes = tuple(range(-len(shape), 0))
     centred = x - x.mean(axes, keepdim=True)
-    made = centred * (centred.pow(2).mean(axes, keepdim=True) + eps).rsqrt()
+    made: Tensor = centred * (centred.pow(2).mean(axes, keepdim=True) + eps).rsqrt()
     made = made if weight is None else made * weight
     return made if bias is None else made + bias
 
@@ -335,7 +335,7 @@ def _layer_norm(x: Tensor, shape: Any, weight: Any = None, bias: Any = None, eps
 def _rms_norm(x: Tensor, shape: Any, weight: Any = None, eps: float | None = None) -> Tensor:
     axes = tuple(range(-len(shape), 0))
     least = torch.finfo(x.dtype).eps if eps is None else eps
-    made = x * (x.pow(2).mean(axes, keepdim=True) + least).rsqrt()
+    made: Tensor = x * (x.pow(2).mean(axes, keepdim=True) + least).rsqrt()
     return made if weight is None else made * weight
 
 

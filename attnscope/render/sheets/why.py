@@ -99,20 +99,25 @@ def _table(result: Why, parts: Sequence[Part], whole: bool) -> Table:
                "what the part brings to the score above the others; a side's shares sum to it",
                Scale.around(contrasts)),
         Column("held", [each and each.held for each in removed], "others held", signed_cell,
-               "change of the score above the others where the part is replaced, other parts stay and norms follow",
+               "change of the score above the others, where other parts stay as they are and norms follow",
                under=under),
         Column("total", [each and each.total for each in removed], "all again", signed_cell,
                "the same where everything after it is computed again", under=under),
         Column("weight", [each and each.weight for each in removed], "weight", weight,
                "what the head then gives to this key", under=under),
-        Column("norm", [each and each.norm for each in removed], "norm", lambda each: f"x{significant(each, 3)}",
-               "by what factor the scale of a norm moved that moved most, others held", spared=1, under=under),
+        Column("norm", [each and each.norm for each in removed], "norm", _times,
+               "by what factor the scale of a norm moved, of the one that moved most, others held", spared=1,
+               under=under),
         Column("controls", most, "controls", lambda each: f"±{significant(each)}",
                "the largest change, all computed again, without a control of this part"),
         Column("stands", [int(part.stands) for part in parts]),
         Column("reason", [int(result.is_reason(part)) for part in parts]),
     )
     # fmt: on
+
+
+def _times(factor: float) -> str:
+    return f"x{factor:.2f}"
 
 
 def _pairs(result: Why) -> Ranking:

@@ -105,7 +105,7 @@ def _but(result: Why, part: Part) -> str:
         return f"there is {beside} to hold it against"
     if not part.stands:
         most = weight_of(part)
-        return f"without it the score moves by {signed(part.removed.total)}, without a control by as much as {most}"
+        return f"without it the score moves by {signed(part.removed.total)}, without a control by {most}"
     return f"without it the weight is still {_then(part)}"
 
 
@@ -115,7 +115,8 @@ def weight_of(part: Part) -> str:
 
 
 def _not_above(result: Why) -> str:
-    lies = f"its score lies {number(abs(result.contrast))} {'above' if result.contrast > 0 else 'below'} {above(result)}"
+    side = "above" if result.contrast > 0 else "below"
+    lies = f"its score lies {number(abs(result.contrast))} {side} {above(result)}"
     return (
         f"There is nothing to give a reason for: {head(result)} gives {key(result)} {weight(result.weight)} "
         f"from {query(result)}, and {lies}, where {number(TWICE)} makes the weight twice as much."
@@ -179,8 +180,8 @@ def notes(result: Why) -> Iterator[str]:
         factor = max(moved.removed.norm, 1 / moved.removed.norm)
         if factor >= _STRETCHED:
             yield (
-                f"shares are no forecasts: norms follow (without {moved.name} on the {moved.side} side the scale "
-                f"of one moves x{significant(moved.removed.norm, 3)}), and later parts are made of earlier ones"
+                f"shares are no forecasts: norms follow (without {moved.name} on the {moved.side} side "
+                f"the scale of one moves x{moved.removed.norm:.2f}), and later parts are made of earlier ones"
             )
     if result.capped:
         yield "the score is told before the model's soft cap"
@@ -199,10 +200,10 @@ def proofs(result: Why, full: bool) -> Iterator[tuple[Verdict, str]]:
 def legend(result: Why) -> Iterator[str]:
     yield "each side is the whole score, told from its end: the two are never added"
     yield (
-        "MLP: whatever is not linear after the attention of a layer; token, position and segment are embeddings, "
-        "which like biases have shares and are never called reasons"
+        "MLP: whatever is not linear after the attention of a layer; token, position and segment are "
+        "embeddings, which like biases have shares and are never called reasons"
     )
     yield (
-        "a reason: without it the score falls, by more than without any control, and half of the weight is gone "
-        "or more"
+        "a reason: without it the score falls, by more than without any control, and half of the weight "
+        "is gone or more"
     )

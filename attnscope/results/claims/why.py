@@ -1,4 +1,4 @@
-"""Why a head looks from one token at another: its score as a sum over earlier parts, from both of its ends."""
+"""Why a head looks from one token at another: its score as a sum over earlier parts, from both ends."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -97,8 +97,8 @@ class Why(Presented):
 
     `score` is what the softmax was given for the two, before a soft cap where it is `capped`; `contrast` how
     far that lies above the key `against`, or above the mean of all `others` that the query may see (None).
-    On each side the `parts` sum to both, up to `residual`, the larger miss as a part of what it misses. `pairs`
-    are the largest of `tried`, which were those of the largest parts of the query with all parts of the key.
+    On each side the `parts` sum to both, up to `residual`, the largest miss as a part of what it misses.
+    `pairs` are the largest of `tried`, which were those of the largest parts of the query with all of the key.
     A part of the key was replaced by its mean over the keys that this one is set against, one of the query by
     its mean over the other tokens; or each by what it is in the text `other`.
     """
@@ -135,7 +135,7 @@ class Why(Presented):
         return tuple(sorted((p for p in self.parts if p.side is side), key=lambda p: -abs(p.contrast)))
 
     def is_reason(self, part: Part) -> bool:
-        """Whether the head looks there because of it: without this part half of the weight is gone or more."""
+        """Whether the head looks there because of it: without it half of the weight is gone or more."""
         gone = part.removed is not None and part.removed.weight <= MUCH * self.weight
         return self.contrast >= TWICE and part.contrast > 0 and part.stands and gone
 

@@ -28,7 +28,7 @@ Gradients = dict[Leaf, Tensor]
 
 
 class Name(NamedTuple):
-    """What a part is: `layer` and `head` are None where there is none, `tower` is empty for the head's own."""
+    """What a part is: `layer` and `head` are None where it has none, `tower` is empty for our own."""
 
     part: str
     layer: int | None = None
@@ -124,7 +124,7 @@ def _alike(leaf: Leaf, scores: Tensor) -> bool:
 
 
 def check_graph(score: Tensor) -> None:
-    """Raises `InputError` that names what the sum would be wrong about: what is not linear and was not cut."""
+    """Raises `InputError` that names what is not linear and was not cut: the sum would be wrong."""
     seen, waiting = set[object](), [score.grad_fn]
     while waiting:
         node = waiting.pop()
@@ -225,7 +225,7 @@ def _alone(made: Tensor, chosen: Gradients) -> Tensor | None:
 
 
 def _times(leaf: Leaf, slope: Tensor) -> Tensor:
-    """Each entry of a leaf times its gradient; a mask of minus infinity that nothing depends on is nothing."""
+    """Each entry of a leaf times its gradient; of what nothing depends on nothing, were it infinite."""
     return exact(torch.where(slope == 0, torch.zeros_like(slope), slope * leaf.tensor.detach()))
 
 

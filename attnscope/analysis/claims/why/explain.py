@@ -68,8 +68,8 @@ def explain(
     residual = max(each.miss(side, names) for each in (score, contrast) for side in Side)
     if not residual <= EXACT:
         raise InputError(
-            f"L{call.layer} H{asked.head} cannot be taken apart: its parts miss the score by {residual:.1g} of "
-            f"it, where {EXACT:g} is allowed; something in the model is neither linear nor seen"
+            f"L{call.layer} H{asked.head} cannot be taken apart: its parts miss the score by {residual:.1g} "
+            f"of it, where {EXACT:g} is allowed; something in the model is neither linear nor seen"
         )
     donor = None if other is None else cut_run(model, other, paths, until)
     held = frozenset(leaf.key for each in (score, contrast) for end in each.ends.values() for leaf in end)
@@ -90,7 +90,7 @@ def explain(
 
 
 def contrast_of(call: AttentionCall, asked: Question) -> Tensor:
-    """One for the key, less what it is set against: another key, or the mean of the others that are allowed."""
+    """One for the key, less what it is set against: another key, or the mean of all others allowed."""
     allowed = call.allowed_matrix(asked.head)[asked.query].cpu()
     queries, keys = call.query_tokens, call.key_tokens
     for key in (asked.key, asked.against):
@@ -134,7 +134,7 @@ def _parts(score: Account, contrast: Account, names: Names) -> list[Named]:
 def _with_removals(
     parts: list[Named], score: Account, contrast: Account, names: Names, removals: Removals
 ) -> list[Named]:
-    """The same with what becomes of the contrast without the largest heads and MLPs, and without their controls."""
+    """The same with what becomes of the contrast without the largest heads and MLPs, and their controls."""
     tried = list[tuple[Side, Name]]()
     for side in Side:
         mine = [(name, part) for name, part in parts if part.side is side and name.can_be_a_reason]
