@@ -50,7 +50,9 @@ def why(
 def _part(side: Side, name: str, score: float, contrast: float, weight_left: float) -> Part:
     layer, _, head = name.removeprefix("L").partition(" H")
     if not head:
-        return Part(side, name, 1 if name.startswith("MLP") else None, None, None, float("nan"), score, contrast)
+        return Part(
+            side, name, 1 if name.startswith("MLP") else None, None, None, float("nan"), score, contrast
+        )
     source = 7 if side is Side.QUERY else 4
     removed = Removed(-0.9 * contrast, -0.8 * contrast, weight_left, 1.42)
     return Part(

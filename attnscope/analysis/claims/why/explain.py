@@ -127,6 +127,8 @@ def _parts(score: Account, contrast: Account, names: Names) -> list[Named]:
                 source = int(all_of.abs().argmax())
                 share = float(all_of[source])
             shares = of_score.get(name, 0.0), of_contrast.get(name, 0.0)
+            if not any(shares):
+                continue  # such as a mask where nothing is masked
             found.append((name, Part(side, name.label, name.layer, name.head, source, share, *shares)))
     return found
 
