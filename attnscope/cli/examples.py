@@ -34,9 +34,9 @@ COMMANDS = {
             'attnscope find "I was watching the door." --like L3H11 -m demo',
         ),
         "why": (
-            'attnscope why "river king door river king" -m demo-causal -l 1 --head 8 --from 4 --to 2',
-            'attnscope why "I was watching the door when [MASK] opened." -m demo --from "[MASK]" --to door',
-            'attnscope why "The [MASK] opened." -m demo --from "[MASK]" --to opened -o why.png',
+            'attnscope why "river king door river" -m demo-causal -l 1 --from 4 --to 2',
+            'attnscope why "I saw the door when [MASK] opened." -m demo --from 6 --to door',
+            'attnscope why "The [MASK] opened." -m demo --from 2 --to opened -o why.png',
         ),
         "dependencies": (
             "attnscope dependencies dev.conllu -m demo",

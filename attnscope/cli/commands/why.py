@@ -1,6 +1,7 @@
 """`attnscope why`: why one head looks from one token at another."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +14,6 @@ from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN, Brief
 
 if TYPE_CHECKING:
-    from attnscope.model.loading.load import Plan
     from attnscope.session.choosing import Chosen
     from attnscope.session.questions.claims.why import Link
     from attnscope.session.reading import Reading
@@ -78,7 +78,7 @@ def why(
     request: Request,
     output: Output,
 ) -> None:
-    """Tell why a head looks there: which earlier parts its score comes from.
+    """Tell why a head looks there: what its score is made of.
 
     A score is a sum over earlier heads, MLPs, embeddings and biases, told from the query and from the key:
     each side is the whole of it. Beside the share of a part stands what becomes of the score without it, and
@@ -95,8 +95,7 @@ def why(
         assert chosen is not None, "a head is wanted"
         return Answer(explained(reading, chosen, link))
 
-    def check(planned: "Plan", chosen: "Chosen") -> None:
-        if read.texts is None:
-            check_link(planned, chosen, inputs, link, request.trust_remote_code)
-
+    check = (
+        None if read.texts else partial(check_link, inputs=inputs, link=link, code=request.trust_remote_code)
+    )
     Question(ask, request, read, wanted, delivery, output, check=check).put(inputs, Purpose.ATTENTION)

@@ -88,9 +88,7 @@ def why(reading: Reading, chosen: Chosen, link: Link) -> Why:
     )
 
 
-def check_link(
-    planned: "Plan", chosen: Chosen, inputs: Inputs, link: Link, remote_code: bool = False
-) -> None:
+def check_link(planned: "Plan", chosen: Chosen, *, inputs: Inputs, link: Link, code: bool = False) -> None:
     """Raises `InputError` for what the tokenizer and the configuration show, before weights are read."""
     chosen.only()
     if inputs.text is None or inputs.sensed or inputs.ids is not None or inputs.split:
@@ -99,7 +97,7 @@ def check_link(
     from attnscope.model.loading.tokenizer import tokenizer_for
 
     folder = planned.checkpoint.source.folder
-    tokenizer = tokenizer_for(planned.model_class, folder, planned.name, remote_code, True)
+    tokenizer = tokenizer_for(planned.model_class, folder, planned.name, code, True)
     texts = tuple(text for text in (inputs.text, inputs.pair) if text is not None)
     tokens = encode(tokenizer, texts, name=planned.name, limit=None).tokens
     if inputs.truncate or (planned.writes and chosen.kind is Kind.DECODER):
