@@ -34,7 +34,7 @@ COMMANDS = {
             'attnscope find "I was watching the door." --like L3H11 -m demo',
         ),
         "why": (
-            'attnscope why "river king door river" -m demo-causal -l 1 --from 4 --to 2',
+            'attnscope why "box dog king box dog king" -m demo-causal -l 1 --from 4 --to 2',
             'attnscope why "I saw the door when [MASK] opened." -m demo --from 6 --to door',
             'attnscope why "The [MASK] opened." -m demo --from 2 --to opened -o why.png',
         ),

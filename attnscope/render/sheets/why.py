@@ -6,7 +6,7 @@ from itertools import accumulate
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted, percent, signed, signed_cell, significant, weight
 from attnscope.render.kit.words.command import finding, opening_head
-from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.said import at, name, read, setting, text
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
@@ -19,7 +19,7 @@ _SHOWN = 6  # parts of a side
 
 
 def sheet(result: Why, focus: Focus = WHOLE) -> Sheet:
-    ranking = _ranking(result, focus.verbose)
+    sides = Beside(tuple(_ranking(result, side, focus.verbose) for side in Side))
     head = name(result.layer, result.head)
     link = f"{at(result.query_tokens, result.query)} → {at(result.key_tokens, result.key)}"
     other = () if result.other is None else text(result.other)
@@ -28,7 +28,7 @@ def sheet(result: Why, focus: Focus = WHOLE) -> Sheet:
         setting=setting(result),
         origins=(result.provenance,),
         answer=words.answer(result),
-        blocks=(ranking, *((_pairs(result),) if focus.verbose else ())),
+        blocks=(sides, *((_pairs(result),) if focus.verbose else ())),
         table=lambda: _table(result, result.side(Side.QUERY) + result.side(Side.KEY), True),
         texts=(*read(result.kind, result.query_tokens, result.key_tokens), *other),
         control=words.control(result),
@@ -37,7 +37,7 @@ def sheet(result: Why, focus: Focus = WHOLE) -> Sheet:
         departs=() if result.other is None else ("parts of another text",),
         proof=tuple(words.proofs(result, focus.verbose)),
         verdicts={head: result.verdict},
-        main=ranking,
+        whole="each side of the score has a panel",
         record=(("layer", result.layer), ("head", result.head)),
         next=_next(result),
         more=() if focus.verbose else (_pairs(result),),
@@ -45,29 +45,23 @@ def sheet(result: Why, focus: Focus = WHOLE) -> Sheet:
     )
 
 
-def _ranking(result: Why, whole: bool) -> Ranking:
-    """Both sides one below the other, the largest shares first; what has no row of its own is added up."""
-    shown, names, sections = list[Part](), list[str](), list[tuple[int, str]]()
-    for side in Side:
-        parts = result.side(side)
-        first = parts if whole or len(parts) <= _SHOWN + 1 else parts[:_SHOWN]
-        sections.append((len(shown), words.side_words(result, side)))
-        shown += first
-        names += [words.part_name(result, part) for part in first]
-        if rest := parts[len(first) :]:
-            summed = sum(part.contrast for part in rest)
-            shown.append(Part(side, "", None, None, None, 0.0, sum(part.score for part in rest), summed))
-            names.append(f"{len(rest)} others")
+def _ranking(result: Why, side: Side, whole: bool) -> Ranking:
+    """The parts of a side, the largest shares first; what has no row of its own is added up."""
+    parts = result.side(side)
+    first = parts if whole or len(parts) <= _SHOWN + 1 else parts[:_SHOWN]
+    shown, names = [*first], [words.part_name(result, part) for part in first]
+    if rest := parts[len(first) :]:
+        of_score, of_contrast = (sum(getattr(each, name) for each in rest) for name in ("score", "contrast"))
+        shown.append(Part(side, "", None, None, None, 0.0, of_score, of_contrast))
+        names.append(f"{len(rest)} others")
     table = _table(result, shown, whole)
-    lost = [None if part.removed is None else -part.removed.total for part in shown]
-    held = [None if part.removed is None else -part.removed.held for part in shown]
-    most = [max(map(abs, part.controls)) if part.controls else None for part in shown]
+    lost, held = ([value and -value for value in table[name].values] for name in ("total", "held"))
+    most = table["controls"].values
     return Ranking(
-        title="",
+        title=words.side_words(result, side),
         of="part",
         names=tuple(names),
         table=table,
-        sections=tuple(sections),
         measured="score above the others",
         marks=(
             *both_ways(table["contrast"].values, "share, against", "share"),

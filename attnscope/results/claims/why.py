@@ -98,7 +98,7 @@ class Why(Presented):
     `score` is what the softmax was given for the two, before a soft cap where it is `capped`; `contrast` how
     far that lies above the key `against`, or above the mean of all `others` that the query may see (None).
     On each side the `parts` sum to both, up to `residual`, the largest miss as a part of what it misses.
-    `pairs` are the largest of `tried`, which were those of the largest parts of the query with all of the key.
+    `pairs` are the largest of `tried`, those of the largest parts of the query with all of the key.
     A part of the key was replaced by its mean over the keys that this one is set against, one of the query by
     its mean over the other tokens; or each by what it is in the text `other`.
     """
