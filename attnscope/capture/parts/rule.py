@@ -340,12 +340,13 @@ def _rms_norm(x: Tensor, shape: Any, weight: Any = None, eps: float | None = Non
 
 
 def _normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: None = None) -> Tensor:
-    return x / x.norm(p, dim, keepdim=True).clamp_min(eps)
+    made: Tensor = x / x.norm(p, dim, keepdim=True).clamp_min(eps)
+    return made
 
 
 def _addmm(input: Any, *operands: Any, beta: float = 1, alpha: float = 1, **named: Any) -> Tensor:
     first, second = (*operands, *named.values())  # mat1 and mat2, or batch1 and batch2
-    made = first @ second
+    made: Tensor = first @ second
     made = made if alpha == 1 else made * alpha
     return made if beta == 0 else made + (input if beta == 1 else input * beta)
 

@@ -56,7 +56,7 @@ def _ranking(result: Why, side: Side, whole: bool) -> Ranking:
         names.append(f"{len(rest)} others")
     table = _table(result, shown, whole)
     lost, held = ([value and -value for value in table[name].values] for name in ("total", "held"))
-    most = table["controls"].values
+    most, shares = table["controls"].values, table["contrast"].values
     return Ranking(
         title=words.side_words(result, side),
         of="part",
@@ -64,7 +64,7 @@ def _ranking(result: Why, side: Side, whole: bool) -> Ranking:
         table=table,
         measured="score above the others",
         marks=(
-            *both_ways(table["contrast"].values, "share, against", "share"),
+            *both_ways(shares, "share, against" if min(shares) < 0 else "", "share"),
             Mark("span", "control", "controls, at most", [each and -each for each in most], most),
             Mark("ring", "peers", "lost without it, others held", held),
             Mark("diamond", "limit", "lost without it, all computed again", lost),

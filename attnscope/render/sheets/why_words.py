@@ -115,12 +115,13 @@ def weight_of(part: Part) -> str:
 
 
 def _not_above(result: Why) -> str:
+    nothing = "There is nothing to give a reason for"
+    gives = f"{head(result)} gives {key(result)} {weight(result.weight)} from {query(result)}"
+    if result.contrast >= TWICE:
+        return f"{nothing}: {gives}, less than even attention ({weight(1 / (result.others + 1))})."
     side = "above" if result.contrast > 0 else "below"
     lies = f"its score lies {number(abs(result.contrast))} {side} {above(result)}"
-    return (
-        f"There is nothing to give a reason for: {head(result)} gives {key(result)} {weight(result.weight)} "
-        f"from {query(result)}, and {lies}, where {number(TWICE)} makes the weight twice as much."
-    )
+    return f"{nothing}: {gives}, and {lies}, where {number(TWICE)} makes the weight twice as much."
 
 
 _SAID = {

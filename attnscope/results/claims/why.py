@@ -26,7 +26,7 @@ class Side(StrEnum):
 class Case(StrEnum):
     """What can be said, by one test after the other."""
 
-    NOT_ABOVE = "the key has not twice the weight of the others"
+    NOT_ABOVE = "the head does not look there"
     BOTH = "reasons on both sides"
     QUERY = "a reason on the query side"
     KEY = "a reason on the key side"
@@ -130,6 +130,12 @@ class Why(Presented):
     def verdict(self) -> Verdict:
         return self.certificate.verdict
 
+    @property
+    def looks(self) -> bool:
+        """Whether the key has twice the weight of what it is set against, and no less than all keys alike."""
+        even = 0.0 if self.against is not None else 1 / (self.others + 1)
+        return self.contrast >= TWICE and self.weight >= even
+
     def side(self, side: Side) -> tuple[Part, ...]:
         """Its parts, the largest share of the contrast first."""
         return tuple(sorted((p for p in self.parts if p.side is side), key=lambda p: -abs(p.contrast)))
@@ -137,7 +143,7 @@ class Why(Presented):
     def is_reason(self, part: Part) -> bool:
         """Whether the head looks there because of it: without it half of the weight is gone or more."""
         gone = part.removed is not None and part.removed.weight <= MUCH * self.weight
-        return self.contrast >= TWICE and part.contrast > 0 and part.stands and gone
+        return self.looks and part.contrast > 0 and part.stands and gone
 
     def reasons(self, side: Side) -> tuple[Part, ...]:
         return tuple(filter(self.is_reason, self.side(side)))
@@ -150,7 +156,7 @@ class Why(Presented):
 
     @property
     def case(self) -> Case:
-        if not self.contrast >= TWICE:
+        if not self.looks:
             return Case.NOT_ABOVE
         query, key = (bool(self.reasons(side)) for side in Side)
         if query or key:
