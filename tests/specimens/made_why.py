@@ -42,7 +42,7 @@ def why(
         certificate=made.certificate(),
         provenance=made.provenance(),
         capped=True,
-        other=tokens if patched else None,
+        other_tokens=tokens if patched else None,
         notes=("odd",),
     )
 

@@ -22,7 +22,7 @@ def sheet(result: Why, focus: Focus = WHOLE) -> Sheet:
     sides = Beside(tuple(_ranking(result, side, focus.verbose) for side in Side))
     head = name(result.layer, result.head)
     link = f"{at(result.query_tokens, result.query)} → {at(result.key_tokens, result.key)}"
-    other = () if result.other is None else text(result.other)
+    other = () if result.other_tokens is None else text(result.other_tokens)
     return Sheet(
         title=f"why {head} looks {link}",
         setting=setting(result),
@@ -34,7 +34,7 @@ def sheet(result: Why, focus: Focus = WHOLE) -> Sheet:
         control=words.control(result),
         notes=tuple(words.notes(result)),
         legend=tuple(words.legend(result)),
-        departs=() if result.other is None else ("parts of another text",),
+        departs=() if result.other_tokens is None else ("parts of another text",),
         proof=tuple(words.proofs(result, focus.verbose)),
         verdicts={head: result.verdict},
         whole="each side of the score has a panel",
@@ -138,7 +138,7 @@ def _pairs(result: Why) -> Ranking:
 def _next(result: Why) -> Next | None:
     """What the head reads that is the reason, or who else looks there."""
     for side, place in (Side.KEY, result.key), (Side.QUERY, result.query):
-        for part in result.reasons(side):
+        for part in result.reasons_of(side):
             if part.head is not None and part.layer is not None and part.name.startswith("L"):
                 tokens = result.key_tokens if side is Side.KEY else result.query_tokens
                 opened = opening_head(result, part.layer, part.head, place)

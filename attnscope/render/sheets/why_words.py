@@ -48,7 +48,7 @@ def _reasons(result: Why) -> str:
     """One side or both: which parts, and what the weight becomes without each."""
     told, lost = list[str](), list[str]()
     for side in Side:
-        if parts := result.reasons(side)[:_NAMED]:
+        if parts := result.reasons_of(side)[:_NAMED]:
             told.append(f"{' and '.join(part.name for part in parts)} on the {side} side")
             lost += [f"without {part.name} {{}}to {_then(part)}" for part in parts]
     falls = ", ".join(each.format("" if i else "the weight falls ") for i, each in enumerate(lost))
@@ -151,7 +151,7 @@ def part_name(result: Why, part: Part) -> str:
 
 def instead(result: Why) -> str:
     """What stands in the place of a part."""
-    if result.other is not None:
+    if result.other_tokens is not None:
         return "what it is in the other text"
     if result.against is not None:
         return f"what it is at {above(result)} (of the query: its mean over the other tokens)"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict
-from attnscope.results.base.parts import Value, fits, within
+from attnscope.results.base.parts import fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
@@ -51,7 +51,7 @@ class Removed:
 
 @dataclass(frozen=True)
 class Part:
-    """What one part brings to the score and to the contrast, from one side.
+    """What one part brings to the `score` and to the `contrast`, from one side.
 
     `layer` and `head` are None of what is of none. `source` is the token from which most of a head's share
     comes, with `source_share`. `removed` is None of what was not taken away; then there are no `controls`
@@ -70,6 +70,8 @@ class Part:
     removed: Removed | None = None
     controls: tuple[float, ...] = ()
 
+    for_readers = ("stands",)
+
     @property
     def stands(self) -> bool:
         """Whether taking it away does what its share says, and more than any control does."""
@@ -78,13 +80,10 @@ class Part:
         told = self.removed.total * self.contrast < 0
         return told and abs(self.removed.total) > max(map(abs, self.controls))
 
-    def derived(self) -> dict[str, Value]:
-        return {"stands": self.stands}
-
 
 @dataclass(frozen=True)
 class Pair:
-    """What a part of the query and a part of the key bring together, by their names."""
+    """What a part of the query and one of the key, `query` and `key` by name, bring to the `contrast`."""
 
     query: str
     key: str
@@ -95,12 +94,13 @@ class Pair:
 class Why(Presented):
     """The score of one query and one key of a head, and its contrast, as sums over parts of the model.
 
-    `score` is what the softmax was given for the two, before a soft cap where it is `capped`; `contrast` how
-    far that lies above the key `against`, or above the mean of all `others` that the query may see (None).
+    The head gives the key that `weight`. `score` is what the softmax was given for the two, before a soft cap
+    where it is `capped`; `contrast` how far that lies above the key `against`, or above the mean of all
+    `others` that the query may see (None).
     On each side the `parts` sum to both, up to `residual`, the largest miss as a part of what it misses.
     `pairs` are the largest of `tried`, those of the largest parts of the query with all of the key.
     A part of the key was replaced by its mean over the keys that this one is set against, one of the query by
-    its mean over the other tokens; or each by what it is in the text `other`.
+    its mean over the other tokens; or each by what it is in the text `other_tokens`.
     """
 
     layer: int
@@ -122,12 +122,15 @@ class Why(Presented):
     certificate: Certificate
     provenance: Provenance
     capped: bool = False
-    other: Tokens | None = None
+    other_tokens: Tokens | None = None
     tower: str = ""
     notes: tuple[str, ...] = ()
 
+    for_readers = ("verdict", "case", "reasons")
+
     @property
     def verdict(self) -> Verdict:
+        """That of the head."""
         return self.certificate.verdict
 
     @property
@@ -145,8 +148,13 @@ class Why(Presented):
         gone = part.removed is not None and part.removed.weight <= MUCH * self.weight
         return self.looks and part.contrast > 0 and part.stands and gone
 
-    def reasons(self, side: Side) -> tuple[Part, ...]:
+    def reasons_of(self, side: Side) -> tuple[Part, ...]:
         return tuple(filter(self.is_reason, self.side(side)))
+
+    @property
+    def reasons(self) -> dict[str, tuple[str, ...]]:
+        """The parts that the head looks there because of, by side."""
+        return {side.value: tuple(part.name for part in self.reasons_of(side)) for side in Side}
 
     @property
     def largest(self) -> Part | None:
@@ -156,9 +164,10 @@ class Why(Presented):
 
     @property
     def case(self) -> Case:
+        """What can be said, by one test after the other."""
         if not self.looks:
             return Case.NOT_ABOVE
-        query, key = (bool(self.reasons(side)) for side in Side)
+        query, key = (bool(self.reasons_of(side)) for side in Side)
         if query or key:
             return Case.BOTH if query and key else Case.QUERY if query else Case.KEY
         much = self.largest is not None and self.largest.contrast >= MUCH * self.contrast
@@ -168,7 +177,3 @@ class Why(Presented):
         fits(within(self.query, len(self.query_tokens)), "'query' is no token's position")
         for name, place in ("key", self.key), ("against", self.against):
             fits(within(place, len(self.key_tokens)), f"'{name}' is no token's position")
-
-    def derived(self) -> dict[str, Value]:
-        reasons = {side.value: [part.name for part in self.reasons(side)] for side in Side}
-        return {"verdict": self.verdict, "case": self.case, "reasons": reasons}

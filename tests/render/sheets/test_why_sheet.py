@@ -44,7 +44,7 @@ def test_a_reason_on_both_sides_is_told_with_what_the_weight_falls_to() -> None:
 def test_a_part_is_no_reason_unless_every_test_is_passed(fields: dict[str, object], case: Case) -> None:
     result = changed(made_why.why(), "L0 H2", **fields)
     assert result.case is case
-    assert result.reasons(Side.QUERY) == ()
+    assert result.reasons_of(Side.QUERY) == ()
     assert "No part of the query side alone does that." in sheet_of(result).answer
 
 
@@ -78,7 +78,7 @@ def test_where_the_head_does_not_look_there_is_nothing_to_tell() -> None:
         replace(made_why.why(), weight=0.05),
     ):
         assert result.case is Case.NOT_ABOVE
-        assert not result.reasons(Side.QUERY) + result.reasons(Side.KEY)
+        assert not result.reasons_of(Side.QUERY) + result.reasons_of(Side.KEY)
         assert sheet_of(result).answer.startswith("There is nothing to give a reason for: L2 H3 gives the@5")
 
 

@@ -59,9 +59,7 @@ def explain(
     Raises `InputError` where the query may not look there, and where no sum of parts is the score.
     """
     if call.epsilon > torch.finfo(torch.float32).eps:
-        raise InputError(
-            f"in {call.precision} no score is the sum of its parts: --dtype float32"
-        )
+        raise InputError(f"in {call.precision} no score is the sum of its parts: --dtype float32")
     weights = contrast_of(call, asked)
     paths, until = [site.path for site in sites], (call.module, call.call)
     rule = cut_run(model, inputs, paths, until)

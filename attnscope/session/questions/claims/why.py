@@ -82,7 +82,7 @@ def why(reading: Reading, chosen: Chosen, link: Link) -> Why:
         certificate=recomputed.certificate,
         provenance=captured.provenance,
         capped=found.capped,
-        other=None if other is None else other.encoded.tokens,
+        other_tokens=None if other is None else other.encoded.tokens,
         tower=captured.tower,
         notes=(*captured.notes(layer), *reading.notes),
     )
