@@ -73,6 +73,8 @@ def test_parts_of_another_text_take_the_place_of_means(attnscope: Run) -> None:
     removed = [part["removed"] for part in same["parts"] if part["removed"]]
     assert len(removed) == 10
     assert all(abs(each["total"]) < 1e-4 for each in removed), "a text's own parts change nothing"
+    planted = json.loads(attnscope(*CAUSAL, "--patch-from", CAUSAL[1], "--json").stdout)
+    assert planted["reasons"] == {"query": [], "key": []}, "where nothing is taken away nothing is a reason"
     other = DOOR.replace("door", "king")
     king = json.loads(attnscope(*ENCODER, "--patch-from", other, "--json").stdout)
     assert min(each["removed"]["total"] for each in king["parts"] if each["removed"]) < -1

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.capture.evaluation_mode import evaluating, without_cache, without_weights
+from attnscope.capture.faults import Refused, running_again
 from attnscope.capture.parts.rule import Change, Changes, Key, Misfit, Rule, Site
 from attnscope.capture.trace.fused import unscripted
 
@@ -26,7 +27,10 @@ def cut_run(
     until: Site,
     changes: Changes | None = None,
 ) -> Rule:
-    """What the model is made of up to the end of one attention; `sites` are the paths of all of them."""
+    """What the model is made of up to the end of one attention; `sites` are the paths of all of them.
+
+    Raises `Refused` where it does not run under the rule.
+    """
     rule = Rule(model, changes)
     with ExitStack() as stack:
         stack.enter_context(evaluating(model))
@@ -35,6 +39,7 @@ def cut_run(
         stack.enter_context(_followed(rule, model, frozenset(sites), until))
         stack.enter_context(torch.enable_grad())
         stack.enter_context(rule)
+        stack.enter_context(running_again())
         stack.enter_context(suppress(_Done))
         model(**without_cache(model, inputs))
     return rule
@@ -90,11 +95,11 @@ def changed_runs(
         try:
             rule = _together(model, inputs, sites, until, Changes(base, some, held, frozen))
             yield from ((rule, i, len(some)) for i in range(len(some)))
-        except Misfit:
+        except (Misfit, Refused):
             for one in some:
                 try:
                     yield _together(model, inputs, sites, until, Changes(base, [one], held, frozen)), 0, 1
-                except Misfit:
+                except (Misfit, Refused):
                     yield None
 
 

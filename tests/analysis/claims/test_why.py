@@ -363,6 +363,19 @@ def test_a_function_that_cannot_be_seen_is_refused_by_its_name() -> None:
         explained(model, inputs_of())
 
 
+def test_a_model_that_does_not_run_cut_into_parts_is_refused_in_one_line() -> None:
+    class Counts(nn.Module):
+        def forward(self, given: Tensor) -> Tensor:
+            if given.requires_grad:
+                raise ValueError("no gradients here")
+            return given.relu()
+
+    model = families.sharp("gpt2")
+    model.h[1].mlp.act = Counts()
+    with pytest.raises(InputError, match="does not run cut into parts: no gradients here"):
+        explained(model, inputs_of())
+
+
 def test_parts_that_miss_the_score_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bias that is never made a part is missing in the sum."""
     from attnscope.capture.parts.rule import Rule

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from attnscope.analysis.claims.why.account import Account, Name, Names, find_row, named_masks, source_shares
 from attnscope.analysis.claims.why.removal import Outcome, Removals
 from attnscope.attention import AttentionCall
+from attnscope.capture.faults import Refused
 from attnscope.capture.parts.rule import Change
 from attnscope.capture.parts.run import cut_run
-from attnscope.errors import InputError
+from attnscope.errors import InputError, one_line
 from attnscope.model.anatomy.sites import Site
 from attnscope.results.claims.why import EXACT, Pair, Part, Removed, Side
 
@@ -62,7 +63,10 @@ def explain(
         raise InputError(f"in {call.precision} no score is the sum of its parts: --dtype float32")
     weights = contrast_of(call, asked)
     paths, until = [site.path for site in sites], (call.module, call.call)
-    rule = cut_run(model, inputs, paths, until)
+    try:
+        rule = cut_run(model, inputs, paths, until)
+    except Refused as error:
+        raise InputError(f"this model does not run cut into parts: {one_line(error)}") from error
     row = find_row(rule, call, asked.head, asked.query, asked.heads)
     own = next(site for site in sites if site.path == call.module)
     names = Names(sites, own)
