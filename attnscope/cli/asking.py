@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from attnscope.session.cache.memory import Memory
     from attnscope.session.choosing import Chosen
     from attnscope.session.looking import ChosenHeads
-    from attnscope.session.opening import Opened, Purpose
+    from attnscope.session.opening import Check, Opened, Purpose
     from attnscope.session.questions.pages import Held
     from attnscope.session.reading import Reading
     from attnscope.session.request import Inputs
@@ -73,7 +73,8 @@ class Question:
 
     `whole` says that the model runs to its end whatever is looked at: its decoder reads all that it reads;
     `ranks` that the answer is numbers, and a page of it holds no more weights than it has room for.
-    `ask_kept` asks the same of heads that the cache holds; None where it is not asked, and nothing is kept.
+    `check` looks at what will be loaded before it is. `ask_kept` asks the same of heads that the cache holds;
+    None where it is not asked, and nothing is kept.
     """
 
     ask: Ask
@@ -85,6 +86,7 @@ class Question:
     whole: bool = False
     ranks: bool = False
     ask_kept: "Callable[[ChosenHeads], Answer] | None" = None
+    check: "Check | None" = None
 
     def put(self, inputs: "Inputs", purpose: "Purpose") -> None:
         """Load the model, read, ask, and show; of many texts one after the other."""
@@ -106,7 +108,7 @@ class Question:
         if (memory := self._memory(inputs)) is not None:
             self._with_cache(memory, inputs, purpose)
             return
-        opened = open_model(self.request, inputs, self.wanted, purpose, self.output)
+        opened = open_model(self.request, inputs, self.wanted, purpose, self.output, self.check)
         if self.read.texts is None:
             self._deliver(self._answer(opened, inputs), self.delivery.targets)
             return

@@ -18,6 +18,7 @@ from attnscope.results.claims.finding import Contents, Controls, Finding, Patter
 from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.relations import Dependencies
 from attnscope.results.claims.senses import Senses
+from attnscope.results.claims.why import Why
 from attnscope.results.heads import HeadAttention, HeadView, HeadWeights
 from attnscope.results.long import LongHead
 from attnscope.results.media import (
@@ -138,6 +139,7 @@ __all__ = [
     "TowerOutline",
     "Verdict",
     "Verification",
+    "Why",
     "Worked",
     "json_schema",
     "load",

@@ -15,6 +15,7 @@ from attnscope.results.claims.finding import Finding
 from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.relations import Dependencies
 from attnscope.results.claims.senses import Senses
+from attnscope.results.claims.why import Why
 from attnscope.results.heads import HeadAttention, HeadView, HeadWeights
 from attnscope.results.long import LongHead
 from attnscope.results.media import PictureAttention, PictureHeads, SoundAttention, SoundHeads
@@ -58,6 +59,7 @@ KINDS: dict[str, type[Result]] = {
     "thumbnails": Thumbnails,
     "verification": Verification,
     "view": HeadView,
+    "why": Why,
     "worked": Worked,
 }
 _NAMES = {kind: name for name, kind in KINDS.items()} | {HeadAttention: "head"}

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from attnscope.model.source.checkpoint import Checkpoint
     from attnscope.model.source.find import Source
     from attnscope.session.choosing import Chosen
+
+    Check = Callable[[Plan, Chosen], None]
 
 
 class Purpose(Enum):
@@ -50,15 +52,23 @@ class Opened:
 
 
 def open_model(
-    request: ModelRequest, inputs: Inputs, wanted: Wanted | None, purpose: Purpose, listener: Listener
+    request: ModelRequest,
+    inputs: Inputs,
+    wanted: Wanted | None,
+    purpose: Purpose,
+    listener: Listener,
+    check: "Check | None" = None,
 ) -> Opened:
-    """The model that is asked for, ready for `inputs`; mistakes show before any weight is read."""
+    """The model that is asked for, ready for `inputs`; mistakes show before any weight is read.
+
+    `check` sees what will be loaded, and what of it is meant, before it is.
+    """
     if inputs.vocab is not None:
         read_vocabulary(inputs.vocab)  # only to see whether it is one
     checkpoint = find_checkpoint(request, listener)
     started = time.perf_counter()
     with loading(checkpoint.source.name, listener):
-        opened = _loaded(checkpoint, request, inputs, wanted, purpose, listener)
+        opened = _loaded(checkpoint, request, inputs, wanted, purpose, listener, check)
     model = opened.model
     loaded = "all" if model.layers is None else f"the first {model.layers}"
     listener.detail(f"loaded {loaded} of its layers in {time.perf_counter() - started:.1f} s")
@@ -120,6 +130,7 @@ def _loaded(
     wanted: Wanted | None,
     purpose: Purpose,
     listener: Listener,
+    check: "Check | None",
 ) -> Opened:
     with running.part("imports"):
         from attnscope.model.loading.answering import NoAnswerError, load_answering
@@ -135,6 +146,8 @@ def _loaded(
         as_saved = {"choose": saved_class} if inputs.sensed else {}
         planned = plan_model(checkpoint, remote_code=code, **as_saved)
         chosen = choose(planned, wanted, listener, sensed=inputs.sensed)
+        if check is not None:
+            check(planned, chosen)
         if inputs.goes_on:
             _check_goes_on(planned, chosen.tower)
             must_answer = True

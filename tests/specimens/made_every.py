@@ -19,6 +19,7 @@ import made_reports
 import made_results as made
 import made_senses
 import made_thumbnails
+import made_why
 
 from attnscope.analysis.heads.view import viewed
 from attnscope.results import HeadAttention, HeadTerms, HeadWeights, Result, Special
@@ -53,7 +54,7 @@ def every() -> dict[str, Result]:
         made_senses.senses(), made_finding.finding(), made_flow.flow(), made_relations.dependencies(),
         made_thumbnails.thumbnails(), made_difference.between(), made_check.check(), made_ablation.ablation(),
         made_composition.composition(), made_long_heads.long_head(),
-        made_corpus.corpus(), made_corpus.apart(),
+        made_corpus.corpus(), made_corpus.apart(), made_why.why(),
     ]  # fmt: skip
     named = {type(each).__name__: each for each in made_ones}
     assert set(named) == {kind.__name__ for kind in (*KINDS.values(), HeadAttention)}

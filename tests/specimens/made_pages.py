@@ -21,6 +21,7 @@ import made_reports
 import made_results as made
 import made_senses
 import made_thumbnails
+import made_why
 
 from attnscope.analysis.heads.view import viewed
 from attnscope.results import (
@@ -54,6 +55,7 @@ from attnscope.results import (
     Special,
     Thumbnails,
     Verification,
+    Why,
     Worked,
 )
 from attnscope.worked import example
@@ -89,4 +91,5 @@ KINDS: dict[type, Callable[[], Any]] = {
     Senses: made_senses.senses,
     LongHead: made_long_heads.long_head,
     Flow: made_flow.flow,
+    Why: made_why.why,
 }

@@ -21,6 +21,7 @@ import made_reports
 import made_results as made
 import made_senses
 import made_thumbnails
+import made_why
 import numpy as np
 
 from attnscope.analysis.heads.overview import viewed_overview
@@ -230,6 +231,10 @@ MADE: dict[str, Callable[[], Result]] = {
     "flow": made_flow.flow,
     "flow of little": lambda: made_flow.flow(replaced=False, whole=False),
     "flow without an answer": lambda: made_flow.flow(answer=""),
+    "why": made_why.why,
+    "why with no single reason": lambda: made_why.why(weight_left=0.9),
+    "why of nothing": lambda: made_why.why(contrast=-1.5),
+    "why beside another text": lambda: made_why.why(against=2, patched=True),
     "relations": made_relations.dependencies,
     "one relation of a decoder": lambda: made_relations.dependencies("det", ahead=False),
     "composition": made_composition.composition,

@@ -25,8 +25,9 @@ _BOUNDS = "clamp clip clamp_min clamp_max nan_to_num maximum minimum max min"
 MOVES = frozenset(_MOVES.split())
 # an entry keeps its place and, but for rounding, its value
 COPIES = frozenset(_COPIES.split())
+BOUNDS = frozenset(_BOUNDS.split())
 # the same, unless the value is out of bounds
-KEEPS = COPIES | frozenset(_BOUNDS.split())
+KEEPS = COPIES | BOUNDS
 PRODUCTS = frozenset({"matmul", "bmm", "mm", "einsum", "baddbmm", "addmm"})
 LOOKUPS = frozenset({"embedding", "gather", "index_select", "take_along_dim", "index"})
 # each row becomes an activation of its own

@@ -1,10 +1,10 @@
-"""A model with what it has read, and the questions that are answered beside controls: find, ablate, flow."""
+"""A model with what it has read, and the questions that are answered beside controls, as `find` and `why`."""
 
 from dataclasses import replace
 from typing import Any
 
 from attnscope.attention import Capture
-from attnscope.results import Ablation, Finding, Flow
+from attnscope.results import Ablation, Finding, Flow, Why
 from attnscope.session.choosing import Chosen, choose
 from attnscope.session.effects import Ablating
 from attnscope.session.entering import complete, encode_inputs
@@ -13,6 +13,7 @@ from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.ablation import ablate
 from attnscope.session.questions.claims.finding import Wish, find, head_named
 from attnscope.session.questions.claims.flow import flow
+from attnscope.session.questions.claims.why import Link, why
 from attnscope.session.reading import Reading as SessionReading
 from attnscope.session.request import Inputs, Looking, Numbers, Wanted
 from attnscope.tokens import Tokens
@@ -145,3 +146,22 @@ class Claimed(Entered):
         wanted = Wanted(layers, heads, **attention)
         chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
         return ablate(self._whole(), chosen, wish)
+
+    def why(
+        self,
+        layer: int,
+        head: int,
+        query: str | int,
+        key: str | int,
+        *,
+        against: str | int | None = None,
+        patch_from: str | None = None,
+        **attention: Any,
+    ) -> Why:
+        """Why one head looks from `query` at `key`: its score as a sum over parts of the model.
+
+        It is told above the mean of the other keys, or above the key `against`. Beside the share of each
+        large part stands what becomes of the score without it: with its mean in its place, or with what it is
+        in the text `patch_from`. `attention` is kind, tower or block, as in `head`.
+        """
+        return why(*self._read(Wanted(layer, head, **attention)), Link(query, key, against, patch_from))

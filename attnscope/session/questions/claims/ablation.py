@@ -41,7 +41,7 @@ def ablate(reading: Reading, chosen: Chosen, asked: Ablating) -> Ablation:
     if chosen.block:
         raise InputError("a head is changed in all blocks of its layer: leave --block out")
     question = question_of(reading, asked.answer)
-    other = None if asked.text is None else _other(reading, asked.text)
+    other = None if asked.text is None else read_other(reading, asked.text)
     if asked.to is not None and other is not None and not _same_place(question, reading, other):
         there = "" if question.position is None else other.encoded.tokens.named(question.position)
         mine = "" if question.position is None else reading.encoded.tokens.named(question.position)
@@ -175,7 +175,7 @@ def _link(
     return (query, key), (queries.names[query], keys.names[key])
 
 
-def _other(reading: Reading, text: str) -> Reading:
+def read_other(reading: Reading, text: str) -> Reading:
     """The same model with another text, as long as the first one; `InputError` that names both lengths."""
     asked = reading.asked
     if asked.sensed or asked.ids is not None:

@@ -1,0 +1,195 @@
+"""One score of one head taken apart: shares, pairs, and what really becomes of it without each large part."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnscope.analysis.claims.why.account import Account, Name, Names, find_row, named_masks, source_shares
+from attnscope.analysis.claims.why.removal import Outcome, Removals
+from attnscope.attention import AttentionCall
+from attnscope.capture.faults import Refused
+from attnscope.capture.parts.rule import Change
+from attnscope.capture.parts.run import cut_run
+from attnscope.errors import InputError, one_line
+from attnscope.model.anatomy.sites import Site
+from attnscope.results.claims.why import EXACT, Pair, Part, Removed, Side
+
+TRIED = 5  # parts of each side that are taken away
+PAIRED, PAIRS = 8, 12  # parts of the query in pairs, and pairs that are kept
+Tested = dict[tuple[Side, Name], Outcome]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A head, which query and key of it, above which key (None: the mean of the others)."""
+
+    head: int
+    heads: int
+    query: int
+    key: int
+    against: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The numbers of a `Why`."""
+
+    score: float
+    contrast: float
+    others: int
+    capped: bool
+    residual: float
+    parts: tuple[Part, ...]
+    pairs: tuple[Pair, ...]
+    tried: int
+
+
+def explain(
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    sites: Sequence[Site],
+    call: AttentionCall,
+    asked: Question,
+    other: Mapping[str, Any] | None = None,
+) -> Explanation:
+    """The score of `asked` in `call`, captured with the same inputs; parts are put from the inputs `other`.
+
+    Raises `InputError` where the query may not look there, and where no sum of parts is the score.
+    """
+    if call.epsilon > torch.finfo(torch.float32).eps:
+        raise InputError(f"in {call.precision} no score is the sum of its parts: --dtype float32")
+    weights = contrast_of(call, asked)
+    paths, until = [site.path for site in sites], (call.module, call.call)
+    try:
+        rule = cut_run(model, inputs, paths, until)
+    except Refused as error:
+        raise InputError(f"this model does not run cut into parts: {one_line(error)}") from error
+    row = find_row(rule, call, asked.head, asked.query, asked.heads)
+    own = next(site for site in sites if site.path == call.module)
+    names = Names(sites, own)
+    score, contrast = (Account(row, each.to(row.scores)) for each in (weights.clamp(min=0), weights))
+    residual = max(each.miss(side, names) for each in (score, contrast) for side in Side)
+    if not residual <= EXACT:
+        raise InputError(
+            f"L{call.layer} H{asked.head} cannot be taken apart: its parts miss the score by {residual:.1g} "
+            f"of it, where {EXACT:g} is allowed; something in the model is neither linear nor seen"
+        )
+    donor = None if other is None else cut_run(model, other, paths, until)
+    held = frozenset(leaf.key for each in (score, contrast) for end in each.ends.values() for leaf in end)
+    removals = Removals(model, inputs, paths, row, asked.query, asked.key, weights, held, donor)
+    parts = _parts(score, contrast, names)
+    parts = _with_removals(parts, score, contrast, names, removals)
+    pairs, tried = _pairs(contrast, names)
+    return Explanation(
+        score.total,
+        contrast.total,
+        int((weights < 0).sum()),
+        row.capped,
+        residual,
+        tuple(part for _, part in parts),
+        pairs,
+        tried,
+    )
+
+
+def contrast_of(call: AttentionCall, asked: Question) -> Tensor:
+    """One for the key, less what it is set against: another key, or the mean of all others allowed."""
+    allowed = call.allowed_matrix(asked.head)[asked.query].cpu()
+    queries, keys = call.query_tokens, call.key_tokens
+    for key in (asked.key, asked.against):
+        if key is not None and not allowed[key]:
+            named = f"{queries.named(asked.query)} may not look at {keys.named(key)}"
+            raise InputError(f"{named}: it is masked, as later tokens are in a decoder")
+    others = allowed.clone()
+    others[asked.key] = False
+    if asked.against is not None:
+        others = torch.zeros_like(allowed)
+        others[asked.against] = True
+    if not others.any():
+        alone = f"{queries.named(asked.query)} may look at {keys.named(asked.key)} alone"
+        raise InputError(f"{alone}: there is nothing to explain")
+    weights = -others.float() / others.sum()
+    weights[asked.key] = 1.0
+    return weights
+
+
+Named = tuple[Name, Part]
+
+
+def _parts(score: Account, contrast: Account, names: Names) -> list[Named]:
+    """Every part of either side with its shares."""
+    found = list[Named]()
+    for side in Side:
+        of_score, of_contrast = score.shares(side, names), contrast.shares(side, names)
+        for name in {**of_contrast, **of_score}:
+            source, share = None, float("nan")
+            if (
+                name.head is not None
+                and (all_of := source_shares(contrast.ends[side], names, name)) is not None
+            ):
+                source = int(all_of.abs().argmax())
+                share = float(all_of[source])
+            shares = of_score.get(name, 0.0), of_contrast.get(name, 0.0)
+            if not any(shares):
+                continue  # such as a mask where nothing is masked
+            found.append((name, Part(side, name.label, name.layer, name.head, source, share, *shares)))
+    return found
+
+
+def _with_removals(
+    parts: list[Named], score: Account, contrast: Account, names: Names, removals: Removals
+) -> list[Named]:
+    """The same with what becomes of the contrast without the largest heads and MLPs, and their controls."""
+    tried = list[tuple[Side, Name]]()
+    for side in Side:
+        mine = [(name, part) for name, part in parts if part.side is side and name.can_be_a_reason]
+        mine.sort(key=lambda each: -abs(each[1].contrast))
+        tried += [(side, name) for name, _ in mine[:TRIED]]
+    controls = {
+        (side, name): [(side, other) for other, part in parts if part.side is side and name.is_like(other)]
+        for side, name in tried
+    }
+    every = list(dict.fromkeys([*tried, *(each for several in controls.values() for each in several)]))
+    changes = {(side, name): _change(side, name, score, contrast, names, removals) for side, name in every}
+    total = dict(zip(every, removals.outcomes(list(changes.values())), strict=True))
+    held = dict(zip(tried, removals.outcomes([changes[each] for each in tried], hold=True), strict=True))
+    before = contrast.total
+
+    def tested(name: Name, part: Part) -> Part:
+        place = part.side, name
+        if place not in held:
+            return part
+        now, kept = total[place], held[place]
+        removed = Removed(kept.contrast - before, now.contrast - before, now.weight, kept.norm)
+        beside = (total[each].contrast - before for each in controls[place])
+        return replace(part, removed=removed, controls=tuple(beside))
+
+    return [(name, tested(name, part)) for name, part in parts]
+
+
+def _change(
+    side: Side, name: Name, score: Account, contrast: Account, names: Names, removals: Removals
+) -> Change:
+    """The part as it is on average elsewhere: at the keys this one is set against, at all other tokens."""
+    masks = named_masks(score.ends[side], names, name)
+    if side is Side.KEY:
+        return removals.change(
+            masks, {leaf: (contrast.ends[side][leaf] != 0).any(-1, keepdim=True) for leaf in masks}
+        )
+    return removals.change(masks, {leaf: torch.ones_like(mask) for leaf, mask in masks.items()})
+
+
+def _pairs(contrast: Account, names: Names) -> tuple[tuple[Pair, ...], int]:
+    """The largest pairs of a part of the query and a part of the key, and how many were tried."""
+    shares = contrast.shares(Side.QUERY, names)
+    largest = sorted(shares, key=lambda name: -abs(shares[name]))[:PAIRED]
+    found = list[Pair]()
+    for name in largest:
+        if masks := named_masks(contrast.ends[Side.QUERY], names, name):
+            keys = contrast.paired(masks, names)
+            found += [Pair(name.label, other.label, value) for other, value in keys.items()]
+    found.sort(key=lambda pair: -abs(pair.contrast))
+    return tuple(found[:PAIRS]), len(found)

@@ -1,0 +1,94 @@
+"""What becomes of a contrast where a part is replaced in one row: others held, and all computed again."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attnscope.analysis.claims.why.account import Gradients, Row, row_of
+from attnscope.capture.parts.rule import Change, Key, Leaf, Rule
+from attnscope.capture.parts.run import changed_runs
+from attnscope.reference import exact
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The contrast and the weight of a changed run, and the factor of the norm that moved most."""
+
+    contrast: float
+    weight: float
+    norm: float
+
+
+NOTHING = Outcome(float("nan"), float("nan"), float("nan"))
+
+
+@dataclass(frozen=True, eq=False)
+class Removals:
+    """Runs of the model with other numbers in the place of parts, read at one row of one head."""
+
+    model: nn.Module
+    inputs: Mapping[str, Any]
+    sites: Sequence[str]
+    row: Row
+    query: int
+    key: int
+    weights: Float[Tensor, " key"]
+    held: frozenset[Key]
+    donor: Rule | None = None
+
+    def change(self, masks: Gradients, beside: Gradients) -> Change:
+        """Other numbers within the masks: the donor's, or the part's mean over the rows `beside` them."""
+        return Change(
+            {leaf.key: (mask, self._instead(leaf, beside[leaf] & ~mask)) for leaf, mask in masks.items()}
+        )
+
+    def _instead(self, leaf: Leaf, others: Tensor) -> Tensor:
+        tensor = leaf.tensor.detach()
+        if self.donor is None:
+            count = others.sum(leaf.tokens, keepdim=True).clamp(min=1)
+            return (tensor * others).sum(leaf.tokens, keepdim=True) / count
+        other = self.donor.leaves.get(leaf.key)
+        if other is None or other.tensor.shape != tensor.shape:
+            return torch.full_like(tensor, float("nan"))
+        return other.tensor.detach()
+
+    def outcomes(
+        self, changes: Sequence[Change], *, hold: bool = False, frozen: bool = False
+    ) -> Iterator[Outcome]:
+        """What becomes of each change; no numbers where it cannot be made."""
+        held = self.held if hold else frozenset[Key]()
+        base, until = self.row.rule, self.row.softmax.site
+        made = changed_runs(self.model, self.inputs, self.sites, until, base, changes, held, frozen=frozen)
+        for one in made:
+            yield NOTHING if one is None else self._read(*one)
+
+    def _read(self, rule: Rule, place: int, count: int) -> Outcome:
+        mine = self.row.softmax
+        here = [each for each in self.row.rule.softmaxes if each.site == mine.site].index(mine)
+        softmax = [each for each in rule.softmaxes if each.site == mine.site][here]
+        number = place * (softmax.weights.reshape(-1, *softmax.weights.shape[-2:]).shape[0] // count)
+        row = row_of(rule, softmax, number + self.row.number, self.query)
+        weight = softmax.weights.reshape(-1, *softmax.weights.shape[-2:])[number + self.row.number]
+        return Outcome(
+            float(row.of(self.weights).detach()),
+            float(exact(weight[self.query, self.key])),
+            self._norm(rule, place, count),
+        )
+
+    def _norm(self, rule: Rule, place: int, count: int) -> float:
+        """By what factor the coefficient moved that moved most."""
+        most = 1.0
+        for key, base in self.row.rule.coefficients.items():
+            now = rule.coefficients.get(key)
+            if now is None or now.numel() != count * base.numel() or not base.ndim:
+                continue
+            ratio = exact(now.reshape(count, -1)[place] / base.reshape(-1)).abs()
+            ratio = ratio[ratio.isfinite() & (ratio > 0)]
+            if ratio.numel():
+                far = float(ratio[ratio.log().abs().argmax()])
+                most = max(most, far, key=lambda each: abs(torch.tensor(each).log()))
+        return most

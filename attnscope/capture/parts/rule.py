@@ -1,0 +1,387 @@
+"""The rule that cuts a run into parts, of which every later score is a sum.
+
+While a model runs, each torch function is met: linear ones stay in the graph of gradients; of all else
+the result is cut off, as a frozen coefficient where it is one number a row (the scale of a norm), or else as
+a part, a leaf of the graph. Weights of a softmax are frozen; what they make of values is a part a head.
+A constant that is added to something is a part as well. So a query or a key is affine with all constants
+as leaves, and the gradient of a sum times its leaf is what that leaf has of it (Euler).
+
+The model computes what it always does. With `Changes` the same rule puts other values in the place of parts.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+
+from attnscope.capture.parts import functions as of
+from attnscope.capture.trace.fused import stepwise
+from attnscope.capture.trace.operations import FRESH, operation, overwrites, tensors_in
+
+Site = tuple[str, int]  # an attention module by its path, and how often it had been called before
+Key = tuple[str, str, int]  # module, function, how often that was cut there before: the same in every run
+
+
+class Cut(Enum):
+    """Why there is a leaf."""
+
+    EMBEDDING = "looked up"
+    INPUT = "what is read meets the first weight"
+    ATTENTION = "weights of a softmax met values"
+    NONLINEAR = "a function that is not linear"
+    CONSTANT = "added, whatever is read"
+    PRODUCT = "a product of two that are alive: queries and keys"
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A part of the run. `site` is the attention that runs or ran last, "" for none.
+
+    `owner` names the weight that it is, or was looked up in. Of attention `pattern` are the weights, `values`
+    what they met and `axis` the one of the heads; of a product `operands` are alive, `again` makes it of
+    others. `source` is what was bounded or capped, for scores that are.
+    """
+
+    key: Key
+    cut: Cut
+    tensor: Tensor
+    site: Site
+    owner: str = ""
+    pattern: Tensor | None = None
+    values: Tensor | None = None
+    axis: int | None = None
+    operands: tuple[Tensor, Tensor] | None = None
+    again: Callable[[Tensor, Tensor], Tensor] = torch.matmul
+    source: Tensor | None = None
+
+    @property
+    def tokens(self) -> int:
+        """The axis of the positions."""
+        return -3 if self.axis is not None and self.axis - self.tensor.ndim == -2 else -2
+
+
+@dataclass(frozen=True, eq=False)
+class Softmax:
+    """Scores, alive, and their softmax."""
+
+    site: Site
+    scores: Tensor
+    weights: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """Other numbers for some rows of parts: by key where (`mask`) and what."""
+
+    parts: Mapping[Key, tuple[Tensor, Tensor]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """What is changed in each text of a batch of copies, against the run `base`.
+
+    Parts that are `held` stay as they were there, whatever they would become; so do coefficients if `frozen`.
+    """
+
+    base: "Rule"
+    each: Sequence[Change]
+    held: frozenset[Key] = frozenset()
+    frozen: bool = False
+
+
+class Misfit(Exception):
+    """A part does not come once for every text of a batch."""
+
+
+class Rule(TorchFunctionMode):
+    """Cuts what runs while it is open; `leaves` and `softmaxes` are what came of it, in order."""
+
+    def __init__(self, model: nn.Module, changes: Changes | None = None) -> None:
+        super().__init__()
+        self.changes = changes
+        self.leaves: dict[Key, Leaf] = {}
+        self.coefficients: dict[Key, Tensor] = {}
+        self.softmaxes: list[Softmax] = []
+        self.stack: list[str] = [""]
+        self.site: Site = ("", 0)
+        self._names = {id(each): name for name, each in (*model.named_parameters(), *model.named_buffers())}
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    # what is cut
+
+    def _key(self, name: str) -> Key:
+        place = self.stack[-1], name
+        self._counts[place] += 1
+        return *place, self._counts[place]
+
+    def _leaf(self, value: Tensor, name: str, cut: Cut, **told: Any) -> Tensor:
+        """The value as a part; what is computed of it from here on knows it by its gradient."""
+        key = self._key(name)
+        value = value.detach()
+        value = value.clone() if self.changes is None else self._changed(self.changes, key, value)
+        tensor = value.requires_grad_(True)
+        self.leaves[key] = Leaf(key, cut, tensor, self.site, **told)
+        return tensor.clone()  # the model may write over it
+
+    def _changed(self, changes: Changes, key: Key, value: Tensor) -> Tensor:
+        edits = {i: each.parts[key] for i, each in enumerate(changes.each) if key in each.parts}
+        if not edits and key not in changes.held:
+            return value.clone()
+        base = changes.base.leaves[key].tensor.detach() if key in changes.base.leaves else None
+        count = len(changes.each)
+        if base is None:
+            raise Misfit
+        if value.shape == base.shape and count > 1 and not edits:
+            return value.clone()  # one for all texts, such as the table of positions
+        if value.shape != (count * base.shape[0], *base.shape[1:]):
+            raise Misfit
+        copies = (base if key in changes.held else value).clone()
+        if key in changes.held:
+            copies = copies.repeat(count, *[1] * (base.ndim - 1))
+        several = copies.view(count, *base.shape)
+        for i, (mask, other) in edits.items():
+            several[i] = torch.where(mask, other, several[i])
+        return copies
+
+    def _coefficient(self, value: Tensor, name: str) -> Tensor:
+        """One number a row: what it multiplies is linear once it is fixed."""
+        key, value = self._key(name), value.detach()
+        if self.changes is not None and self.changes.frozen and key in self.changes.base.coefficients:
+            base = self.changes.base.coefficients[key]
+            value = base.repeat(len(self.changes.each), *[1] * (base.ndim - 1)) if base.ndim else base
+        self.coefficients[key] = value
+        return value
+
+    def _term(self, value: Any, like: Tensor, name: str) -> Any:
+        """One term of a sum, a part where it is a constant."""
+        if isinstance(value, Tensor):
+            if value.requires_grad or not value.is_floating_point():
+                return value
+            return self._leaf(value, name, Cut.CONSTANT, owner=self._names.get(id(value), ""))
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value:
+            return value
+        number = torch.full((), float(value), dtype=like.dtype, device=like.device)
+        return self._leaf(number, name, Cut.CONSTANT)
+
+    # the rule
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs, name = kwargs or {}, operation(function)
+        if name in of.ASIDE:
+            return function(*args, **kwargs)
+        if name in _SPELLED:
+            with self:
+                return _SPELLED[name](*args, **kwargs)
+        tensors = list(tensors_in((args, kwargs)))
+        alive = [each for each in tensors if each.requires_grad]
+        if name == "embedding":
+            with torch.no_grad():
+                found = function(*args, **kwargs)
+            table = kwargs.get("weight", args[1] if len(args) > 1 else None)
+            return self._leaf(found, name, Cut.EMBEDDING, owner=self._names.get(id(table), ""))
+        if not alive:
+            return self._of_constants(function, name, tensors, args, kwargs)
+        if name.startswith(FRESH):
+            with torch.no_grad():
+                return function(*args, **kwargs)
+        if name in of.KEPT:
+            return function(*args, **kwargs)
+        if name in of.SUMS:
+            return self._sum(function, name, alive[0], args, kwargs)
+        if name in of.FACTORS:
+            return self._product(function, name, args, kwargs)
+        if name in of.MATRIX:
+            return self._matrix(function, name, args, kwargs)
+        if name == "einsum":
+            return self._einsum(function, tensors, args, kwargs)
+        if name == "linear":
+            return self._affine(function, name, alive, args, kwargs, ())
+        if name in of.CONVOLUTIONS:
+            return self._affine(function, name, alive, args, kwargs, (1,) * of.CONVOLUTIONS[name])
+        if name == "masked_fill":
+            return self._filled(function, args, kwargs)
+        if name == "softmax":
+            return self._softmax(function, args, kwargs)
+        return self._cut(function, name, alive[0], args, kwargs)
+
+    def _of_constants(self, function: Any, name: str, tensors: Any, args: Any, kwargs: Any) -> Any:
+        """What nothing that is alive goes into: the first weight that meets a picture, a sound, a table."""
+        result = function(*args, **kwargs)
+        weighs = name in of.MEETS_INPUT and any(id(each) in self._names for each in tensors[1:])
+        if weighs and isinstance(result, Tensor) and result.is_floating_point():
+            return self._leaf(result, name, Cut.INPUT, owner=self._names.get(id(tensors[0]), ""))
+        return result
+
+    def _sum(self, function: Any, name: str, like: Tensor, args: Any, kwargs: Any) -> Any:
+        numbers = name in of.NUMBERED
+        written = overwrites(function) and name != "add" and name != "sub"
+
+        def term(value: Any) -> Any:
+            if isinstance(value, list | tuple):
+                return type(value)(map(term, value)) if not hasattr(value, "_fields") else value
+            return self._term(value, like, name) if numbers or isinstance(value, Tensor) else value
+
+        first = args[:1] if written else tuple(map(term, args[:1]))  # what is written over stays itself
+        return function(*first, *map(term, args[1:]), **kwargs)
+
+    def _product(self, function: Any, name: str, args: Any, kwargs: Any) -> Any:
+        first, second = args[0], args[1]
+        one, two = (isinstance(each, Tensor) and each.requires_grad for each in (first, second))
+        if not two:
+            return function(*args, **kwargs)
+        if name == "mul" and not one:
+            return function(*args, **kwargs)
+        if one and second.ndim and second.shape[-1] == 1 and (first.shape[-1] != 1 or name == "div"):
+            return function(first, self._coefficient(second, name), *args[2:], **kwargs)
+        if one and name == "mul" and first.ndim and first.shape[-1] == 1 and second.shape[-1] != 1:
+            return self._coefficient(first, name) * second
+        return self._cut(function, name, second, args, kwargs)
+
+    def _matrix(self, function: Any, name: str, args: Any, kwargs: Any) -> Any:
+        first, second = args[0], args[1]
+        if first.requires_grad and second.requires_grad:
+            return self._scores(function(first.detach(), second.detach()), name, first, second, torch.matmul)
+        if first.requires_grad or first.ndim < 3 or id(first) in self._names:
+            return function(*args, **kwargs)
+        made = function(first, second.detach())
+        axis = 0 if made.ndim == 3 else made.ndim - 3
+        return self._leaf(made, name, Cut.ATTENTION, pattern=first, values=second.detach(), axis=axis)
+
+    def _scores(self, made: Tensor, name: str, first: Tensor, second: Tensor, again: Any) -> Tensor:
+        return self._leaf(made, name, Cut.PRODUCT, operands=(first, second), again=again)
+
+    def _einsum(self, function: Any, tensors: list[Tensor], args: Any, kwargs: Any) -> Any:
+        if len(tensors) != 2:
+            return self._cut(function, "einsum", tensors[0], args, kwargs)
+        first, second = tensors
+        if first.requires_grad and second.requires_grad:
+            made = function(args[0], first.detach(), second.detach())
+            return self._scores(made, "einsum", first, second, lambda a, b: torch.einsum(args[0], a, b))
+        constant = second if first.requires_grad else first
+        if constant.ndim < 3 or id(constant) in self._names:
+            return function(*args, **kwargs)
+        made = function(args[0], first.detach(), second.detach())
+        return self._leaf(made, "einsum", Cut.ATTENTION)  # its heads cannot be told apart
+
+    def _affine(
+        self, function: Any, name: str, alive: list[Tensor], args: Any, kwargs: Any, over: tuple[int, ...]
+    ) -> Any:
+        given = {**dict(zip(("input", "weight", "bias"), args, strict=False)), **kwargs}
+        bias, rest = given.pop("bias", None), args[3:]
+        if given["weight"].requires_grad:
+            return self._cut(function, name, alive[0], args, kwargs)
+        read, weight = given.pop("input"), given.pop("weight")
+        made = function(read, weight, None, *rest, **given)
+        if bias is None:
+            return made
+        term = self._leaf(bias, "bias", Cut.CONSTANT, owner=self._names.get(id(bias), name))
+        return made + term.reshape(-1, *over) if over else made + term
+
+    def _filled(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """What is filled in is a constant of its own."""
+        given = {**dict(zip(("self", "mask", "value"), args, strict=False)), **kwargs}
+        held, mask, value = given["self"], given["mask"], given["value"]
+        zeros = torch.zeros_like(held.detach())
+        with torch.no_grad():
+            filled = zeros.masked_fill(mask, value.item() if isinstance(value, Tensor) else value)
+        made = function(held, mask, 0.0)
+        term = self._leaf(filled, "masked_fill", Cut.CONSTANT)
+        return made.add_(term) if overwrites(function) else made + term
+
+    def _softmax(self, function: Any, args: Any, kwargs: Any) -> Tensor:
+        scores = args[0] if args else kwargs["input"]
+        with torch.no_grad():
+            weights: Tensor = function(*(_detached(args)), **_detached(kwargs))
+        self.softmaxes.append(Softmax(self.site, scores, weights))
+        return weights
+
+    def _cut(self, function: Any, name: str, alive: Tensor, args: Any, kwargs: Any) -> Any:
+        with torch.no_grad():
+            made = function(*_detached(args, clone=overwrites(function)), **_detached(kwargs))
+        if not isinstance(made, Tensor) or not made.is_floating_point():
+            return made
+        if made.ndim == 0 or made.shape[-1] == 1:
+            return self._coefficient(made, name)
+        return self._leaf(made, name, Cut.NONLINEAR, source=alive if name in of.SEEN_THROUGH else None)
+
+
+def _detached(values: Any, clone: bool = False) -> Any:
+    if isinstance(values, Tensor):
+        return values.detach().clone() if clone else values.detach()
+    if isinstance(values, dict):
+        return {name: _detached(each, clone) for name, each in values.items()}
+    if isinstance(values, list | tuple) and not hasattr(values, "_fields"):
+        return type(values)(_detached(each, clone) for each in values)
+    return values
+
+
+# functions that are several in one, spelled out
+
+
+def _layer_norm(x: Tensor, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    axes = tuple(range(-len(shape), 0))
+    centred = x - x.mean(axes, keepdim=True)
+    made: Tensor = centred * (centred.pow(2).mean(axes, keepdim=True) + eps).rsqrt()
+    made = made if weight is None else made * weight
+    return made if bias is None else made + bias
+
+
+def _rms_norm(x: Tensor, shape: Any, weight: Any = None, eps: float | None = None) -> Tensor:
+    axes = tuple(range(-len(shape), 0))
+    least = torch.finfo(x.dtype).eps if eps is None else eps
+    made: Tensor = x * (x.pow(2).mean(axes, keepdim=True) + least).rsqrt()
+    return made if weight is None else made * weight
+
+
+def _normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: None = None) -> Tensor:
+    made: Tensor = x / x.norm(p, dim, keepdim=True).clamp_min(eps)
+    return made
+
+
+def _addmm(input: Any, *operands: Any, beta: float = 1, alpha: float = 1, **named: Any) -> Tensor:
+    first, second = (*operands, *named.values())  # mat1 and mat2, or batch1 and batch2
+    made: Tensor = first @ second
+    made = made if alpha == 1 else made * alpha
+    return made if beta == 0 else made + (input if beta == 1 else input * beta)
+
+
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    groups = query.shape[-3] // key.shape[-3] if enable_gqa else 1
+    if groups > 1:
+        key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
+    scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        shape = query.shape[-2], key.shape[-2]
+        later = torch.ones(shape, dtype=torch.bool, device=query.device).triu(1)
+        scores = scores.masked_fill(later, float("-inf"))
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        scores = scores.masked_fill(~attn_mask, float("-inf"))
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    return F.softmax(scores, -1) @ value
+
+
+_SPELLED: dict[str, Callable[..., Any]] = {
+    "multi_head_attention_forward": stepwise,
+    "scaled_dot_product_attention": _attention,
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "normalize": _normalize,
+    "addmm": _addmm,
+    "baddbmm": _addmm,
+}

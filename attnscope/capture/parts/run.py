@@ -1,0 +1,114 @@
+"""A run under the rule that ends with the attention that is asked about."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnscope.capture.evaluation_mode import evaluating, without_cache, without_weights
+from attnscope.capture.faults import Refused, running_again
+from attnscope.capture.parts.rule import Change, Changes, Key, Misfit, Rule, Site
+from attnscope.capture.trace.fused import unscripted
+
+_AT_ONCE = 2048  # positions of all texts of a batch
+
+
+class _Done(Exception):
+    """The attention that is asked about has ended."""
+
+
+def cut_run(
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    sites: Sequence[str],
+    until: Site,
+    changes: Changes | None = None,
+) -> Rule:
+    """What the model is made of up to the end of one attention; `sites` are the paths of all of them.
+
+    Raises `Refused` where it does not run under the rule.
+    """
+    rule = Rule(model, changes)
+    with ExitStack() as stack:
+        stack.enter_context(evaluating(model))
+        stack.enter_context(without_weights(model))
+        stack.enter_context(unscripted(model.modules()))
+        stack.enter_context(_followed(rule, model, frozenset(sites), until))
+        stack.enter_context(torch.enable_grad())
+        stack.enter_context(rule)
+        stack.enter_context(running_again())
+        stack.enter_context(suppress(_Done))
+        model(**without_cache(model, inputs))
+    return rule
+
+
+@contextmanager
+def _followed(rule: Rule, model: nn.Module, sites: frozenset[str], until: Site) -> Iterator[None]:
+    """While open, the rule knows which module runs."""
+    calls = Counter[str]()
+    paths = {module: path for path, module in model.named_modules()}
+
+    def enter(module: nn.Module, given: Any) -> None:
+        rule.stack.append(path := paths[module])
+        if path in sites:
+            rule.site = path, calls[path]
+            calls[path] += 1
+
+    def leave(module: nn.Module, given: Any, made: Any) -> None:
+        if rule.stack.pop() == until[0] and calls[until[0]] == until[1] + 1:
+            raise _Done
+
+    hooks = [module.register_forward_pre_hook(enter) for module in paths]
+    hooks += [module.register_forward_hook(leave) for module in paths]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def changed_runs(
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    sites: Sequence[str],
+    until: Site,
+    base: Rule,
+    changes: Sequence[Change],
+    held: frozenset[Key] = frozenset(),
+    *,
+    frozen: bool = False,
+) -> Iterator[tuple[Rule, int, int] | None]:
+    """A run for each change: the rule it ran under, which text of its batch it is, and of how many.
+
+    None for one that cannot be made, where another run has not the same parts. Several run at once where the
+    model keeps what it makes of each text apart.
+    """
+    tensors = [each for each in inputs.values() if isinstance(each, Tensor)]
+    alone = any(not each.ndim or each.shape[0] != 1 for each in tensors)
+    longest = max((each.numel() for each in tensors), default=1)
+    size = 1 if alone else max(1, _AT_ONCE // longest)
+    for first in range(0, len(changes), size):
+        some = changes[first : first + size]
+        try:
+            rule = _together(model, inputs, sites, until, Changes(base, some, held, frozen))
+            yield from ((rule, i, len(some)) for i in range(len(some)))
+        except (Misfit, Refused):
+            for one in some:
+                try:
+                    yield _together(model, inputs, sites, until, Changes(base, [one], held, frozen)), 0, 1
+                except (Misfit, Refused):
+                    yield None
+
+
+def _together(
+    model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[str], until: Site, changes: Changes
+) -> Rule:
+    count = len(changes.each)
+    copies = {
+        name: each.repeat(count, *[1] * (each.ndim - 1)) if isinstance(each, Tensor) and each.ndim else each
+        for name, each in inputs.items()
+    }
+    return cut_run(model, copies, sites, until, changes)

@@ -1,0 +1,146 @@
+"""Why a head looks there: what each part brings to the score, beside what taking it away does."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from attnscope.render.focus import WHOLE, Focus
+from attnscope.render.kit.numbers import counted, percent, signed, signed_cell, significant, weight
+from attnscope.render.kit.words.command import finding, opening_head
+from attnscope.render.sheet.blocks import Beside, Ranking
+from attnscope.render.sheet.said import at, name, read, setting, text
+from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.table import Column, Mark, Table, both_ways
+from attnscope.render.sheets import why_words as words
+from attnscope.results import Why
+from attnscope.results.claims.why import Part, Side
+
+_SHOWN = 6  # parts of a side
+
+
+def sheet(result: Why, focus: Focus = WHOLE) -> Sheet:
+    sides = Beside(tuple(_ranking(result, side, focus.verbose) for side in Side))
+    head = name(result.layer, result.head)
+    link = f"{at(result.query_tokens, result.query)} → {at(result.key_tokens, result.key)}"
+    other = () if result.other_tokens is None else text(result.other_tokens)
+    return Sheet(
+        title=f"why {head} looks {link}",
+        setting=setting(result),
+        origins=(result.provenance,),
+        answer=words.answer(result),
+        blocks=(sides, *((_pairs(result),) if focus.verbose else ())),
+        table=lambda: _table(result, result.side(Side.QUERY) + result.side(Side.KEY), True),
+        texts=(*read(result.kind, result.query_tokens, result.key_tokens), *other),
+        control=words.control(result),
+        notes=tuple(words.notes(result)),
+        legend=tuple(words.legend(result)),
+        departs=() if result.other_tokens is None else ("parts of another text",),
+        proof=tuple(words.proofs(result, focus.verbose)),
+        verdicts={head: result.verdict},
+        whole="each side of the score has a panel",
+        record=(("layer", result.layer), ("head", result.head)),
+        next=_next(result),
+        more=() if focus.verbose else (_pairs(result),),
+        opens={"layer": result.layer, "head": result.head, "query": result.query, "key": result.key},
+    )
+
+
+def _ranking(result: Why, side: Side, whole: bool) -> Ranking:
+    """The parts of a side, the largest shares first; what has no row of its own is added up."""
+    parts = result.side(side)
+    first = parts if whole or len(parts) <= _SHOWN + 1 else parts[:_SHOWN]
+    shown, names = [*first], [words.part_name(result, part) for part in first]
+    if rest := parts[len(first) :]:
+        of_score, of_contrast = (sum(getattr(each, name) for each in rest) for name in ("score", "contrast"))
+        shown.append(Part(side, "", None, None, None, 0.0, of_score, of_contrast))
+        names.append(f"{len(rest)} others")
+    table = _table(result, shown, whole)
+    lost, held = ([value and -value for value in table[name].values] for name in ("total", "held"))
+    most, shares = table["controls"].values, table["contrast"].values
+    return Ranking(
+        title=words.side_words(result, side),
+        of="part",
+        names=tuple(names),
+        table=table,
+        measured="score above the others",
+        marks=(
+            *both_ways(shares, "share, against" if min(shares) < 0 else "", "share"),
+            Mark("span", "control", "controls, at most", [each and -each for each in most], most),
+            Mark("ring", "peers", "lost without it, others held", held),
+            Mark("diamond", "limit", "lost without it, all computed again", lost),
+        ),
+        written="contrast",
+        chosen=frozenset(i for i, part in enumerate(shown) if result.is_reason(part)),
+    )
+
+
+def _table(result: Why, parts: Sequence[Part], whole: bool) -> Table:
+    removed = [part.removed for part in parts]
+    most = [max(map(abs, part.controls)) if part.controls else None for part in parts]
+    contrasts = [part.contrast for part in parts]
+    under = "without it"
+    # fmt: off
+    return Table(
+        Column("side", [part.side.value for part in parts]),
+        Column("name", [part.name for part in parts]),
+        Column("layer", [part.layer for part in parts]),
+        Column("head", [part.head for part in parts]),
+        Column("source", [part.source for part in parts]),
+        Column("source_share", [part.source_share for part in parts]),
+        Column("score", [part.score for part in parts], "of the score" if whole else "", signed,
+               "share of the score itself, which the softmax does not see"),
+        Column("contrast", contrasts, "share", signed_cell,
+               "what the part brings to the score above the others; a side's shares sum to it",
+               Scale.around(contrasts)),
+        Column("held", [each and each.held for each in removed], "others held", signed_cell,
+               "change of the score above the others, where other parts stay as they are and norms follow",
+               under=under),
+        Column("total", [each and each.total for each in removed], "all again", signed_cell,
+               "the same where everything after it is computed again", under=under),
+        Column("weight", [each and each.weight for each in removed], "weight", weight,
+               "what the head then gives to this key", under=under),
+        Column("norm", [each and each.norm for each in removed], "norm", _times,
+               "by what factor the scale of a norm moved, of the one that moved most, others held", spared=1,
+               under=under),
+        Column("controls", most, "controls", lambda each: f"±{significant(each)}",
+               "the largest change, all computed again, without a control of this part"),
+        Column("stands", [int(part.stands) for part in parts]),
+        Column("reason", [int(result.is_reason(part)) for part in parts]),
+    )
+    # fmt: on
+
+
+def _times(factor: float) -> str:
+    return f"x{factor:.2f}"
+
+
+def _pairs(result: Why) -> Ranking:
+    """The largest pairs, and how much of the score they are together."""
+    shares = [pair.contrast / result.contrast for pair in result.pairs]
+    contrasts = [pair.contrast for pair in result.pairs]
+    return Ranking(
+        title="largest pairs of a part of the query and a part of the key",
+        of="pair",
+        names=tuple(f"{pair.query} x {pair.key}" for pair in result.pairs),
+        table=Table(
+            Column("contrast", contrasts, "share", signed, scale=Scale.around(contrasts)),
+            Column("part", shares, "of all", percent),
+            Column("summed", list(accumulate(shares)), "added up", percent),
+        ),
+        measured="score above the others",
+        marks=both_ways(contrasts),
+        says=f"{result.tried:,} pairs tried, of the largest parts of the query with all of the key",
+        hidden=result.tried - len(result.pairs),
+        unshown=f"{counted(result.tried - len(result.pairs), 'more pair')}",
+    )
+
+
+def _next(result: Why) -> Next | None:
+    """What the head reads that is the reason, or who else looks there."""
+    for side, place in (Side.KEY, result.key), (Side.QUERY, result.query):
+        for part in result.reasons_of(side):
+            if part.head is not None and part.layer is not None and part.name.startswith("L"):
+                tokens = result.key_tokens if side is Side.KEY else result.query_tokens
+                opened = opening_head(result, part.layer, part.head, place)
+                return Next(f"what does {part.name} look at from {tokens.labels[place]}?", opened)
+    return Next("which heads look there, beside control texts?", finding(result, result.query, result.key))

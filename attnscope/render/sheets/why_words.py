@@ -1,0 +1,210 @@
+"""The words of a why: the answer by the case that it is, what it is held against, what is proved."""
+
+from collections.abc import Iterator
+
+from attnscope.render.kit.labels import settled
+from attnscope.render.kit.numbers import counted, number, percent, signed, significant, weight
+from attnscope.render.sheet.said import certified, name
+from attnscope.results import Why
+from attnscope.results.base.origin import Verdict
+from attnscope.results.claims.why import EXACT, TWICE, Case, Part, Side
+
+_NAMED = 2  # reasons of a side that a sentence names
+_PAIRS = 3
+_STRETCHED = 1.25  # times that a norm moved: from there on it is said
+
+
+def head(result: Why) -> str:
+    return name(result.layer, result.head)
+
+
+def query(result: Why) -> str:
+    return settled(result.query_tokens.labels[result.query])
+
+
+def key(result: Why) -> str:
+    return settled(result.key_tokens.labels[result.key])
+
+
+def above(result: Why) -> str:
+    """What the score is set against."""
+    if result.against is not None:
+        return settled(result.key_tokens.labels[result.against])
+    if result.others == 1:
+        return "the one other key"
+    return f"the mean of the other {result.others} keys"
+
+
+def answer(result: Why) -> str:
+    """One sentence for the case that it is, and what limits it."""
+    return _SAID[result.case](result)
+
+
+def _looks(result: Why) -> str:
+    return f"{head(result)} looks from {query(result)} at {key(result)} ({weight(result.weight)})"
+
+
+def _reasons(result: Why) -> str:
+    """One side or both: which parts, and what the weight becomes without each."""
+    told, lost = list[str](), list[str]()
+    for side in Side:
+        if parts := result.reasons_of(side)[:_NAMED]:
+            told.append(f"{' and '.join(part.name for part in parts)} on the {side} side")
+            lost += [f"without {part.name} {{}}to {_then(part)}" for part in parts]
+    falls = ", ".join(each.format("" if i else "the weight falls ") for i, each in enumerate(lost))
+    none = "" if len(told) > 1 else f" No part of the {_other(result)} side alone does that."
+    return f"{_looks(result)} because of {' and '.join(told)}: {falls}.{none}"
+
+
+def _other(result: Why) -> Side:
+    return Side.KEY if result.case is Case.QUERY else Side.QUERY
+
+
+def _then(part: Part) -> str:
+    assert part.removed is not None, "a reason was taken away"
+    return weight(part.removed.weight)
+
+
+def _none(result: Why) -> str:
+    told = f"No single reason why {_looks(result)}"
+    tried = [part for part in result.parts if part.removed is not None]
+    if not tried:
+        return f"{told}: no head and no MLP comes before it, only embeddings and biases."
+    least = min(tried, key=lambda part: part.removed.weight if part.removed else 1.0)
+    return (
+        f"{told}: of {counted(len(tried), 'part')} taken away, each alone, {least.name} on the {least.side} "
+        f"side matters most, and without it the weight is still {_then(least)}. {_spread(result)}"
+    )
+
+
+def _spread(result: Why) -> str:
+    first = result.pairs[:8]
+    share = sum(pair.contrast for pair in first) / result.contrast
+    return (
+        f"The {len(first)} largest of {result.tried:,} pairs of parts make up {percent(share)} of the score."
+    )
+
+
+def _share(result: Why) -> str:
+    part = result.largest
+    assert part is not None, "there is one with a large share"
+    share = percent(part.contrast / result.contrast)
+    return (
+        f"{part.name} on the {part.side} side has {share} of what lifts {key(result)} above {above(result)}, "
+        f"but it cannot be called the reason why {_looks(result)}: {_but(result, part)}."
+    )
+
+
+def _but(result: Why, part: Part) -> str:
+    """What keeps a part with a large share from being a reason."""
+    assert part.removed is not None, "it was taken away"
+    if part.removed.total * part.contrast >= 0:
+        return f"without it the score does not fall ({signed(part.removed.total)})"
+    if not part.controls:
+        beside = "no other MLP" if part.head is None else "no other head in its layer"
+        return f"there is {beside} to hold it against"
+    if not part.stands:
+        most = weight_of(part)
+        return f"without it the score moves by {signed(part.removed.total)}, without a control by {most}"
+    return f"without it the weight is still {_then(part)}"
+
+
+def weight_of(part: Part) -> str:
+    """The control that moves the score most."""
+    return signed(max(part.controls, key=abs))
+
+
+def _not_above(result: Why) -> str:
+    nothing = "There is nothing to give a reason for"
+    gives = f"{head(result)} gives {key(result)} {weight(result.weight)} from {query(result)}"
+    if result.contrast >= TWICE:
+        return f"{nothing}: {gives}, less than even attention ({weight(1 / (result.others + 1))})."
+    side = "above" if result.contrast > 0 else "below"
+    lies = f"its score lies {number(abs(result.contrast))} {side} {above(result)}"
+    return f"{nothing}: {gives}, and {lies}, where {number(TWICE)} makes the weight twice as much."
+
+
+_SAID = {
+    Case.NOT_ABOVE: _not_above,
+    Case.BOTH: _reasons,
+    Case.QUERY: _reasons,
+    Case.KEY: _reasons,
+    Case.SHARE: _share,
+    Case.NONE: _none,
+}
+
+
+def side_words(result: Why, side: Side) -> str:
+    """The heading of a side's parts: it tells the whole."""
+    own = f"query side: what {query(result)} is made of"
+    if side is Side.KEY:
+        own = f"key side: what {key(result)} has and {above(result)} has not"
+    return f"{own}, in all {signed(result.contrast)}"
+
+
+def part_name(result: Why, part: Part) -> str:
+    """`L0 H0 (reads river@1)`."""
+    if part.source is None or not part.name.startswith("L"):
+        return part.name
+    return f"{part.name} (reads {settled(result.key_tokens.labels[part.source])})"
+
+
+def instead(result: Why) -> str:
+    """What stands in the place of a part."""
+    if result.other_tokens is not None:
+        return "what it is in the other text"
+    if result.against is not None:
+        return f"what it is at {above(result)} (of the query: its mean over the other tokens)"
+    return "its mean over the other keys (of the query: over the other tokens)"
+
+
+def control(result: Why) -> str:
+    return (
+        "the other heads of a head's layer and the other MLPs of an MLP, each replaced in the same row by "
+        f"{instead(result)}"
+    )
+
+
+def notes(result: Why) -> Iterator[str]:
+    if result.contrast and result.pairs:
+        pairs = ", ".join(
+            f"{pair.query} x {pair.key} {signed(pair.contrast)} ({percent(pair.contrast / result.contrast)})"
+            for pair in result.pairs[:_PAIRS]
+        )
+        yield f"largest pairs, query x key: {pairs}"
+    moved = max(
+        (part for part in result.parts if part.removed is not None and part.removed.norm > 0),
+        key=lambda part: max(part.removed.norm, 1 / part.removed.norm) if part.removed else 1.0,
+        default=None,
+    )
+    if moved is not None and moved.removed is not None:
+        factor = max(moved.removed.norm, 1 / moved.removed.norm)
+        if factor >= _STRETCHED:
+            yield (
+                f"shares are no forecasts: norms follow (without {moved.name} on the {moved.side} side "
+                f"the scale of one moves x{moved.removed.norm:.2f}), and later parts are made of earlier ones"
+            )
+    if result.capped:
+        yield "the score is told before the model's soft cap"
+    yield from result.notes
+
+
+def proofs(result: Why, full: bool) -> Iterator[tuple[Verdict, str]]:
+    yield from certified(result.certificate, full)
+    off = significant(result.residual)
+    yield (
+        Verdict.CERTIFIED,
+        f"✓ the parts of each side sum to the score (off {off} of it, {significant(EXACT, 1)} allowed)",
+    )
+
+
+def legend(result: Why) -> Iterator[str]:
+    yield "each side is the whole score, told from its end: the two are never added"
+    yield (
+        "MLP: whatever is not linear after the attention of a layer; token, position and segment are "
+        "embeddings, which like biases have shares and are never called reasons"
+    )
+    yield (
+        "a reason: without it the score falls, by more than without any control, and half of the weight "
+        "is gone or more"
+    )

@@ -1,0 +1,179 @@
+"""Why a head looks from one token at another: its score as a sum over earlier parts, from both ends."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict
+from attnscope.results.base.parts import fits, within
+from attnscope.results.base.presented import Presented
+from attnscope.tokens import Tokens
+
+MUCH = (
+    0.5  # of the weight: what has to go with a part that is called a reason; of the contrast: a large share
+)
+TWICE = 0.6931471805599453  # of a score above others: what makes the weight twice theirs
+EXACT = 1e-5  # of the contrast, or of a hundredth of all parts: how far a sum may miss it
+MLP, BIASES, OTHER = "MLP", "biases", "other constants"
+
+
+class Side(StrEnum):
+    """From which end a score is told. Each is the whole of it: the two are never added."""
+
+    QUERY = "query"
+    KEY = "key"
+
+
+class Case(StrEnum):
+    """What can be said, by one test after the other."""
+
+    NOT_ABOVE = "the head does not look there"
+    BOTH = "reasons on both sides"
+    QUERY = "a reason on the query side"
+    KEY = "a reason on the key side"
+    SHARE = "a part has much of the score, but taking it away does not do what its share says"
+    NONE = "no single reason"
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What the contrast becomes more or less when a part is replaced in the row that this side reads.
+
+    `held`: all other parts stay as they were, norms follow; `total`: everything is computed again, and
+    `weight` is what the head then gives to the key. `norm` is by what factor the scale of a norm moved that
+    moved most, others held: far from 1, the rest of the sum is stretched by it.
+    """
+
+    held: float
+    total: float
+    weight: float
+    norm: float
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one part brings to the `score` and to the `contrast`, from one side.
+
+    `layer` and `head` are None of what is of none. `source` is the token from which most of a head's share
+    comes, with `source_share`. `removed` is None of what was not taken away; then there are no `controls`
+    either: the total effects of the other heads of the layer, of an MLP those of the other MLPs, on the same
+    side in the same row.
+    """
+
+    side: Side
+    name: str
+    layer: int | None
+    head: int | None
+    source: int | None
+    source_share: float
+    score: float
+    contrast: float
+    removed: Removed | None = None
+    controls: tuple[float, ...] = ()
+
+    for_readers = ("stands",)
+
+    @property
+    def stands(self) -> bool:
+        """Whether taking it away does what its share says, and more than any control does."""
+        if self.removed is None or not self.controls:
+            return False
+        told = self.removed.total * self.contrast < 0
+        return told and abs(self.removed.total) > max(map(abs, self.controls))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What a part of the query and one of the key, `query` and `key` by name, bring to the `contrast`."""
+
+    query: str
+    key: str
+    contrast: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Why(Presented):
+    """The score of one query and one key of a head, and its contrast, as sums over parts of the model.
+
+    The head gives the key that `weight`. `score` is what the softmax was given for the two, before a soft cap
+    where it is `capped`; `contrast` how far that lies above the key `against`, or above the mean of all
+    `others` that the query may see (None).
+    On each side the `parts` sum to both, up to `residual`, the largest miss as a part of what it misses.
+    `pairs` are the largest of `tried`, those of the largest parts of the query with all of the key.
+    A part of the key was replaced by its mean over the keys that this one is set against, one of the query by
+    its mean over the other tokens; or each by what it is in the text `other_tokens`.
+    """
+
+    layer: int
+    head: int
+    kind: Kind
+    query_tokens: Tokens
+    key_tokens: Tokens
+    query: int
+    key: int
+    against: int | None
+    others: int
+    weight: float
+    score: float
+    contrast: float
+    parts: tuple[Part, ...]
+    pairs: tuple[Pair, ...]
+    tried: int
+    residual: float
+    certificate: Certificate
+    provenance: Provenance
+    capped: bool = False
+    other_tokens: Tokens | None = None
+    tower: str = ""
+    notes: tuple[str, ...] = ()
+
+    for_readers = ("verdict", "case", "reasons")
+
+    @property
+    def verdict(self) -> Verdict:
+        """That of the head."""
+        return self.certificate.verdict
+
+    @property
+    def looks(self) -> bool:
+        """Whether the key has twice the weight of what it is set against, and no less than all keys alike."""
+        even = 0.0 if self.against is not None else 1 / (self.others + 1)
+        return self.contrast >= TWICE and self.weight >= even
+
+    def side(self, side: Side) -> tuple[Part, ...]:
+        """Its parts, the largest share of the contrast first."""
+        return tuple(sorted((p for p in self.parts if p.side is side), key=lambda p: -abs(p.contrast)))
+
+    def is_reason(self, part: Part) -> bool:
+        """Whether the head looks there because of it: without it half of the weight is gone or more."""
+        gone = part.removed is not None and part.removed.weight <= MUCH * self.weight
+        return self.looks and part.contrast > 0 and part.stands and gone
+
+    def reasons_of(self, side: Side) -> tuple[Part, ...]:
+        return tuple(filter(self.is_reason, self.side(side)))
+
+    @property
+    def reasons(self) -> dict[str, tuple[str, ...]]:
+        """The parts that the head looks there because of, by side."""
+        return {side.value: tuple(part.name for part in self.reasons_of(side)) for side in Side}
+
+    @property
+    def largest(self) -> Part | None:
+        """The part with the largest share of all that were taken away."""
+        tried = [part for part in self.parts if part.removed is not None]
+        return max(tried, key=lambda part: part.contrast, default=None)
+
+    @property
+    def case(self) -> Case:
+        """What can be said, by one test after the other."""
+        if not self.looks:
+            return Case.NOT_ABOVE
+        query, key = (bool(self.reasons_of(side)) for side in Side)
+        if query or key:
+            return Case.BOTH if query and key else Case.QUERY if query else Case.KEY
+        much = self.largest is not None and self.largest.contrast >= MUCH * self.contrast
+        return Case.SHARE if much else Case.NONE
+
+    def check_parts(self) -> None:
+        fits(within(self.query, len(self.query_tokens)), "'query' is no token's position")
+        for name, place in ("key", self.key), ("against", self.against):
+            fits(within(place, len(self.key_tokens)), f"'{name}' is no token's position")

@@ -1,0 +1,116 @@
+"""Why one head looks from one token at another: which parts of the model its score comes from."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from attnscope.analysis import recompute_head
+from attnscope.analysis.claims.why.explain import Question, explain
+from attnscope.capture.faults import if_it_runs
+from attnscope.errors import InputError
+from attnscope.model.anatomy.sites import find_sites
+from attnscope.results import Why
+from attnscope.session.choosing import Chosen
+from attnscope.session.questions.claims.ablation import read_other
+from attnscope.session.questions.media import position_of
+from attnscope.session.reading import Reading
+from attnscope.session.request import Inputs
+from attnscope.tokens import Tokens
+from attnscope.vocabulary import Kind
+
+if TYPE_CHECKING:
+    from attnscope.model.loading.load import Plan
+
+MOST = 1024  # tokens: what is known of a run is held until the sum is made
+
+
+@dataclass(frozen=True)
+class Link:
+    """A query and a key by name, the key they are set against, and the text that parts are put from."""
+
+    query: str | int
+    key: str | int
+    against: str | int | None = None
+    patch_from: str | None = None
+
+
+def why(reading: Reading, chosen: Chosen, link: Link) -> Why:
+    """The score of the one chosen head for this link as a sum over parts, with what taking them away does.
+
+    Raises `InputError` for several heads, a link that is not there, and a model whose sum is not exact.
+    """
+    layer, head = chosen.only()
+    if reading.captured is not None:
+        raise InputError("why reads a text at once: leave --generate out")
+    with reading.listener.working("reading the attention"):
+        captured = reading.capture(chosen)
+    call = captured.call(layer, block=chosen.block)
+    queries, keys = call.query_tokens, call.key_tokens
+    if (longest := max(len(queries), len(keys))) > MOST:
+        raise InputError(f"why holds all of a run at once: up to {MOST} tokens, here are {longest}")
+    query, key = position_of(queries, str(link.query)), position_of(keys, str(link.key))
+    against = None if link.against is None else position_of(keys, str(link.against))
+    _check(query, key, against, chosen.kind, queries, keys)
+    other = None if link.patch_from is None else read_other(reading, link.patch_from)
+    model, inputs = reading.model.module, reading.inputs
+    with reading.listener.working("taking the score apart"), if_it_runs(model, inputs, reading.model.name):
+        recomputed = recompute_head(captured, layer, head, block=chosen.block)
+        found = explain(
+            model,
+            inputs,
+            find_sites(model),
+            call,
+            Question(head, call.heads, query, key, against),
+            None if other is None else other.inputs,
+        )
+    return Why(
+        layer=layer,
+        head=head,
+        kind=call.kind,
+        query_tokens=queries,
+        key_tokens=keys,
+        query=query,
+        key=key,
+        against=against,
+        others=found.others,
+        weight=float(recomputed.weights[query, key]),
+        score=found.score,
+        contrast=found.contrast,
+        parts=found.parts,
+        pairs=found.pairs,
+        tried=found.tried,
+        residual=found.residual,
+        certificate=recomputed.certificate,
+        provenance=captured.provenance,
+        capped=found.capped,
+        other_tokens=None if other is None else other.encoded.tokens,
+        tower=captured.tower,
+        notes=(*captured.notes(layer), *reading.notes),
+    )
+
+
+def check_link(planned: "Plan", chosen: Chosen, *, inputs: Inputs, link: Link, code: bool = False) -> None:
+    """Raises `InputError` for what the tokenizer and the configuration show, before weights are read."""
+    chosen.only()
+    if inputs.text is None or inputs.sensed or inputs.ids is not None or inputs.split:
+        return
+    from attnscope.model.inputs.text import encode
+    from attnscope.model.loading.tokenizer import tokenizer_for
+
+    folder = planned.checkpoint.source.folder
+    tokenizer = tokenizer_for(planned.model_class, folder, planned.name, code, True)
+    texts = tuple(text for text in (inputs.text, inputs.pair) if text is not None)
+    tokens = encode(tokenizer, texts, name=planned.name, limit=None).tokens
+    if inputs.truncate or (planned.writes and chosen.kind is Kind.DECODER):
+        return  # what is left of the text, or what the decoder reads, is not known yet
+    key = position_of(tokens, str(link.key))
+    against = None if link.against is None else position_of(tokens, str(link.against))
+    if chosen.kind is not Kind.CROSS:
+        _check(position_of(tokens, str(link.query)), key, against, chosen.kind, tokens, tokens)
+
+
+def _check(query: int, key: int, against: int | None, kind: Kind, queries: Tokens, keys: Tokens) -> None:
+    if against == key:
+        raise InputError(f"--against {keys.labels[key]} is what --to names: name another key")
+    for each in (key, against):
+        if kind is Kind.DECODER and each is not None and each > query:
+            raise InputError(f"{queries.named(query)} may not look at {keys.named(each)}, which follows it")
