@@ -1,5 +1,7 @@
 """The link that a page opens on: one that says something of this text, and no quirk of its position."""
 
+from dataclasses import replace
+
 import made_results as made
 import numpy as np
 import pytest
@@ -78,9 +80,18 @@ def test_special_tokens_punctuation_and_neighbours_are_no_links(tokens, query, k
     assert chosen(weights, tokens, tokens, **SEEN) is None
 
 
+def test_a_word_that_looks_at_itself_elsewhere_is_no_link() -> None:
+    text = made.tokens(["door", "cat", "saw", "a", "door", "shut"])
+    again = made.tokens(["door", "cat", "saw", "a", "cat", "shut"])
+    same = replace(text, items=(*text.items[:4], replace(text.items[4], id=text.items[0].id), text.items[5]))
+    assert not telling_pairs(same, same, **SEEN)[4, 0]
+    assert telling_pairs(again, again, **SEEN)[4, 0]
+
+
 def test_pieces_of_a_word_and_unknown_tokens_are_no_links() -> None:
     items = (
-        Token(1, "un", "un", (0, 2), 0), Token(2, "##told", "told", (2, 6), 0), Token(3, "and", "and", (7, 10), 1),
+        Token(1, "un", "un", (0, 2), 0), Token(2, "##told", "told", (2, 6), 0),
+        Token(3, "and", "and", (7, 10), 1),
         Token(4, "[UNK]", "☃", (11, 12), 2, unknown=True), Token(5, "tale", "tale", (13, 17), 3),
     )  # fmt: skip
     text = Tokens(("untold and ☃ tale",), items)
@@ -88,15 +99,14 @@ def test_pieces_of_a_word_and_unknown_tokens_are_no_links() -> None:
     assert np.argwhere(pairs).tolist() == [[2, 4], [4, 2]]
 
 
-def test_words_that_say_something_win_over_stronger_ones_that_do_not_where_they_are_nearly_as_strong(
-    tokens,
-) -> None:
+def test_a_link_of_a_word_that_says_nothing_counts_half(tokens) -> None:
     weights = even()
-    planted(weights, 1, 0, 9, 5, 0.80)
-    planted(weights, 0, 1, 9, 2, 0.75)
+    planted(weights, 1, 0, 9, 5, 0.95)
+    planted(weights, 0, 1, 9, 2, 0.65)
     found = chosen(weights, tokens, tokens, **SEEN)
     assert (found.query, found.key) == (9, 2)
-    planted(weights, 1, 0, 9, 5, 0.95)
+    weights[0, 1] = 1 / COUNT
+    planted(weights, 0, 1, 9, 2, 0.3)
     found = chosen(weights, tokens, tokens, **SEEN)
     assert (found.query, found.key) == (9, 5)
 

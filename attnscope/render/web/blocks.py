@@ -35,7 +35,7 @@ class Blocks:
         return base64.b64encode(packer.compress(content) + packer.flush()).decode()
 
     def keep(self, packed: str) -> str:
-        """The name under which the page finds again what was packed."""
+        """The name under which the page finds again what was packed, one block or several in a line each."""
         name = f"b{len(self.packed)}"
         self.packed[name] = packed
         return name

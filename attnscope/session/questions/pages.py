@@ -164,7 +164,7 @@ def _most_of_controls(reading: Reading, chosen: Chosen, overview: Overview) -> t
         texts = exchange.controls(Controls(CONTROLS, SEED))
 
         def heads(of: Sequence[Layer]) -> Weights:
-            return np.nan_to_num(np.stack([rows_of(layer, chosen.heads) for layer in of]))
+            return np.asarray(np.nan_to_num(np.stack([rows_of(layer, chosen.heads) for layer in of])))
 
         own = heads(layers)
         most = np.zeros_like(own)

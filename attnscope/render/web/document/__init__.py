@@ -25,7 +25,7 @@ from attnscope.results import (
     Thumbnails,
 )
 
-STAGES = {"weights": "sentence", "scores": "parts", "scaled": "parts", "q": "product", "k": "product"}
+STAGES = {"scores": "parts", "scaled": "parts", "q": "product", "k": "product"}
 
 
 def document(result: Result, focus: Focus, beside: Beside) -> Document:
@@ -43,7 +43,7 @@ def _focused(made: Document, focus: Focus) -> None:
     asked = {"query": focus.query, "key": focus.key}
     made.opening |= {name: value for name, value in asked.items() if value is not None}
     if focus.stage != "weights":
-        made.opening["view"] = STAGES.get(focus.stage, "sentence")
+        made.opening["view"] = STAGES.get(focus.stage, "matrix")
     if focus.scale != "sqrt":
         made.opening["scale"] = focus.scale.value
 
