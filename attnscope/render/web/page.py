@@ -26,7 +26,8 @@ from attnscope.render.web.document import Document, document
 from attnscope.render.web.document.parts import weights_view
 from attnscope.render.web.room import HARD_BYTES, too_large
 from attnscope.render.web.sheet import section
-from attnscope.results import Comparison, HeadView, HeadWeights, Provenance, Result, Verdict
+from attnscope.render.web.spread import spread
+from attnscope.results import Comparison, Finding, HeadView, HeadWeights, Provenance, Result, Verdict
 from attnscope.tokens import Tokens
 from attnscope.version import __version__
 
@@ -69,7 +70,8 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
 def _section(result: Result, sheet: Sheet, made: Document) -> str:
     """The blocks of its sheet, but of a head, whose matrix a reader can point at; its answer stands above."""
     blocks = not isinstance(result, HeadWeights | HeadView)
-    return section(sheet, answer=made.told is not None, blocks=blocks)
+    after = spread(result) if isinstance(result, Finding) else ""
+    return section(sheet, answer=made.told is not None, blocks=blocks, after=after)
 
 
 def _titled(made: Document) -> str:

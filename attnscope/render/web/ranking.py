@@ -3,7 +3,7 @@
 Nothing of it needs a script; the number of everything is under the pointer. All text is escaped.
 """
 
-from attnscope.render.kit.numbers import counted, parameter
+from attnscope.render.kit.numbers import parameter
 from attnscope.render.kit.palette import TINTS
 from attnscope.render.sheet.blocks import Curve, Ranking, Rows
 from attnscope.render.sheet.scale import missing
@@ -29,7 +29,7 @@ def ranking(block: Rows) -> str:
     elif isinstance(block, Ranking) and block.marks:
         above, drawing = _key(block), f'<th scope="col">{escape(block.measured)}</th>'
     if block.hidden:
-        more = paragraph(f"and {counted(block.hidden, block.of)} more, among the numbers", "told")
+        more = paragraph(f"and {block.hidden:,} more, among the numbers", "told")
     heads = "".join(
         f'<th scope="col" title="{escape(each.says)}">{escape(each.heading)}</th>' for each in columns
     )

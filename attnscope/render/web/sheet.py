@@ -15,10 +15,10 @@ from attnscope.render.web.ranking import paragraph, ranking
 _CELLS = 100  # of a line
 
 
-def section(sheet: Sheet, *, answer: bool = True, blocks: bool = True) -> str:
+def section(sheet: Sheet, *, answer: bool = True, blocks: bool = True, after: str = "") -> str:
     """The element of the page, with its `answer` and its `blocks` where these stand nowhere else.
 
-    All text is escaped.
+    All text is escaped. `after` is markup behind the first block.
     """
     every = (*sheet.every, *sheet.more) if blocks else ()
     drawn = [each for each in every if isinstance(each, Rows) and each.names]
@@ -27,7 +27,9 @@ def section(sheet: Sheet, *, answer: bool = True, blocks: bool = True) -> str:
     if told:
         told = f"<details><summary>What this rests on, and what the words mean</summary>{told}</details>"
     first = paragraph(sheet.answer, "answer") if answer else ""
-    return f'<section id="sheet">{first}{"".join(map(_block, every))}{told}{_next(sheet)}</section>\n'
+    drawing = [_block(each) for each in every]
+    drawing.insert(1, after)
+    return f'<section id="sheet">{first}{"".join(drawing)}{told}{_next(sheet)}</section>\n'
 
 
 def _next(sheet: Sheet) -> str:

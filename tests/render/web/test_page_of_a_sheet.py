@@ -42,7 +42,7 @@ def test_a_row_has_its_texts_and_under_the_pointer_its_exact_numbers() -> None:
     assert rows(page)[1] == ["L10 H11", "", "+.40", ".30", "1 of 4", "word"]
     assert 'title="0.3">.30</td>' in page
     assert "<title>its control .3</title>" in page
-    assert "and 5 heads more, among the numbers" in page
+    assert "and 5 more, among the numbers" in page
     assert "score: how much it does" in page
 
 

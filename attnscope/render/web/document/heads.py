@@ -103,7 +103,7 @@ def of_report(made: Document, report: Report, beside: Beside) -> None:
     made.first = "sheet"
     of_map(made, report.projection, beside)
     made.prediction = None if report.prediction is None else answers.of_prediction(report.prediction)
-    made.opening |= {"view": weights_view(made), "query": report.query}
+    made.opening |= {"view": weights_view(made), "query": report.query, "key": None}
     if report.view is not None:
         made.opening |= {"words": report.view.words, "special": report.view.special.value}
 

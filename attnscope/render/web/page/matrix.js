@@ -8,7 +8,7 @@ import { rowOf } from "./reading.js";
 import { weightsTable } from "./lines.js";
 import { point, set, state } from "./state.js";
 
-const WITH_VALUES = 30, WITH_NAMES = 10, MOST_VALUES = 1200, LEFT = 112, TOP = 76;
+const WITH_VALUES = 26, WITH_NAMES = 10, MOST_VALUES = 1200, LEFT = 112, TOP = 76;
 
 /** @param {any} reading @param {any} page @returns {Promise<any[]>} */
 export async function matrix(reading, page) {
@@ -34,7 +34,7 @@ export async function matrix(reading, page) {
 /** How large a cell is in the room there is. @param {number} rows @param {number} width @param {number[]} room */
 function sizeOf(rows, width, [wide, tall]) {
   const fit = Math.min((wide - LEFT - 20) / width, Math.max(tall - TOP - 60, rows <= 110 ? 40 * rows : 330, 330) / rows);
-  return fit >= 1 ? Math.min(Math.floor(fit), 44) : Math.max(fit, 0.5);
+  return fit >= 1 ? Math.min(Math.floor(fit), 30) : Math.max(fit, 0.5);
 }
 
 /** @param {any} svg @param {string[]} queries @param {string[]} keys @param {number} cell */
