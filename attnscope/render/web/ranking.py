@@ -36,7 +36,8 @@ def ranking(block: Rows) -> str:
     rows = "".join(_row(block, row, columns) for row in range(len(block.names)))
     head = f'<thead><tr><th scope="col">{escape(block.of)}</th>{drawing}{heads}</tr></thead>'
     table = f'<div class="wide"><table class="ranking">{head}<tbody>{rows}</tbody></table></div>'
-    return f"<h2>{escape(block.title)}</h2>{paragraph(block.says, 'told')}{above}{table}{more}"
+    title = f"<h2>{escape(block.title)}</h2>" if block.title else ""
+    return f"{title}{paragraph(block.says, 'told')}{above}{table}{more}"
 
 
 def _row(block: Rows, row: int, columns: tuple[Column, ...]) -> str:

@@ -29,7 +29,8 @@ def section(sheet: Sheet, *, answer: bool = True, blocks: bool = True, after: st
     first = paragraph(sheet.answer, "answer") if answer else ""
     drawing = [_block(each) for each in every]
     drawing.insert(1, after)
-    return f'<section id="sheet">{first}{"".join(drawing)}{told}{_next(sheet)}</section>\n'
+    inside = "".join((first, *drawing, told, _next(sheet)))
+    return f'<section id="sheet" aria-label="The result">{inside}</section>\n'
 
 
 def _next(sheet: Sheet) -> str:

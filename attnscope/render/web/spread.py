@@ -24,8 +24,9 @@ def spread(result: Finding) -> str:
     bins = np.minimum((best / most * _BINS).astype(int), _BINS - 1)
     count = np.bincount(bins, minlength=_BINS)
     high = 2 * _RADIUS * max(int(count.max()), 3) + 22
+    base = high - 18 - _RADIUS
     dots = "".join(
-        f'<circle cx="{_x((one + 0.5) / _BINS)}" cy="{high - 18 - _RADIUS - 2 * _RADIUS * i:.1f}" r="{_RADIUS - 0.4}"/>'
+        f'<circle cx="{_x((one + 0.5) / _BINS)}" cy="{base - 2 * _RADIUS * i:.1f}" r="{_RADIUS - 0.4}"/>'
         for one in range(_BINS)
         for i in range(int(count[one]))
     )

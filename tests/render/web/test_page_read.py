@@ -1,4 +1,4 @@
-"""A page as a reader has it: it opens on its answer, the text is a text, and both lists follow what is chosen.
+"""A page as a reader has it: it opens on its answer, reads like a text, and both lists follow what is chosen.
 
 Light and dark, wide and narrow, by pointer, keys and address; axe-core finds nothing where it is installed.
 """
@@ -212,8 +212,8 @@ def axe() -> str:
     return (Path(found.origin).parent / "axe.min.js").read_text(encoding="utf-8")
 
 
-FINDINGS = """async () => (await axe.run()).violations.map(
-  each => `${each.id}: ${each.nodes.slice(0, 3).map(node => node.target + ' ' + node.failureSummary).join(' | ')}`)"""
+FINDINGS = """async () => (await axe.run()).violations.map(each =>
+  each.id + ': ' + each.nodes.slice(0, 3).map(node => node.target + ' ' + node.failureSummary).join(' | '))"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -51,7 +51,8 @@ const SHORT = { query: "q", key: "k" };
 export function link() {
   const parts = [`L${state.layer}H${state.head}`];
   for (const name of ["query", "key", "other", "view", "special", "pairs", "scale", "side"])
-    if (state[name] !== usual[name]) parts.push(`${/** @type {any} */ (SHORT)[name] || name}=${state[name] ?? "none"}`);
+    // a key without a query of its own belongs to the one that opens
+    if (state[name] !== usual[name] && !(name === "key" && state.key === null && state.query !== usual.query)) parts.push(`${/** @type {any} */ (SHORT)[name] || name}=${state[name] ?? "none"}`);
   if (state.words !== usual.words) parts.push(`words=${state.words ? 1 : 0}`);
   if (state.more.length) parts.push("heads=" + state.more.map((/** @type {number[]} */ [l, h]) => `L${l}H${h}`).join("+"));
   return "#" + parts.join(",");

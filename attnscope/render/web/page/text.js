@@ -23,15 +23,23 @@ export function text(root) {
   /** @type {Strip[]} */
   let built = [];
   let shape = "";
+  /** @type {any} */
+  let now = null;
+  root.addEventListener("keydown", (event) => {
+    const { seen, own } = now, { q } = chosen(seen, own), width = seen.keys.length;
+    if (event.key !== "Enter" || !own || q < 0) return;
+    const [best] = largest(seen.weights, q * width, 1, width, 1).best;
+    if (best) event.preventDefault(), set({ query: seen.rows[best.i][0], key: null, aloud: true });
+  });
   return {
     /** @param {any} current */
     show(current) {
-      const { seen, own, reading } = current, now = `${state.side} ${state.words} ${state.special} ${state.pairs}`;
-      if (now !== shape) {
+      const { seen, own, reading } = (now = current), looked = `${state.side} ${state.words} ${state.special} ${state.pairs}`;
+      if (looked !== shape) {
         built = own ? [strip(seen.rows, reading.it.queries, seen.queries, "query", "The text: arrow keys choose a token, Enter follows its strongest link")]
           : [strip(seen.rows, reading.it.queries, seen.queries, "query", "What looks"), strip(seen.columns, reading.it.keys, seen.keys, "key", "What is looked at")];
         strips.replaceChildren(...built.flatMap((each, i) => [!own && el("p", { class: "side" }, ["what looks", "what is looked at"][i]), each.root]).filter(Boolean));
-        shape = now;
+        shape = looked;
       }
       const most = Math.max(seen.rows.length, seen.columns.length), long = most > LONG;
       root.className = most <= FEW ? "few" : long ? "long" : "mid";
