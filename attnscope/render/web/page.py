@@ -223,9 +223,13 @@ def _encoding(made: Document) -> str:
             "digits that are shown"
         )
     if 1 in depths:
+        exact = sorted(
+            {name for each in made.readings for name, own in each["full"].items() if "planes" in own}
+        )
+        but = f"; those of {', '.join(exact)} are equal to them in all four digits" if exact else ""
         return (
             "of so many heads and tokens weights are held in 8 bits, within .0034 of the exact numbers, and "
-            "shown with two digits"
+            f"shown with two digits{but}"
         )
     return "weights are held in single precision" if depths else "the numbers are those of the result"
 

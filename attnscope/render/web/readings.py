@@ -52,16 +52,21 @@ def of_heads(heads: Sequence[HeadWeights], blocks: Blocks, name: str = "") -> Re
 def of_overview(
     overview: Overview, blocks: Blocks, full: Sequence[HeadWeights] = (), name: str = ""
 ) -> Reading:
-    """All heads of an overview; those that are there in full with what their weights are made from."""
+    """All heads of an overview; those that are there in full with what their weights are made from.
+
+    Where all are held in 8 bits, these have 16: what the page opens on is told with all its digits.
+    """
     found = overview.tokens or overview
-    layers = _stacked(found.dense_weights)
+    packed = _packed(_stacked(found.dense_weights), blocks)
+    heads = [head for head in full if isinstance(head, HeadAttention)]
+    more = [{"planes": _exactly(head, blocks)} if packed["depth"] == 1 else {} for head in heads]
     return {
         "name": name,
         **sides(found.query_tokens, found.key_tokens),
         "layers": found.layers,
         "heads": found.heads,
-        **_packed(layers, blocks),
-        "full": {_name(head): _made_of(head, blocks) for head in full if isinstance(head, HeadAttention)},
+        **packed,
+        "full": {_name(head): _made_of(head, blocks) | own for head, own in zip(heads, more, strict=True)},
         "certificates": blocks.json(_certificates(found.certificates)),
         "opens": {"layer": found.layers[0], "head": found.heads[0]},
         "command": opener(found),
@@ -123,6 +128,12 @@ def in_full(head: HeadWeights, blocks: Blocks, alone: bool) -> dict[str, Any]:
     scored = alone and max(head.weights.shape) <= _WITH_SCORES
     stages = {"scores": blocks.floats(head.scores), "scaled": blocks.floats(head.scaled)} if scored else {}
     return weights | _made_of(head, blocks) | stages
+
+
+def _exactly(head: HeadWeights, blocks: Blocks) -> list[str]:
+    """The weights of one head in 16 bits."""
+    weights = np.where(head.allowed, head.weights, np.nan)
+    return [blocks.keep(Blocks.pack_runs(plane)) for plane in codes.planes(codes.fine(weights))]
 
 
 def _made_of(head: HeadAttention, blocks: Blocks) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import attnscope as at
+from attnscope.render.kit import numbers
 from attnscope.render.saving import content
 from attnscope.render.web.beside import Beside
 from attnscope.render.web.page import as_page
@@ -159,6 +160,21 @@ def test_a_long_text_is_a_view_of_its_own_with_a_ruler_and_contexts_in_its_lists
         go(view, "#L0H0,q=100,view=matrix")
         assert not view.locator("#reader").is_visible()
         assert view.locator("#lists").is_visible()
+
+
+def test_the_head_that_a_long_page_opens_on_has_all_its_digits(opened) -> None:
+    names = [f"w{i}" for i in range(130)]
+    head = made.head(names)
+    weights = np.full((2, 2, 130, 130), 1 / 130)
+    weights[1, 0] = head.weights
+    plain = made.overview(2, 2, names)
+    found = replace(plain, weights=tuple(tuple(each) for each in weights))
+    mine = replace(head, layer=found.layers[1], head=found.heads[0])
+    with opened(
+        as_page(found, beside=Beside((mine,))), f"#L{mine.layer}H{mine.head},q=7,view=matrix"
+    ) as view:
+        listed = view.locator("#lists section").first.locator(".n").all_inner_texts()
+        assert listed == [numbers.weight(each, 3) for each in sorted(head.weights[7], reverse=True)[:8]]
 
 
 def test_without_scripts_the_answer_and_the_tables_stand_there(browser, page, tmp_path) -> None:

@@ -50,7 +50,8 @@ export class Reading {
     const name = `L${layer}H${head}`, found = this.decoded.get(name), exact = this.full(layer, head);
     if (found) return found;
     const [i, j] = this.place(layer, head);
-    const made = exact?.weights ? await floats(exact.weights) : decodeWeights(await Promise.all(this.it.blocks[i].map((/** @type {string} */ plane) => codes(plane, j))), this.it.queries.names.length);
+    const planes = exact?.planes || this.it.blocks?.[i], line = exact?.planes ? 0 : j;
+    const made = exact?.weights ? await floats(exact.weights) : decodeWeights(await Promise.all(planes.map((/** @type {string} */ plane) => codes(plane, line))), this.it.queries.names.length);
     if (this.decoded.size > 40) this.decoded.clear();
     this.decoded.set(name, made);
     return made;
@@ -58,7 +59,8 @@ export class Reading {
 
   /** Digits of a weight that are told: all of them are those of the exact number. @param {number} layer @param {number} head */
   digits(layer, head) {
-    return this.full(layer, head)?.weights || this.it.depth === 2 ? 4 : 2;
+    const exact = this.full(layer, head);
+    return exact?.weights || exact?.planes || this.it.depth === 2 ? 4 : 2;
   }
 
   /** The weights as they are looked at now. @param {number} layer @param {number} head @returns {Promise<Seen>} */
