@@ -13,13 +13,22 @@ export function ruler(go) {
     const box = root.getBoundingClientRect();
     go(Math.min(count - 1, Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * count))));
   });
-  /** @param {Int32Array[]} values as the text is painted with @param {boolean} own @param {number} query */
-  function draw(values, own, query) {
-    const style = getComputedStyle(root), colour = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`);
-    const [asking, looked] = [values[0], own ? values[0] : values[1]], fine = Math.min(devicePixelRatio, 2), tall = Math.max(120, Math.min(innerHeight - 40, 720, root.parentElement.clientHeight));
-    count = asking.length;
+  let tall = 120;
+  /** @type {Record<string, string>} */
+  let colours = {};
+  /** Its size and its colours, which a pointer that moves does not change. */
+  function fit() {
+    const style = getComputedStyle(root), fine = Math.min(devicePixelRatio, 2);
+    colours = Object.fromEntries(["rule", "line", "asks", "chosen"].map((name) => [name, style.getPropertyValue(`--${name}`)]));
+    tall = Math.max(120, Math.min(innerHeight - 40, 720, root.parentElement.clientHeight));
     root.width = WIDE * fine, root.height = tall * fine, (root.style.height = `${tall}px`);
     pen.scale(fine, fine);
+  }
+  /** @param {Int32Array[]} values as the text is painted with @param {boolean} own @param {number} query */
+  function draw(values, own, query) {
+    const colour = (/** @type {string} */ name) => colours[name], [asking, looked] = [values[0], own ? values[0] : values[1]];
+    count = asking.length;
+    pen.clearRect(0, 0, WIDE, tall);
     pen.fillStyle = colour("rule"), pen.fillRect(MIDDLE - 0.5, 0, 1, tall);
     const marks = (/** @type {Int32Array} */ of, /** @type {(v: number) => number} */ share, /** @type {number} */ way, /** @type {string} */ name) => {
       pen.fillStyle = colour(name);
@@ -33,5 +42,5 @@ export function ruler(go) {
     pen.fillStyle = colour("chosen");
     if (query >= 0) pen.fillRect(MIDDLE - 5, (query / count) * tall - 1, 10, 3);
   }
-  return { root, draw };
+  return { root, fit, draw };
 }

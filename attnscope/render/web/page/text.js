@@ -45,6 +45,7 @@ export function text(root) {
       root.className = most <= FEW ? "few" : long ? "long" : "mid";
       beside.root.hidden = !long;
       shades();
+      if (long) beside.fit();
       this.point(current);
     },
     /** @param {any} current */
