@@ -6,7 +6,7 @@
 
 Times in the browser are those of headless Chromium without a network, of the page's own marks, the least and
 the median of `OPENED`; hover is over the text, from the event to where everything is laid out anew.
-`--commands` runs `heads` with and without `-o page.html` by turns and tells the CPU seconds of whole commands,
+`--commands` runs `heads` with and without `-o page.html` by turns and tells the CPU seconds of commands,
 of a model of bert-base's size.
 `--other` writes the same heads with the best-known viewer (bertviz 1.4.1, its head view), in the environment
 that PYTHON is of, and tells its bytes; `OTHER` are those of random weights of bert-base.
