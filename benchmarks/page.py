@@ -5,8 +5,9 @@
     python benchmarks/page.py --other PYTHON [TOKENS ...]
 
 Times in the browser are those of headless Chromium without a network, of the page's own marks, the least and
-the median of `OPENED`; hover is from the event to the frame that shows it. `--commands` runs `heads` with and
-without `-o page.html` by turns and tells the CPU seconds of whole commands, of a model of bert-base's size.
+the median of `OPENED`; hover is over the text, from the event to where everything is laid out anew.
+`--commands` runs `heads` with and without `-o page.html` by turns and tells the CPU seconds of commands,
+of a model of bert-base's size.
 `--other` writes the same heads with the best-known viewer (bertviz 1.4.1, its head view), in the environment
 that PYTHON is of, and tells its bytes; `OTHER` are those of random weights of bert-base.
 """
@@ -33,14 +34,13 @@ OTHER = {11: 748_823, 60: 22_545_245, 128: 103_583_689, 512: 1_710_264_447}
 HOVERS = 200
 OPENED = 3
 HOVER = """async (count) => {
-  const canvas = document.querySelector('#view svg'), box = canvas.getBoundingClientRect(), times = [];
+  const tokens = [...document.querySelectorAll('#reader .t')], times = [];
   for (let i = 0; i < count; i++) {
     const began = performance.now();
-    const x = box.left + 130 + ((i * 37) % (box.width - 160));
-    const y = box.top + 110 + ((i * 53) % (box.height - 160));
-    canvas.dispatchEvent(new PointerEvent('pointermove', { clientX: x, clientY: y, bubbles: true }));
-    await new Promise((done) => requestAnimationFrame(() => done()));
+    tokens[(i * 37) % tokens.length].dispatchEvent(new PointerEvent('pointerover', { bubbles: true }));
+    document.body.offsetHeight;
     times.push(performance.now() - began);
+    await new Promise((done) => requestAnimationFrame(() => done()));
   }
   return times;
 }"""
@@ -101,8 +101,6 @@ def opened(file: Path) -> dict[str, float]:
         marks = view.evaluate(
             "['drawn', 'thumbnails'].map(n => performance.getEntriesByName(n)[0].startTime)"
         )
-        view.evaluate("location.hash += '&view=matrix'")
-        view.wait_for_selector('body[data-ready$=" matrix"]', timeout=60_000)
         view.wait_for_timeout(500)
         hovers = np.array(view.evaluate(HOVER, HOVERS))
         heap = view.evaluate("performance.memory.usedJSHeapSize / 1e6")

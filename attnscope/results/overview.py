@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 
 from attnscope.errors import InputError
 from attnscope.results.base.distances import Aimed, Distances, at_distance, elsewhere, even
+from attnscope.results.base.evidence import Link, Weights, most_telling_link
 from attnscope.results.base.groups import Special, SpecialMass, special_mass
 from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Arrays, Value, fits, one_for_each
@@ -125,6 +126,19 @@ class Overview(Presented):
         away = np.array([[elsewhere(each, each > 0, query, key) for each in row] for row in self.weights])
         apart = None if self.kind is Kind.CROSS or np.isnan(away).all() else away
         return Aimed(alike, sum(int(each.argmax()) == key for each in rows), apart)
+
+    def most_telling(self, controls: Weights | None = None) -> Link | None:
+        """The link that says most of this text, by tokens; None where none is worth opening on.
+
+        `controls` is the most that any control text has, of all tokens. `InputError` without weights.
+        """
+        found = self.tokens or self
+        queries, keys = found.query_tokens, found.key_tokens
+        crosses, causal = self.kind is Kind.CROSS, self.kind is Kind.DECODER
+        if not queries.texts or not keys.texts:
+            return None
+        how = {"crosses": crosses, "causal": causal}
+        return most_telling_link(found.dense_weights, queries, keys, **how, controls=controls)
 
     @property
     def main(self) -> HeadScores:

@@ -21,14 +21,18 @@ def block(file: Path, name: str) -> bytes:
     return zlib.decompress(base64.b64decode(packed))
 
 
+def head_of(file: Path, names: list[str], head: int, queries: int) -> np.ndarray:
+    """Codes of one head by query and key, of the blocks of its layer: of 16 bits where there are two."""
+    text = file.read_text(encoding="utf-8")
+    lines = [re.search(rf'id="{name}">([^<]*)', text)[1].strip().split("\n") for name in names]
+    planes = [np.frombuffer(zlib.decompress(base64.b64decode(each[head])), np.uint8) for each in lines]
+    codes = sum(plane.astype(int) * 256**i for i, plane in enumerate(reversed(planes)))
+    return codes.reshape(-1, queries).T
+
+
 def weights_in(file: Path) -> np.ndarray:
     """What the page holds of all heads: layer, head, query, key; NaN where a pair is masked."""
     (reading,) = document(file)["readings"]
-    keys = reading["keys"] or reading["queries"]
-    shape = 2, len(reading["heads"]), len(reading["queries"]["names"]), len(keys["names"])
-    layers = []
-    for name in reading["blocks"]:
-        high, low = np.frombuffer(block(file, name), np.uint8).reshape(shape).astype(int)
-        codes = high * 256 + low
-        layers.append(np.where(codes == 0, np.nan, ((codes - 1) / 65534) ** 2))
-    return np.array(layers)
+    heads, queries = range(len(reading["heads"])), len(reading["queries"]["names"])
+    codes = np.array([[head_of(file, names, j, queries) for j in heads] for names in reading["blocks"]])
+    return np.where(codes == 0, np.nan, np.sin(np.pi / 2 * (codes - 256) / 65279) ** 2)

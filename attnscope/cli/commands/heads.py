@@ -163,11 +163,14 @@ def _grid_on_a_page(reading: "Reading", chosen: "Chosen", asked: HeadOptions, lo
 
 
 def _page(reading: "Reading", chosen: "Chosen", overview: "Overview") -> "tuple[Result, Beside]":
-    """What a page of several heads is made of: the weights of all, and queries and keys of some."""
+    """What a page of several heads is made of: the weights of all, the link it opens on, and some in full."""
     from attnscope.render.web.beside import Beside
-    from attnscope.session.questions.pages import heads_in_full
+    from attnscope.session.questions.pages import heads_in_full, most_telling
 
-    return overview, Beside(heads_in_full(reading, chosen, overview.tokens or overview))
+    found = overview.tokens or overview
+    opening = most_telling(reading, chosen, found) if overview.aim is None else None
+    full = heads_in_full(reading, chosen, found, None if opening is None else opening.link)
+    return overview, Beside(full, opening=opening)
 
 
 def _in_tiles(

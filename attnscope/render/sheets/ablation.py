@@ -48,6 +48,13 @@ class Row(NamedTuple):
     predicted: float | None = None
 
 
+def _answers(result: Ablation) -> dict[str, int]:
+    """The query that the model answers at, where it is one of those that heads look from."""
+    position = result.answer.position
+    own = result.kind is not Kind.CROSS and position is not None
+    return {"query": position} if own and position is not None else {}
+
+
 def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
     ranking = _ranking(result, focus.verbose)
     best = words.most(result) if result.heads else None
@@ -69,7 +76,7 @@ def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
         summary=(f"most {name(*best)}",) if best else (),
         record=(("kind", result.kind.value), ("tower", result.tower), ("method", result.method.value)),
         next=_next(result),
-        opens={"layer": best[0], "head": best[1]} if best else {},
+        opens={"layer": best[0], "head": best[1]} | _answers(result) if best else {},
     )
 
 

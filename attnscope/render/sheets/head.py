@@ -70,7 +70,17 @@ def sheet(result: HeadWeights | HeadView, focus: Focus = WHOLE) -> Sheet:
         record=of_head(own),
         departs=_departs(result),
         next=_next(result, pair),
+        opens=_opens(result, pair),
     )
+
+
+def _opens(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None) -> dict[str, object]:
+    """The link that the answer names, as it is looked at."""
+    query, key = pair or (None, None)
+    found: dict[str, object] = {"query": query, "key": key}
+    if isinstance(result, HeadView):
+        found |= {"words": result.words, "special": result.special.value}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _viewed(result: HeadWeights | HeadView) -> str:

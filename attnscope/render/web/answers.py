@@ -3,6 +3,7 @@
 from typing import Any
 
 from attnscope.printable import printable
+from attnscope.render.kit.numbers import percent
 from attnscope.render.sheets.map import (
     DISCLAIMER,
     centring_words,
@@ -13,7 +14,7 @@ from attnscope.render.sheets.map import (
 )
 from attnscope.render.sheets.prediction import pair_words
 from attnscope.render.web.blocks import short
-from attnscope.results import Generated, Prediction, Projection
+from attnscope.results import Generated, Guess, Prediction, Projection
 
 
 def of_map(found: Projection) -> dict[str, Any]:
@@ -45,7 +46,7 @@ def of_prediction(found: Prediction) -> dict[str, Any]:
     blanks = [
         {
             "place": f"{'after' if found.task == 'next' else 'at'} {found.tokens.named(blank.position)}",
-            "guesses": [[each.name, each.probability] for each in blank.guesses],
+            "guesses": [_guess(each) for each in blank.guesses],
         }
         for blank in found.blanks
     ]
@@ -56,7 +57,12 @@ def of_prediction(found: Prediction) -> dict[str, Any]:
     return {"blanks": blanks, "says": [each for each in says if each]}
 
 
+def _guess(guess: Guess) -> tuple[str, float, str]:
+    """What it is, its probability, and that as it is written: a percentage, as nothing else is."""
+    return guess.name, guess.probability, percent(guess.probability)
+
+
 def _written(generated: Generated) -> dict[str, Any]:
     by = "written, token by token" if generated.written else "the text that was given, token by token"
-    guesses = [[each.name, each.probability] for each in generated.tokens]
+    guesses = [_guess(each) for each in generated.tokens]
     return {"place": f"“{printable(generated.text)}”: {by}", "guesses": guesses}

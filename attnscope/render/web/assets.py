@@ -45,7 +45,13 @@ def _colours() -> str:
         for ground, named in RAMPS.items()
         for name, anchors in named.items()
     }
-    fixed = {"heads": " ".join(HEADS), "alarm": OUTLINES[Verdict.FAILED], "warning": "#6b5200", **ramps}
+    fixed = {
+        "asks": "var(--query)",
+        "heads": " ".join(HEADS),
+        "alarm": OUTLINES[Verdict.FAILED],
+        "warning": "#6b5200",
+        **ramps,
+    }
     told = {":root": fixed, ':root[data-theme="dark"]': {}}
     for selector, ground in zip(told, PAPER, strict=True):
         verdicts = {verdict.value: colour for verdict, colour in VERDICTS[ground].items()}

@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from rich.color_triplet import ColorTriplet
 
 from attnscope.printable import LEFT_TO_RIGHT, printable
+from attnscope.render.kit.palette import luminance
 from attnscope.render.sheet.scale import Scale
 
+_EVEN = 0.179  # of the luminance on which black and white are read alike
 LEVEL = 6  # of the compression of texts: beyond it little is won
 # codes of weights repeat in runs and nowhere else: to look for more takes seven times as long for nothing
 _RUNS = (1, zlib.DEFLATED, 15, 9, zlib.Z_RLE)
@@ -35,7 +38,7 @@ class Blocks:
         return base64.b64encode(packer.compress(content) + packer.flush()).decode()
 
     def keep(self, packed: str) -> str:
-        """The name under which the page finds again what was packed."""
+        """The name under which the page finds again what was packed, one block or several in a line each."""
         name = f"b{len(self.packed)}"
         self.packed[name] = packed
         return name
@@ -68,8 +71,13 @@ def escape(text: str) -> str:
 
 def shaded(scale: Scale, value: float) -> str:
     """The style of an element of the class `shade`: its colours on light and, as the page is, on dark."""
-    (light, ink), (dark, ink_on_dark) = scale.paper(value), scale.paper(value, "dark")
-    return f"--l:{light};--i:{ink};--d:{dark};--j:{ink_on_dark}"
+    light, dark = scale.paper(value)[0], scale.paper(value, "dark")[0]
+    return f"--l:{light};--i:{_ink(light)};--d:{dark};--j:{_ink(dark)}"
+
+
+def _ink(background: str) -> str:
+    """Black or white, whichever is read better on it: one of them always has a contrast of 4.5."""
+    return "#fff" if luminance(ColorTriplet(*bytes.fromhex(background[1:]))) < _EVEN else "#000"
 
 
 def as_json(value: object) -> str:

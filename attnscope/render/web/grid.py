@@ -21,7 +21,7 @@ def grid(block: HeadGrid) -> str:
     kind = "heads" if len(columns) <= _MOST_NUMBERS else "heads many"
     return (
         f'<figure><figcaption>{escape(block.heading)}</figcaption><div class="wide"><table class="{kind}">'
-        f"<thead><tr><th></th>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
+        f"<thead><tr><td></td>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
         f'<p class="told">{escape(told)}</p></figure>'
     )
 

@@ -28,7 +28,8 @@ def matrix(block: Matrix) -> str:
     said = " · ".join(each for each in (shown.says, *_legend(shown)) if each)
     said = f'<p class="told">{escape(said)}</p>' if said else ""
     key = _key(shown.scale) if block.measured and isinstance(shown.scale, Weights) else ""
-    return f'<h2>{escape(block.title)}</h2>{said}<div class="wide">{_drawing(shown)}</div>{key}'
+    title = f"<h2>{escape(block.title)}</h2>" if block.title else ""
+    return f'{title}{said}<div class="wide">{_drawing(shown)}</div>{key}'
 
 
 def _key(scale: Weights) -> str:

@@ -4,6 +4,8 @@ The policy that the file itself holds lets no request out and runs no script but
 their hash. Text of the model or the user stands in the page as escaped text or as data, never as markup.
 """
 
+import html
+import re
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
@@ -14,15 +16,18 @@ from attnscope.render.kit.csv import CALLED
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import own_name
 from attnscope.render.proof import proof
+from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
 from attnscope.render.table import rows as rows_of
 from attnscope.render.web.assets import asset, boot, policy, script, style
 from attnscope.render.web.beside import NOTHING, Beside
 from attnscope.render.web.blocks import Blocks, as_json, escape
 from attnscope.render.web.document import Document, document
+from attnscope.render.web.document.parts import weights_view
 from attnscope.render.web.room import HARD_BYTES, too_large
 from attnscope.render.web.sheet import section
-from attnscope.results import Comparison, HeadView, HeadWeights, Provenance, Result, Verdict
+from attnscope.render.web.spread import spread
+from attnscope.results import Comparison, Finding, HeadView, HeadWeights, Provenance, Result, Verdict
 from attnscope.tokens import Tokens
 from attnscope.version import __version__
 
@@ -32,21 +37,25 @@ _MOST_CELLS = 60_000  # of the table of numbers
 def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> bytes:
     """The page; `InputError` where it would be larger than `HARD_BYTES`, with what to leave out."""
     made = document(result, focus, beside)
-    told = _told(result, made, beside)
+    told, sheet = _told(result, made, beside), sheet_of(result, focus)
     parts = {
         "kind": escape(type(result).__name__),
         "policy": policy(script(), boot()),
         "version": __version__,
-        "title": escape(f"{told['heading']} · attnscope"),
+        "title": escape(f"{_titled(made)} · attnscope"),
+        "description": escape(_plain(sheet.answer if made.told is None else made.told.sentence)),
         "style": style(),
         "alarm": _alarm(result.verdict),
         "heading": escape(told["heading"]),
         "read": escape(told["read"]),
         "verdict": "" if result.verdict is None else result.verdict.value,
-        "verdict_words": "" if result.verdict is None else escape(verdict_words(result.verdict)),
+        "verdict_words": escape(_verdict_words(sheet, result.verdict)),
+        "answer": escape(sheet.answer or made.heading) if made.told is None else made.told.sentence,
+        "said": ' class="said"' if made.told is None else "",
+        "why": "" if made.told is None else f'<p id="why">{made.told.why}</p>\n',
         "proof": escape(told["proof"]),
         "foot": escape(f"attnscope {__version__} · {told['encoding']}"),
-        "sheet": _section(result, focus),
+        "sheet": _section(result, sheet, made),
         "document": as_json(told),
         "blocks": made.blocks.elements(),
         "code": Blocks.pack(script().encode()),
@@ -58,10 +67,27 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
     return page
 
 
-def _section(result: Result, focus: Focus) -> str:
-    """The blocks of its sheet, but of a head, whose matrix a reader can point at."""
-    sheet = None if isinstance(result, HeadWeights | HeadView) else sheet_of(result, focus)
-    return "" if sheet is None else section(sheet)
+def _section(result: Result, sheet: Sheet, made: Document) -> str:
+    """The blocks of its sheet, but of a head, whose matrix a reader can point at; its answer stands above."""
+    blocks = not isinstance(result, HeadWeights | HeadView)
+    after = spread(result) if isinstance(result, Finding) else ""
+    return section(sheet, answer=made.told is not None, blocks=blocks, after=after)
+
+
+def _titled(made: Document) -> str:
+    return made.heading if made.told is None else f"{made.told.title} · {made.heading}"
+
+
+def _plain(markup: str) -> str:
+    return html.unescape(re.sub(r"<[^>]+>", "", markup))
+
+
+def _verdict_words(sheet: Sheet, verdict: Verdict | None) -> str:
+    """`✓ certified: 48 of 48 heads`; nothing where nothing is proved."""
+    if verdict is None:
+        return ""
+    told = [words for each, words in sheet.proof if each in Verdict]
+    return " · ".join(told) or verdict_words(verdict)
 
 
 def _filled(frame: str, parts: dict[str, str]) -> str:
@@ -102,6 +128,8 @@ def _told(result: Result, made: Document, beside: Beside) -> dict[str, Any]:
         "command": beside.command or (made.readings[0]["command"] if made.readings else ""),
         "encoding": _encoding(made),
         "open": opening,
+        "first": made.first,
+        "apart": weights_view(made) == "text",
         "readings": made.readings,
         "map": made.map,
         "prediction": made.prediction,
@@ -191,15 +219,17 @@ def _encoding(made: Document) -> str:
     depths = {each["depth"] for each in made.readings}
     if 2 in depths:
         return (
-            "weights are held as their square roots in 16 bits: within 3.1e-5 of the exact numbers, and "
-            "equal to them in all four digits that are shown"
+            "weights are held in 16 bits: within 2.5e-5 of the exact numbers, and equal to them in all four "
+            "digits that are shown"
         )
     if 1 in depths:
-        exact = sorted({name for each in made.readings for name in each["full"]})
-        but = f"; those of {', '.join(exact)} are exact" if exact else ""
+        exact = sorted(
+            {name for each in made.readings for name, own in each["full"].items() if "planes" in own}
+        )
+        but = f"; those of {', '.join(exact)} are equal to them in all four digits" if exact else ""
         return (
-            "of so many heads and tokens weights are held as their square roots in 8 bits, within .004 of "
-            f"the exact numbers, and shown with two digits{but}"
+            "of so many heads and tokens weights are held in 8 bits, within .0034 of the exact numbers, and "
+            f"shown with two digits{but}"
         )
     return "weights are held in single precision" if depths else "the numbers are those of the result"
 

@@ -3,7 +3,7 @@
 Nothing of it needs a script; the number of everything is under the pointer. All text is escaped.
 """
 
-from attnscope.render.kit.numbers import counted, parameter
+from attnscope.render.kit.numbers import parameter
 from attnscope.render.kit.palette import TINTS
 from attnscope.render.sheet.blocks import Curve, Ranking, Rows
 from attnscope.render.sheet.scale import missing
@@ -29,14 +29,15 @@ def ranking(block: Rows) -> str:
     elif isinstance(block, Ranking) and block.marks:
         above, drawing = _key(block), f'<th scope="col">{escape(block.measured)}</th>'
     if block.hidden:
-        more = paragraph(f"and {counted(block.hidden, block.of)} more, among the numbers", "told")
+        more = paragraph(f"and {block.hidden:,} more, among the numbers", "told")
     heads = "".join(
         f'<th scope="col" title="{escape(each.says)}">{escape(each.heading)}</th>' for each in columns
     )
     rows = "".join(_row(block, row, columns) for row in range(len(block.names)))
     head = f'<thead><tr><th scope="col">{escape(block.of)}</th>{drawing}{heads}</tr></thead>'
     table = f'<div class="wide"><table class="ranking">{head}<tbody>{rows}</tbody></table></div>'
-    return f"<h2>{escape(block.title)}</h2>{paragraph(block.says, 'told')}{above}{table}{more}"
+    title = f"<h2>{escape(block.title)}</h2>" if block.title else ""
+    return f"{title}{paragraph(block.says, 'told')}{above}{table}{more}"
 
 
 def _row(block: Rows, row: int, columns: tuple[Column, ...]) -> str:

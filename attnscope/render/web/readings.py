@@ -1,11 +1,11 @@
 """Heads as a page knows them: the weights of all, and of those in full also queries, keys and added terms.
 
 Up to `FINE_TOKENS` tokens the weights of many heads are codes of 16 bits, where these have room, else of 8;
-those in full are there as numbers in single precision. Of a long text each head stands there in small too, so
-that all of them can be drawn before their weights are unpacked.
+those in full are there as numbers in single precision. Each head stands there in small too, so that all of
+them can be drawn before their weights are unpacked.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -23,7 +23,7 @@ from attnscope.results.claims.difference import Run
 from attnscope.tokens import Token, Tokens
 
 _WITH_SCORES = 200  # tokens up to which a head alone has its scores too, and not only q and k
-_SMALL, _SMALL_FROM = 64, 96  # cells of a head in small along its longer side, and tokens from which on
+_SMALL = 40  # cells of a head in small along its longer side, at most
 Reading = dict[str, Any]
 Layer = Float[np.ndarray, "head query key"]
 
@@ -52,17 +52,21 @@ def of_heads(heads: Sequence[HeadWeights], blocks: Blocks, name: str = "") -> Re
 def of_overview(
     overview: Overview, blocks: Blocks, full: Sequence[HeadWeights] = (), name: str = ""
 ) -> Reading:
-    """All heads of an overview; those that are there in full with what their weights are made from."""
+    """All heads of an overview; those that are there in full with what their weights are made from.
+
+    Where all are held in 8 bits, these have 16: what the page opens on is told with all its digits.
+    """
     found = overview.tokens or overview
-    layers = _stacked(found.dense_weights)
+    packed = _packed(_stacked(found.dense_weights), blocks)
+    heads = [head for head in full if isinstance(head, HeadAttention)]
+    more = [{"planes": _exactly(head, blocks)} if packed["depth"] == 1 else {} for head in heads]
     return {
         "name": name,
         **sides(found.query_tokens, found.key_tokens),
         "layers": found.layers,
         "heads": found.heads,
-        **_packed(layers, blocks),
-        "small": _small(layers, blocks),
-        "full": {_name(head): in_full(head, blocks, False) for head in full},
+        **packed,
+        "full": {_name(head): _made_of(head, blocks) | own for head, own in zip(heads, more, strict=True)},
         "certificates": blocks.json(_certificates(found.certificates)),
         "opens": {"layer": found.layers[0], "head": found.heads[0]},
         "command": opener(found),
@@ -105,7 +109,6 @@ def of_thumbnails(small: Thumbnails, blocks: Blocks) -> Reading:
         "layers": small.layers,
         "heads": small.heads,
         **_packed(list(small.weights), blocks),
-        "small": None,
         "full": {},
         "certificates": blocks.json(_table([list(row) for row in small.verdicts], verdicts)),
         "opens": {"layer": small.layers[0], "head": small.heads[0]},
@@ -124,8 +127,18 @@ def in_full(head: HeadWeights, blocks: Blocks, alone: bool) -> dict[str, Any]:
         return weights
     scored = alone and max(head.weights.shape) <= _WITH_SCORES
     stages = {"scores": blocks.floats(head.scores), "scaled": blocks.floats(head.scaled)} if scored else {}
+    return weights | _made_of(head, blocks) | stages
+
+
+def _exactly(head: HeadWeights, blocks: Blocks) -> list[str]:
+    """The weights of one head in 16 bits."""
+    weights = np.where(head.allowed, head.weights, np.nan)
+    return [blocks.keep(Blocks.pack_runs(plane)) for plane in codes.planes(codes.fine(weights))]
+
+
+def _made_of(head: HeadAttention, blocks: Blocks) -> dict[str, Any]:
+    """What the weights of a head are made from."""
     return {
-        **weights,
         "q": blocks.floats(head.q),
         "k": blocks.floats(head.k),
         "dim": head.q.shape[1],
@@ -134,7 +147,6 @@ def in_full(head: HeadWeights, blocks: Blocks, alone: bool) -> dict[str, Any]:
         "sink": head.sink,
         "sinkByQuery": head.sink_by_query,
         "terms": [{"name": name, "values": blocks.floats(values)} for name, values in head.terms.items()],
-        **stages,
     }
 
 
@@ -151,41 +163,33 @@ def _stacked(weights: Sequence[Sequence[np.ndarray]]) -> list[Layer]:
 
 
 def _packed(layers: Sequence[Layer], blocks: Blocks) -> dict[str, Any]:
-    """Layers as blocks, in the finest codes that have room, by what the first layer takes.
+    """Layers as blocks with a line for each head, of short texts in 16 bits where these have room.
 
-    Several at a time: deflating takes longest, and needs no lock.
+    A page unpacks a head when it is looked at. Several layers at a time: deflating takes longest, and
+    needs no lock.
     """
-    ways: list[Callable[[Layer], bytes]] = [_coarse, _sparing]
-    if max(layers[0].shape[1:]) <= FINE_TOKENS:
-        ways.insert(0, _fine)
-    for way in ways:
-        first = Blocks.pack_runs(way(layers[0]))
-        if len(first) * len(layers) <= ROOM:
-            break
+    both = max(layers[0].shape[1:]) <= FINE_TOKENS
+    first = _lines(layers[0], both)
+    if both and sum(map(len, first)) * len(layers) > ROOM:
+        both = False
+        first = _lines(layers[0], both)
     with ThreadPoolExecutor(max_workers=2) as workers:
-        others = workers.map(lambda layer: Blocks.pack_runs(way(layer)), layers[1:])
-        packed = [blocks.keep(each) for each in (first, *others)]
-    return {"depth": 2 if way is _fine else 1, "blocks": packed}
+        others = workers.map(lambda layer: _lines(layer, both), layers[1:])
+        packed = [[blocks.keep(plane) for plane in each] for each in (first, *others)]
+    return {"depth": 2 if both else 1, "blocks": packed, "small": _small(layers, blocks)}
 
 
-def _fine(layer: Layer) -> bytes:
-    return codes.planes(codes.fine(layer))
+def _lines(layer: Layer, both: bool) -> list[str]:
+    """The high bytes of its codes, and the low ones where there are `both`; a line for each head."""
+    made = codes.fine(layer) if both else codes.sparing(layer)
+    heads = [codes.planes(head) if both else (head.astype(np.uint8).tobytes("F"),) for head in made]
+    return ["\n".join(map(Blocks.pack_runs, plane)) for plane in zip(*heads, strict=True)]
 
 
-def _coarse(layer: Layer) -> bytes:
-    return _bytes(codes.coarse(layer))
-
-
-def _sparing(layer: Layer) -> bytes:
-    return _bytes(codes.sparing(layer))
-
-
-def _small(layers: Sequence[Layer], blocks: Blocks) -> dict[str, Any] | None:
-    """Of a long text the largest weight of every few pairs, in codes of 8 bits; None where it is not long."""
-    if max(layers[0].shape[1:]) < _SMALL_FROM:
-        return None
+def _small(layers: Sequence[Layer], blocks: Blocks) -> dict[str, Any]:
+    """Of every head the largest weight of every few pairs, so that all are drawn before any is unpacked."""
     step = -(-max(layers[0].shape[1:]) // _SMALL)
-    packed = Blocks.pack_runs(b"".join(_coarse(_pooled(layer, step)) for layer in layers))
+    packed = Blocks.pack_runs(b"".join(_bytes(codes.coarse(_pooled(layer, step))) for layer in layers))
     return {"step": step, "block": blocks.keep(packed)}
 
 

@@ -10,7 +10,7 @@ from attnscope.errors import InputError
 MOST_BYTES = 20_000_000  # as foretold
 HARD_BYTES = 25_000_000  # as it is
 ROOM = 18_000_000  # of them for the weights of many heads
-FINE_TOKENS = 200  # up to which weights have 16 bits, where there is room for them
+FINE_TOKENS = 110  # up to which weights have 16 bits, where there is room for them
 _FRAME = 100_000  # bytes of style, script, certificates and tables
 
 
@@ -22,10 +22,8 @@ def expected_bytes(heads: int, queries: int, keys: int, *, causal: bool) -> floa
     longest, seen = max(queries, keys), heads * queries * keys * (0.5 if causal else 1.0)
     if heads == 1:
         return 4.8 * seen + _FRAME
-    fine, coarse, sparing = (seen * rate for rate in (2.0, 2.1 / longest**0.2, 2.3 / longest**0.285))
-    if longest <= FINE_TOKENS and fine <= ROOM:
-        return float(fine) + _FRAME
-    return float(coarse if coarse <= ROOM else sparing) + _FRAME
+    fine, sparing = seen * 2.4, seen * 4.6 / longest**0.457
+    return float(fine if longest <= FINE_TOKENS and fine <= ROOM else sparing) + _FRAME
 
 
 def fits(layers: int, heads: int, queries: int, keys: int, causal: bool) -> bool:

@@ -15,14 +15,30 @@ from attnscope.render.web.ranking import paragraph, ranking
 _CELLS = 100  # of a line
 
 
-def section(sheet: Sheet) -> str:
-    """The element of the page. All text is escaped."""
-    blocks = *sheet.every, *sheet.more
-    drawn = [each for each in blocks if isinstance(each, Rows) and each.names]
+def section(sheet: Sheet, *, answer: bool = True, blocks: bool = True, after: str = "") -> str:
+    """The element of the page, with its `answer` and its `blocks` where these stand nowhere else.
+
+    All text is escaped. `after` is markup behind the first block.
+    """
+    every = (*sheet.every, *sheet.more) if blocks else ()
+    drawn = [each for each in every if isinstance(each, Rows) and each.names]
     said = legend(column for each in drawn for column in each.table.headed)
-    told = [paragraph(each, "told") for each in (said, *sheet.told, str(sheet.next or ""))]
-    parts = [paragraph(sheet.answer, "answer"), *map(_block, blocks), *told]
-    return f'<section id="sheet">{"".join(parts)}</section>\n'
+    told = "".join(paragraph(each, "told") for each in (said, *sheet.told))
+    if told:
+        told = f"<details><summary>What this rests on, and what the words mean</summary>{told}</details>"
+    first = paragraph(sheet.answer, "answer") if answer else ""
+    drawing = [_block(each) for each in every]
+    drawing.insert(1, after)
+    inside = "".join((first, *drawing, told, _next(sheet)))
+    return f'<section id="sheet" aria-label="The result">{inside}</section>\n'
+
+
+def _next(sheet: Sheet) -> str:
+    if sheet.next is None:
+        return ""
+    return (
+        f'<p class="next">Next: {escape(sheet.next.question)} <code>{escape(sheet.next.command)}</code></p>'
+    )
 
 
 def _block(block: Block) -> str:

@@ -3,20 +3,66 @@
 from typing import Any
 
 from attnscope.errors import InputError
+from attnscope.printable import printable
 from attnscope.results.base.groups import joined, words_of
-from attnscope.tokens import Tokens
+from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Special
+
+_APART = 2  # characters between a token and the next one of its text, at most
 
 
 def tokens_of(tokens: Tokens) -> dict[str, Any]:
-    """`words` are positions by word, None where the tokenizer does not tell or every word is one token."""
+    """`words` are positions by word, None where the tokenizer does not tell or every word is one token.
+
+    `said` is how each token stands in its text, where that is not its name, and `gaps` what stands before it.
+    """
     parts = [token.part for token in tokens.items]
+    gaps, said = _as_read(tokens)
     return {
+        "text": bool(tokens.texts) and not _pictured(tokens),
         "names": list(tokens.names),
+        "gaps": gaps,
+        "said": {i: text for i, text in enumerate(said) if text != tokens.names[i]},
         "special": [i for i, token in enumerate(tokens.items) if token.special],
         "parts": parts,
         **_words(tokens),
     }
+
+
+def _pictured(tokens: Tokens) -> bool:
+    """Whether what was read is nothing but patches or frames and special tokens."""
+    placed = {place for stretch in tokens.stretches for place in stretch.positions}
+    return bool(placed) and all(i in placed or token.special for i, token in enumerate(tokens.items))
+
+
+def _as_read(tokens: Tokens) -> tuple[list[str], list[str]]:
+    """What stands before each token in its text, and the token as it stands there, without blanks before it.
+
+    The place of a token that a model wrote is looked for; one that is nowhere follows a blank, unless it is a
+    piece of a word.
+    """
+    gaps, said, ends = list[str](), list[str](), dict[int, int]()
+    for token, name in zip(tokens.items, tokens.names, strict=True):
+        source = tokens.texts[token.part] if 0 <= token.part < len(tokens.texts) else ""
+        before = ends.get(token.part, 0)
+        text, span = token.text, token.span or _found(token, source, before)
+        if span is not None and source:
+            text, gap = source[slice(*span)], source[before : span[0]]
+            ends[token.part] = max(span[1], before)
+        else:
+            gap = "" if token.piece.startswith("##") else " "
+        bare = text.lstrip()
+        gap += text[: len(text) - len(bare)]
+        gaps.append("\n" if "\n" in gap else " " if gap else "")
+        said.append(name if token.special or token.unknown or not bare else printable(bare.rstrip()))
+    return gaps, said
+
+
+def _found(token: Token, source: str, start: int) -> tuple[int, int] | None:
+    """Where the text of a token stands next, at most a few characters on."""
+    bare = token.text.strip()
+    place = source.find(bare, start, start + len(bare) + _APART) if bare and not token.special else -1
+    return None if place < 0 else (place, place + len(bare))
 
 
 def _words(tokens: Tokens) -> dict[str, Any]:

@@ -4,12 +4,15 @@ Which heads a page has room for is known before the model runs (`Extent`); it dr
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
 from attnscope.analysis import measure_heads, recompute_head
+from attnscope.analysis.claims.finding.rows import Layer, rows_of
 from attnscope.analysis.heads.returned import returned_overview
 from attnscope.analysis.heads.thumbnails import View, made_small
 from attnscope.analysis.scores.supplies import AllowedPairs
@@ -17,8 +20,10 @@ from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.results import Ablation, Comparison, Finding, HeadAttention, Overview, Thumbnails
+from attnscope.results.base.evidence import Link, Opening, Weights
 from attnscope.session.choosing import Chosen
 from attnscope.session.looking import ENTROPY
+from attnscope.session.questions.claims.exchanging import Controls, exchange_of, layers_of, rounding, runs
 from attnscope.session.questions.heads import allowed_pairs, check_has_words, needs_norms
 from attnscope.session.questions.media import tell_windows
 from attnscope.session.reading import Reading
@@ -26,6 +31,8 @@ from attnscope.session.request import Looking
 from attnscope.vocabulary import Kind, Route
 
 MOST_HEADS, MOST_NUMBERS = 16, 400_000  # up to so many heads, queries, keys and weights all are there in full
+# control texts that the link a page opens on is held against, and tokens of a text that has them
+CONTROLS, SEED, CONTROLLED = 8, 0, 512
 Places = tuple[tuple[int, int], ...]
 
 
@@ -127,10 +134,50 @@ def read_ranked(reading: Reading, chosen: Chosen, ranking: Finding | Ablation, *
         return None
 
 
-def heads_in_full(reading: Reading, chosen: Chosen, overview: Overview) -> tuple[HeadAttention, ...]:
-    """Heads of an overview, the one with the strongest link first; none where they cannot be recomputed."""
+def heads_in_full(
+    reading: Reading, chosen: Chosen, overview: Overview, first: Link | None
+) -> tuple[HeadAttention, ...]:
+    """Heads of an overview, that of the link first; none where they cannot be recomputed."""
     with reading.listener.working("reading the attention"):
-        return in_full(reading.attention(chosen), chosen, strongest_first(overview))
+        return in_full(reading.attention(chosen), chosen, strongest_first(overview, first))
+
+
+def most_telling(reading: Reading, chosen: Chosen, overview: Overview) -> Opening:
+    """The link of an overview that says most of the text, beside a few control texts where it is not long.
+
+    The overview is by tokens.
+    """
+    controls, count = None, 0
+    if max(len(overview.query_tokens), len(overview.key_tokens)) <= CONTROLLED:
+        with suppress(InputError):  # of what has no controls a link is sought without
+            controls, count = _most_of_controls(reading, chosen, overview)
+    return Opening(overview.most_telling(controls), count)
+
+
+def _most_of_controls(reading: Reading, chosen: Chosen, overview: Overview) -> tuple[Weights, int]:
+    """By layer, head and pair the most that any control text has there; `InputError` without any."""
+    if not overview.query_tokens.texts or not overview.key_tokens.texts:
+        raise InputError("no texts are read")
+    with reading.listener.working("reading control texts"):
+        layers, whole = layers_of(reading.attention(chosen), chosen)
+        exchange = exchange_of(reading, chosen, whole[0], ())
+        texts = exchange.controls(Controls(CONTROLS, SEED))
+
+        def heads(of: Sequence[Layer]) -> Weights:
+            return np.asarray(np.nan_to_num(np.stack([rows_of(layer, chosen.heads) for layer in of])))
+
+        own = heads(layers)
+        most = np.zeros_like(own)
+        if own.shape[2:] != overview.dense_weights[0][0].shape:
+            raise InputError("what is shown is not what was read")
+        tolerated = rounding(whole)
+
+        def alike(others: Sequence[Layer]) -> bool:
+            return bool(np.abs(heads(others) - own).max() <= tolerated)
+
+        for run in runs(reading, chosen, texts, exchange, layers, alike):
+            np.maximum(most, heads(run), out=most)
+    return most, len(texts)
 
 
 def in_full(
@@ -149,8 +196,10 @@ def in_full(
     return (first, *rest) if places else ()
 
 
-def strongest_first(overview: Overview) -> Places:
+def strongest_first(overview: Overview, link: Link | None = None) -> Places:
+    """All heads; before them that of the link, or else the one with the strongest link."""
     i, j = divmod(int(overview.strongest_weight.argmax()), len(overview.heads))
+    i, j = (i, j) if link is None else (link.layer, link.head)
     first = overview.layers[i], overview.heads[j]
     every = ((layer, head) for layer in overview.layers for head in overview.heads)
     return (first, *(place for place in every if place != first))

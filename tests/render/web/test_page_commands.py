@@ -1,6 +1,7 @@
 """Pages that commands write: all heads, queries and keys of one, and the command that was typed."""
 
 import re
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +53,7 @@ def test_a_stored_run_has_the_same_weights_in_its_page(folder, tmp_path) -> None
     first, again = (
         each.read_text(encoding="utf-8") for each in (folder / "all.html", tmp_path / "again.html")
     )
-    for block in document(folder / "all.html")["readings"][0]["blocks"]:
+    for block in chain(*document(folder / "all.html")["readings"][0]["blocks"]):
         packed = re.search(rf'id="{block}">([^<]*)', first)[1]
         assert f">{packed}<" in again
 
@@ -62,7 +63,7 @@ def test_a_query_that_is_asked_for_is_what_opens(tmp_path) -> None:
     code, said = run("heads", TEXT, "-m", "demo", *asked, "-o", f"{tmp_path}/x.html", "-q")
     assert code == 0, said
     opening = document(tmp_path / "x.html")["open"]
-    assert (opening["layer"], opening["head"], opening["query"], opening["view"]) == (1, 9, 2, "sentence")
+    assert (opening["layer"], opening["head"], opening["query"], opening["view"]) == (1, 9, 2, "matrix")
 
 
 def test_a_page_that_is_too_large_is_not_written(folder, tmp_path, monkeypatch) -> None:

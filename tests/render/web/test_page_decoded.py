@@ -17,17 +17,22 @@ from attnscope.results import Overview
 TEXT = "Max saw a red door. It opened, and Max"
 DECODED = """async () => {
   const given = JSON.parse(document.getElementById('document').textContent).readings[0];
-  const count = given.queries.names.length ** 2, heads = given.heads.length, found = [];
-  for (const id of given.blocks) {
-    const letters = atob(document.getElementById(id).textContent);
+  const tokens = given.queries.names.length, found = [];
+  const bytes = async (id, line) => {
+    const letters = atob(document.getElementById(id).textContent.split('\\n')[line]);
     const packed = Uint8Array.from(letters, (each) => each.charCodeAt(0));
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
-    const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
-    for (let i = 0; i < heads * count; i++) {
-      const code = 256 * bytes[i] + bytes[heads * count + i];
-      found.push(code === 0 ? null : ((code - 1) / 65534) ** 2);
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  };
+  for (const [first, second] of given.blocks)
+    for (let head = 0; head < given.heads.length; head++) {
+      const high = await bytes(first, head), low = await bytes(second, head);
+      for (let q = 0; q < tokens; q++)
+        for (let k = 0; k < tokens; k++) {
+          const i = k * tokens + q, code = 256 * high[i] + low[i];
+          found.push(code === 0 ? null : Math.sin(Math.PI / 2 * (code - 256) / 65279) ** 2);
+        }
     }
-  }
   return found;
 }"""
 CORNERS = """([layers, heads]) => {
@@ -69,7 +74,7 @@ def decoded(view: Any, shape: tuple[int, ...]) -> np.ndarray:
 def agrees(found: np.ndarray, exact: np.ndarray) -> bool:
     """Masked is what the model gives exactly nothing, and everything else is within one step of a code."""
     masked = exact == 0
-    close = np.abs(np.nan_to_num(found) - exact).max() <= 3.1e-5 + 1e-6
+    close = np.abs(np.nan_to_num(found) - exact).max() <= 2.5e-5 + 1e-6
     return bool((np.isnan(found) == masked).all() and close)
 
 

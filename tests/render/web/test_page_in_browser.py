@@ -63,10 +63,10 @@ def test_every_view_of_every_kind_of_result_is_drawn_in_light_and_dark(opened, k
 
 
 def test_the_weights_of_all_heads_are_printed_as_they_are(opened, go, overview) -> None:
-    with opened(overview, "#L0H0&query=3&view=sentence") as view:
+    with opened(overview, "#L0H0&query=3&view=lines") as view:
         for i, layer in enumerate(overview.layers):
             for j, head in enumerate(overview.heads):
-                go(view, f"#L{layer}H{head}&query=3&view=sentence")
+                go(view, f"#L{layer}H{head}&query=3&view=lines")
                 assert view.evaluate(WEIGHTS) == [told(each) for each in overview.weights[i][j][3]]
 
 
@@ -90,7 +90,7 @@ def test_pointing_at_a_cell_tells_its_weight_and_a_click_keeps_it(opened, head) 
         view.wait_for_function(ENDS_WITH, arg=told(head.weights[7, 4]))
         assert head.query_tokens.names[7] in view.inner_text("output")
         view.mouse.click(x, y)
-        view.wait_for_function("() => location.hash.includes('query=7') && location.hash.includes('key=4')")
+        view.wait_for_function("() => location.hash.includes('q=7,k=4')")
 
 
 def test_a_click_in_the_grid_opens_that_head_and_keys_go_on_from_there(opened, overview) -> None:
@@ -111,15 +111,17 @@ def test_a_click_in_the_grid_opens_that_head_and_keys_go_on_from_there(opened, o
         )
         view.wait_for_selector(f'body[data-ready^="#L{overview.layers[2]}H{overview.heads[1]}"]')
         view.locator("#view").focus()
+        view.keyboard.press("Escape")
+        view.wait_for_function("() => location.hash.includes('q=none')")
         view.keyboard.press("ArrowDown")
-        view.wait_for_function("() => location.hash.includes('query=0')")
+        view.wait_for_function("() => location.hash.includes('q=0')")
 
 
 def test_a_head_that_is_chosen_with_shift_is_laid_beside_the_other_in_a_colour_of_its_own(
     opened, overview
 ) -> None:
     layers, h = overview.layers, overview.heads
-    with opened(overview, f"#L{layers[0]}H{h[0]}&query=3&heads=L{layers[1]}H{h[1]}") as view:
+    with opened(overview, f"#L{layers[0]}H{h[0]}&query=3&view=lines&heads=L{layers[1]}H{h[1]}") as view:
         colours = view.locator("#view svg path").evaluate_all(
             "all => [...new Set(all.map(p => p.getAttribute('stroke')))]"
         )
@@ -135,8 +137,11 @@ def test_an_address_opens_the_view_again(opened, overview) -> None:
     with opened(overview, asked) as view:
         assert view.locator('#tabs [aria-selected="true"]').inner_text() == "Matrix"
         assert view.locator('[data-choice="special"]').input_value() == "renormalise"
-        assert f"L{overview.layers[2]} H{overview.heads[3]}" in view.inner_text("#of-head")
-        assert set(view.evaluate("location.hash").split("&")) == set(asked.split("&"))
+        assert f"L{overview.layers[2]} H{overview.heads[3]}" in view.inner_text("#reader h2")
+        view.locator('[data-choice="scale"]').select_option("max")
+        told = f"#L{overview.layers[2]}H{overview.heads[3]},q=2,"
+        view.wait_for_function("told => location.hash.startsWith(told)", arg=told)
+        assert {"special=renormalise", "scale=max"} <= set(view.evaluate("location.hash").split(","))
 
 
 def test_an_address_that_means_nothing_here_opens_what_there_is(opened, go, overview) -> None:
@@ -155,7 +160,7 @@ def test_words_and_special_tokens_are_those_of_the_session(opened, go, paired) -
     with opened(paired) as view:
         for words, special in product((False, True), Special):
             exact = viewed(paired, words=words, special=special)
-            go(view, f"#L3H11&view=sentence&words={int(words)}&special={special.value}&query=2")
+            go(view, f"#L3H11&view=lines&words={int(words)}&special={special.value}&query=2")
             row = exact.query_row(2)
             assert view.evaluate(WEIGHTS) == [told(each) for each in exact.weights[row]]
             names = view.locator("#view svg text[data-query]").evaluate_all(
@@ -182,7 +187,7 @@ def paired() -> HeadAttention:
 
 
 def test_one_text_of_a_pair_looks_at_the_other(opened, paired) -> None:
-    with opened(paired, "#L3H11&view=sentence&pairs=A-B&query=3") as view:
+    with opened(paired, "#L3H11&view=lines&pairs=A-B&query=3") as view:
         assert view.evaluate(WEIGHTS) == [told(each) for each in paired.weights[3, 5:]]
         assert view.locator("#view svg text[data-query]").count() == 5
 
@@ -214,7 +219,7 @@ def test_heads_without_queries_and_keys_say_which_command_writes_them(opened, ov
 
 def test_hostile_texts_run_nothing_and_are_shown_as_they_are(opened, go) -> None:
     with opened(made_every.hostile()) as view:
-        for name in ("sentence", "matrix", "product", "parts", "proof"):
+        for name in ("lines", "matrix", "product", "parts", "proof"):
             go(view, f"#L3H11&view={name}&query=0")
             assert view.locator("img[src=x]").count() == 0
             assert view.evaluate("document.scripts.length") == len(view.locator("script").all())

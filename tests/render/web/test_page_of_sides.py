@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pages_read import block, document
+from pages_read import document, head_of
 from typer.testing import CliRunner
 
 import attnscope as at
 from attnscope.cli.app import app
 from attnscope.render.web import room
-from attnscope.render.web.codes import FINE, decoded
+from attnscope.render.web.codes import decoded
 from attnscope.session.reading import Reading
 
 SOME = (0, 5, 11)  # heads
@@ -33,11 +33,10 @@ def model() -> at.Model:
 
 def weights(place: Path, reading: dict) -> np.ndarray:
     """Head, query, key of the only layer of a reading, as the page has them."""
-    (name,) = reading["blocks"]
-    keys = len((reading["keys"] or reading["queries"])["names"])
-    shape = 2, len(reading["heads"]), len(reading["queries"]["names"]), keys
-    high, low = np.frombuffer(block(place, name), np.uint8).reshape(shape).astype(np.int64)
-    return decoded(high * 256 + low, FINE)
+    (names,) = reading["blocks"]
+    queries = len(reading["queries"]["names"])
+    heads = range(len(reading["heads"]))
+    return decoded(np.array([head_of(place, names, head, queries) for head in heads]), both=True)
 
 
 def test_both_sides_hold_every_head_of_the_layer_as_the_text_alone_has_it(tmp_path, model) -> None:

@@ -25,7 +25,7 @@ from attnscope.results import (
     Thumbnails,
 )
 
-STAGES = {"weights": "sentence", "scores": "parts", "scaled": "parts", "q": "product", "k": "product"}
+STAGES = {"scores": "parts", "scaled": "parts", "q": "product", "k": "product"}
 
 
 def document(result: Result, focus: Focus, beside: Beside) -> Document:
@@ -41,9 +41,10 @@ def document(result: Result, focus: Focus, beside: Beside) -> Document:
 def _focused(made: Document, focus: Focus) -> None:
     """A query and a key that were asked for, and a stage, are what opens."""
     asked = {"query": focus.query, "key": focus.key}
-    made.opening |= {name: value for name, value in asked.items() if value is not None}
+    if any(value is not None for value in asked.values()):
+        made.opening |= asked
     if focus.stage != "weights":
-        made.opening["view"] = STAGES.get(focus.stage, "sentence")
+        made.opening["view"] = STAGES.get(focus.stage, "matrix")
     if focus.scale != "sqrt":
         made.opening["scale"] = focus.scale.value
 

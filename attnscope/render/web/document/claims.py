@@ -7,31 +7,23 @@ from attnscope.render.sheets import sheet_of
 from attnscope.render.web import readings as sides
 from attnscope.render.web import runs
 from attnscope.render.web.beside import Beside
-from attnscope.render.web.document.parts import Document, all_heads, opens, told
-from attnscope.render.web.tokens import first_token
-from attnscope.results import (
-    Comparison,
-    Difference,
-    Special,
-)
+from attnscope.render.web.document.parts import Document, all_heads, opened, opens, told
+from attnscope.results import Comparison, Difference
 
 
 def of_sheet(made: Document, found: Any, beside: Beside) -> None:
     """Beside its sheet the weights that it is about, and the head that these open on."""
     sheet = sheet_of(found)
+    made.first = "sheet"
     all_heads(made, beside)
     made.heading = told(sheet.title, sheet.setting)
     if sheet.opens:
         made.opener = sides.opener(found)
-        opened = dict(sheet.opens)
-        words, special = opened.get("words", False), opened.get("special", Special.SHOW)
-        for side, name in (("queries", "query"), ("keys", "key")):
-            if name in opened:
-                opened[name] = first_token(opened[name], made.tokens(side), words, special)
-        opens(made, view="heads", **opened)
+        opens(made, **opened(made, sheet.opens))
 
 
 def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
+    made.first = "sheet"
     made.readings = runs.of_sides(found, beside.heads, made.blocks)
     a = found.a
     made.both = {
@@ -46,6 +38,7 @@ def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
 
 def of_difference(made: Document, found: Difference, beside: Beside) -> None:
     sheet = sheet_of(found)
+    made.first = "sheet"
     made.heading = sheet.title
     made.both = {"pairs": found.pairs, "aligned": True}
     made.readings, looked = runs.of_runs(found, beside.heads, made.blocks)

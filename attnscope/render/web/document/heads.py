@@ -1,19 +1,21 @@
 """What a page shows of heads: one or all of them, a map, a report, a prediction, a picture or a sound."""
 
-from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.kit.words.weights import weights_words
 from attnscope.render.sheet.said import attention, grid_size
+from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.thumbnails import pooled_words
 from attnscope.render.web import answers, media
 from attnscope.render.web import readings as sides
 from attnscope.render.web.beside import Beside
-from attnscope.render.web.document.parts import Document, all_heads, opens, told
+from attnscope.render.web.document.parts import Document, all_heads, opened, opens, told, weights_view
+from attnscope.render.web.opening import told as told_first
 from attnscope.results import (
-    HeadAttention,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -26,18 +28,19 @@ from attnscope.results import (
     SoundHeads,
     Thumbnails,
 )
+from attnscope.results.base.evidence import Opening
 
 
 def of_head(made: Document, head: HeadWeights, beside: Beside) -> None:
     made.heading = told(head.name, where_words(head), model_words(head.provenance))
     made.readings.append(sides.of_heads([head], made.blocks))
     made.says += weights_words(head)
-    opens(made, head.layer, head.head)
+    opens(made, head.layer, head.head, **opened(made, sheet_of(head).opens))
 
 
 def of_view(made: Document, view: HeadView, beside: Beside) -> None:
     of_head(made, view.head, beside)
-    made.opening |= {"words": view.words, "special": view.special.value}
+    made.opening |= opened(made, sheet_of(view).opens)
 
 
 def of_terms(made: Document, terms: HeadTerms, beside: Beside) -> None:
@@ -50,17 +53,27 @@ def of_overview(made: Document, overview: Overview, beside: Beside) -> None:
     made.heading = told(heads, where_words(overview), model_words(overview.provenance))
     made.readings.append(sides.of_overview(overview, made.blocks, beside.full))
     looked: dict[str, Any] = {"words": overview.words, "special": overview.special.value}
-    query, key = overview.aim or (None, None)
-    looked |= {} if query is None else {"query": query} | ({} if key is None else {"key": key})
-    opens(made, *_first(overview, beside.full), **looked)
+    found = overview.tokens or overview
+    if overview.aim is not None:
+        query, key = overview.aim
+        i, j = _strongest(overview)
+    else:
+        opening = beside.opening or Opening(overview.most_telling())
+        link = opening.link
+        if found.query_tokens.texts and found.key_tokens.texts:
+            made.told = told_first(overview, opening)
+        i, j = _strongest(overview) if link is None else (link.layer, link.head)
+        query, key = (int(at) for at in found.strongest[i, j]) if link is None else (link.query, link.key)
+    there = {"query": query, "key": key}
+    looked |= {name: at for name, at in there.items() if at is not None and at >= 0}
+    opens(made, overview.layers[i], overview.heads[j], **looked)
 
 
-def _first(overview: Overview, full: Sequence[HeadAttention]) -> tuple[int, int]:
-    """The head that opens: the first in full, else that of the strongest link."""
-    if full:
-        return full[0].layer, full[0].head
-    i, j = divmod(int(overview.strongest_weight.argmax()), len(overview.heads))
-    return overview.layers[i], overview.heads[j]
+def _strongest(overview: Overview) -> tuple[int, int]:
+    """The head of the strongest link, or of what was asked for."""
+    values = overview.strongest_weight if overview.aim is None else np.nan_to_num(overview.main.values)
+    i, j = divmod(int(values.argmax()), len(overview.heads))
+    return i, j
 
 
 def of_thumbnails(made: Document, small: Thumbnails, beside: Beside) -> None:
@@ -87,9 +100,10 @@ def of_map(made: Document, found: Projection, beside: Beside) -> None:
 
 
 def of_report(made: Document, report: Report, beside: Beside) -> None:
+    made.first = "sheet"
     of_map(made, report.projection, beside)
     made.prediction = None if report.prediction is None else answers.of_prediction(report.prediction)
-    made.opening |= {"view": "sentence", "query": report.query}
+    made.opening |= {"view": weights_view(made), "query": report.query, "key": None}
     if report.view is not None:
         made.opening |= {"words": report.view.words, "special": report.view.special.value}
 

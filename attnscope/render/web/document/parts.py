@@ -1,12 +1,17 @@
 """The parts that a page can have, of whatever result."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from attnscope.render.web import readings as sides
 from attnscope.render.web.beside import Beside
 from attnscope.render.web.blocks import Blocks
-from attnscope.results import Overview
+from attnscope.render.web.opening import Told
+from attnscope.render.web.tokens import first_token
+from attnscope.results import Overview, Special
+
+BESIDE = 260  # tokens up to which a view stands under the text, and not in its place
 
 
 @dataclass
@@ -14,7 +19,9 @@ class Document:
     """The parts that a result has; `opening` is what is looked at first, `says` what stands beside numbers.
 
     `opener` is the command that opens one of its heads, with `{layer}` and `{head}` in it. `both` says of two
-    readings which heads of the one and the other belong together, and whether their tokens do.
+    readings which heads of the one and the other belong together, and whether their tokens do. `told` is what
+    the page says first, where that is not the answer of its sheet, and `first` whether the text or the sheet
+    stands above.
     """
 
     blocks: Blocks
@@ -28,6 +35,8 @@ class Document:
     sound: dict[str, Any] | None = None
     both: dict[str, Any] | None = None
     says: list[str] = field(default_factory=list)
+    told: Told | None = None
+    first: str = "text"
 
     def tokens(self, side: str) -> dict[str, Any] | None:
         """The tokens of one side of what is read, where there are any."""
@@ -39,9 +48,26 @@ def told(*parts: str) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def opens(made: Document, layer: int, head: int, view: str = "sentence", **more: Any) -> None:
-    """What is looked at first, where nothing else was asked for."""
-    made.opening = {"layer": layer, "head": head, "view": view, "one": True, **made.opening, **more}
+def opens(made: Document, layer: int, head: int, view: str = "", **more: Any) -> None:
+    """What is looked at first, where nothing else was asked for: of a long text the text, else a matrix."""
+    made.opening = {"layer": layer, "head": head, "view": view or weights_view(made), **made.opening, **more}
+
+
+def opened(made: Document, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What a sheet opens on, its query and its key by tokens and not by what they are looked at as."""
+    words, special = asked.get("words", False), asked.get("special", Special.SHOW)
+    places = {
+        name: first_token(asked[name], made.tokens(side), words, Special(special))
+        for side, name in (("queries", "query"), ("keys", "key"))
+        if name in asked
+    }
+    return {**asked, **places}
+
+
+def weights_view(made: Document) -> str:
+    """The text alone where it is long, else a matrix below it."""
+    sides = (made.tokens(side) for side in ("queries", "keys"))
+    return "text" if max((len(side["names"]) for side in sides if side), default=0) > BESIDE else "matrix"
 
 
 def all_heads(made: Document, beside: Beside) -> None:

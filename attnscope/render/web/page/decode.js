@@ -3,13 +3,23 @@
 
 import { byId } from "./elements.js";
 
-/** @param {string} id @returns {Promise<Uint8Array>} */
-async function bytesOf(id) {
-  const block = document.getElementById(id);
-  if (!block) throw new Error(`the page has no block ${id}`);
-  const packed = fromBase64((block.textContent || "").trim());
+/** @param {string} id @param {number} [line] of several blocks under one name @returns {Promise<Uint8Array>} */
+async function bytesOf(id, line = 0) {
+  const packed = fromBase64(lines(id)[line]);
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** @type {Map<string, string[]>} */
+const split = new Map();
+
+/** @param {string} id */
+function lines(id) {
+  const block = document.getElementById(id);
+  if (!block) throw new Error(`the page has no block ${id}`);
+  const found = split.get(id) || (block.textContent || "").trim().split("\n");
+  split.set(id, found);
+  return found;
 }
 
 /** @param {string} text @returns {Uint8Array<ArrayBuffer>} */
@@ -37,26 +47,26 @@ export const floats = (id) => once(id, async () => new Float32Array((await bytes
 /** @param {string} id @returns {Promise<any>} */
 export const jsonBlock = (id) => once(id, async () => JSON.parse(new TextDecoder().decode(await bytesOf(id))));
 
-/** Codes of all heads of a layer, one plane of bytes after the other. @param {string} id */
-export const codes = (id) => once(id, () => bytesOf(id));
+/** Codes of a head, of several that stand under one name. @param {string} id @param {number} line */
+export const codes = (id, line) => bytesOf(id, line);
 
 /** The document itself. @returns {any} */
 export function readDocument() {
   return JSON.parse(byId("document").textContent);
 }
 
+/** Weights by their codes of one byte. */
+const COARSE = Float32Array.from({ length: 256 }, (_, code) => (code ? Math.sin(((code - 1) / 254) * (Math.PI / 2)) ** 2 : NaN));
+
 /**
- * Weights from their codes: 0 is a key that is masked, NaN; another code is the square root in equal steps.
- * @param {Uint8Array} planes @param {number} from where the head begins @param {number} count
- * @param {number} heads of the layer @param {boolean} both whether the low bytes are there
+ * Weights from their codes: 0 is a key that is masked, NaN; another code is the angle, in equal steps, whose sine
+ * squared is the weight. They stand column by column.
+ * @param {Uint8Array[]} planes the high bytes, and the low ones where these are there @param {number} rows
  * @returns {Float32Array}
  */
-export function decodeWeights(planes, from, count, heads, both) {
-  const found = new Float32Array(count), low = heads * count;
-  for (let i = 0; i < count; i++) {
-    const code = both ? planes[from + i] * 256 + planes[low + from + i] : planes[from + i];
-    const root = (code - 1) / (both ? 65534 : 254);
-    found[i] = code ? root * root : NaN;
-  }
+export function decodeWeights([high, low], rows) {
+  const found = new Float32Array(high.length), width = high.length / rows, angle = Math.PI / 2 / 65279;
+  for (let k = 0, i = 0; k < width; k++)
+    for (let at = k; at < high.length; at += width, i++) found[at] = low && high[i] ? Math.sin((high[i] * 256 + low[i] - 256) * angle) ** 2 : COARSE[high[i]];
   return found;
 }

@@ -16,9 +16,6 @@ function places(shape, room, largest) {
   return { cell, width: LEFT + across * cell + 4, height: TOP + shape.layers.length * cell + 26 };
 }
 
-/** How wide the small grid is. @param {any} shape @param {number} room */
-export const leadWidth = (shape, room) => places(shape, room, 34).width;
-
 /** @param {any} page @param {number} room @param {number} largest @param {boolean} small @returns {any} */
 export function grid(page, room, largest, small) {
   const shape = page.reading, { cell, width, height } = places(shape, room, largest), said = "weights, shaded by the square root";
@@ -50,41 +47,39 @@ async function thumbnails(drawn, page, cell) {
   const board = el("canvas", { width: across * cell * fine, height: down * cell * fine }), pen = board.getContext("2d");
   drawn.pixels(board, [LEFT, TOP, across * cell, down * cell], true);
   const most = Math.max((cell - 2) * Math.min(devicePixelRatio, 2), 8), small = await reading.small();
-  if (!small) for (let i = 0; i < down; i++) reading.planes(i); // inflated beside one another
   for (let i = 0; i < down; i++) {
-    const planes = small ? null : await reading.planes(i), image = new ImageData(board.width, cell * fine);
+    const image = new ImageData(board.width, cell * fine);
     for (let j = 0; j < across; j++) {
-      const seen = small ? { bytes: small.bytes, from: (i * across + j) * small.rows * small.columns, low: -1, rows: small.rows, columns: small.columns }
-        : await whole(reading, planes, i, j);
+      const seen = small ? { ...small, from: (i * across + j) * small.rows * small.columns } : await whole(reading, i, j);
       paint(image, j * cell * fine, side, dots(seen, Math.max(1, Math.ceil(Math.max(seen.rows, seen.columns) / most))), ramp);
     }
     pen.putImageData(image, 0, i * cell * fine);
-    if (i % 3 === 2 && !page.printing) await new Promise((done) => setTimeout(done));
   }
 }
 
-/** The codes of one head as they stand in the page, or of its numbers. @param {any} reading @param {Uint8Array|null} planes of its layer @param {number} i @param {number} j */
-async function whole(reading, planes, i, j) {
-  const rows = reading.queries.names.length, columns = reading.keys.names.length, count = rows * columns;
-  if (planes) return { bytes: planes, from: j * count, low: reading.it.depth === 2 ? (reading.heads.length + j) * count : -1, rows, columns };
-  if (!reading.has(reading.layers[i], reading.heads[j])) return { bytes: new Uint8Array(1), from: 0, low: -1, rows: 1, columns: 1 };
+/** The codes of one head of those that are all there in full. @param {any} reading @param {number} i @param {number} j */
+async function whole(reading, i, j) {
+  if (!reading.has(reading.layers[i], reading.heads[j])) return { bytes: new Uint8Array(1), from: 0, rows: 1, columns: 1 };
   const weights = await reading.weights(reading.layers[i], reading.heads[j]);
-  return { bytes: Uint8Array.from(weights, (w) => (Number.isNaN(w) ? 0 : 1 + Math.round(254 * Math.sqrt(w)))), from: 0, low: -1, rows, columns };
+  return { bytes: Uint8Array.from(weights, (w) => (Number.isNaN(w) ? 0 : 1 + Math.round((508 / Math.PI) * Math.asin(Math.sqrt(Math.min(w, 1)))))), from: 0, rows: reading.queries.names.length, columns: reading.keys.names.length };
 }
 
+/** The shade of a code, which is an angle: its sine. @type {number[]} */
+const SHADES = Array.from({ length: 256 }, (_, code) => Math.round(255 * Math.sin(((Math.max(code, 1) - 1) / 254) * (Math.PI / 2))));
+
 /**
- * A dot for every `step` by `step` pairs: the largest high byte, -1 where all of them are masked.
- * @param {{bytes: Uint8Array, from: number, low: number, rows: number, columns: number}} seen `low` is where the low bytes begin, -1 without
+ * A dot for every `step` by `step` pairs: the largest code, -1 where all of them are masked.
+ * @param {{bytes: Uint8Array, from: number, rows: number, columns: number}} seen
  * @param {number} step @returns {{found: Int16Array, tall: number, wide: number}}
  */
-function dots({ bytes, from, low, rows, columns }, step) {
+function dots({ bytes, from, rows, columns }, step) {
   const tall = Math.ceil(rows / step), wide = Math.ceil(columns / step), found = new Int16Array(tall * wide).fill(-1);
   const at = Int32Array.from({ length: columns }, (_, k) => Math.floor(k / step));
   for (let q = 0, i = 0; q < rows; q++) {
     const row = Math.floor(q / step) * wide;
     for (let k = 0; k < columns; k++, i++) {
       const dot = bytes[from + i], place = row + at[k];
-      if (dot > found[place] && (dot || (low >= 0 && bytes[low + i]))) found[place] = dot;
+      if (dot > found[place] && dot) found[place] = dot;
     }
   }
   return { found, tall, wide };
@@ -99,7 +94,7 @@ function paint(image, left, side, { found, tall, wide }, ramp) {
     const row = Math.floor((y * tall) / down) * wide, to = y * image.width + left;
     for (let x = 0; x < across; x++) {
       const dot = found[row + at[x]];
-      if (dot >= 0) colours[to + x] = ramp[dot];
+      if (dot >= 0) colours[to + x] = ramp[SHADES[dot]];
     }
   }
 }
@@ -135,7 +130,7 @@ function pointer(drawn, shape, cell, page) {
     if (!at) return;
     const layer = shape.layers[at[0]], head = shape.heads[at[1]];
     if (event.ctrlKey || event.metaKey || event.shiftKey) beside(layer, head);
-    else set({ layer, head, view: state.view === "heads" && page.reading?.has(layer, head) ? "sentence" : state.view });
+    else set({ layer, head, view: state.view === "heads" && page.reading?.has(layer, head) ? "matrix" : state.view });
   });
 }
 
@@ -143,7 +138,7 @@ function pointer(drawn, shape, cell, page) {
 function beside(layer, head) {
   const rest = state.more.filter((/** @type {number[]} */ [l, h]) => l !== layer || h !== head);
   if (rest.length < state.more.length) set({ more: rest });
-  else if ((layer !== state.layer || head !== state.head) && rest.length < 7) set({ more: [...rest, [layer, head]], view: "sentence" });
+  else if ((layer !== state.layer || head !== state.head) && rest.length < 7) set({ more: [...rest, [layer, head]], view: "lines" });
 }
 
 /** @param {any} event @param {any} shape */

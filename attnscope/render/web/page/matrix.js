@@ -5,10 +5,10 @@ import { behind, cut, draw, el, weightCell, weightText } from "./elements.js";
 import { figure, raster, scaleStrip } from "./figure.js";
 import { inkOn, pixels, scaleOf, shadeColour } from "./shades.js";
 import { rowOf } from "./reading.js";
-import { weightsTable } from "./sentence.js";
-import { set, state } from "./state.js";
+import { weightsTable } from "./lines.js";
+import { point, set, state } from "./state.js";
 
-const WITH_VALUES = 30, WITH_NAMES = 11, MOST_VALUES = 1200, LEFT = 112, TOP = 96;
+const WITH_VALUES = 26, WITH_NAMES = 10, MOST_VALUES = 1200, LEFT = 112, TOP = 76;
 
 /** @param {any} reading @param {any} page @returns {Promise<any[]>} */
 export async function matrix(reading, page) {
@@ -26,15 +26,15 @@ export async function matrix(reading, page) {
   if (cell >= WITH_VALUES && rows * width <= MOST_VALUES) values(svg, seen, scale, cell);
   scaleStrip(svg, LEFT, TOP + rows * cell + 14, scale);
   const told = el("output", { class: "readout", "aria-live": "polite" });
-  pointer(drawn, seen, cell, told);
+  page.pointing = pointer(drawn, seen, cell, told);
   page.figure(drawn, "matrix");
   return [told, el("div", { class: "wide" }, drawn), behind("These weights as a table", () => weightsTable(seen, rows * width > 4096 ? Math.max(rowOf(seen.rows, state.query), 0) : -1))];
 }
 
 /** How large a cell is in the room there is. @param {number} rows @param {number} width @param {number[]} room */
 function sizeOf(rows, width, [wide, tall]) {
-  const fit = Math.min((wide - LEFT - 20) / width, Math.max(tall - TOP - 60, 330) / rows);
-  return fit >= 1 ? Math.min(Math.floor(fit), 44) : Math.max(fit, 0.5);
+  const fit = Math.min((wide - LEFT - 20) / width, Math.max(tall - TOP - 60, rows <= 110 ? 40 * rows : 330, 330) / rows);
+  return fit >= 1 ? Math.min(Math.floor(fit), 30) : Math.max(fit, 0.5);
 }
 
 /** @param {any} svg @param {string[]} queries @param {string[]} keys @param {number} cell */
@@ -58,7 +58,7 @@ function values(svg, seen, scale, cell) {
   });
 }
 
-/** Hover tells the weight of a cell, a click keeps it. @param {any} drawn @param {any} seen @param {number} cell @param {any} told */
+/** Hover tells the weight of a cell, a click keeps it; what it returns follows a pointer elsewhere. @param {any} drawn @param {any} seen @param {number} cell @param {any} told */
 function pointer(drawn, seen, cell, told) {
   const { svg } = drawn, width = seen.keys.length, rows = seen.queries.length;
   const across = draw("rect", { class: "cross", height: Math.max(cell, 1), width: width * cell, x: LEFT, visibility: "hidden" });
@@ -71,27 +71,29 @@ function pointer(drawn, seen, cell, told) {
     across.setAttribute("y", String(TOP + q * cell)), down.setAttribute("x", String(LEFT + k * cell));
     for (const each of [across, down]) each.setAttribute("visibility", "visible");
   };
-  const back = () => {
-    told.classList.toggle("hint", rowOf(seen.rows, state.query) < 0);
-    const q = rowOf(seen.rows, state.query), k = rowOf(seen.columns, state.key);
+  const follow = () => {
+    const at = state.hover || state, q = rowOf(seen.rows, at.query ?? null), k = rowOf(seen.columns, at.key ?? null);
+    told.classList.toggle("hint", q < 0 && k < 0);
     if (q >= 0) return show(q, k >= 0 ? k : strongestKey(seen, q));
-    told.textContent = "Point at a cell for its weight; click to choose its query and key.";
-    for (const each of [across, down]) each.setAttribute("visibility", "hidden");
+    told.textContent = k < 0 ? "Point at a cell for its weight; click to choose its query and key." : `${seen.columns[k].join(" ")} ${seen.keys[k]}: a column, what looks at it`;
+    across.setAttribute("visibility", "hidden"), down.setAttribute("visibility", k < 0 ? "hidden" : "visible");
+    if (k >= 0) down.setAttribute("x", String(LEFT + k * cell));
   };
   const place = (/** @type {any} */ event) => {
     const box = svg.getBoundingClientRect(), k = Math.floor((event.clientX - box.left - LEFT) / cell), q = Math.floor((event.clientY - box.top - TOP) / cell);
-    return q >= 0 && k >= 0 && q < rows && k < width ? [q, k] : null;
+    return q >= 0 && k >= 0 && q < rows && k < width ? { query: seen.rows[q][0], key: seen.columns[k][0] } : null;
   };
   svg.addEventListener("pointermove", (/** @type {any} */ event) => {
     const at = place(event);
-    at ? show(at[0], at[1]) : back();
+    if (at?.query !== state.hover?.query || at?.key !== state.hover?.key) point(at);
   });
-  svg.addEventListener("pointerleave", back);
+  svg.addEventListener("pointerleave", () => state.hover && point(null));
   svg.addEventListener("click", (/** @type {any} */ event) => {
     const at = place(event);
-    if (at) set({ query: seen.rows[at[0]][0], key: seen.columns[at[1]][0] });
+    if (at) set(at);
   });
-  back();
+  follow();
+  return follow;
 }
 
 /** @param {any} seen @param {number} q */

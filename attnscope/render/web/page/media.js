@@ -55,7 +55,7 @@ export async function picture(reading, page) {
 function elsewhere(row, keys, reading) {
   const there = new Set(keys), rest = row.map((w, k) => [k, w]).filter(([k]) => !there.has(k)).sort((a, b) => b[1] - a[1]);
   const sum = rest.reduce((all, [, w]) => all + w, 0);
-  return rest.length > 0 && el("p", { class: "hint" }, `Elsewhere ${weightText(sum, 4)}: ` + rest.slice(0, 4).map(([k, w]) => `${reading.keys.names[k]} ${weightText(w, 4)}`).join(", "));
+  return rest.length > 0 && el("p", { class: "hint" }, `Elsewhere ${weightText(sum, reading.digits(state.layer, state.head))}: ` + rest.slice(0, 4).map(([k, w]) => `${reading.keys.names[k]} ${weightText(w, reading.digits(state.layer, state.head))}`).join(", "));
 }
 
 /** @param {any} reading @param {any} page @returns {Promise<any[]>} */

@@ -5,9 +5,11 @@ import { both, pairNow } from "./both.js";
 import { readDocument } from "./decode.js";
 import { byId, el } from "./elements.js";
 import { save } from "./figure.js";
-import { grid, heads, leadWidth, move } from "./grid.js";
+import { grid, heads, move } from "./grid.js";
 import { map } from "./map.js";
 import { matrix } from "./matrix.js";
+import { lines } from "./lines.js";
+import { lists } from "./lists.js";
 import { picture, sound } from "./media.js";
 import { numbers } from "./numbers.js";
 import { parts } from "./parts.js";
@@ -15,20 +17,20 @@ import { prediction } from "./prediction.js";
 import { product } from "./product.js";
 import { command, proof } from "./proof.js";
 import { Reading, rowOf } from "./reading.js";
-import { sentence } from "./sentence.js";
-import { theme } from "./shades.js";
-import { begin, link, set, state, VIEWS } from "./state.js";
+import { scaleOf, theme } from "./shades.js";
+import { begin, link, listen, set, state, VIEWS } from "./state.js";
+import { text } from "./text.js";
 
 /** @type {Record<string, (reading: any, page: any) => Promise<any[]>>} */
-const DRAWN = { both, sentence, matrix, heads, product, parts, map, prediction, picture, sound, numbers, proof };
-const TITLES = { both: "Side by side", sentence: "Sentence", matrix: "Matrix", heads: "All heads", product: "Query x key", parts: "Parts of a score", map: "Map", prediction: "Prediction", picture: "Picture", sound: "Sound", numbers: "Numbers", proof: "Proof" };
-const KEYS = "↑ ↓ query · ← → key · [ ] layer · , . head · 1-9 views · w words · Esc all queries";
+const DRAWN = { text: async () => [], both, lines, matrix, heads, product, parts, map, prediction, picture, sound, numbers, proof };
+const TITLES = { text: "Text", both: "Side by side", lines: "Lines", matrix: "Matrix", heads: "All heads", product: "Query x key", parts: "Parts of a score", map: "Map", prediction: "Prediction", picture: "Picture", sound: "Sound", numbers: "Numbers", proof: "Proof" };
+const KEYS = "↑ ↓ query · ← → key · in the text ← → ↑ ↓ token, Enter its strongest link · [ ] layer · , . head · 1-9 views · w words · Esc all queries";
 
 const given = readDocument();
 const readings = given.readings.map((/** @type {any} */ each) => new Reading(each));
 /** @type {any} what the views may ask of the page */
 const page = {
-  given, readings, reading: readings[0] || null, verdicts: null, drawn: [], printing: false,
+  given, readings, reading: readings[0] || null, verdicts: null, drawn: [], printing: false, pointing: null,
   room: () => [Math.max(byId("view").clientWidth, 300), innerHeight - 190],
   figure: (/** @type {any} */ drawn, /** @type {string} */ name, /** @type {any[]} */ ...more) => page.drawn.push(...[drawn, ...more].filter(Boolean).map((each, i) => ({ drawn: each, name: i ? `${name}-${i}` : name }))),
   missing: (/** @type {string} */ what) => el("div", {}, el("p", {}, `${what} are not in this page.${opener() ? " This writes a page that holds them:" : ""}`), opener() && command(opener())),
@@ -57,9 +59,12 @@ function there() {
   const full = readings.some((/** @type {any} */ each) => Object.values(each.it.full).some((/** @type {any} */ f) => f.q));
   const many = readings.some((/** @type {any} */ each) => each.it.layers.length * each.it.heads.length > 1);
   /** @type {Record<string, any>} */
-  const has = { both: given.both && readings.length > 1, sentence: page.reading, matrix: page.reading, heads: many, product: full, parts: full, map: given.map, prediction: given.prediction, picture: given.picture, sound: given.sound, numbers: given.rows, proof: true };
+  const has = { text: read() && given.apart, both: given.both && readings.length > 1, lines: page.reading, matrix: page.reading, heads: many, product: full, parts: full, map: given.map, prediction: given.prediction, picture: given.picture, sound: given.sound, numbers: given.rows, proof: true };
   return VIEWS.filter((view) => has[view]);
 }
+
+/** Whether a text stands above the views, or in their place. */
+const read = () => Boolean(page.reading?.it.queries.text && !given.both);
 
 /** What of an address this page has. @param {any} asked @returns {any} */
 function allowed(asked) {
@@ -94,7 +99,7 @@ function sided(i) {
 }
 
 function controls() {
-  const reading = page.reading, tokens = reading?.it, weights = ["both", "sentence", "matrix"].includes(state.view), shaded = weights || state.view === "picture";
+  const reading = page.reading, tokens = reading?.it, weights = ["text", "both", "lines", "matrix"].includes(state.view), shaded = weights || state.view === "picture";
   const special = tokens && (tokens.queries.special.length || tokens.keys.special.length);
   byId("controls").replaceChildren(...[
     readings.length > 1 && state.view !== "both" && choice("side", "side", given.readings.map((/** @type {any} */ r, /** @type {number} */ i) => [String(i), r.name]), Number, sided),
@@ -102,7 +107,7 @@ function controls() {
     weights && special && choice("special tokens", "special", [["show", "shown"], ["hide", "hidden"], ["renormalise", "left out, rows rescaled"]]),
     weights && tokens.pair && choice("texts", "pairs", [["all", "all"], ["A-A", "A → A"], ["A-B", "A → B"], ["B-A", "B → A"], ["B-B", "B → B"]]),
     shaded && choice("shades", "scale", [["sqrt", "square root, 0 to 1"], ["1", "in proportion, 0 to 1"], ["max", "in proportion, to the largest"], ["row", "in proportion, row by row"], ["log", "logarithmic"]]),
-    state.query !== null && tokens && el("button", { click: () => set({ query: null, key: null }) }, `query ${state.query} ${tokens.queries.names[state.query]} ✕`),
+    state.query !== null && tokens && ["lines", "matrix"].includes(state.view) && el("button", { click: () => set({ query: null, key: null }) }, `query ${state.query} ${tokens.queries.names[state.query]} ✕`),
     page.drawn.length > 0 && el("span", { class: "field" }, "save ", ...["svg", "png"].map((kind) => el("button", { "data-save": kind, click: () => saved(/** @type {any} */ (kind)) }, kind.toUpperCase()))),
     el("button", { title: "light or dark", click: () => themed(theme() === "dark" ? "light" : "dark") }, "◐"),
     el("button", { title: KEYS, click: () => keys() }, "?"),
@@ -130,11 +135,13 @@ async function redraw() {
   const mine = ++turn, view = state.view;
   page.reading = readings[state.side] || null;
   page.drawn = [];
+  page.pointing = null;
   if (!document.documentElement.dataset.theme) document.documentElement.dataset.theme = theme();
   tabs();
   reserve();
   await verdict();
-  const lacking = page.reading && !page.reading.has(state.layer, state.head) && !["heads", "prediction", "numbers", "proof"].includes(view);
+  await above(mine);
+  const lacking = page.reading && !page.reading.has(state.layer, state.head) && !["text", "heads", "prediction", "numbers", "proof"].includes(view);
   const parts = lacking ? [page.missing("The weights of this head")] : await DRAWN[view](page.reading, page);
   if (mine !== turn) return;
   const kept = document.activeElement?.getAttribute("data-choice"), word = attributeOfFocus();
@@ -148,6 +155,31 @@ async function redraw() {
   performance.mark("drawn");
   await page.waiting;
   if (mine === turn) document.body.dataset.thumbnails = "all", performance.mark("thumbnails");
+}
+
+/** @type {any} */
+let current = null;
+const reader = text(byId("reader")), largest = lists(byId("lists"));
+listen(() => {
+  if (current) reader.point(current), largest.point(current);
+  page.pointing?.();
+});
+
+/** The text and its lists, which stand there whatever view is open. @param {number} mine */
+async function above(mine) {
+  const reading = page.reading, there = reading && !given.both && reading.has(state.layer, state.head);
+  byId("reader").hidden = !there || !read() || (given.apart && state.view !== "text");
+  byId("lists").hidden = !there;
+  document.body.classList.toggle("reads", Boolean(there && read()));
+  if (!there) return void (current = null);
+  const seen = await reading.seen(state.layer, state.head);
+  if (mine !== turn) return;
+  const own = reading.it.self && (state.pairs === "all" || state.pairs[0] === state.pairs[2]);
+  current = { seen, reading, own, scale: scaleOf(seen.weights, seen.keys.length, state.scale) };
+  if (read()) reader.show(current);
+  largest.point(current);
+  if (state.aloud) byId("said").textContent = reader.told(current);
+  state.aloud = false;
 }
 
 /** What is wider than the window can be moved with the keys too. @param {Element} wide */
@@ -176,11 +208,12 @@ async function verdict() {
   for (const [side, layer, head] of pair) {
     if (!side.has(layer, head)) continue;
     const own = await side.certificate(layer, head);
-    found.push({ verdict: own.verdict || "none", text: `${readings.length > 1 ? side.it.name + " · " : ""}L${layer} H${head}: ${own.words}`, name: `L${layer} H${head}` });
+    found.push({ verdict: own.verdict || "none", text: `L${layer} H${head}: ${own.words}`, name: `L${layer} H${head}` });
   }
-  const odd = found.find((each) => !["certified", "recomputed", "none"].includes(each.verdict));
-  told.className = odd ? odd.verdict : "";
-  told.textContent = found.map((each) => each.text).join("   |   ");
+  const odd = found.filter((each) => !["certified", "recomputed", "none"].includes(each.verdict));
+  told.hidden = !odd.length;
+  told.className = odd.length ? `verdict ${odd[0].verdict}` : "";
+  told.textContent = odd.map((each) => each.text).join("   |   ");
   byId("said").textContent = found.map((each) => `${each.name}, ${each.verdict}`).join("; ");
 }
 
@@ -201,11 +234,10 @@ function lead() {
   if (held) drawn.focus();
 }
 
-/** Keep the room of the small grid free before it is drawn, so that the view has the room that it will have. */
+/** Whether anything stands beside the view, so that it has the room that it will have. */
 function reserve() {
   const shape = leading(), place = byId("lead");
-  if (shape && !place.firstChild) place.append(el("span"));
-  place.style.minWidth = shape ? `${Math.max(leadWidth(shape, leadRoom(shape)), 250)}px` : "";
+  byId("page").classList.toggle("alone", !shape && (!page.reading || Boolean(given.both)));
   if (!shape) place.replaceChildren();
 }
 
@@ -216,8 +248,7 @@ function leading() {
 
 /** How wide the small grid is. @param {any} shape */
 function leadRoom(shape) {
-  const across = shape.heads.length;
-  return innerWidth <= 700 ? innerWidth - 40 : Math.min(34 + across * 30, 400, Math.max(innerWidth * 0.32, 34 + across * 8));
+  return Math.min(34 + shape.heads.length * 32, innerWidth <= 760 ? innerWidth - 28 : innerWidth <= 980 ? 340 : 400);
 }
 
 /** Which keys there are, told or no longer. */
@@ -250,7 +281,7 @@ function keyed(event) {
 
 /** The next query or key of those that are shown. @param {"query"|"key"} what @param {number} by */
 function step(what, by) {
-  if (!page.reading || !["both", "sentence", "matrix", "product", "parts", "map"].includes(state.view)) return;
+  if (!page.reading || !["text", "both", "lines", "matrix", "product", "parts", "map"].includes(state.view)) return;
   const { rows, columns } = page.reading.axes(), all = what === "query" ? rows : columns, at = rowOf(all, state[what]);
   const next = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + by, 0), all.length - 1)];
   if (next) set({ [what]: next[0] });
@@ -261,18 +292,9 @@ begin(given.open, allowed, redraw);
 addEventListener("keydown", keyed);
 addEventListener("resize", () => redraw());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => themed(event.matches ? "dark" : "light"));
+if (given.first === "sheet") byId("tabs").before(byId("sheet"));
 let before = theme();
 // what is drawn is there already: it is drawn anew, in light colours, before the printer looks
 addEventListener("beforeprint", () => ((before = theme()), (page.printing = true), themed("light")));
 addEventListener("afterprint", () => ((page.printing = false), themed(before)));
-opened();
-
-/** The first picture: of one query where a text is looked at and none was asked for. */
-async function opened() {
-  const reading = readings[state.side];
-  if (reading && state.query === null && !state.all && !location.hash && given.open.one) {
-    const weights = await reading.weights(state.layer, state.head);
-    state.query = liveliest(weights, reading.it.keys.names.length);
-  }
-  redraw();
-}
+redraw();

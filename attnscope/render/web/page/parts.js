@@ -19,7 +19,7 @@ export async function parts(reading, page) {
   const rows = names.map((/** @type {string} */ name, /** @type {number} */ k) => {
     const w = weights[query * width + k], masked = Number.isNaN(w), terms = added.map((each) => each[query * width + k]);
     const product = raw[k] * full.scale, score = held ? held[k] : (capped ? capped[k] : product) + terms.reduce((a, b) => a + b, 0);
-    return [`${k} ${name}`, numberText(raw[k]), numberText(product), ...(capped ? [numberText(capped[k])] : []), ...terms.map((t) => numberText(t)), masked ? "masked" : numberText(score), masked ? "" : bar(w)];
+    return [`${k} ${name}`, numberText(raw[k]), numberText(product), ...(capped ? [numberText(capped[k])] : []), ...terms.map((t) => numberText(t)), masked ? "masked" : numberText(score), masked ? "" : bar(w, reading.digits(state.layer, state.head))];
   });
   const sink = full.sink === null ? null : el("p", { class: "hint" }, `A sink with the logit ${numberText(full.sink)}${full.sinkByQuery ? " on average" : ""} takes a share of its own: rows sum to less than 1.`);
   page.figure(null, "parts");
@@ -38,8 +38,8 @@ async function scores(full, query, width) {
   });
 }
 
-/** @param {number} w */
-function bar(w) {
+/** @param {number} w @param {number} digits */
+function bar(w, digits) {
   const colour = shadeColour(Math.sqrt(w));
-  return el("span", { class: "meter" }, el("i", { style: `width:${(w * 80).toFixed(1)}px` }), el("b", { style: w > 0.35 ? `background:${css(colour)};color:${inkOn(colour)}` : null }, weightText(w, 4)));
+  return el("span", { class: "meter" }, el("i", { style: `width:${(w * 80).toFixed(1)}px` }), el("b", { style: w > 0.35 ? `background:${css(colour)};color:${inkOn(colour)}` : null }, weightText(w, digits)));
 }

@@ -23,17 +23,17 @@ export async function product(reading, page) {
   const strip = all(page, reading, { own, products, sums, row, query, key, dim });
   const one = pair(reading, full, { own, other: k.subarray(key * dim, (key + 1) * dim), products: products.subarray(key * dim, (key + 1) * dim), sum: sums[key], query, key });
   page.figure(one, "product", strip);
-  return [el("h2", {}, `q·k of query ${query} ${reading.queries.names[query]} with key ${key} ${keys[key]}`), await held(full, sums[key], query, key, width, row[key]), el("div", { class: "wide" }, one),
+  return [el("h2", {}, `q·k of query ${query} ${reading.queries.names[query]} with key ${key} ${keys[key]}`), await held(full, sums[key], query, key, width, row[key], reading.digits(state.layer, state.head)), el("div", { class: "wide" }, one),
     el("h2", {}, "Every key: the products, dimension by dimension"), el("p", { class: "hint" }, "Blue adds to the score, red takes from it. A click chooses the key."), el("div", { class: "wide" }, strip),
     behind("These products as a table", () => table(`q x k of ${reading.queries.names[query]} and ${keys[key]}`, ["dimension", "query", "key", "product"],
       [...own].map((each, d) => [String(d), numberText(each), numberText(k[key * dim + d]), numberText(products[key * dim + d])])))];
 }
 
-/** The sum, and what the result itself holds. @param {any} full @param {number} sum @param {number} query @param {number} key @param {number} width @param {number} weight */
-async function held(full, sum, query, key, width, weight) {
+/** The sum, and what the result itself holds. @param {any} full @param {number} sum @param {number} query @param {number} key @param {number} width @param {number} weight @param {number} digits */
+async function held(full, sum, query, key, width, weight, digits) {
   const score = full.scores ? (await floats(full.scores))[query * width + key] : null;
   const parts = [`Σ q·k = ${numberText(sum, 6)}`, score === null ? null : `score in the result ${numberText(score, 6)}`, `x scale ${parameterText(full.scale, 5)} = ${numberText(sum * full.scale, 6)}`,
-    Number.isNaN(weight) ? "masked" : `weight ${weightText(weight, 4)}`];
+    Number.isNaN(weight) ? "masked" : `weight ${weightText(weight, digits)}`];
   return el("p", { class: "sum", "data-sum": sum, "data-score": score }, parts.filter(Boolean).join("  ·  "));
 }
 
@@ -50,7 +50,7 @@ function all(page, reading, found) {
   row.forEach((/** @type {number} */ w, /** @type {number} */ i) => {
     const y = ROW * (i + 2) + 11, kind = i === key ? "chosen" : "";
     svg.append(draw("text", { x: NAMES - 6, y, "text-anchor": "end", class: `small name ${kind}` }, cut(reading.keys.names[i], 15)),
-      draw("text", { x: NAMES + dim * cell + 8, y, class: `small ${kind}` }, numberText(sums[i])), draw("text", { x: NAMES + dim * cell + 82, y, class: `small ${kind}` }, Number.isNaN(w) ? "masked" : weightText(w, 4)));
+      draw("text", { x: NAMES + dim * cell + 8, y, class: `small ${kind}` }, numberText(sums[i])), draw("text", { x: NAMES + dim * cell + 82, y, class: `small ${kind}` }, Number.isNaN(w) ? "masked" : weightText(w, reading.digits(state.layer, state.head))));
   });
   svg.append(draw("rect", { x: NAMES - 1, y: ROW * (key + 2), width: dim * cell + 2, height: ROW, class: "here" }));
   svg.addEventListener("click", (/** @type {any} */ event) => {

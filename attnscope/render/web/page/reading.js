@@ -39,26 +39,19 @@ export class Reading {
     return this.it.full[`L${layer}H${head}`] || null;
   }
 
-  /** The planes of codes of a layer; null where its heads are there as numbers. @param {number} i @returns {Promise<Uint8Array|null>} */
-  planes(i) {
-    return this.it.blocks ? codes(this.it.blocks[i]) : Promise.resolve(null);
-  }
-
-  /** Every head in small, where the page has that beside the weights. @returns {Promise<{bytes: Uint8Array, rows: number, columns: number}|null>} */
+  /** Every head in small, where the page has more than those in full. @returns {Promise<{bytes: Uint8Array, rows: number, columns: number}|null>} */
   async small() {
     const { small } = this.it, cells = (/** @type {string[]} */ names) => Math.ceil(names.length / small.step);
-    return small && { bytes: await codes(small.block), rows: cells(this.queries.names), columns: cells(this.keys.names) };
+    return small && { bytes: await codes(small.block, 0), rows: cells(this.queries.names), columns: cells(this.keys.names) };
   }
 
   /** Weights by tokens. @param {number} layer @param {number} head @returns {Promise<Float32Array>} */
   async weights(layer, head) {
     const name = `L${layer}H${head}`, found = this.decoded.get(name), exact = this.full(layer, head);
     if (found) return found;
-    const [i, j] = this.place(layer, head), count = this.it.queries.names.length * this.it.keys.names.length;
-    const planes = exact ? null : await this.planes(i);
-    const made = planes
-      ? decodeWeights(planes, j * count, count, this.it.heads.length, this.it.depth === 2)
-      : await floats(exact.weights);
+    const [i, j] = this.place(layer, head);
+    const planes = exact?.planes || this.it.blocks?.[i], line = exact?.planes ? 0 : j;
+    const made = exact?.weights ? await floats(exact.weights) : decodeWeights(await Promise.all(planes.map((/** @type {string} */ plane) => codes(plane, line))), this.it.queries.names.length);
     if (this.decoded.size > 40) this.decoded.clear();
     this.decoded.set(name, made);
     return made;
@@ -66,7 +59,8 @@ export class Reading {
 
   /** Digits of a weight that are told: all of them are those of the exact number. @param {number} layer @param {number} head */
   digits(layer, head) {
-    return this.full(layer, head) || this.it.depth === 2 ? 4 : 2;
+    const exact = this.full(layer, head);
+    return exact?.weights || exact?.planes || this.it.depth === 2 ? 4 : 2;
   }
 
   /** The weights as they are looked at now. @param {number} layer @param {number} head @returns {Promise<Seen>} */
@@ -99,6 +93,37 @@ export class Reading {
     const { verdicts, rows } = await jsonBlock(this.it.certificates);
     return rows.map((/** @type {number[][]} */ row) => row.map(([v]) => verdicts[v]));
   }
+}
+
+/**
+ * The rows and columns that are looked at: where the pointer is, or what was chosen; -1 without. Where both sides
+ * are the same tokens, the chosen one is a query and a key.
+ * @param {Seen} seen @param {boolean} own @returns {{q: number, k: number}}
+ */
+export function chosen(seen, own) {
+  const at = state.hover || state, q = rowOf(seen.rows, at.query ?? null), k = rowOf(seen.columns, at.key ?? null);
+  return own ? { q: q < 0 ? k : q, k: q < 0 ? k : q } : { q, k };
+}
+
+/**
+ * The largest of a row or a column, how many there are, and what they come to.
+ * @param {Float32Array} weights @param {number} from @param {number} step @param {number} length @param {number} most
+ */
+export function largest(weights, from, step, length, most) {
+  /** @type {{i: number, w: number}[]} */
+  const best = [];
+  let sum = 0, count = 0;
+  for (let i = 0, at = from; i < length; i++, at += step) {
+    const w = weights[at];
+    if (Number.isNaN(w)) continue;
+    (sum += w), count++;
+    if (best.length === most && w <= best[most - 1].w) continue;
+    let place = best.length;
+    while (place && best[place - 1].w < w) place--;
+    best.splice(place, 0, { i, w });
+    if (best.length > most) best.pop();
+  }
+  return { best, sum, count };
 }
 
 /** The row or column that holds the token at a position, or the first. @param {number[][]} rows @param {number|null} position */

@@ -1,17 +1,19 @@
 // @ts-check
-/** What is looked at, as it stands in the address: `#L3H11&query=5&view=matrix` opens the same again. */
+/** What is looked at, as it stands in the address: `#L3H11,q=5,view=matrix` opens the same again. */
 
-export const VIEWS = ["both", "sentence", "matrix", "heads", "product", "parts", "map", "prediction", "picture", "sound", "numbers", "proof"];
+export const VIEWS = ["text", "both", "matrix", "lines", "heads", "product", "parts", "map", "prediction", "picture", "sound", "numbers", "proof"];
 
-/** @type {any} */
+/** @type {any} `hover` is a query, a key or both that the pointer is at; it stands in no address */
 export const state = {
-  side: 0, layer: 0, head: 0, query: null, key: null, other: null, view: "sentence", words: false, special: "show", pairs: "all",
-  scale: "sqrt", more: [], all: false,
+  side: 0, layer: 0, head: 0, query: null, key: null, other: null, view: "matrix", words: false, special: "show", pairs: "all",
+  scale: "sqrt", more: [], hover: null,
 };
 /** @type {any} */
 let usual = {};
 /** @type {() => void} */
 let redraw = () => {};
+/** @type {(() => void)[]} */
+const listeners = [];
 
 /** @param {any} opening what opens without an address @param {(found: any) => any} allowed what of it is there @param {() => void} changed */
 export function begin(opening, allowed, changed) {
@@ -24,7 +26,7 @@ export function begin(opening, allowed, changed) {
 
 /** @param {any} changes */
 export function set(changes) {
-  Object.assign(state, changes);
+  Object.assign(state, changes, { hover: null });
   const told = link();
   try {
     history.replaceState(null, "", told);
@@ -34,28 +36,42 @@ export function set(changes) {
   redraw();
 }
 
+/** What the pointer is at, or nothing: only what listens is drawn anew. @param {any} at */
+export function point(at) {
+  state.hover = at;
+  for (const each of listeners) each();
+}
+
+/** @param {() => void} listener */
+export const listen = (listener) => void listeners.push(listener);
+
+const SHORT = { query: "q", key: "k" };
+
 /** The address of what is looked at. @returns {string} */
 export function link() {
   const parts = [`L${state.layer}H${state.head}`];
   for (const name of ["query", "key", "other", "view", "special", "pairs", "scale", "side"])
-    if (state[name] !== usual[name] && state[name] !== null) parts.push(`${name}=${state[name]}`);
-  for (const name of ["words", "all"]) if (state[name] !== usual[name]) parts.push(`${name}=${state[name] ? 1 : 0}`);
-  if (state.more.length) parts.push("heads=" + state.more.map((/** @type {number[]} */ [l, h]) => `L${l}H${h}`).join(","));
-  return "#" + parts.join("&");
+    // a key without a query of its own belongs to the one that opens
+    if (state[name] !== usual[name] && !(name === "key" && state.key === null && state.query !== usual.query)) parts.push(`${/** @type {any} */ (SHORT)[name] || name}=${state[name] ?? "none"}`);
+  if (state.words !== usual.words) parts.push(`words=${state.words ? 1 : 0}`);
+  if (state.more.length) parts.push("heads=" + state.more.map((/** @type {number[]} */ [l, h]) => `L${l}H${h}`).join("+"));
+  return "#" + parts.join(",");
 }
 
 /** @param {string} hash @returns {any} */
 function parsed(hash) {
   /** @type {any} */
   const found = {};
-  for (const part of hash.replace(/^#/, "").split("&")) {
-    const [name, ...rest] = part.split("="), value = rest.join("=");
+  for (const part of hash.replace(/^#/, "").split(/[,&]/)) {
+    const [name, ...rest] = part.split("="), value = rest.join("="), long = { q: "query", k: "key" }[name] || name;
     const head = /^L(\d+)H(\d+)$/.exec(name);
     if (head) (found.layer = Number(head[1])), (found.head = Number(head[2]));
-    else if (["query", "key", "other", "side"].includes(name) && /^\d+$/.test(value)) found[name] = Number(value);
-    else if (["words", "all"].includes(name)) found[name] = value === "1";
+    else if (["query", "key", "other"].includes(long) && value === "none") found[long] = null;
+    else if (["query", "key", "other", "side"].includes(long) && /^\d+$/.test(value)) found[long] = Number(value);
+    else if (name === "words") found.words = value === "1";
     else if (["view", "special", "pairs", "scale"].includes(name)) found[name] = /^[\w-]+$/.test(value) ? value : undefined;
     else if (name === "heads") found.more = [...value.matchAll(/L(\d+)H(\d+)/g)].map((m) => [Number(m[1]), Number(m[2])]);
   }
+  if ("query" in found && !("key" in found)) found.key = null; // the key of what opens belongs to its query
   return Object.fromEntries(Object.entries(found).filter(([, value]) => value !== undefined));
 }

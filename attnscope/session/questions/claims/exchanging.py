@@ -203,6 +203,12 @@ def _shape(layer: Layer) -> tuple[int, int]:
     return len(layer.query_tokens), len(layer.key_tokens)
 
 
+def rounding(layers: Sequence[Layer]) -> float:
+    """What two runs over one input may differ by: their arithmetic's, through all layers."""
+    epsilons = [call.epsilon for call in layers if isinstance(call, AttentionCall)]
+    return max(1e-4, 8 * max(epsilons, default=0.0))
+
+
 def runs(
     reading: Reading,
     chosen: Chosen,

@@ -22,6 +22,7 @@ from attnscope.session.questions.claims.exchanging import (
     alone,
     exchange_of,
     layers_of,
+    rounding,
     runs,
 )
 from attnscope.session.questions.media import position_of, tell_windows
@@ -93,13 +94,13 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
     controls = _controls(reading, chosen, sought, wish, exchange, seen)
 
     def alike(others: Sequence[Layer]) -> bool:
-        return bool(_strays(own, numbers(target, others, chosen.heads, seen)) <= _rounding(whole))
+        return bool(_strays(own, numbers(target, others, chosen.heads, seen)) <= rounding(whole))
 
     control_runs = runs(reading, chosen, controls, exchange, layers, alike)
     with reading.listener.working(f"reading {len(controls)} controls"):
         notes = (*_notes(attention, layers), *reading.notes)
         if reading.captured is not None:
-            notes += _of_writing(reading, chosen, exchange, target, own, seen, _rounding(whole))
+            notes += _of_writing(reading, chosen, exchange, target, own, seen, rounding(whole))
         went = None if sought.key is None else exchange.went(controls, key)
         summary, followed = beside_controls(target, own, control_runs, chosen.heads, seen, went)
     compared = beside(target, layers, chosen.heads, seen)
@@ -133,12 +134,6 @@ def _strays(own: ByHead, others: ByHead) -> float:
     if not np.array_equal(np.isnan(own), np.isnan(others)):
         return float("inf")
     return float(np.nanmax(np.abs(own - others), initial=0.0))
-
-
-def _rounding(layers: Sequence[Layer]) -> float:
-    """What two runs over one input may differ by: their arithmetic's, through all layers."""
-    epsilons = [call.epsilon for call in layers if isinstance(call, AttentionCall)]
-    return max(1e-4, 8 * max(epsilons, default=0.0))
 
 
 def _of_writing(

@@ -1,53 +1,25 @@
 // @ts-check
-/** The text with lines between queries and keys: of one query, or of all; of one head, or of several in colours. */
+/** Lines between queries and keys: of one query, or of all; of one head, or of several in colours. */
 
 import { behind, cut, draw, el, table, weightCell, weightText } from "./elements.js";
 import { figure } from "./figure.js";
-import { css, headColour, inkOn, scaleOf, shadeColour } from "./shades.js";
+import { headColour, scaleOf } from "./shades.js";
 import { rowOf } from "./reading.js";
 import { set, state } from "./state.js";
 
 const STEP = 19, MOST_LINES = 4000;
 
 /** @param {any} reading @param {any} page @returns {Promise<any[]>} */
-export async function sentence(reading, page) {
+export async function lines(reading, page) {
   const heads = [[state.layer, state.head], ...state.more.filter((/** @type {number[]} */ [l, h]) => reading.has(l, h))];
   const seen = await Promise.all(heads.map(([layer, head]) => reading.seen(layer, head)));
   const first = seen[0], query = rowOf(first.rows, state.query), key = rowOf(first.columns, state.key);
-  const paragraph = text(first, query, reading);
-  const lines = columns(heads, seen, query, key, page.room()[0] - 8);
-  page.figure(lines, "sentence");
+  const drawn = columns(heads, seen, query, key, page.room()[0] - 8);
+  page.figure(drawn, "lines");
   const told = el("p", { class: "hint" }, query < 0 ? "All queries. Choose a token on the left for what it looks at, on the right for who looks at it."
     : `What ${first.queries[query]} looks at. A token on the right shows who looks at it; a second click shows all.`);
-  return [paragraph, heads.length > 1 && legend(heads), told, el("div", { class: "wide" }, lines),
+  return [heads.length > 1 && legend(heads), told, el("div", { class: "wide" }, drawn),
     behind("These weights as a table", () => weightsTable(first, query))];
-}
-
-/** The text in the order it is read in, its keys shaded. @param {any} seen @param {number} query @param {any} reading */
-function text(seen, query, reading) {
-  const width = seen.keys.length, scale = scaleOf(seen.weights, width, state.scale);
-  const row = query < 0 ? null : seen.weights.subarray(query * width, (query + 1) * width);
-  const queries = el("p", { class: "text", "aria-label": "Queries: choose one" }, seen.queries.map((/** @type {string} */ name, /** @type {number} */ i) =>
-    el("button", { class: i === query ? "token chosen" : "token", "aria-pressed": i === query, "data-query": i, title: seen.rows[i].join(" "), click: () => set({ query: i === query ? null : seen.rows[i][0] }) }, name)));
-  if (!row) return queries;
-  const told = (/** @type {number} */ k) => (Number.isNaN(row[k]) ? "may not be looked at" : weightText(row[k], seen.digits));
-  const shade = (/** @type {number} */ k) => {
-    if (Number.isNaN(row[k])) return null;
-    const colour = shadeColour(scale.shade(row[k], query));
-    return `background:${css(colour)};color:${inkOn(colour)}`;
-  };
-  if (reading.it.self && (state.pairs === "all" || state.pairs[0] === state.pairs[2])) {
-    [...queries.children].forEach((each, k) => {
-      each.setAttribute("title", told(k)), each.setAttribute("data-key", String(k)), each.setAttribute("aria-label", `${seen.keys[k]}, ${told(k)}`);
-      if (shade(k)) each.setAttribute("style", shade(k));
-      if (Number.isNaN(row[k])) each.classList.add("masked");
-    });
-    return queries;
-  }
-  const keys = el("p", { class: "text keys", "aria-label": "Keys, shaded by their weight" }, seen.keys.map((/** @type {string} */ name, /** @type {number} */ k) => {
-    return el("span", { class: Number.isNaN(row[k]) ? "token masked" : "token", "data-key": k, title: told(k), "aria-label": `${name}, ${told(k)}`, style: shade(k), role: "img" }, name);
-  }));
-  return el("div", { class: "texts" }, el("span", { class: "side" }, "query"), queries, el("span", { class: "side" }, "keys"), keys);
 }
 
 /** Queries on the left, keys on the right. @param {number[][]} heads @param {any[]} seen @param {number} query @param {number} key @param {number} room */

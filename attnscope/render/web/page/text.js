@@ -1,0 +1,158 @@
+// @ts-check
+/** The text as it is read: what the chosen token looks at is shaded, what looks at it is underlined. */
+
+import { el, weightText } from "./elements.js";
+import { chosen, largest } from "./reading.js";
+import { ruler } from "./ruler.js";
+import { css, inkOn, shadeColour, theme } from "./shades.js";
+import { point, set, state } from "./state.js";
+
+export const LONG = 110; // tokens from which on a ruler stands beside the text, and contexts in the lists
+const FEW = 28; // tokens up to which letters are large
+const LEVELS = 32, UNBROKEN = 26; // shades; letters of what stands on one line because no blank is in it
+
+/** @typedef {{role: "query"|"key", names: string[], groups: number[][], root: HTMLElement, spans: HTMLElement[], paint: (values: Int32Array) => void}} Strip */
+
+/**
+ * The place of the text in the page. `current` is what is looked at: `seen`, its reading, its scale, whether both sides are `own`.
+ * @param {HTMLElement} root
+ */
+export function text(root) {
+  const title = el("h2"), strips = el("div", { class: "strips" }), beside = ruler((i) => built[0]?.spans[i]?.scrollIntoView({ block: "center" }));
+  root.append(title, legend(), el("div", { class: "ruled" }, strips, beside.root));
+  /** @type {Strip[]} */
+  let built = [];
+  let shape = "";
+  /** @type {any} */
+  let now = null;
+  root.addEventListener("keydown", (event) => {
+    const { seen, own } = now, { q } = chosen(seen, own), width = seen.keys.length;
+    if (event.key !== "Enter" || !own || q < 0) return;
+    const [best] = largest(seen.weights, q * width, 1, width, 1).best;
+    if (best) event.preventDefault(), set({ query: seen.rows[best.i][0], key: null, aloud: true });
+  });
+  return {
+    /** @param {any} current */
+    show(current) {
+      const { seen, own, reading } = (now = current), looked = `${state.side} ${state.words} ${state.special} ${state.pairs}`;
+      if (looked !== shape) {
+        built = own ? [strip(seen.rows, reading.it.queries, seen.queries, "query", "The text: arrow keys choose a token, Enter follows its strongest link")]
+          : [strip(seen.rows, reading.it.queries, seen.queries, "query", "What looks"), strip(seen.columns, reading.it.keys, seen.keys, "key", "What is looked at")];
+        strips.replaceChildren(...built.flatMap((each, i) => [!own && el("p", { class: "side" }, ["what looks", "what is looked at"][i]), each.root]).filter(Boolean));
+        shape = looked;
+      }
+      const most = Math.max(seen.rows.length, seen.columns.length), long = most > LONG;
+      root.className = most <= FEW ? "few" : long ? "long" : "mid";
+      beside.root.hidden = !long;
+      shades();
+      if (long) beside.fit();
+      this.point(current);
+    },
+    /** @param {any} current */
+    point(current) {
+      const { seen, own, scale } = current, at = chosen(seen, own), width = seen.keys.length, least = width > LONG ? 2 / width : 0;
+      const looks = (/** @type {number} */ k) => {
+        const w = at.q < 0 ? 0 : seen.weights[at.q * width + k];
+        return Number.isNaN(w) ? 512 : w < least ? 0 : Math.round(LEVELS * scale.shade(w, at.q));
+      };
+      const asks = (/** @type {number} */ q) => {
+        const w = at.k < 0 ? 0 : seen.weights[q * width + at.k];
+        return Number.isNaN(w) ? 0 : Math.min(6, Math.floor(Math.sqrt(w) * 6.4)) << 6;
+      };
+      const values = built.map((each) => {
+        const found = new Int32Array(each.spans.length), mine = each.role === "query" ? at.q : at.k;
+        for (let i = 0; i < found.length; i++) found[i] = (own || each.role === "key" ? looks(i) : 0) | (own || each.role === "query" ? asks(i) : 0) | (i === mine ? 1024 : 0);
+        return found;
+      });
+      built.forEach((each, i) => each.paint(values[i]));
+      title.textContent = `L${state.layer} H${state.head}${at.q < 0 ? "" : ` · ${seen.rows[at.q][0]} ${seen.queries[at.q]}`}`;
+      if (!beside.root.hidden) beside.draw(values, own, at.q);
+      if (!state.hover) built.forEach((each) => selected(each, each.role === "query" ? at.q : at.k));
+    },
+    /** What is said of a choice that was made with the keys. @param {any} current */
+    told: ({ seen, own }) => {
+      const at = chosen(seen, own), width = seen.keys.length, name = (/** @type {string[]} */ names) => (/** @type {any} */ e) => `${names[e.i]} ${weightText(e.w, 2)}`;
+      const looks = at.q < 0 ? "" : `${seen.queries[at.q]} looks at ${largest(seen.weights, at.q * width, 1, width, 3).best.map(name(seen.keys)).join(", ")}.`;
+      const asked = at.k < 0 ? "" : ` ${seen.keys[at.k]} is looked at by ${largest(seen.weights, at.k, width, seen.queries.length, 3).best.map(name(seen.queries)).join(", ")}.`;
+      return looks + asked;
+    },
+  };
+}
+
+/** What shades and underlines mean. */
+function legend() {
+  const ramp = el("span", { class: "ramp" }, Array.from({ length: LEVELS }, (_, i) => el("i", { class: `l${i + 1}` })));
+  return el("p", { class: "key" }, el("span", {}, "it looks at: 0 ", ramp, " 1"), el("span", {}, "looks at it: ", ...[1, 3, 6].map((i) => el("i", { class: `under u${i}` }))));
+}
+
+/** One side of what was read, a token or a word each. @param {number[][]} groups @param {any} tokens @param {string[]} names @param {"query"|"key"} role @param {string} label @returns {Strip} */
+function strip(groups, tokens, names, role, label) {
+  const special = new Set(tokens.special), inner = new Set((tokens.words || []).flatMap((/** @type {number[]} */ word) => word.slice(1)));
+  const root = el("div", { class: "text", role: "listbox", tabindex: 0, "aria-label": label, "aria-orientation": "horizontal", id: `text-${role}` });
+  const shown = groups.map((group, i) => group.map((t, j) => (j ? tokens.gaps[t] : "") + (tokens.said[t] ?? tokens.names[t])).join("") || names[i]);
+  const base = groups.map(([t]) => (special.has(t) ? "t s" : inner.has(t) ? "t o" : "t"));
+  const spans = shown.map((letters, i) => el("span", { class: base[i], role: "option", id: `${role}${groups[i][0]}`, "data-at": i, "aria-selected": "false", "aria-label": `${groups[i][0]} ${names[i]}` }, letters));
+  /** @type {any} */
+  let run = null;
+  let held = 0;
+  spans.forEach((span, i) => {
+    const own = special.has(groups[i][0]), gap = own || (i > 0 && special.has(groups[i - 1][0])) ? tokens.gaps[groups[i][0]] || " " : tokens.gaps[groups[i][0]];
+    if (i && gap) root.append(gap), (run = null);
+    if (run && held + shown[i].length < UNBROKEN) run.append(span), (held += shown[i].length);
+    else (run = el("span", { class: "run", role: "presentation" }, span)), (held = shown[i].length), root.append(run);
+  });
+  const at = (/** @type {any} */ event) => Number(event.target.closest?.(".t")?.dataset.at ?? -1), other = role === "query" ? "key" : "query";
+  const choice = (/** @type {number} */ i) => ({ [role]: groups[i][0], [other]: null });
+  root.addEventListener("pointerover", (/** @type {any} */ e) => e.pointerType !== "touch" && at(e) >= 0 && point(choice(at(e))));
+  root.addEventListener("pointerleave", (/** @type {any} */ e) => e.pointerType !== "touch" && state.hover && point(null));
+  root.addEventListener("click", (/** @type {any} */ e) => at(e) >= 0 && set(choice(at(e))));
+  root.addEventListener("keydown", (/** @type {any} */ event) => {
+    const i = Math.max(spans.findIndex((each) => each.getAttribute("aria-selected") === "true"), 0), to = next(event.key, spans, i);
+    if (to === null || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault(), event.stopPropagation();
+    set({ ...choice(to), aloud: true });
+    spans[to].scrollIntoView({ block: "nearest" });
+  });
+  const before = new Int32Array(spans.length).fill(-1);
+  const paint = (/** @type {Int32Array} */ values) => values.forEach((value, i) => {
+    if (before[i] === value) return;
+    before[i] = value;
+    const shade = value & 63, under = (value >> 6) & 7;
+    spans[i].className = `${base[i]}${shade ? ` l${shade}` : ""}${under ? ` u${under}` : ""}${value & 512 ? " masked" : ""}${value & 1024 ? " chosen" : ""}`;
+  });
+  return { role, names, groups, root, spans, paint };
+}
+
+/** Where a key leads from a token: along the text, or to the nearest one of the next line. @param {string} key @param {HTMLElement[]} spans @param {number} i @returns {number|null} */
+function next(key, spans, i) {
+  const along = { ArrowRight: Math.min(i + 1, spans.length - 1), ArrowLeft: Math.max(i - 1, 0), Home: 0, End: spans.length - 1 }[key];
+  if (along !== undefined) return along;
+  const way = { ArrowDown: 1, ArrowUp: -1 }[key];
+  if (!way) return null;
+  const boxes = spans.map((each) => each.getBoundingClientRect()), own = boxes[i];
+  const found = boxes.map((box, j) => ({ j, down: (box.top - own.top) * way, across: Math.abs(box.left - own.left) })).filter((each) => each.down > own.height * 0.7);
+  found.sort((a, b) => a.down - b.down);
+  const line = found.filter((each) => each.down < found[0].down + 8).sort((a, b) => a.across - b.across);
+  return line.length ? line[0].j : i;
+}
+
+/** @param {Strip} strip @param {number} i */
+function selected(strip, i) {
+  strip.root.querySelector('[aria-selected="true"]')?.setAttribute("aria-selected", "false");
+  strip.spans[i]?.setAttribute("aria-selected", "true");
+  if (i >= 0) strip.root.setAttribute("aria-activedescendant", strip.spans[i].id);
+  else strip.root.removeAttribute("aria-activedescendant");
+}
+
+/** @type {CSSStyleSheet|null} */
+let rules = null;
+let drawnFor = "";
+
+/** The rules of all shades, in the colours of the theme. */
+function shades() {
+  if (!rules) document.adoptedStyleSheets.push((rules = new CSSStyleSheet()));
+  if (drawnFor === theme()) return;
+  drawnFor = theme();
+  const colours = Array.from({ length: LEVELS }, (_, i) => shadeColour((i + 1) / LEVELS));
+  rules.replaceSync(colours.map((colour, i) => `.l${i + 1}{background:${css(colour)};color:${inkOn(colour)}}`).join("") + Array.from({ length: 6 }, (_, i) => `.u${i + 1}{box-shadow:inset 0 -${i + 1}px 0 var(--asks)}`).join(""));
+}

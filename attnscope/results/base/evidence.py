@@ -1,0 +1,156 @@
+"""Which link of all heads says most of this text: what place, key, evenness and control texts leave of it.
+
+A link is a head's weight from one query to one key. What explains it is known by four numbers: the most that
+control texts have at the same two places, the mean of the other queries at the same distance, the mean that
+other queries give the key, and what even attention gives. What its weight is above
+the largest of them is its evidence.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attnscope.tokens import Token, Tokens
+
+LEAST = 0.1  # evidence of a link that is worth opening on
+NEARLY = 0.1  # links with so much less than the best are as good: then the layer decides
+HALF = 0.5  # of the evidence of a link with a word that says nothing
+# English words that say little by themselves; pronouns stay, since they stand for something
+_WORDS = (
+    "a about after all also although an and any are as at be because been before being but by can could "
+    "did do does for from had has have if in into is just may might more most must no nor not of off on "
+    "only or other out over own shall should so some such than that the then there these this those "
+    "though through to too under until up very was were when where which while will with would "
+)
+_EMPTY = frozenset(_WORDS.split())
+
+Weights = Float[np.ndarray, "layer head query key"]
+Pairs = Bool[np.ndarray, "query key"]
+
+
+@dataclass(frozen=True)
+class Link:
+    """One link and what may explain it. `layer` and `head` count the rows and columns of the heads.
+
+    `controls` is None without control texts, `distance` where distances have no meaning or no other query has
+    such a key.
+    """
+
+    layer: int
+    head: int
+    query: int
+    key: int
+    weight: float
+    controls: float | None
+    distance: float | None
+    others: float
+    even: float
+
+    @property
+    def evidence(self) -> float:
+        """The weight above the largest of what may explain it."""
+        explained = (self.controls, self.distance, self.others, self.even)
+        return self.weight - max(each for each in explained if each is not None)
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The link that a page opens on, or None, and how many control texts it was held against."""
+
+    link: Link | None
+    controls: int = 0
+
+
+def telling_pairs(queries: Tokens, keys: Tokens, *, crosses: bool, causal: bool) -> Pairs:
+    """Pairs of two whole words: no special, unknown or punctuation token, no piece of a word, no neighbours.
+
+    Nor a token with itself or the same again, nor, since causal heads rest on it, the first key of a decoder.
+    """
+    asking, asked = (np.array([*_whole_words(side)], dtype=bool) for side in (queries, keys))
+    pairs = asking[:, None] & asked
+    if crosses:
+        return np.asarray(pairs)
+    apart = np.arange(len(keys)) - np.arange(len(queries))[:, None]
+    pairs &= (np.abs(apart) > 1) & (np.array(queries.ids)[:, None] != keys.ids)
+    if causal:
+        pairs[:, 0] = False
+    return np.asarray(pairs)
+
+
+def _whole_words(tokens: Tokens) -> Iterator[bool]:
+    """Whether each token is a word of the text, and all of it."""
+    placed = {place for stretch in tokens.stretches for place in stretch.positions}
+    pieces = Counter((token.part, token.word) for token in tokens.items if token.word is not None)
+    for i, token in enumerate(tokens.items):
+        written = any(character.isalnum() for character in token.text)
+        other = token.special or token.unknown or token.padding or i in placed
+        piece = token.piece.startswith("##") or (
+            token.word is not None and pieces[token.part, token.word] > 1
+        )
+        yield written and not other and not piece
+
+
+def says_something(token: Token) -> bool:
+    """Whether a word has a meaning of its own, and is no article, preposition, conjunction or auxiliary."""
+    return unicodedata.normalize("NFKC", token.text).strip().casefold() not in _EMPTY
+
+
+def explained(
+    weights: Float[np.ndarray, "query key"], allowed: Pairs, *, crosses: bool
+) -> tuple[Float[np.ndarray, "query key"], Float[np.ndarray, "query key"]]:
+    """What a head's other queries give at the same distance, NaN where none has one, and to the same key."""
+    held = np.where(allowed, weights, 0.0)
+    others = (held.sum(axis=0) - held) / np.maximum(allowed.sum(axis=0) - allowed, 1)
+    if crosses:
+        return np.full(weights.shape, np.nan), others
+    apart = np.arange(weights.shape[1]) - np.arange(weights.shape[0])[:, None] + len(weights) - 1
+    sums = np.bincount(apart.ravel(), weights=held.ravel())[apart]
+    count = np.bincount(apart.ravel(), weights=allowed.ravel().astype(float))[apart] - allowed
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(count > 0, (sums - held) / count, np.nan), others
+
+
+def most_telling_link(
+    weights: Sequence[Sequence[np.ndarray]],
+    queries: Tokens,
+    keys: Tokens,
+    *,
+    crosses: bool,
+    causal: bool,
+    controls: Weights | None = None,
+) -> Link | None:
+    """The link with the most evidence; None where none has `LEAST`.
+
+    Of a link with a word that says nothing it counts half. Of links that have nearly as much, the one of the
+    deepest layer is taken, since the first ones see tokens and no text. A pair that no head of a layer gives
+    anything is masked. `controls` is by layer and head the most that any control text has there.
+    """
+    pairs, found, best = telling_pairs(queries, keys, crosses=crosses, causal=causal), list[Link](), LEAST
+    telling = [np.array([says_something(token) for token in side.items]) for side in (queries, keys)]
+    meaning = np.where(telling[0][:, None] & telling[1], 1.0, HALF)
+    for i, layer in enumerate(weights):
+        seen = np.nan_to_num(np.stack(layer))
+        allowed = (seen > 0).any(axis=0)
+        even = np.broadcast_to(1.0 / np.maximum(allowed.sum(axis=1, keepdims=True), 1), allowed.shape)
+        for j, head in enumerate(seen):
+            distance, others = explained(head, allowed, crosses=crosses)
+            most = np.fmax(np.fmax(distance, others), even)
+            most = most if controls is None else np.fmax(most, controls[i, j])
+            left = np.where(pairs & allowed, head - most, -np.inf)
+            left = np.where(left > 0, left * meaning, left)
+            best = max(best, float(left.max(initial=-np.inf)))
+            for query, key in np.argwhere(left >= max(LEAST, best - NEARLY)).tolist():
+                of_controls = None if controls is None else float(controls[i, j, query, key])
+                away = None if np.isnan(distance[query, key]) else float(distance[query, key])
+                known = float(others[query, key]), float(even[query, key])
+                found.append(Link(i, j, query, key, float(head[query, key]), of_controls, away, *known))
+
+    def worth(link: Link) -> float:
+        return link.evidence * float(meaning[link.query, link.key])
+
+    nearly = (link for link in found if worth(link) >= best - NEARLY)
+    return max(nearly, key=lambda link: (link.layer, worth(link), -link.head, -link.query), default=None)

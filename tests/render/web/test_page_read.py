@@ -1,0 +1,249 @@
+"""A page as a reader has it: it opens on its answer, reads like a text, and both lists follow what is chosen.
+
+Light and dark, wide and narrow, by pointer, keys and address; axe-core finds nothing where it is installed.
+"""
+
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+
+import made_finding
+import made_pages
+import made_results as made
+import numpy as np
+import pytest
+
+import attnscope as at
+from attnscope.render.kit import numbers
+from attnscope.render.saving import content
+from attnscope.render.web.beside import Beside
+from attnscope.render.web.page import as_page
+from attnscope.results import Overview
+from attnscope.results.base.evidence import Opening
+
+TEXT = "The cat sat on the mat because it was tired."
+CHOSEN = "#reader .chosen"
+LISTED = """all => all.filter(r => r.style.visibility !== "hidden")
+  .map(r => r.querySelector("small").textContent)"""
+
+
+@pytest.fixture(scope="module")
+def overview() -> Overview:
+    return at.load("demo").read(TEXT).overview()
+
+
+@pytest.fixture(scope="module")
+def page(overview: Overview) -> bytes:
+    return as_page(overview, beside=Beside(opening=Opening(overview.most_telling(), 0)))
+
+
+def largest(weights: np.ndarray) -> list[str]:
+    """The positions of the eight largest, the first of equals first."""
+    return [str(i) for i in np.argsort(-weights, kind="stable")[:8]]
+
+
+def test_a_page_of_heads_opens_on_the_head_and_the_link_that_its_sentence_names(
+    opened, page, overview
+) -> None:
+    link = overview.most_telling()
+    with opened(page) as view:
+        said = view.inner_text("h1")
+        names = [overview.query_tokens.names[link.query], overview.key_tokens.names[link.key]]
+        assert said.startswith(
+            f"In head L{overview.layers[link.layer]} H{overview.heads[link.head]}, {names[0]}"
+        )
+        assert names[1] in said
+        assert view.locator(CHOSEN).get_attribute("id") == f"query{link.query}"
+        assert view.inner_text("#reader h2").startswith(f"L{overview.layers[link.layer]} H{link.head}")
+        assert "No control texts were read" in view.inner_text("#why")
+
+
+def test_a_page_whose_heads_have_no_such_link_says_so(overview) -> None:
+    told = as_page(overview, beside=Beside(opening=Opening(None, 8))).decode()
+    assert "No link between two words stands out in any of 48 heads." in told
+    assert "8 control texts" in told
+
+
+def test_the_text_stands_there_as_it_was_typed_with_its_blanks(opened, page) -> None:
+    with opened(page) as view:
+        letters = view.locator("#text-query").evaluate("e => e.textContent")
+        assert letters.removeprefix("[CLS]").removesuffix("[SEP]").strip() == TEXT
+
+
+def test_both_lists_are_the_largest_of_the_row_and_of_the_column_of_the_chosen_token(
+    opened, go, page, overview
+) -> None:
+    with opened(page) as view:
+        for layer, head, token in ((3, 7, 12), (0, 3, 4), (2, 10, 0)):
+            go(view, f"#L{layer}H{head},q={token}")
+            weights = overview.weights[layer][head]
+            at_, by = view.locator("#lists section").all()
+            assert at_.locator("li").evaluate_all(LISTED) == largest(weights[token])
+            assert by.locator("li").evaluate_all(LISTED) == largest(weights[:, token])
+
+
+def test_the_pointer_shows_another_token_and_leaves_the_chosen_one_in_the_address(opened, page) -> None:
+    with opened(page, "#L3H11,q=10") as view:
+        view.hover("#query2")
+        view.wait_for_function("() => document.querySelector('#reader .chosen').id === 'query2'")
+        assert view.evaluate("location.hash") == "#L3H11,q=10"
+        assert view.inner_text("#lists h2").startswith("cat looks at")
+        view.mouse.move(5, 5)
+        view.wait_for_function("() => document.querySelector('#reader .chosen').id === 'query10'")
+
+
+def test_what_is_looked_at_is_darker_the_more_it_is_and_what_looks_is_underlined(
+    opened, page, overview
+) -> None:
+    weights = overview.weights[3][11]
+    with opened(page, "#L3H11,q=10") as view:
+        levels = [
+            view.evaluate(
+                "i => +((document.getElementById('query' + i).className.match(/ l(\\d+)/) || [0, 0])[1])", i
+            )
+            for i in range(len(weights))
+        ]
+        unders = [
+            view.evaluate(
+                "i => +((document.getElementById('query' + i).className.match(/ u(\\d)/) || [0, 0])[1])", i
+            )
+            for i in range(len(weights))
+        ]
+    assert levels == [round(32 * float(np.float32(w)) ** 0.5) for w in weights[10]]
+    assert unders == [int(6.4 * w**0.5) for w in weights[:, 10]]
+
+
+def test_keys_lead_through_the_text_and_along_the_strongest_link(opened, page, overview) -> None:
+    with opened(page, "#L3H11,q=10") as view:
+        view.focus("#text-query")
+        view.keyboard.press("ArrowRight")
+        view.wait_for_function("() => location.hash === '#L3H11,q=11'")
+        view.wait_for_function("() => document.getElementById('said').textContent.startsWith('was looks at')")
+        view.keyboard.press("End")
+        view.wait_for_function("() => location.hash === '#L3H11,q=14'")
+        view.keyboard.press("Home")
+        view.wait_for_function("() => location.hash === '#L3H11,q=0'")
+        strongest = int(overview.weights[3][11][0].argmax())
+        view.wait_for_function("() => document.querySelector('#reader .chosen').id === 'query0'")
+        view.keyboard.press("Enter")
+        view.wait_for_function("q => location.hash === '#L3H11,q=' + q", arg=strongest)
+
+
+def test_a_click_in_a_list_goes_to_its_token(opened, page) -> None:
+    with opened(page, "#L3H11,q=10") as view:
+        view.locator("#lists li").first.click()
+        view.wait_for_function("() => location.hash === '#L3H11,q=2'")
+
+
+def test_an_old_address_and_a_new_one_open_the_same(opened, go, page) -> None:
+    with opened(page) as view:
+        for asked in ("#L1H4&query=9&view=lines", "#L1H4,q=9,view=lines"):
+            go(view, asked)
+            assert view.locator(CHOSEN).get_attribute("id") == "query9"
+            assert view.locator('#tabs [aria-selected="true"]').inner_text() == "Lines"
+
+
+def test_a_long_text_is_a_view_of_its_own_with_a_ruler_and_contexts_in_its_lists(opened, go) -> None:
+    random, names = np.random.default_rng(2), [f"w{i}" for i in range(270)]
+    plain = made.overview(2, 2, names)
+    weights = random.dirichlet(np.full(270, 0.05), size=(2, 2, 270))
+    found = replace(plain, weights=tuple(tuple(each) for each in weights))
+    with opened(found) as view:
+        assert view.locator("#tabs button").first.inner_text() == "Text"
+        assert view.locator(".ruler").is_visible()
+        view.locator("#query100").click()
+        best = int(weights[0][0][100].argmax())
+        go(view, "#L0H0,q=100")
+        row = view.locator("#lists li").first
+        assert f"w{best - 1}" in row.inner_text()
+        assert f"w{best + 1}" in row.inner_text() or best == 269
+        go(view, "#L0H0,q=100,view=matrix")
+        assert not view.locator("#reader").is_visible()
+        assert view.locator("#lists").is_visible()
+
+
+def test_the_head_that_a_long_page_opens_on_has_all_its_digits(opened) -> None:
+    names = [f"w{i}" for i in range(130)]
+    head = made.head(names)
+    weights = np.full((2, 2, 130, 130), 1 / 130)
+    weights[1, 0] = head.weights
+    plain = made.overview(2, 2, names)
+    found = replace(plain, weights=tuple(tuple(each) for each in weights))
+    mine = replace(head, layer=found.layers[1], head=found.heads[0])
+    with opened(
+        as_page(found, beside=Beside((mine,))), f"#L{mine.layer}H{mine.head},q=7,view=matrix"
+    ) as view:
+        listed = view.locator("#lists section").first.locator(".n").all_inner_texts()
+        assert listed == [numbers.weight(each, 3) for each in sorted(head.weights[7], reverse=True)[:8]]
+
+
+def test_without_scripts_the_answer_and_the_tables_stand_there(browser, page, tmp_path) -> None:
+    file = tmp_path / "x.html"
+    file.write_bytes(page)
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    view = context.new_page()
+    view.goto(file.as_uri())
+    told = view.inner_text("body")
+    shown = view.locator(".ranking").first.is_visible()
+    context.close()
+    assert "of its attention" in told
+    assert TEXT in told
+    assert shown
+
+
+@pytest.mark.parametrize("kind", [*made_pages.KINDS, "page"])
+def test_nothing_scrolls_sideways_on_a_phone(browser, tmp_path, page, kind) -> None:
+    file = tmp_path / "x.html"
+    file.write_bytes(page if kind == "page" else content(made_pages.KINDS[kind](), ".html"))
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, offline=True)
+    view = context.new_page()
+    view.goto(file.as_uri())
+    view.wait_for_selector("body[data-thumbnails]")
+    wide = view.evaluate("document.documentElement.scrollWidth")
+    if kind == "page":
+        view.tap("#query2")
+        view.wait_for_function("() => location.hash.includes('q=2')")
+        assert view.locator("#lists").is_visible()
+    context.close()
+    assert wide <= 390
+
+
+def test_on_paper_the_colours_are_those_of_light_and_no_control_is_there(opened, page) -> None:
+    with opened(page, "", "dark") as view:
+        view.evaluate("dispatchEvent(new Event('beforeprint'))")
+        view.emulate_media(media="print")
+        view.wait_for_function("() => document.documentElement.dataset.theme === 'light'")
+        assert not view.locator("#tabs").is_visible()
+        assert view.locator("#text-query").is_visible()
+        view.evaluate("dispatchEvent(new Event('afterprint'))")
+        view.wait_for_function("() => document.documentElement.dataset.theme === 'dark'")
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The rules of axe-core."""
+    found = importlib.util.find_spec("axe_playwright_python")
+    if found is None or found.origin is None:
+        pytest.skip("no axe-core here (pip install axe-playwright-python)")
+    return (Path(found.origin).parent / "axe.min.js").read_text(encoding="utf-8")
+
+
+FINDINGS = """async () => (await axe.run()).violations.map(each =>
+  each.id + ': ' + each.nodes.slice(0, 3).map(node => node.target + ' ' + node.failureSummary).join(' | '))"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", ["page", *made_pages.KINDS])
+def test_axe_finds_nothing_to_complain_of(opened, go, page, axe, kind, scheme) -> None:
+    result = page if kind == "page" else made_pages.KINDS[kind]()
+    with opened(result, "", scheme) as view:
+        view.evaluate(axe)
+        assert view.evaluate(FINDINGS) == []
+
+
+def test_a_finding_has_the_best_of_each_control_as_a_dot_and_its_own_best_as_a_line() -> None:
+    found = made_finding.finding()
+    told = content(found, ".html").decode()
+    drawn = told.split('class="spread"')[1].split("</svg>")[0]
+    assert drawn.count("<circle") == np.isfinite(found.controls.best).sum()
+    assert drawn.count('class="own"') == 2
