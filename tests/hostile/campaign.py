@@ -155,7 +155,9 @@ class Campaign:
 
     def _again(self, number: int, first: Outcome) -> list[Finding]:
         _, invocation = self.prepared(number)
-        if number % APART == 0 and not invocation.cold and "PYTHONIOENCODING" not in invocation.environment:
+        apart = number % APART == 0 and not invocation.cold
+        # nobody may have no way to the interpreter, which a server that forks has in memory
+        if apart and not invocation.unprivileged and "PYTHONIOENCODING" not in invocation.environment:
             hashed = {**invocation.environment, "PYTHONHASHSEED": "7"}
             invocation = replace(invocation, cold=True, environment=hashed)
         return differences(first, process.run(invocation, self.place), invocation.verbose or invocation.times)

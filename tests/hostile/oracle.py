@@ -35,6 +35,7 @@ TIME = re.compile(r"\S.{0,40} +\d+[.]\d{3} s")
 OF_A_TEXT = re.compile(r"attnscope: (standard input|[^ ]+):\d+: ")  # a line of a file with many texts
 FORMULA = "=+-@\t\r"  # how a cell begins that a spreadsheet would run
 WRITTEN = ("csv", "py", "html", "json", "svg")  # what is text, and may be shown on a terminal
+SET_ASIDE = "set-aside.jsonl"  # texts of a corpus that could not be read, for whoever wants them
 UNFINISHED = re.compile(r"(^|/)\.\d+\.part$")  # how a file is called until it is whole
 STARTING = (
     "__init__.py",
@@ -250,7 +251,9 @@ def _files(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
     if temporary := [name for name in outcome.temporary if not name.startswith(NOT_OUR_FOLDERS)]:
         yield Finding("temporary files left", _alike(temporary[0]), str(temporary))
     asked = {_normal(str(path)) for path in invocation.targets}
-    run = "run/" if "--run" in invocation.argv and outcome.code in (0, 5) else "\0"  # of a corpus
+    # of a corpus: also where nothing but what was set aside is in it, and it is told that it stands there
+    told = f"stands in run/{SET_ASIDE}" in _text(outcome.stderr)
+    run = "run/" if "--run" in invocation.argv and (outcome.code in (0, 5) or told) else "\0"
     files = [name for name in outcome.left if not name.endswith("/")]
     for name in files:
         if _normal(name) not in asked and not (
@@ -269,7 +272,7 @@ def _files(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
     limits = (invocation.interrupt, invocation.file_limit)
     spoiled = streams != (Stream.KEPT, Stream.KEPT) or limits != (None, None)
     spoiled = spoiled or bool(OF_A_TEXT.search(_text(outcome.stderr)))  # those that could be read were told
-    if outcome.code in (2, 3, 4) and files and len(asked) < 2 and not spoiled:
+    if outcome.code in (2, 3, 4) and files and len(asked) < 2 and not spoiled and not told:
         yield Finding(
             "refused after writing",
             f"{invocation.argv[0]}: {_alike(_text(outcome.stderr)[-80:])}",
