@@ -49,8 +49,8 @@ def _read(inputs: Inputs) -> tuple[str, ...]:
             ("--target", inputs.target),
             ("--target-ids", _numbers(inputs.target_ids)),
             ("--ids", _numbers(inputs.ids)),
-            ("--vocab", inputs.vocab),
         ),
+        *_file("--vocab", inputs.vocab, "your-vocabulary.txt"),
         *_file("--image", inputs.image, "your-picture.png"),
         *_file("--audio", inputs.audio, "your-sound.wav"),
         *_flags(("--split", inputs.split), ("--truncate", inputs.truncate)),
@@ -61,11 +61,13 @@ def _numbers(tokens: Tokens | None) -> str | None:
     return tokens if tokens is None or isinstance(tokens, str) else ",".join(map(str, tokens))
 
 
-def _file(option: str, file: Path | None, piped: str) -> tuple[str, ...]:
-    """A file; what came by standard input comes from one that is called `piped`."""
+def _file(option: str, file: str | Path | None, piped: str) -> tuple[str, ...]:
+    """A file; what came by standard input or another pipe comes from one that is called `piped`."""
     if file is None:
         return ()
-    return (option, "-", "<", piped) if str(file) == "-" else (option, word(str(file)))
+    if str(file) == "-":
+        return (option, "-", "<", piped)
+    return (option, word(str(file)) if Path(file).is_file() else piped)
 
 
 def _told(*given: tuple[str, object]) -> tuple[str, ...]:

@@ -125,7 +125,7 @@ def test_a_piece_is_what_enters_the_first_layer_at_its_position(name: str, kind:
 def test_controls_move_what_is_asked_for_to_other_contents_and_keep_what_asks() -> None:
     contents = np.array([0, 1, 1, 2, 3])
     found = control_pieces(contents, Contents.PICTURE, count=30, seed=4, kept=[4], moved=[1])
-    assert len(found) < found.asked  # there are no more orders
+    assert len(found) < found.wanted  # there are no more orders
     assert (found.sources[:, 4] == 4).all()
     assert (contents[found.sources][:, 1] != 1).all()
     assert len({tuple(each) for each in contents[found.sources].tolist()}) == len(found)

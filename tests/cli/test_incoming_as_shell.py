@@ -76,7 +76,12 @@ def test_a_vocabulary_from_a_pipe_is_that_of_the_file(attnscope, tmp_path: Path)
     with piped((tmp_path / "vocab.txt").read_bytes()) as name:
         from_pipe = attnscope(*asked, name)
     assert from_pipe.exit_code == 0, from_pipe.stderr
-    assert json.loads(from_pipe.stdout) == json.loads(attnscope(*asked, str(tmp_path / "vocab.txt")).stdout)
+    told = [json.loads(from_pipe.stdout), json.loads(attnscope(*asked, str(tmp_path / "vocab.txt")).stdout)]
+    leads = [document.pop("next") for document in told]
+    assert "--vocab your-vocabulary.txt" in leads[0], "the pipe is gone when it is pasted"
+    assert str(tmp_path / "vocab.txt") in leads[1]
+    assert [document.pop("digests").pop("next") for document in told]
+    assert told[0] == told[1]
 
 
 def test_a_corpus_from_a_pipe_is_that_of_the_file(attnscope, tmp_path: Path, monkeypatch) -> None:

@@ -154,7 +154,7 @@ def test_what_is_shown_of_a_file_says_that_it_was_stored_and_when(
     monkeypatch.chdir(tmp_path)
     head = (TEXT, "-m", "demo", "-l", "3", "--head", "11")
     for options, proof in (
-        (head, "✓ recomputed from what is stored · demo"),
+        (head, "✓ weights recomputed from the stored q, k, v"),
         (head[:3], "○ certified when stored, not computed again: 48 of 48 heads"),
     ):
         made = attnscope("heads", *options, "-o", "my run.npz")

@@ -137,7 +137,7 @@ def _weights(run: Overview) -> list[np.ndarray]:
     [
         ("weights", add((1, 2, 5, 2), 1e-4), "weights"),
         ("weights", add((1, 2, 5, 2), np.nan), "weights"),
-        ("measures entropy values", add((1, 2), 0.01), "entropy"),
+        ("entropy", add((1, 2), 0.01), "entropy"),
         ("strongest_weight", add((1, 2), 0.01), "strongest"),
     ],
 )
