@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from attnscope.errors import InputError
+from attnscope.render.kit.palette import TINTS
 from attnscope.render.pictured import NO_PICTURE
 from attnscope.results import Overview, Prediction, Result, Verdict
 
@@ -155,8 +156,18 @@ def test_a_picture_follows_the_theme_and_a_photo_keeps_its_own_light() -> None:
         assert np.asarray(picture.convert("RGBA"))[..., 3].min() == 255
     assert [attributes.get("class") for tag, attributes in photo.tags if tag == "img"] == [None]
     style = re.findall(r"<style>(.*?)</style>", made.head()._repr_html_())
-    assert all("prefers-color-scheme:dark" in each and "invert(1)" in each for each in style)
+    assert all("prefers-color-scheme:dark" in each for each in style)
     assert len(style) == 1
+
+
+def test_the_faintest_bar_of_a_picture_is_seen_on_a_dark_page() -> None:
+    (style,) = re.findall(r"<style>(.*?)</style>", made.head()._repr_html_())
+    shares = [float(each) for each in re.findall(r"invert\(([.\d]+)\)", style)]
+    assert len(shares) == 2, "by the theme of the system, and by that of the notebook"
+    grey, page = int(TINTS["floor"][1:3], 16) / 255, 0x11 / 255  # of JupyterLab
+    for share in shares:
+        seen = share + grey * (1 - 2 * share)
+        assert seen - page > 0.09, "as far from the ground as it is from white"
 
 
 def test_a_text_has_no_colour_of_its_own() -> None:

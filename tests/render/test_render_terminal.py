@@ -1,5 +1,6 @@
 """What a console shows: golden text, colours, awkward tokens, results that failed."""
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -261,9 +262,18 @@ def test_heads_that_are_not_certified_are_marked_in_the_grid() -> None:
 
 
 def test_an_overview_of_a_very_large_model_stays_short_and_says_what_is_missing() -> None:
-    text = printed(of_sheet(sheet_of(made.overview(32, 64, ["a", "b"])), 80))
-    assert "32 layers x 64 heads do not fit here" in text
-    assert len(text.splitlines()) < 50
+    large = made.overview(31, 64, ["a", "b"])
+    text = printed(of_sheet(sheet_of(large), 80))
+    assert "-v has the numbers" in " ".join(text.split())
+    assert len(text.splitlines()) < 64
+    listed = text[text.index("sharpest of its layer") :].splitlines()
+    heads = [line for line in listed if re.match(r"L\d+ H\d+ ", line)]
+    layers = [line.split()[0] for line in heads]
+    assert len(set(layers)) == len(layers) == 12
+    assert "19 more layers (-v)" in text
+    every = printed(of_sheet(sheet_of(large, Focus(verbose=True)), 80, Focus(verbose=True)))
+    table = every[every.index("sharpest of its layer") :].splitlines()
+    assert len([line for line in table if re.match(r"L\d+ H\d+ ", line)]) == 31
 
 
 def test_the_terminal_needs_neither_torch_nor_matplotlib() -> None:

@@ -18,7 +18,7 @@ def named_rows(axes: Axes, names: Sequence[str], places: Sequence[int], measured
     """One row below the other, at its place and by its name, over one axis that says what is measured."""
     axes.set_ylim((places[-1] if places else 0) + 0.6, -0.6)
     axes.set_yticks(places, names, size=size)
-    axes.tick_params(axis="y", length=0, pad=3, colors=INK)
+    axes.tick_params(axis="y", length=0, pad=5, colors=INK)  # clear of a ring at 0
     axes.tick_params(axis="x", labelsize=size, length=2, colors=INK)
     axes.set_xlabel(measured, size=size, color=INK)
     only_spines(axes, "bottom")

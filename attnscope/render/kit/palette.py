@@ -115,7 +115,7 @@ INKS, OUTLINES = SIDES["light"], VERDICTS["light"]
 HEADS = ("#0072b2", "#d55e00", "#009e73", "#e08fc0", "#e6a800", "#56b4e9", "#4b1f77", "#5a5a5a")
 # by the meaning of a mark
 TINTS = {
-    "own": "#357dbd", "kin": "#009e73", "other": "#d55e00", "faint": "#c4c4c4", "loses": "#b2182b",
+    "own": "#357dbd", "kin": "#52b893", "other": "#d55e00", "faint": "#c4c4c4", "loses": "#b2182b",
     "gains": "#2166ac", "floor": "#e4e4e4", "control": INK, "limit": "#d55e00", "noise": INK,
     "peers": "#777777", **INKS, "unrotated key": "#56b4e9", "value": "#009e73",
     "output": "#cc79a7",

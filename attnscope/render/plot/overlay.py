@@ -17,7 +17,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.patches import Rectangle
 
 from attnscope.render.kit.frame import only_spines
-from attnscope.render.kit.numbers import largest_magnitude, percent, weight
+from attnscope.render.kit.numbers import largest_magnitude, percent, significant
 from attnscope.render.kit.palette import CHOSEN, INK, OUTLINES
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.typesetting import text_width
@@ -267,7 +267,7 @@ def _draw_heads(block: Overlays, axes: Axes) -> None:
         drawn = _overlay(result.picture, small, (weights, own), axes, at)
         if result.gaze.cell is not None:
             _outline(result.picture, weights.shape, result.gaze.cell, axes, at, 0.8)
-        told = f"{weight(largest_magnitude(weights), 3)} · {percent(float(np.nansum(weights)))}"
+        told = f"{significant(largest_magnitude(weights))} · {percent(float(np.nansum(weights)))}"
         axes.text(at.left, at.top - 0.04, told, size=size, color=INK, va="bottom")
         verdict = result.overview.certificates[i][j].verdict
         if verdict.stands_out:

@@ -132,6 +132,7 @@ def _cells(block: Ranking, axes: Axes) -> Axes:
     beside.set_yticks(places, block.names, size=TICK, parse_math=False)
     beside.tick_params(length=0, pad=3, colors=INK, top=True, bottom=False, labeltop=True, labelbottom=False)
     beside.spines[:].set_visible(False)
+    beside.patch.set_visible(False)  # which would lie on the heading of a section
     axes.set_yticks([])
     if not block.marks:
         axes.set_axis_off()
@@ -159,7 +160,7 @@ def _draw(mark: Mark, places: list[int], axes: Axes) -> None:
     elif mark.shape == "span":
         axes.errorbar(
             (at + to) / 2, down, xerr=abs(at - to) / 2, fmt="none", ecolor=tint, elinewidth=1.1, capsize=2.4,
-            label=label, zorder=order,
+            label=label, zorder=order, clip_on=False,
         )  # fmt: skip
     else:
         symbol, size = _SYMBOLS[mark.shape]
@@ -167,6 +168,7 @@ def _draw(mark: Mark, places: list[int], axes: Axes) -> None:
         axes.plot(
             at, down, symbol, markersize=size, markeredgewidth=1.3 if mark.shape == "tick" else 1.0,
             color="white" if hollow else tint, markeredgecolor=tint, label=label, zorder=order,
+            clip_on=False,
         )  # fmt: skip
 
 

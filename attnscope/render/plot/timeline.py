@@ -13,7 +13,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 
 from attnscope.render.kit.frame import only_spines
-from attnscope.render.kit.numbers import largest_magnitude, percent, weight
+from attnscope.render.kit.numbers import largest_magnitude, percent, significant
 from attnscope.render.kit.palette import CHOSEN, INK, PAPER
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.typesetting import text_width, tick
@@ -168,7 +168,7 @@ def _draw_rows(block: Timeline, axes: Axes) -> None:
 def _sums(values: Float[np.ndarray, "row frame"], axes: Axes) -> None:
     """Right of each row its largest weight, and the sum of all."""
     for i, row in enumerate(values):
-        told = f" {weight(float(row.max()), 3)} · {percent(float(row.sum()))}"
+        told = f" {significant(float(row.max()))} · {percent(float(row.sum()))}"
         axes.text(1.0, i + 0.5, told, size=5.5, color=INK, va="center", transform=axes.get_yaxis_transform())
 
 

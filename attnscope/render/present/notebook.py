@@ -33,7 +33,7 @@ _SHRUNK = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.45)  # of its dots, as many as there 
 _COLOURS, _PHOTO_COLOURS = 64, 256
 _WHITE = 252  # of 255: a colour that is no darker is the page
 _PHOTOS = (PictureAttention, PictureHeads)  # whose own light and dark are meant
-_TURNED = "{filter:invert(1) hue-rotate(180deg)}"
+_TURNED = "{filter:invert(.9) hue-rotate(180deg)}"  # nearly white is not nearly black, which the ground is
 _STYLE = (
     ".attnscope{max-width:100%;height:auto}"
     f"@media (prefers-color-scheme:dark){{.attnscope{_TURNED}}}"

@@ -46,7 +46,8 @@ class HeadGrid:
     """A number for every head, layers down and heads across; NaN where there is none, shown as `absent`.
 
     `itself` is the place of the head that the others relate to. Heads that are not certified are outlined by
-    their `verdicts`, and so are those `beyond` something, which says beyond what.
+    their `verdicts`, and so are those `beyond` something, which says beyond what. Where it is
+    asked for as a `whole`, a terminal writes all numbers, however many lines they take.
     """
 
     title: str
@@ -62,6 +63,7 @@ class HeadGrid:
     verdicts: tuple[tuple[Verdict | None, ...], ...] = ()
     beyond: tuple[str, frozenset[tuple[int, int]]] = ("", frozenset())
     absent: str = ""
+    whole: bool = False
 
     @property
     def heading(self) -> str:

@@ -269,7 +269,7 @@ def _ranked(result: Ablation) -> str:
 
 def _flat(result: Ablation) -> str:
     most, count = _largest(result), len(result.heads)
-    told = f"No single head matters more than the rest: of {count}, each {_alone(result)} alone, "
+    told = f"No single head matters more than the rest: of {count:,}, each {_alone(result)} alone, "
     told += f"{name(most.layer, most.head)} moves {_of(result)} most, {pair(most)}"
     told += f"; the typical head of its layer: {_typical(most)}." if most.controls else "."
     return f"{told}{_then(most)}{_ranked(result)}"
@@ -392,7 +392,8 @@ def control(result: Ablation) -> str:
 
 def legend(result: Ablation) -> Iterator[str]:
     """What stood in the place of outputs, what the rules are, what rounding does."""
-    yield result.how
+    if result.method is not Method.ZERO:  # of which the control says as much
+        yield result.how
     yield (
         f"far more: at least {MUCH:.0f} x the typical head or {AHEAD:.0f} x the next two; a change below "
         f"{cell(LITTLE, 1)} nats is hardly one. Of several heads those come first that exceed the typical "

@@ -32,7 +32,7 @@ def sheet(result: Difference, focus: Focus = WHOLE) -> Sheet:
     matrix, alike = _matrix(result), result.largest[result.shown] == 0
     layer, head = result.pairs[result.shown][:2]
     return Sheet(
-        title=f"{result.name(result.shown)}: {b} less {a}",
+        title=f"{result.name(result.shown)}: {b} minus {a}",
         setting="",
         origins=(result.a.provenance, result.b.provenance),
         answer=_answer(result),
@@ -83,8 +83,8 @@ def _other_tokens(result: Difference) -> str:
 
 def _rounding(result: Difference) -> str:
     if np.isfinite(result.rounding).any():
-        heads = counted(len(result.pairs), "head")
-        return f"of {heads} {result.within_rounding} differ by no more than rounding may make them"
+        within = f"{result.within_rounding:,}" if result.within_rounding else "none"
+        return f"{within} of {counted(len(result.pairs), 'head')} may differ by rounding alone"
     return "no head has a tolerance: it cannot be told what rounding does"
 
 
@@ -167,7 +167,7 @@ def _matrix(result: Difference) -> Matrix:
     """What the second run gives more, blank where neither gives anything."""
     values = np.where((result.before > 0) | (result.after > 0), result.signed, np.nan)
     return Matrix(
-        title=f"{result.name(result.shown)}: B less A",
+        title=f"{result.name(result.shown)}: B minus A",
         words=("query", "key"),
         rows=_both(result.a.query_tokens, result.b.query_tokens),
         columns=_both(result.a.key_tokens, result.b.key_tokens),
@@ -175,7 +175,7 @@ def _matrix(result: Difference) -> Matrix:
         scale=Scale.around(values),
         form=signed_cell,
         says="above 0, blue: B gives more; below, red: less; blank: neither gives anything",
-        measured="weight in B less weight in A",
+        measured="weight in B minus weight in A",
     )
 
 

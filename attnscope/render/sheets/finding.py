@@ -37,7 +37,7 @@ _SHOWN = {Group.STANDS_OUT: 8, Group.ABOVE_ITS_OWN: 4, Group.POSITION: 3, Group.
 _FEW = 5  # that are shown where there is none of a group
 _CONTROLS_TOLD = 3  # under -v; JSON has all of them
 _BARS: dict[DependsOn | None, tuple[Tint, str]] = {
-    DependsOn.CONTEXT: ("own", "context: lost when the {parts} are shuffled"),
+    DependsOn.CONTEXT: ("own", "{context}: lost when the {parts} are shuffled"),
     DependsOn.WORD: ("kin", "{part}: follows {key} when the {parts} are shuffled"),
     DependsOn.POSITION: ("faint", "position: stays when the {parts} are shuffled"),
     None: ("floor", "no more than even attention"),
@@ -171,8 +171,13 @@ def _dependence(result: Finding, places: Sequence[Place]) -> list[str]:
     """What each of these heads depends on, as it is called of words, patches or frames."""
     of = result.controls.of
     called = {DependsOn.POSITION: "position", DependsOn.WORD: of.part, None: ""}
-    called[DependsOn.CONTEXT] = "context" if of is Contents.TEXT else of.value
+    called[DependsOn.CONTEXT] = _context(of)
     return [called[result.depends_on(place)] for place in places]
+
+
+def _context(of: Contents) -> str:
+    """What a head depends on whose weight is lost when words, patches or frames are shuffled."""
+    return "context" if of is Contents.TEXT else of.value
 
 
 def _follows(result: Finding) -> str:
@@ -189,8 +194,7 @@ def _depends(result: Finding) -> Iterator[str]:
     yield f"position: {half} stays {shuffled}, and the weight is at least twice that of even attention"
     if result.followed is not None:
         yield f"{of.part}: {half} follows {words.sides(result)[1]} to wherever it is moved"
-    context = "context" if of is Contents.TEXT else of.value
-    yield f"{context}: neither; the weight is lost {shuffled}, which happens in an untrained model too"
+    yield f"{_context(of)}: neither; the weight is lost {shuffled}, which happens in an untrained model too"
 
 
 def _legend(result: Finding) -> Iterator[str]:
@@ -257,7 +261,12 @@ def _bars(result: Finding, places: Sequence[Place], values: Sequence[float]) -> 
     of, accounts = result.controls.of, [result.depends_on(place) for place in places]
     if result.smaller_is_better:
         return [Mark("bar", "own", f"this {of.value}", values)]
-    said = {"part": of.part, "parts": words.PLURAL[of], "key": words.sides(result)[1]}
+    said = {
+        "context": _context(of),
+        "part": of.part,
+        "parts": words.PLURAL[of],
+        "key": words.sides(result)[1],
+    }
     return [
         Mark("bar", tint, told.format(**said), only(values, (each is account for each in accounts)))
         for account, (tint, told) in _BARS.items()

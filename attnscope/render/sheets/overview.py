@@ -37,6 +37,7 @@ from attnscope.tokens import Tokens
 
 _TOLD = 6  # heads of a pair, which the grid has all
 _FEW, _LISTED = 16, 12  # heads that are all listed, and listed where one query or one pair was asked for
+_LAYERS = 15  # whose strongest heads are all listed
 _LONGEST = 18  # cells of the name of a token
 
 
@@ -54,7 +55,7 @@ def sheet(result: Overview, focus: Focus = WHOLE) -> Sheet:
         setting=setting(result, size),
         origins=(result.provenance,),
         answer=words.answer(result, order, in_tokens),
-        blocks=(*grids, _links(result, in_tokens)),
+        blocks=(*grids, _links(result, in_tokens, focus.verbose)),
         table=lambda: _every(result),
         texts=read(result.kind, result.query_tokens, result.key_tokens),
         notes=(*words.notes(result), *limits(result)),
@@ -163,13 +164,15 @@ def _on_special(result: Overview) -> set[Place]:
     return set() if shares is None else {(i, j) for i, j in np.argwhere(shares > SINK).tolist()}
 
 
-def _links(result: Overview, in_tokens: bool) -> Ranking:
+def _links(result: Overview, in_tokens: bool, every: bool) -> Ranking:
     """The strongest link of every head where they are few, else of each layer's strongest one.
 
+    Of many layers, unless `every` one is asked for, those that are strongest.
     Of one query, or of one pair, the heads of all layers in their order.
     """
     order, described = ranked(result), result.main.description
     places: Sequence[Place]
+    unlisted = 0  # layers
     if result.aim is not None:
         title, places = described.strongest, order[:_LISTED]
         if words.same_distance(result) is not None:
@@ -181,6 +184,9 @@ def _links(result: Overview, in_tokens: bool) -> Ranking:
         title = "sharpest of its layer" if in_tokens else f"{described.strongest}, and its strongest link"
         firsts = {i: (i, j) for i, j in reversed(order)}
         places = [firsts[i] for i in sorted(firsts)]
+        if len(places) > _LAYERS and not every:
+            places = [place for place in order if firsts[place[0]] == place][:_LISTED]
+            unlisted = len(firsts) - len(places)
     over = len(_on_special(result) - set(places)) if result.main.values.size > _FEW else 0
     passed = f"passed over: {counted(over, 'head')} with more than half of it on special tokens"
     return Ranking(
@@ -189,8 +195,10 @@ def _links(result: Overview, in_tokens: bool) -> Ranking:
         names=tuple(named(result, place) for place in places),
         table=_table(result, places, in_tokens),
         says=passed if over else "",
-        unshown=f"the grid has all {counted(result.main.values.size, 'head')}",
-        hidden=0 if over else result.main.values.size - len(places),
+        unshown=f"{counted(unlisted, 'more layer')} (-v)"
+        if unlisted
+        else f"the grid has all {counted(result.main.values.size, 'head')}",
+        hidden=unlisted or (0 if over else result.main.values.size - len(places)),
     )
 
 

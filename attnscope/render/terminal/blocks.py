@@ -9,9 +9,10 @@ from attnscope.render.sheet.blocks import Drawing, Matrix, Rows
 from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
 from attnscope.render.sheets.sound import Timeline
 from attnscope.render.sheets.worked import Steps
-from attnscope.render.terminal.grid import grid
+from attnscope.render.terminal.grid import grid, shades
 from attnscope.render.terminal.matrix import Picture, numbers
 from attnscope.render.terminal.ranking import folded, lines_of_ranking
+from attnscope.render.terminal.raster import Raster
 from attnscope.render.terminal.steps import steps
 from attnscope.render.terminal.thumbnails import Mosaic, cells_of
 from attnscope.render.terminal.timeline import timeline
@@ -70,10 +71,12 @@ def _(block: HeadMatrices, width: int) -> list[Text]:
     return [*title, *folded(Text(says, style=DIM), width), Text()]
 
 
-def picture_of(block: object, width: int) -> Picture | Mosaic | None:
-    """What stands below the lines of a matrix whose numbers have no room, or of many small ones."""
+def picture_of(block: object, width: int) -> Picture | Mosaic | Raster | None:
+    """What stands below the lines of a block whose numbers have no room, or of many small matrices."""
     if isinstance(block, Drawing) and not isinstance(block, Timeline):
         return picture_of(block.plain, width)
+    if isinstance(block, HeadGrid):
+        return shades(block, width)
     if isinstance(block, HeadMatrices):
         return Mosaic(block, cells) if (cells := cells_of(block, width)) else None
     return Picture(block, width) if isinstance(block, Matrix) and numbers(block, width) is None else None

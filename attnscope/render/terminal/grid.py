@@ -1,47 +1,100 @@
-"""A number for every head in a terminal: layers down, heads across, in pieces where they do not fit."""
+"""A number for every head in a terminal: layers down, heads across, in pieces where they do not fit.
+
+Where the pieces would fill more than a screen, each head is a shade, unless the grid is asked for as a whole.
+"""
 
 from collections.abc import Iterator
 
+import numpy as np
 from rich.style import StyleType
 from rich.text import Text
 
 from attnscope.render.kit.cells import DIM, HEADING, line, widest
 from attnscope.render.kit.labels import left, right
+from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import GLYPHS, STYLES
 from attnscope.render.sheet.heads import Companion, HeadGrid
-from attnscope.render.sheet.said import grid_size
+from attnscope.render.terminal.raster import Raster, Side
 
-_LEAST_CELL, _MOST_LINES = 6, 110
+_LEAST_CELL, _MOST_LINES = 6, 40
 _LEAST_NAMES, _MOST_NAMES = 11, 16  # cells of a head whose names stand below its number
 _BEYOND = "*"
 
 
 def grid(block: HeadGrid, width: int) -> list[Text]:
     """Title, the cells, and what shades and marks mean; heads without any number are left out."""
-    rows, columns = (range(len(each)) for each in (block.layers, block.heads))
-    texts = [[block.text(i, j) for j in columns] for i in rows]
-    looked = [j for j in columns if any(texts[i][j] or (i, j) in block.outlined for i in rows)]
-    margin = len(f"L{max(block.layers)}") + 1
-    mark = bool(block.outlined)
-    cell = max(_LEAST_CELL, 1 + widest(texts) + mark)
+    title = Text(block.heading, style=HEADING)
+    if shades(block, width) is not None:
+        return [title]
+    lines, looked, margin = [title], _looked(block), _margin(block)
+    cell = _cell(block)
     room = (width - margin) // max(len(looked), 1)
-    lines = [Text(block.heading, style=HEADING)]
     if (found := block.companion) is not None and looked:
-        short = 1 + max(len(found.short(i, j)) for i in rows for j in looked)
+        short = 1 + max(len(found.short(i, j)) for i, _ in block.places for j in looked)
         least = max(cell + short, _LEAST_NAMES if found.names else 0)
         if room >= least:
             across = min(room, _MOST_NAMES) if found.names else least
             lines += _accompanied(block, found, looked, margin, (across - short, short))
             told = "beside it, and below it" if found.names else "beside it"
             return [*lines, *(Text(each, style=DIM) for each in (f"{told}: {found.label}", *_meant(block)))]
-    across = max((width - margin) // cell, 1)
-    if -(-len(looked) // across) * (len(rows) + 2) > _MOST_LINES:
-        size = grid_size(block.layers, block.heads)
-        told = f"{size} do not fit here: a wider screen or -o FILE.png shows them"
-        return [*lines, Text(told, style=DIM)]
+    across = _across(block, width)
     for start in range(0, len(looked), across):
         lines += _plain(block, looked[start : start + across], margin, cell)
     return [*lines, *(Text(each, style=DIM) for each in _meant(block))]
+
+
+def shades(block: HeadGrid, width: int) -> Raster | None:
+    """Every head as a shade, where the numbers of all would fill more than a screen of this width."""
+    pieces = -(-len(_looked(block)) // _across(block, width))
+    if block.whole or pieces * (len(block.layers) + 1) <= _MOST_LINES:
+        return None
+    strengths = np.vectorize(block.scale.strength, otypes=[float])(block.values)
+    low, high = block.ends[::-1] if block.scale.kind == "falling" else block.ends
+    return Raster(
+        shares=strengths,
+        plain=np.abs(strengths),
+        title="",
+        rows=_side("layer", "L", block.layers),
+        columns=_side("head", "H", block.heads),
+        ends=(low, high),
+        plain_ends=("0", f"{high}, above or below 0") if block.scale.kind == "signed" else (low, high),
+        width=width,
+        signed=block.scale.kind == "signed",
+        blank="no number" if np.isnan(block.values).any() else "",
+        told=(*_told(block), "-v has the numbers"),
+    )
+
+
+def _side(noun: str, letter: str, numbers: tuple[int, ...]) -> Side:
+    return Side(noun, [f"{letter}{each}" for each in numbers], [""] * len(numbers))
+
+
+def _told(block: HeadGrid) -> Iterator[str]:
+    """How many heads a mark would stand at, for each of the marks."""
+    verdicts = list(block.outlined.values())
+    for each in dict.fromkeys(verdicts):
+        yield f"{counted(verdicts.count(each), 'head')} {block.beyond[0] if each is None else each.value}"
+
+
+def _looked(block: HeadGrid) -> list[int]:
+    """The columns with a number, or a mark, in any row."""
+    kept = {j for i, j in block.places if block.text(i, j) or (i, j) in block.outlined}
+    return sorted(kept)
+
+
+def _margin(block: HeadGrid) -> int:
+    return len(f"L{max(block.layers)}") + 1
+
+
+def _cell(block: HeadGrid) -> int:
+    """The cells of a number, with a gap and a mark."""
+    texts = [[block.text(i, j) for j in range(len(block.heads))] for i in range(len(block.layers))]
+    return max(_LEAST_CELL, 1 + widest(texts) + bool(block.outlined))
+
+
+def _across(block: HeadGrid, width: int) -> int:
+    """How many heads stand side by side."""
+    return max((width - _margin(block)) // _cell(block), 1)
 
 
 def _plain(block: HeadGrid, columns: list[int], margin: int, cell: int) -> Iterator[Text]:

@@ -30,7 +30,7 @@ def lines_of_ranking(block: Rows, width: int, longest: int = _LONGEST_BAR) -> li
     columns = _laid_out(block, width)
     lines = [Text(each, style="bold") for each in (block.title,) if each]
     lines += [Text(each, style=DIM) for each in (block.says,) if each]
-    lines += _headings(block, columns)
+    lines += _headings(block, columns, width)
     room = min(_spare(block, columns, width), longest)
     bars = _bars(block) if room >= _LEAST_BAR else ()
     begun = dict(block.sections)
@@ -145,12 +145,12 @@ def _pad(column: Column) -> str:
     return " " if column.scale else ""
 
 
-def _headings(block: Rows, columns: Columns) -> list[Text]:
+def _headings(block: Rows, columns: Columns, width: int) -> list[Text]:
     """As many lines as the longest heading needs, above the last of which the name of a row stands."""
     texts = [_words(each.heading, cells - _GAP - len(_pad(each))) for each, cells in columns]
     depth = max(map(len, texts), default=1)
     lowered = [[""] * (depth - len(each)) + each for each in texts]
-    lines = _common(block, columns)
+    lines = _common(block, columns, width)
     for i in range(depth):
         named = left(block.of if i == depth - 1 else "", _name(block))
         parts = (_fitted(each, text[i], cells) for (each, cells), text in zip(columns, lowered, strict=True))
@@ -158,14 +158,21 @@ def _headings(block: Rows, columns: Columns) -> list[Text]:
     return lines
 
 
-def _common(block: Rows, columns: Columns) -> list[Text]:
-    """The line with the headings that several columns have in common; none where there are none."""
-    common, place, before = "", _name(block), ""
+def _common(block: Rows, columns: Columns, width: int) -> list[Text]:
+    """The lines with the headings that several columns have in common, each folded before the next begins."""
+    starts, place, before = list[tuple[int, str]](), _name(block), ""
     for column, cells in columns:
         if column.under and column.under != before:
-            common = common.ljust(place + _GAP) + column.under
+            starts.append((place + _GAP, column.under))
         place, before = place + cells, column.under
-    return [line((common, DIM))] if common else []
+    ends = [*(start - _GAP for start, _ in starts[1:]), width]
+    texts = [_words(told, end - start) for (start, told), end in zip(starts, ends, strict=False)]
+    depth = max(map(len, texts), default=0)
+    lines = [""] * depth
+    for (start, _), text in zip(starts, texts, strict=True):
+        for i, words in enumerate(text, depth - len(text)):
+            lines[i] = left(lines[i], start) + words
+    return [line((each, DIM)) for each in lines]
 
 
 def _row(block: Rows, row: int, columns: Columns, bar: str) -> list[Text]:

@@ -114,6 +114,11 @@ class Raster:
     blank: str = ""
     told: tuple[str, ...] = ()
 
+    @property
+    def height(self) -> int:
+        """About how many lines it takes."""
+        return min(len(self.rows.names), _MOST_LINES)
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         ink = ink_of(console, options, self.signed)
         halves = isinstance(ink, _Blocks) and ink.halves

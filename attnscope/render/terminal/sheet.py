@@ -1,6 +1,7 @@
 """A sheet in a terminal, for any width: its words in their order around its blocks."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 
 from rich.cells import cell_len
@@ -22,6 +23,7 @@ from attnscope.render.sheet.table import meanings
 from attnscope.render.terminal.blocks import lines_of, picture_of
 from attnscope.render.terminal.matrix import Picture
 from attnscope.render.terminal.ranking import folded, kept_columns, lines_of_ranking, room_of_bars
+from attnscope.render.terminal.raster import Raster
 from attnscope.render.terminal.thumbnails import Mosaic
 from attnscope.results import Verdict
 
@@ -86,6 +88,8 @@ def _evidence(sheet: Sheet, width: int, focus: Focus) -> list[RenderableType]:
         hidden = "-v shows the numbers; files that -o asks for are written, and marked"
         return [Text(hidden, style=DIM)]
     shown = _shown(sheet, width)
+    if focus.verbose:
+        shown = [_whole(each) for each in shown]
     said = (sheet.control and f"control: {sheet.control}", *sheet.notes)
     below = [line for each in said if each for line in folded(Text(each, style=DIM), width)]
     drawn = [*laid(shown, width), *below]
@@ -150,15 +154,22 @@ def _shown(sheet: Sheet, width: int) -> list[Block | Beside]:
     return shown
 
 
+def _whole(block: Block | Beside) -> Block | Beside:
+    """Grids with all their numbers, however many lines these take."""
+    if isinstance(block, Beside):
+        return replace(block, blocks=tuple(map(_whole, block.blocks)))
+    return replace(block, whole=True) if isinstance(block, HeadGrid) else block
+
+
 def _height(block: Block, width: int) -> int:
     """About how many lines a block takes."""
     picture = picture_of(block, width)
-    return len(lines_of(block, width)) + 1 + (picture.height if isinstance(picture, Picture) else 0)
+    return len(lines_of(block, width)) + 1 + (picture.height if isinstance(picture, Picture | Raster) else 0)
 
 
 def laid(blocks: Sequence[Block | Beside], width: int) -> list[RenderableType]:
     """One below the other, those that are narrow side by side where they fit; a picture has its own lines."""
-    rows: list[list[list[Text]] | Picture | Mosaic] = []
+    rows: list[list[list[Text]] | Picture | Mosaic | Raster] = []
     before = 0
     for block, lines, room in (each for one in blocks for each in _parts(one, width)):
         if not lines:

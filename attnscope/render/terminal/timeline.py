@@ -8,12 +8,13 @@ from rich.text import Text
 
 from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import left, settled
-from attnscope.render.kit.numbers import counted, number, weight
+from attnscope.render.kit.numbers import counted, number, significant
 from attnscope.render.kit.palette import BAR
 from attnscope.render.sheets.sound import Timeline
 
 _LEVELS = " ▁▂▃▄▅▆▇█"
 _MOST_LABEL, _MOST_ROWS = 21, 160
+_NUMBER = 7  # cells of a number at the end of a line: 5.8e-4
 
 
 def timeline(block: Timeline, width: int) -> Iterator[Text]:
@@ -28,7 +29,7 @@ def timeline(block: Timeline, width: int) -> Iterator[Text]:
     names = ["weight"] if len(names) == 1 else names
     label = min(max(map(cell_len, names)), _MOST_LABEL)
     margin, frames = label + 1, rows.shape[1]
-    together = -(-frames // max(width - margin - 6, 8))  # frames of a bar
+    together = -(-frames // max(width - margin - _NUMBER, 8))  # frames of a bar
     starts = np.arange(0, frames, together)
     yield Text(block.plain.title, style="bold")
     for name, row in zip(names, rows, strict=True):
@@ -36,7 +37,7 @@ def timeline(block: Timeline, width: int) -> Iterator[Text]:
         largest = float(summed.max())
         levels = np.rint(8 * summed / (largest or 1.0)).astype(int)
         bars = "".join(_LEVELS[level] for level in levels)
-        yield line((left(name, label) + " ", HEADING), (bars, BAR), f" {weight(largest, 3)}")
+        yield line((left(name, label) + " ", HEADING), (bars, BAR), f" {significant(largest)}")
     yield _axis(margin, len(starts), step * together)
     bar = "a frame" if together == 1 else f"{number(1000 * step * together, 0)} ms, weights summed"
     last = frames - int(starts[-1])

@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from made_blocks import NAMES, curve, grid, matrix, ranking, sheet, table
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
@@ -153,6 +154,31 @@ def test_below_each_number_stands_what_belongs_to_it_its_names_cut_to_the_cell()
         assert len(links) == 2 * heads - 1
         assert all(each.endswith(" .9") and each.startswith("a very long") for each in links)
         assert {each == "a very long name of a token .9" for each in links} == {whole}
+
+
+def test_the_heading_of_a_section_is_whole_where_numbers_stand_beside_the_names() -> None:
+    def ink(cells: tuple[str, ...]) -> int:
+        """Dark dots where the heading stands."""
+        block = ranking(sections=((0, "a head finds it much better"),), cells=cells)
+        with drawing():
+            drawn = figure(sheet(blocks=(block,)))
+            canvas = FigureCanvasAgg(drawn)
+            canvas.draw()
+            (heading,) = [each for each in words(drawn) if each.get_text().startswith("a head finds")]
+            box = heading.get_window_extent()
+            dots = np.asarray(canvas.buffer_rgba())[..., 0]
+        high = dots.shape[0]
+        return int((dots[int(high - box.y1) : int(high - box.y0), int(box.x0) : int(box.x1)] < 140).sum())
+
+    assert ink(("score",)) == pytest.approx(ink(()), rel=0.1)
+
+
+def test_a_ring_at_zero_is_drawn_whole() -> None:
+    rows = table()
+    ring = Mark("ring", "control", "its control", [0.0] * len(rows))
+    axes = figure(sheet(blocks=(ranking(marks=(Mark("bar", "own", "it", [0.5] * 3), ring)),))).axes[0]
+    (drawn,) = [each for each in axes.lines if each.get_label() == "its control"]
+    assert not drawn.get_clip_on()
 
 
 def test_heads_beyond_something_and_those_not_certified_are_outlined_in_their_colours() -> None:

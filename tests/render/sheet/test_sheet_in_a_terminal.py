@@ -9,12 +9,13 @@ import pytest
 from golden_text import IN_FULL, printed
 from made_blocks import curve, grid, matrix, ranking, sheet
 
+from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import weight
 from attnscope.render.sheet.blocks import Beside
 from attnscope.render.sheet.heads import Companion
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheet.table import Column, Mark, Table
+from attnscope.render.sheet.table import Column, Mark, Table, as_written
 from attnscope.render.terminal.blocks import lines_of
 from attnscope.render.terminal.ranking import kept_columns
 from attnscope.render.terminal.sheet import body, screen
@@ -118,6 +119,70 @@ def test_a_matrix_that_has_no_room_for_its_numbers_is_a_picture_of_them() -> Non
         assert "key →" in lines[place + 2]
         inked = [line for line in lines[place:] if any(shade in line for shade in "█▓▒░·")]
         assert len(inked) > len(large.rows) / 2
+
+
+def test_heads_whose_numbers_would_fill_screens_are_shades_and_verbose_has_the_numbers() -> None:
+    values = np.random.default_rng(4).uniform(0.0, 0.8, (30, 28))
+    values[7, 19], values[21, 3] = 1.0, np.nan
+    large = grid(30, 28)
+    large = replace(large, values=values, scale=Scale(0.0, 1.0), form=weight)
+    made = sheet(blocks=(large, ranking()))
+    text = "".join(printed(part, 80) for part in screen(made, 80))
+    lines = text.splitlines()
+    rows = {line.split()[0]: line for line in lines if line.lstrip().startswith("L") and "█" + "█" in line}
+    assert list(rows) == ["L7"], "the strongest alone is in the darkest shade"
+    (heads,) = [line for line in lines if line.startswith("layer ↓")]
+    at = rows["L7"].index("██")
+    assert at == heads.index("H0") + 2 * 19
+    (hole,) = [line for line in lines if line.split()[:1] == ["L21"]]
+    assert hole[heads.index("H0") + 6 :][:2] == "  "
+    assert hole[heads.index("H0") + 4 :][:2].strip()
+    assert "-v has the numbers" in text
+    assert "blank: no number" in text
+    assert lines.index(next(each for each in lines if each.startswith("best heads first"))) < 45
+    every = "".join(printed(part, 80) for part in screen(made, 80, Focus(verbose=True)))
+    assert not re.search("[█▓▒░]", every.split("best heads first")[0])
+    assert len(re.findall(r"(?m)^L7 ", every)) == 3, "three pieces"
+    assert "1.0" in every
+
+
+def test_signed_heads_that_are_shades_keep_their_sizes_without_colour_and_their_marks_as_counts() -> None:
+    values = np.zeros((33, 20))
+    values[5, 2], values[30, 9] = -0.8, 0.4
+    beyond = ("beyond chance", frozenset({(5, 2), (30, 9)}))
+    block = replace(grid(33, 20), values=values, scale=Scale.around(values), beyond=beyond)
+    text = "".join(printed(part, 80) for part in screen(sheet(blocks=(block,)), 80))
+    rows = {line.split()[0]: line for line in text.splitlines() if line.lstrip().startswith("L")}
+    assert (rows["L5"].count("█"), rows["L30"].count("▒"), rows["L6"].count("·")) == (2, 2, 40)
+    assert "above or below 0" in text
+    assert "2 heads beyond chance" in " ".join(text.split())
+
+
+def test_headings_that_several_columns_share_never_touch() -> None:
+    count = 2
+    shared = "of this text alone", "of all the other texts that there are"
+    columns = (
+        Column("a", ["1"] * count, "mean", as_written, under=shared[0]),
+        Column("b", ["2"] * count, "low", as_written, under=shared[0]),
+        Column("c", ["3"] * count, "mean", as_written, under=shared[1]),
+        Column("d", ["4"] * count, "low", as_written, under=shared[1]),
+    )
+    block = ranking(
+        title="", names=("L0 H1", "L12 H3"), table=Table(*columns), marks=(), written="", hidden=0
+    )
+    for width in (50, 80):
+        lines = [each.plain for each in lines_of(block, width)]
+        place = next(
+            i for i, each in enumerate(lines) if each.split() == ["head", "mean", "low", "mean", "low"]
+        )
+        start = lines[place].index("mean", lines[place].index("low"))
+        begins = start - len("mean") + len("mean")  # of the second pair
+        left, right = (
+            " ".join(" ".join(each[side].split()) for each in lines[:place])
+            for side in (slice(0, begins - 1), slice(begins, None))
+        )
+        assert (left.strip(), right.strip()) == shared
+        assert all(each[begins - 1 : begins] in ("", " ") for each in lines[:place])
 
 
 def test_a_curve_is_a_table_of_its_rows() -> None:

@@ -68,12 +68,12 @@ def test_a_picture_has_each_head_beside_its_offset_at_their_accuracies() -> None
     lines = {line.get_label(): line for line in axes.get_lines() if not line.get_label().startswith("_")}
     relations = rows(result)
     assert relations[-1] is result.overall
-    best, fixed = lines["best head, 95 %"], lines["best fixed distance, 95 %"]
+    best, fixed = lines["best head on all sentences, 95 %"], lines["best fixed distance, 95 %"]
     assert best.get_xdata() == pytest.approx([each.best.accuracy for each in relations])
     assert fixed.get_xdata() == pytest.approx([each.baseline.accuracy for each in relations])
     assert all(np.asarray(fixed.get_ydata()) > np.asarray(best.get_ydata())), "beside it, and not on it"
     held = [each.held_out.accuracy for each in relations if each.held_out is not None]
-    assert lines["head chosen on other sentences"].get_xdata() == pytest.approx(held)
+    assert lines["head on sentences held out"].get_xdata() == pytest.approx(held)
     told = [each.get_text() for one in figure_of(result).axes[0].child_axes for each in one.texts]
     for each in relations:
         assert finder(each) in told

@@ -159,6 +159,14 @@ def test_a_head_that_the_answer_does_not_name_leaves_it_as_it_is() -> None:
     ]
 
 
+@pytest.mark.parametrize("of", Contents)
+def test_the_key_of_the_picture_calls_what_heads_depend_on_as_the_table_does(of: Contents) -> None:
+    block = ranking(replace(SEVERAL, controls=replace(SEVERAL.controls, of=of)))
+    named = {label.split(":")[0] for label in block.key() if "shuffled" in label}
+    assert named == {each for each in block.table["depends_on"].values if each}
+    assert ("context" in named) is (of is Contents.TEXT)
+
+
 def ranking(found: Finding, look: Callable[[Finding], object] = finding) -> Ranking:
     (block,) = [each for each in look(found).every if isinstance(each, Ranking)]
     return block

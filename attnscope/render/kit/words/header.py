@@ -107,7 +107,7 @@ def _of_operands(result: HeadAttention) -> list[str]:
     if result.key_heads < result.heads:
         features.append(_shared_key_head(result))
     if not math.isclose(result.scale, dim**-0.5, rel_tol=1e-6):
-        features.append(f"scale {parameter(result.scale)}")
+        features.append(f"scale {parameter(result.scale)} (usual: 1/√{dim} = {parameter(dim**-0.5, 2)})")
     if value_dim != dim:
         features.append(f"keys of {dim} dimensions, values of {value_dim}")
     features += [f"{name} added" for name in result.terms]
