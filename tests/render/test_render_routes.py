@@ -36,7 +36,7 @@ def returned(columns: int | None = None, scale: float = 1.0) -> HeadWeights:
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"scale": 1.0}, "scale 1"),
+        ({"scale": 1.0}, "scale 1 (usual: 1/√8 = .35)"),
         ({"scale": 8**-0.5}, None),
         ({"terms": {"relative position": np.zeros((13, 13))}}, "relative position added"),
         ({"block": 3, "blocks": 16}, "block 3 of 16 (--block)"),

@@ -83,6 +83,8 @@ def _other_tokens(result: Difference) -> str:
 
 def _rounding(result: Difference) -> str:
     if np.isfinite(result.rounding).any():
+        if len(result.pairs) == 1:
+            return ""  # the answer tells
         within = f"{result.within_rounding:,}" if result.within_rounding else "none"
         return f"{within} of {counted(len(result.pairs), 'head')} may differ by rounding alone"
     return "no head has a tolerance: it cannot be told what rounding does"
@@ -105,7 +107,9 @@ def _answer(result: Difference) -> str:
         weight(float(np.nan_to_num(each[query, key]))) for each in (result.before, result.after)
     )
     most = " most" if many > 1 else ""
-    told = f"{_other_tokens_first(result)}{named} changes{most}, at {link}: {values}."
+    layer, head, *other = result.pairs[i]
+    changes = "changes" if [layer, head] == other else "differ"  # of one head, or of two
+    told = f"{_other_tokens_first(result)}{named} {changes}{most}, at {link}: {values}."
     if not np.isfinite(result.rounding).any():
         return told
     beyond = f"{many - result.within_rounding} of {counted(many, 'head')}"

@@ -89,7 +89,12 @@ def _evidence(sheet: Sheet, width: int, focus: Focus) -> list[RenderableType]:
         return [Text(hidden, style=DIM)]
     shown = _shown(sheet, width)
     if focus.verbose:
-        shown = [_whole(each) for each in shown]
+        shown = [
+            replace(each, blocks=tuple(map(_whole, each.blocks)))
+            if isinstance(each, Beside)
+            else _whole(each)
+            for each in shown
+        ]
     said = (sheet.control and f"control: {sheet.control}", *sheet.notes)
     below = [line for each in said if each for line in folded(Text(each, style=DIM), width)]
     drawn = [*laid(shown, width), *below]
@@ -154,10 +159,8 @@ def _shown(sheet: Sheet, width: int) -> list[Block | Beside]:
     return shown
 
 
-def _whole(block: Block | Beside) -> Block | Beside:
-    """Grids with all their numbers, however many lines these take."""
-    if isinstance(block, Beside):
-        return replace(block, blocks=tuple(map(_whole, block.blocks)))
+def _whole(block: Block) -> Block:
+    """A grid with all its numbers, however many lines these take."""
     return replace(block, whole=True) if isinstance(block, HeadGrid) else block
 
 
