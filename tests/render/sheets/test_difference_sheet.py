@@ -64,6 +64,15 @@ def test_the_answer_tells_the_head_that_changes_most_and_whether_it_is_rounding(
     assert heads.key() == ("divergence of both runs",)
 
 
+def test_two_heads_differ_where_one_changes_and_one_pair_needs_no_count() -> None:
+    two, one = (made.between(made.Picked((1,), (2,), *other)) for other in ((2, 3), (None, None)))
+    assert difference(two).answer.startswith("L1 H2 and L2 H3 differ, at ")
+    assert difference(one).answer.startswith("L1 H2 changes, at ")
+    for each in (two, one):
+        assert "rounding" in difference(each).answer
+        assert not [note for note in difference(each).notes if "rounding" in note]
+
+
 def test_heads_are_ranked_beside_rounding(found: Difference) -> None:
     (heads, *_) = difference(found).every
     assert isinstance(heads, Ranking)
