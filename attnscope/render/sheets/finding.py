@@ -158,7 +158,8 @@ def _table(result: Finding, places: Sequence[Place], whole: bool) -> Table:
         Column("above_control", of_each(result.above_control), more("above control"), signed,
                "weight less the mean of the controls", Scale.around(result.above_control)),
         Column("excess", of_each(result.evidence.excess), more("excess"), apart,
-               f"the same in its own spread over its controls, at least {weight(LEAST_SPREAD)} (Westfall and Young 1993)"),
+               f"the same in its own spread over its controls, at least {weight(LEAST_SPREAD)} (Westfall "
+               "and Young 1993)"),
         Column("followed", of_each(result.followed), more("goes with the word"), weight, _follows(result),
                spared=5),
         Column("depends_on", _dependence(result, places), "depends on", says=depends),
