@@ -30,8 +30,8 @@ from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, Tint, Values, only
 from attnscope.render.sheets import finding_words as words
 from attnscope.results import Contents, Finding, Kind
-from attnscope.results.claims.evidence import LEAST_CONTROLS, LEAST_SPREAD, LEVEL, DependsOn, Group
 from attnscope.results.claims.finding import Case
+from attnscope.results.claims.ranking import LEAST_CONTROLS, LEAST_SPREAD, LEVEL, DependsOn, Group
 
 # heads of a group that are shown; the rest is counted
 _SHOWN = {Group.STANDS_OUT: 8, Group.ABOVE_ITS_OWN: 4, Group.POSITION: 3, Group.NEITHER: 0}

@@ -8,8 +8,8 @@ from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, weight
 from attnscope.render.sheet.said import Place, name, named
 from attnscope.results import Contents, Finding, Kind, Pattern
-from attnscope.results.claims.evidence import LEAST_CONTROLS, LEVEL, DependsOn, Group
 from attnscope.results.claims.finding import Case
+from attnscope.results.claims.ranking import LEAST_CONTROLS, LEVEL, DependsOn, Group
 from attnscope.tokens import Patches
 
 _PATTERNS = {

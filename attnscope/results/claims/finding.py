@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Value, fits, in_tokens, one_for_each
 from attnscope.results.base.presented import Presented
-from attnscope.results.claims.evidence import TWICE, Evidence, Group
+from attnscope.results.claims.ranking import TWICE, Evidence, Group
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Special
 

@@ -16,8 +16,8 @@ from attnscope.analysis.claims.finding.sought import Likeness, Target, divergenc
 from attnscope.attention import AttentionCall, Term
 from attnscope.measures.rows import moved_norms
 from attnscope.results import Pattern, Sought, Special
-from attnscope.results.claims.evidence import DependsOn, Group, beyond
 from attnscope.results.claims.finding import Case, Controls, Finding
+from attnscope.results.claims.ranking import DependsOn, Group, beyond
 from attnscope.sdpa import attend
 from attnscope.tokens import Token, Tokens
 

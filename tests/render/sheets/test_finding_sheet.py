@@ -17,8 +17,8 @@ from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.finding import sheet as finding
 from attnscope.render.table import as_csv
 from attnscope.results import Contents, Finding, Kind, Pattern, Sought, Verdict
-from attnscope.results.claims.evidence import Group
 from attnscope.results.claims.finding import Case
+from attnscope.results.claims.ranking import Group
 
 STEADY = np.random.default_rng(0).random((60, 3, 4)) / 50  # of every head in every control
 LOW = np.full((3, 4), 0.01)

@@ -13,7 +13,7 @@ import attnscope as at
 from attnscope.analysis.claims.controls import control_texts
 from attnscope.errors import InputError
 from attnscope.results import Finding
-from attnscope.results.claims.evidence import DependsOn, Group
+from attnscope.results.claims.ranking import DependsOn, Group
 from attnscope.session.questions.claims import exchanging as asked
 
 TEXT = "I was watching the door when [MASK] opened."

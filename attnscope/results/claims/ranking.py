@@ -1,4 +1,4 @@
-"""How strong the evidence for each head is: the rule by which heads are ranked beside their controls."""
+"""The rule by which heads are ranked: how strong the evidence for each is, beside its controls."""
 
 from dataclasses import dataclass
 from enum import StrEnum
