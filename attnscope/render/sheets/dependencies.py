@@ -6,6 +6,7 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted, signed, weight, weight_cell
+from attnscope.render.kit.words.command import asking_of_file
 from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.heads import HeadGrid
@@ -186,13 +187,13 @@ def _grids(result: Dependencies, relation: Relation) -> Iterator[HeadGrid]:
 
 def _next(result: Dependencies) -> Next | None:
     """The heads of the relation that comes first, or all relations."""
-    asked = f"attnscope dependencies {word(result.treebank.name)} -m {word(result.provenance.model)}"
+    run = "dependencies", result.provenance, result.kind, result.tower
     if result.shown:
-        return Next("is that so for other relations?", asked)
+        return Next("is that so for other relations?", asking_of_file(*run))
     if not result.judged:
         return None
     first = result.ranking[0].name
-    return Next(f"which heads find {first}?", f"{asked} --relation {word(first)}")
+    return Next(f"which heads find {first}?", asking_of_file(*run, "--relation", word(first)))
 
 
 def _facts(result: Dependencies) -> Iterator[tuple[object, ...]]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import cell, counted
+from attnscope.render.kit.words.command import asking_of_model
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.blocks import Curve, Matrix, Names
@@ -176,9 +177,8 @@ def _next(result: Senses) -> Next | None:
     named = [each.word if is_other(result, each) else result.question for each in (first, second)]
     options = ["--word", word(named[0]), *(["--word-b", word(named[1])] if named[0] != named[1] else [])]
     options += ["--words"] if result.words else []
-    options += [] if result.provenance.dtype == "float32" else ["--dtype", result.provenance.dtype]
-    command = " ".join(["attnscope", "compare", *texts, *options, "-m", word(result.provenance.model)])
-    return Next("what does it look at in the two that are least alike?", command)
+    asked = asking_of_model(f"compare {' '.join(texts)}", result.provenance, result.kind, "", *options)
+    return Next("what does it look at in the two that are least alike?", asked)
 
 
 def _facts(result: Senses) -> Iterator[tuple[object, ...]]:

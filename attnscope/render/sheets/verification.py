@@ -110,9 +110,9 @@ def _by_layer(layers: list[Layer], names: dict[tuple[str, str], str], whole: boo
 
 
 def _heads(blocks: Layer) -> str:
-    """`12 of 12`: how many are proved; of a layer with blocks each head of each block."""
+    """`12 of 12`: how many are proved, or were when stored; of a layer with blocks each of each block."""
     every = [one for block in blocks for one in block.certificates]
-    heads = f"{sum(one.verdict.proved for one in every)} of {len(every)}"
+    heads = f"{sum(not one.verdict.stands_out for one in every)} of {len(every)}"
     return heads if len(blocks) == 1 else f"{heads} ({counted(len(blocks), 'block')})"
 
 
@@ -217,7 +217,7 @@ class _Run:
 def _next(result: Verification) -> Next | None:
     """What the heads look at, of a model that has one attention over one text, where all is certified."""
     kinds = {(layer.tower, layer.kind) for layer in result.layers}
-    if len(kinds) != 1 or not result.verdict.proved:
+    if len(kinds) != 1 or result.verdict.stands_out:
         return None
     ((_, kind),) = kinds
     run = _Run(kind, result.tokens, result.tokens, result.provenance)
