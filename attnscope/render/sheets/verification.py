@@ -110,9 +110,11 @@ def _by_layer(layers: list[Layer], names: dict[tuple[str, str], str], whole: boo
 
 
 def _heads(blocks: Layer) -> str:
-    """`12 of 12`: how many are proved, or were when stored; of a layer with blocks each of each block."""
+    """`12 of 12`: how many are proved, of a file `○ 12`; of a layer with blocks each head of each block."""
     every = [one for block in blocks for one in block.certificates]
-    heads = f"{sum(not one.verdict.stands_out for one in every)} of {len(every)}"
+    heads = f"{sum(one.verdict.proved for one in every)} of {len(every)}"
+    if any(one.verdict is Verdict.STORED for one in every):  # proved or not, only the file says so
+        heads = _verdicts(every)
     return heads if len(blocks) == 1 else f"{heads} ({counted(len(blocks), 'block')})"
 
 

@@ -286,10 +286,11 @@ def heads_of(found: Verification) -> list[object]:
     return list(ranking.table["heads"].values)
 
 
-def test_a_stored_verification_counts_what_was_proved_and_leads_on() -> None:
+def test_a_stored_verification_says_of_no_head_that_it_is_proved_or_not_and_leads_on() -> None:
     places = [("", Kind.ENCODER, "takeover", layer, 0, Verdict.STORED) for layer in (0, 1, 2)]
     found = checks(*places)
-    assert heads_of(found) == ["2 of 2"] * 3
+    assert heads_of(found) == ["✓ 1 ○ 1"] * 3
+    assert heads_of(checks(("", Kind.ENCODER, "takeover", 0, 0, GOOD))) == ["2 of 2"]
     assert heads_of(checks(("", Kind.ENCODER, "takeover", 0, 0, OPEN))) == ["1 of 2"]
     led = sheet_of(found).next
     assert led is not None
