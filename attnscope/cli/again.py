@@ -1,8 +1,9 @@
 """What was typed, as a command that asks something else says it again."""
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from attnscope.render.kit.words.command import Typed, text_words
+from attnscope.render.kit.words.command import Typed, as_typed, text_words
 from attnscope.render.kit.words.shell import word
 from attnscope.session.request import Inputs, ModelRequest, Tokens, Wanted
 
@@ -21,6 +22,13 @@ def typed(inputs: Inputs, request: ModelRequest, wanted: Wanted | None) -> Typed
         ),
         run=running(request, wanted),
     )
+
+
+def run_again(
+    request: ModelRequest, wanted: Wanted | None, read: tuple[str, ...] | None = None
+) -> AbstractContextManager[None]:
+    """Commands within run the model in this way, and read what is given here where no result tells it."""
+    return as_typed(Typed(read, run=running(request, wanted)))
 
 
 def running(request: ModelRequest, wanted: Wanted | None = None) -> tuple[str, ...]:

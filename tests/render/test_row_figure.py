@@ -198,7 +198,7 @@ def test_on_a_terminal_the_key_is_listed_however_weak_and_its_rank_is_told() -> 
     name = f"{weakest} {result.key_tokens.names[weakest]}"
     token = result.key_tokens.names[weakest]
     said = result.text(query=7, key=weakest, width=80)
-    assert f"; {token} gets <.01, number 91 of 91 keys." in " ".join(said.split())
+    assert f"; {token} gets <.001, number 91 of 91 keys." in " ".join(said.split())
     assert any(line.strip().startswith(name) for line in said.splitlines()[:40])
     assert f"{91 - MOST_STRONGEST - 1} more keys" in said
     assert "number" not in result.text(query=7, width=80)

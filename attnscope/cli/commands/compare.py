@@ -264,12 +264,14 @@ def compare(
         output.deliver(difference, delivery, beside=Beside(heads=runs))
         return
     check_delivery(delivery, "Comparison")
+    from attnscope.cli.again import run_again
+
     if sides.texts is not None:
-        output.deliver(_in_many(sides, wanted, looking, writing, request, output), delivery)
+        senses = _in_many(sides, wanted, looking, writing, request, output)
+        with run_again(request, wanted):
+            output.deliver(senses, delivery)
         return
     inputs, words = sides.inputs(writing), sides.words
-    from attnscope.cli.again import running
-    from attnscope.render.kit.words.command import Typed, as_typed
     from attnscope.session.questions.comparison import compare_inputs, compare_layers, compare_models
 
     page = _page(delivery)
@@ -283,7 +285,7 @@ def compare(
     from attnscope.render.web.beside import NOTHING, Beside
 
     beside = NOTHING if page is None else Beside(heads=page.heads)
-    with as_typed(Typed(run=running(request, wanted))):
+    with run_again(request, wanted):
         output.deliver(result, delivery, beside=beside)
 
 

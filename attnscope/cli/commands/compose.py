@@ -58,4 +58,8 @@ def compose(
     from attnscope.session.questions.claims.composition import compose as composed_of
 
     asked = CompositionQuestion(wanted.layer, wanted.head, composed.through, composed.draws, composed.seed)
-    output.deliver(composed_of(request, asked, wanted, output), delivery)
+    result = composed_of(request, asked, wanted, output)
+    from attnscope.cli.again import run_again
+
+    with run_again(request, wanted):
+        output.deliver(result, delivery)

@@ -198,12 +198,12 @@ def corpus(
     )
     with _counting(output.quiet) as done:
         result = corpus_of(request, asked, wanted, output, done)
+    from attnscope.cli.again import run_again
     from attnscope.render.focus import Focus
-    from attnscope.render.kit.words.command import Typed, as_typed
 
     alone = len(read.files) == 1 and str(read.files[0]) != "-"
     again = (word(str(read.files[0])), *read.departures) if alone else None
-    with as_typed(Typed(again)):
+    with run_again(request, wanted, again):
         output.deliver(result, delivery, Focus(in_nats=measures != _ALL))
 
 

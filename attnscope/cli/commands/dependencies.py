@@ -55,4 +55,10 @@ def dependencies(
     from attnscope.session.questions.claims.treebank import TreebankQuestion
 
     asked = TreebankQuestion(file, relation, limit, batch)
-    output.deliver(find_relations(request, asked, wanted, output), delivery)
+    result = find_relations(request, asked, wanted, output)
+    from attnscope.cli.again import run_again
+    from attnscope.render.kit.words.shell import word
+
+    read = (word(str(file)), *(() if limit is None else (f"--limit {limit}",)))
+    with run_again(request, wanted, None if str(file) == "-" else read):
+        output.deliver(result, delivery)

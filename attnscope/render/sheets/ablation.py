@@ -22,7 +22,8 @@ from attnscope.render.sheet.said import name, setting
 from attnscope.render.sheet.scale import Scale, missing
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, Values, both_ways, only
-from attnscope.render.sheets import ablation_words as words
+from attnscope.render.sheets import ablation_labels as labels
+from attnscope.render.sheets.ablation_words import answer
 from attnscope.results import Ablation, Kind
 from attnscope.results.claims.ablation import Asks, Case, Effect, Group, HeadEffect, Method
 
@@ -57,21 +58,21 @@ def _answers(result: Ablation) -> dict[str, int]:
 
 def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
     ranking = _ranking(result, focus.verbose)
-    best = words.most(result) if result.heads else None
+    best = labels.most(result) if result.heads else None
     return Sheet(
-        title=f"{words.done_words(result)} · answer {words.answer_words(result)}",
+        title=f"{labels.done_words(result)} · answer {labels.answer_words(result)}",
         setting=setting(result),
         origins=(result.provenance,),
-        answer=words.answer(result),
+        answer=answer(result),
         blocks=(ranking, *_grids(result)),
         table=lambda: _table(result, list(_every(result)), True),
-        texts=tuple(words.texts(result)),
-        control=words.control(result),
+        texts=tuple(labels.texts(result)),
+        control=labels.control(result),
         notes=result.notes,
-        legend=tuple(words.legend(result)),
-        details=(words.read_back(result),),
+        legend=tuple(labels.legend(result)),
+        details=(labels.read_back(result),),
         departs=(f"seed {result.floor.seed}",) if result.floor.seed else (),
-        proof=((result.verdict, words.proof_words(result)),),
+        proof=((result.verdict, labels.proof_words(result)),),
         main=ranking,
         summary=(f"most {name(*best)}",) if best else (),
         record=(("kind", result.kind.value), ("tower", result.tower), ("method", result.method.value)),
@@ -98,9 +99,9 @@ def _next(result: Ablation) -> Next | None:
             "what does the answer become without both of the first two?",
             asking(result, "ablate", "--heads", two, *means, *named),
         )
-    first = "that head" if len(result.heads) == 1 else name(*words.most(result))
+    first = "that head" if len(result.heads) == 1 else name(*labels.most(result))
     query = result.answer.position if result.kind is not Kind.CROSS else None
-    return Next(f"what does {first} look at?", opening_head(result, *words.most(result), query))
+    return Next(f"what does {first} look at?", opening_head(result, *labels.most(result), query))
 
 
 def _head(one: HeadEffect, kind: Literal["", "random"] = "") -> Row:
@@ -111,7 +112,7 @@ def _head(one: HeadEffect, kind: Literal["", "random"] = "") -> Row:
 def _group_row(result: Ablation) -> list[Row]:
     """All heads at once, where they were."""
     group = result.group
-    return [] if group is None else [Row(words.at_once(group), "group", effect=group.effect, beside=group)]
+    return [] if group is None else [Row(labels.at_once(group), "group", effect=group.effect, beside=group)]
 
 
 def _every(result: Ablation) -> Iterator[Row]:
@@ -147,7 +148,7 @@ def _ranking(result: Ablation, whole: bool) -> Ranking:
     ranked = len(shown) > 1 and any(each.controls for each in shown)
     return Ranking(
         title="ordered by how far a change goes beyond the typical head of its layer" if ranked else "",
-        of=words.removed(result),
+        of=labels.removed(result),
         names=tuple(row.name for row in rows),
         table=table,
         measured="change of the log probability, nats",
@@ -161,13 +162,13 @@ def _ranking(result: Ablation, whole: bool) -> Ranking:
 
 def _table(result: Ablation, rows: Sequence[Row], whole: bool) -> Table:
     """A row for each of these; people see few columns, or the `whole` of them."""
-    places = words.decimals(result)
+    places = labels.decimals(result)
     digits, change = partial(number, decimals=places), partial(signed_cell, decimals=places)
     changes = [None if row.effect is None else row.effect.change for row in rows]
-    shares = [None if row.effect is None else words.share(result, row.effect) for row in rows]
+    shares = [None if row.effect is None else labels.share(result, row.effect) for row in rows]
     beside = [row.beside if row.beside and row.beside.controls else None for row in rows]
-    pairs = ["" if row.effect is None else words.pair(row.effect) for row in rows]
-    ranks = ["" if each is None else words.rank(each, isinstance(each, Group)) for each in beside]
+    pairs = ["" if row.effect is None else labels.pair(row.effect) for row in rows]
+    ranks = ["" if each is None else labels.rank(each, isinstance(each, Group)) for each in beside]
     of = "the whole text" if result.answer.asks is Asks.WRITTEN else "the answer"
 
     def of_each(field: str) -> Values:
@@ -178,7 +179,7 @@ def _table(result: Ablation, rows: Sequence[Row], whole: bool) -> Table:
         Column("layer", [row.head[0] for row in rows]),
         Column("head", [row.head[1] for row in rows]),
         Column("before", of_each("before")),
-        Column("after", of_each("after"), words.heading(result), told=pairs,
+        Column("after", of_each("after"), labels.heading(result), told=pairs,
                says=f"probability of {of} before and after"),
         Column("change", changes, "change (nats)", change, "of its logarithm",
                Scale.around([each or 0.0 for each in changes])),
@@ -225,7 +226,7 @@ def _grid(result: Ablation) -> HeadGrid:
     largest = largest_magnitude(result.grid)
     part = next((each for each, most in _PARTS.items() if 0 < largest < most), "")
     return HeadGrid(
-        title=f"change (nats) {words.each_head(result)}",
+        title=f"change (nats) {labels.each_head(result)}",
         layers=result.layers,
         heads=tuple(range(result.grid.shape[1])),
         values=result.grid,

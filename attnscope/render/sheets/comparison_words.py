@@ -7,7 +7,7 @@ import numpy as np
 
 from attnscope.render.kit.numbers import cell, counted, number, weight
 from attnscope.render.kit.words.command import looked_at, opening_head
-from attnscope.render.kit.words.header import CROSS_ROWS, model_words, reading
+from attnscope.render.kit.words.header import CROSS_ROWS, model_words
 from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL
 from attnscope.render.sheet.said import marked_word
 from attnscope.render.sheet.sheet import Next
@@ -57,8 +57,6 @@ def texts(result: Comparison) -> Iterator[str]:
     for letter, side, told in zip("AB", result.sides, read, strict=True):
         text, keys = ("" if shared else own for own, shared in zip(told, both, strict=True))
         yield f"{letter} " + " · ".join(filter(None, (side_words(result, side), text)))
-        if two_origins(result):
-            yield f"  {reading(side.head.provenance).plain}"
         if keys:
             yield f"  {keys}"
 

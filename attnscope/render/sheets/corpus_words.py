@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from attnscope.render.kit.numbers import counted, give_or_take, percent, weight, with_error
-from attnscope.render.kit.words.command import asking_of_corpus
+from attnscope.render.kit.words.command import asking_of_file
 from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.said import Place, named
@@ -241,11 +241,11 @@ def following(result: Corpus) -> Next | None:
         return None
     if result.linked is not None:
         pair = tuple(map(word, result.linked))
-        asked = asking_of_corpus(*run, "--from-pos", pair[1], "--to-pos", pair[0])
+        asked = asking_of_file("corpus", *run, "--from-pos", pair[1], "--to-pos", pair[0])
         return Next("and the other way round?", asked)
     if result.read.name.endswith(_TAGGED):
-        asked = asking_of_corpus(*run, "--from-pos", "VERB", "--to-pos", "NOUN")
+        asked = asking_of_file("corpus", *run, "--from-pos", "VERB", "--to-pos", "NOUN")
         return Next("does a head link parts of speech?", asked)
     if len(result.measures) > 1:
-        return Next("how much of it is a sink?", asking_of_corpus(*run, "--measure", "sink"))
-    return Next("and by all measures?", asking_of_corpus(*run))
+        return Next("how much of it is a sink?", asking_of_file("corpus", *run, "--measure", "sink"))
+    return Next("and by all measures?", asking_of_file("corpus", *run))

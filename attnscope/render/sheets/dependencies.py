@@ -1,19 +1,12 @@
 """Which head finds which relation, each beside the best fixed distance and on sentences held out."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import (
-    counted,
-    percent,
-    signed,
-    signed_cell,
-    significant,
-    weight,
-    weight_cell,
-)
+from attnscope.render.kit.numbers import counted, signed, weight, weight_cell
+from attnscope.render.kit.words.command import asking_of_file
 from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.heads import HeadGrid
@@ -21,14 +14,13 @@ from attnscope.render.sheet.said import grid_size, in_sample, name, proof, setti
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
+from attnscope.render.sheets import dependencies_words as words
+from attnscope.render.sheets.dependencies_words import BETTER, OPEN, WORSE, groups, interval
 from attnscope.results import Dependencies
-from attnscope.results.claims.relations import LEAST, LEVEL, Case, Direction, HeldOut, Relation, Share
+from attnscope.results.claims.relations import LEAST, Direction, Relation, Share
 
-_BETTER, _OPEN, _WORSE = "a head is better", "cannot tell", "the distance is better"
-_TOGETHER = "all together"
 _MANY = 14  # relations that are shown; of more so many of each group
-_SHOWN = {_BETTER: 8, _OPEN: 4, _WORSE: 3}
-_NAMED = 2
+_SHOWN = {BETTER: 8, OPEN: 4, WORSE: 3}
 _LISTED = 10  # heads of one relation
 _SHARES = Scale(0.0, 1.0)
 _ARROWS = {Direction.FROM_DEPENDENT: "→", Direction.FROM_HEAD: "←"}
@@ -49,13 +41,13 @@ def sheet(result: Dependencies, focus: Focus = WHOLE) -> Sheet:
         title=f"{result.shown} in {bank}" if result.shown else f"relations of {bank}",
         setting=setting(result, grid_size(result.layers, result.heads)),
         origins=(result.provenance,),
-        answer=_answer(result) if relation is None else _answer_of(result, relation),
+        answer=words.answer(result) if relation is None else words.answer_of(result, relation),
         blocks=one if main is None else (main,),
         table=lambda: Table.of(_FACTS, _facts(result)),
         control="the best fixed distance; heads are chosen on every other sentence and judged on the rest",
-        notes=tuple(_notes(result)),
-        legend=tuple(_legend(result)),
-        details=tuple(_details(result)),
+        notes=tuple(words.notes(result)),
+        legend=tuple(words.legend(result)),
+        details=tuple(words.details(result)),
         proof=proof(result.certified, "head", f" in {sample}; {in_sample(result.unlike)}"),
         main=main,
         whole="one relation has a panel for each direction",
@@ -71,16 +63,6 @@ def finder(relation: Relation) -> str:
 
 def _words_on(distance: int) -> str:
     return signed(distance, 0)
-
-
-def groups(result: Dependencies) -> dict[str, tuple[Relation, ...]]:
-    """The relations by what can be told of them, the best evidence first; last all of them as one."""
-    told = result.told_apart
-    there = {
-        heading: tuple(each for each in result.ranking if told[each.name] == sign)
-        for sign, heading in ((1, _BETTER), (0, _OPEN), (-1, _WORSE))
-    }
-    return there | {_TOGETHER: (result.overall,)}
 
 
 def _relations(result: Dependencies, whole: bool) -> Ranking:
@@ -110,7 +92,7 @@ def _relations(result: Dependencies, whole: bool) -> Ranking:
                "the head stands so many words further on (−: before)"),
         Column("distance_finds", [each.accuracy for each in fixed], "finds", weight, scale=_SHARES),
         Column("above_control", above, "head minus distance", signed, scale=Scale(-0.5, 0.5, "signed")),
-        Column("reach", [_reach(each) for each in held], "(95 %)", as_written,
+        Column("reach", [interval(each) for each in held], "(95 %)", as_written,
                "by scatter over sentences, of this relation alone", spared=2),
         Column("accuracy", [each.accuracy for each in best], "on all" if whole else "", weight,
                "share that the best head finds of the pairs it was chosen by, which flatters it", spared=4),
@@ -149,11 +131,6 @@ def _unshown(result: Dependencies, shown: int) -> str:
 
 def _between(share: Share) -> str:
     return f"{weight(share.low)}-{weight(share.high)}"
-
-
-def _reach(held: HeldOut | None) -> str:
-    """The interval of how far it is above the distance; of sentences that do not scatter, none."""
-    return "" if held is None or held.unknown else f"{signed_cell(held.low)} to {signed_cell(held.high)}"
 
 
 def ranked_heads(result: Dependencies, relation: Relation) -> list[tuple[int, int, Direction, float]]:
@@ -208,147 +185,15 @@ def _grids(result: Dependencies, relation: Relation) -> Iterator[HeadGrid]:
         yield HeadGrid(told, result.layers, result.heads, own, _SHARES, weight_cell, beyond=(label, better))
 
 
-def _answer(result: Dependencies) -> str:
-    """For which relations a head is better than a fixed distance, of all that were tried at once."""
-    return " ".join(each for each in (_SAID[result.case](result), _left_out(result)) if each)
-
-
-def _found(result: Dependencies) -> str:
-    better = groups(result)[_BETTER]
-    many = f"{len(better)} of {counted(len(result.judged), 'relation')}"
-    named = [f"{each.name} {_numbers(each)}" for each in better[:_NAMED]]
-    more = f" and {len(better) - _NAMED} more" if len(better) > _NAMED else ""
-    verb = "is" if len(better) == 1 else "are"
-    return f"{many} {verb} found better by a head than by a fixed distance: {'; '.join(named)}{more}."
-
-
-def _numbers(relation: Relation) -> str:
-    """`by L2 H11, .60 against .40`: a head on sentences held out, beside the distance."""
-    held = relation.held_out
-    own = relation.best.accuracy if held is None else held.accuracy
-    return f"by {relation.best.name}, {weight(own)} against {weight(relation.baseline.accuracy)}"
-
-
-def _none(result: Dependencies) -> str:
-    return (
-        f"No head of this model finds a grammatical relation better than a fixed distance does "
-        f"({counted(len(result.judged), 'relation')} tried)"
-    )
-
-
-def _nearest(result: Dependencies) -> str:
-    first = result.ranking[0]
-    held = first.held_out
-    reach = f" (95 % alone: {_reach(held)})" if _reach(held) else ""
-    return f"{_none(result)}: {first.name} comes nearest, {_numbers(first)}{reach}."
-
-
-def _distance(result: Dependencies) -> str:
-    worse = [each.name for each in groups(result)[_WORSE]]
-    told = f"; the distance is better for {', '.join(worse)}" if worse else ""
-    return f"{_none(result)}{told}."
-
-
-def _few_pairs(result: Dependencies) -> str:
-    limit = result.treebank.limit
-    within = f" within {limit:,} tokens" if limit and result.treebank.too_long else ""
-    return f"This treebank cannot tell: no relation has {LEAST} pairs{within}."
-
-
-_SAID: dict[Case, Callable[[Dependencies], str]] = {
-    Case.FOUND: _found,
-    Case.NEAREST: _nearest,
-    Case.DISTANCE: _distance,
-    Case.FEW_PAIRS: _few_pairs,
-}
-
-
-def _left_out(result: Dependencies) -> str:
-    """How many sentences were left out, where any was, and why."""
-    bank = result.treebank
-    if not bank.left_out:
-        return ""
-    why = {
-        f"longer than {bank.limit} tokens": bank.too_long,
-        "that cannot be read": bank.unreadable,
-        "without a pair": bank.without_relation,
-    }
-    parts = ", ".join(f"{count:,} {reason}" for reason, count in why.items() if count)
-    return f"{bank.left_out:,} of {counted(bank.sentences, 'sentence')} were left out: {parts}."
-
-
-def _answer_of(result: Dependencies, relation: Relation) -> str:
-    """The head of one relation on sentences that it was not chosen on, beside the distance."""
-    fixed, held = relation.baseline, relation.held_out
-    if held is None or relation.count < LEAST:
-        told = (
-            f"This treebank cannot tell which head finds {relation.name}: it has "
-            f"{counted(relation.count, 'pair')}, and {LEAST} are needed."
-        )
-        return " ".join(each for each in (told, _left_out(result)) if each)
-    verb = "better than" if held.low > 0 else "worse than" if held.high < 0 else "not surely better than"
-    reach = f", 95 %: {_reach(held)}" if _reach(held) else ""
-    told = (
-        f"{relation.best.name} finds {relation.name} {verb} a fixed distance: {weight(held.accuracy)} of "
-        f"{relation.count:,} pairs on sentences held out, the word {_further(fixed.fixed_distance)} "
-        f"{weight(fixed.accuracy)} ({signed(held.above_control)}{reach})."
-    )
-    return " ".join(each for each in (told, _left_out(result)) if each)
-
-
-def _further(distance: int) -> str:
-    """`two words on`, `one word back`."""
-    count = {1: "one word", 2: "two words", 3: "three words"}.get(
-        abs(distance), counted(abs(distance), "word")
-    )
-    return f"{count} {'on' if distance > 0 else 'back'}"
-
-
-def _notes(result: Dependencies) -> Iterator[str]:
-    bank = result.treebank
-    pairs = sum(each.count for each in result.relations)
-    yield (
-        f"{bank.scored:,} of {bank.sentences:,} sentences, {pairs:,} pairs; each head is the best of "
-        f"{result.tried} ({counted(len(result.layers) * len(result.heads), 'head')}, two directions)"
-    )
-    if bank.pairs_without_piece:
-        yield f"{counted(bank.pairs_without_piece, 'pair')} left out of words without a piece"
-    yield from result.notes
-
-
-def _details(result: Dependencies) -> Iterator[str]:
-    """Each relation in its errors, beside what it takes among so many."""
-    for place, relation in enumerate(sorted(result.judged, key=_by_p)):
-        p = significant(_by_p(relation))
-        needed = significant(LEVEL / (len(result.judged) - place))
-        yield f"{relation.name}: p {p}, {needed} or less is needed (Holm 1979)"
-
-
-def _by_p(relation: Relation) -> float:
-    return 1.0 if relation.held_out is None else relation.held_out.p
-
-
 def _next(result: Dependencies) -> Next | None:
     """The heads of the relation that comes first, or all relations."""
-    asked = f"attnscope dependencies {word(result.treebank.name)} -m {word(result.provenance.model)}"
+    run = "dependencies", result.provenance, result.kind, result.tower
     if result.shown:
-        return Next("is that so for other relations?", asked)
+        return Next("is that so for other relations?", asking_of_file(*run))
     if not result.judged:
         return None
     first = result.ranking[0].name
-    return Next(f"which heads find {first}?", f"{asked} --relation {word(first)}")
-
-
-def _legend(result: Dependencies) -> Iterator[str]:
-    yield (
-        "a head or the distance is better: at 95 % for all relations that were tried together (Holm 1979); "
-        "cannot tell: neither"
-    )
-    if not result.ahead:
-        yield (
-            f"no head looks ahead: → can find heads that stand before ({percent(result.overall.before)} of "
-            "all), ← those behind; all pairs count, and fixed distances look both ways"
-        )
+    return Next(f"which heads find {first}?", asking_of_file(*run, "--relation", word(first)))
 
 
 def _facts(result: Dependencies) -> Iterator[tuple[object, ...]]:

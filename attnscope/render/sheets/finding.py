@@ -30,7 +30,8 @@ from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, Tint, Values, only
 from attnscope.render.sheets import finding_words as words
 from attnscope.results import Contents, Finding, Kind
-from attnscope.results.claims.finding import LEAST_CONTROLS, LEAST_SPREAD, LEVEL, Case, DependsOn, Group
+from attnscope.results.claims.finding import Case
+from attnscope.results.claims.ranking import LEAST_CONTROLS, LEAST_SPREAD, LEVEL, DependsOn, Group
 
 # heads of a group that are shown; the rest is counted
 _SHOWN = {Group.STANDS_OUT: 8, Group.ABOVE_ITS_OWN: 4, Group.POSITION: 3, Group.NEITHER: 0}
@@ -156,8 +157,9 @@ def _table(result: Finding, places: Sequence[Place], whole: bool) -> Table:
                f"how many of the controls the {controls.of.value} {goes}", under=under),
         Column("above_control", of_each(result.above_control), more("above control"), signed,
                "weight less the mean of the controls", Scale.around(result.above_control)),
-        Column("excess", of_each(result.excess), more("excess"), apart, "the same in its own spread over "
-               f"its controls, at least {weight(LEAST_SPREAD)} (Westfall and Young 1993)"),
+        Column("excess", of_each(result.evidence.excess), more("excess"), apart,
+               f"the same in its own spread over its controls, at least {weight(LEAST_SPREAD)} (Westfall "
+               "and Young 1993)"),
         Column("followed", of_each(result.followed), more("goes with the word"), weight, _follows(result),
                spared=5),
         Column("depends_on", _dependence(result, places), "depends on", says=depends),
@@ -172,7 +174,7 @@ def _dependence(result: Finding, places: Sequence[Place]) -> list[str]:
     of = result.controls.of
     called = {DependsOn.POSITION: "position", DependsOn.WORD: of.part, None: ""}
     called[DependsOn.CONTEXT] = _context(of)
-    return [called[result.depends_on(place)] for place in places]
+    return [called[result.evidence.depends_on(place)] for place in places]
 
 
 def _context(of: Contents) -> str:
@@ -201,7 +203,7 @@ def _legend(result: Finding) -> Iterator[str]:
     """What the groups are, and what the controls are and are not."""
     count, of = result.controls.count, words.control_texts(result)
     lies, than = ("below", "nearer than") if result.smaller_is_better else ("above", "larger than")
-    if any(result.depends_on(place) for place in result.ranking):
+    if any(result.evidence.depends_on(place) for place in result.ranking):
         yield from _depends(result)
     if count >= LEAST_CONTROLS:
         lies, than = ("below", "nearer than") if result.smaller_is_better else ("above", "larger than")
@@ -220,7 +222,7 @@ def _legend(result: Finding) -> Iterator[str]:
 
 def _ranking(result: Finding, whole: bool) -> Ranking:
     """The heads by their groups, the best first, as bars in the colour of what they depend on."""
-    shown = {group: result.of_group(group) for group in result.groups}
+    shown = {group: result.evidence.of_group(group) for group in result.evidence.groups}
     if not whole:
         few = not shown[Group.STANDS_OUT] and not shown[Group.ABOVE_ITS_OWN]
         most = _SHOWN | ({Group.NEITHER: _FEW} if few else {})
@@ -233,7 +235,7 @@ def _ranking(result: Finding, whole: bool) -> Ranking:
             begins += len(there)
     table = _table(result, places, whole)
     listed = len(shown.get(Group.NEITHER, ()))
-    hidden = len(result.of_group(Group.NEITHER)) - listed
+    hidden = len(result.evidence.of_group(Group.NEITHER)) - listed
     rest = f"{counted(hidden, 'head')} show{'s' if hidden == 1 else ''} neither (-v)"
     if listed:  # they have a heading of their own, under which a few of them stand
         rest = f"{counted(hidden, 'more head')} (-v)"
@@ -258,7 +260,7 @@ def _ranking(result: Finding, whole: bool) -> Ranking:
 
 def _bars(result: Finding, places: Sequence[Place], values: Sequence[float]) -> list[Mark]:
     """The number of each head, in the tint of what it depends on."""
-    of, accounts = result.controls.of, [result.depends_on(place) for place in places]
+    of, accounts = result.controls.of, [result.evidence.depends_on(place) for place in places]
     if result.smaller_is_better:
         return [Mark("bar", "own", f"this {of.value}", values)]
     said = {

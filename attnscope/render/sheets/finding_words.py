@@ -8,7 +8,8 @@ from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, weight
 from attnscope.render.sheet.said import Place, name, named
 from attnscope.results import Contents, Finding, Kind, Pattern
-from attnscope.results.claims.finding import LEAST_CONTROLS, LEVEL, Case, DependsOn, Group
+from attnscope.results.claims.finding import Case
+from attnscope.results.claims.ranking import LEAST_CONTROLS, LEVEL, DependsOn, Group
 from attnscope.tokens import Patches
 
 _PATTERNS = {
@@ -82,7 +83,7 @@ def _heads(result: Finding, count: int) -> str:
 
 def _standing_out(result: Finding) -> str:
     """Heads that stand clear of the best of all heads of nearly every control."""
-    out = result.of_group(Group.STANDS_OUT)
+    out = result.evidence.of_group(Group.STANDS_OUT)
     best, of = out[0], control_texts(result)
     if result.smaller_is_better:
         like = name(*(result.question.like or (0, 0)))
@@ -95,7 +96,7 @@ def _standing_out(result: Finding) -> str:
     told += f"{named(result, best)}, {_numbers(result, best)}."
     if len(out) > 2 and len({i for i, _ in out}) == 1:
         told += f" All {len(out)} are in layer {result.layers[best[0]]}."
-    if result.depends_on(best) is DependsOn.WORD and result.followed is not None:
+    if result.evidence.depends_on(best) is DependsOn.WORD and result.followed is not None:
         _, key = sides(result)
         whole = result.controls.of.value.replace("text", "sentence")
         drawn = f"mostly the {result.controls.of.part} draws it, not the {whole}"
@@ -108,7 +109,7 @@ def _standing_out(result: Finding) -> str:
 
 def _as_clear(result: Finding, best: Place) -> str:
     """In how many controls a head stands as clear of its own others: the best held against the best."""
-    of, reached = result.controls, result.as_far(best)
+    of, reached = result.controls, result.evidence.as_far(best)
     if not reached:
         return f"No head of any control {of.of.value} stands so clear of its own."
     return f"In {reached} of {control_texts(result, of.count)} some head stands as clear of its own."
@@ -129,7 +130,7 @@ def _cannot_tell(result: Finding) -> str:
         return f"{told}{named(result, nearest)}, {_apart(result, nearest)}."
     which = "which head" if result.question.pattern is None else "whether a head"
     told = f"this {result.controls.of.value} cannot tell {which} {_looks(result, False)}: "
-    reached, count = result.as_far(nearest), control_texts(result, result.controls.count)
+    reached, count = result.evidence.as_far(nearest), control_texts(result, result.controls.count)
     own, mean = (weight(float(each[nearest])) for each in (result.weights, result.controls.mean))
     return (
         f"{told}{named(result, nearest)} comes nearest ({own} here, {mean} in {control_texts(result)}), "
@@ -141,9 +142,9 @@ def _nearest(result: Finding) -> Place:
     """The head that comes nearest to standing out; of likeness the one that is most alike."""
     if result.smaller_is_better:
         return min(result.ranking, key=lambda place: float(result.weights[place]))
-    explained = set(result.of_group(Group.POSITION))
+    explained = set(result.evidence.of_group(Group.POSITION))
     others = [place for place in result.ranking if place not in explained] or list(result.ranking)
-    return max(others, key=lambda place: float(result.excess[place]))
+    return max(others, key=lambda place: float(result.evidence.excess[place]))
 
 
 def _few_controls(result: Finding) -> str:
@@ -159,7 +160,7 @@ def _few_controls(result: Finding) -> str:
 
 
 def _position_only(result: Finding) -> str:
-    first = result.of_group(Group.POSITION)[0]
+    first = result.evidence.of_group(Group.POSITION)[0]
     own, mean = (weight(float(each[first])) for each in (result.weights, result.controls.mean))
     part = result.controls.of.part
     if result.question.query is None:
@@ -191,17 +192,17 @@ def _position_sought(result: Finding) -> str:
     beside = f"{own} here, {mean} in {control_texts(result)}"
     if result.even_attention is not None and result.weights[best] < 2 * result.even_attention[best]:
         return _nothing(result)
-    if result.depends_on(best) is not DependsOn.POSITION:
+    if result.evidence.depends_on(best) is not DependsOn.POSITION:
         return f"{named(result, best)} {_looks(result, False)} most: {beside}."
     told = f"{named(result, best)} {_looks(result, False)}, {whatever}: {beside}."
     also = [
         f"{named(result, place)} with {weight(float(result.weights[place]))} "
         f"({weight(float(result.controls.mean[place]))})"
         for place in more
-        if result.depends_on(place) is DependsOn.POSITION
+        if result.evidence.depends_on(place) is DependsOn.POSITION
     ]
     told += f" So do {' and '.join(also)}." if len(also) > 1 else f" So does {also[0]}." if also else ""
-    out = result.of_group(Group.STANDS_OUT)
+    out = result.evidence.of_group(Group.STANDS_OUT)
     alone = (
         "No head does it"
         if not out
@@ -232,7 +233,7 @@ _SAID: dict[Case, Callable[[Finding], str]] = {
 
 def group_words(result: Finding, group: Group) -> str:
     """The heading above the heads of a group."""
-    count = len(result.of_group(group))
+    count = len(result.evidence.of_group(group))
     if group is Group.STANDS_OUT:
         return group.value
     if group is Group.ABOVE_ITS_OWN:

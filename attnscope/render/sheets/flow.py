@@ -112,10 +112,10 @@ def _tokens(result: Flow, whole: bool) -> Ranking:
         Column(name.replace(" ", "_"), values, _HEADED.get(name, name), weight, says[name], shades)
         for name, values in shares.items()
     ]
-    hidden = len(result.tokens) - len(shown)
+    hidden, unit = len(result.tokens) - len(shown), words.unit(result)
     return Ranking(
-        title="" if marks else f"what reaches it from each {words.unit(result)}",
-        of=words.unit(result),
+        title=f"replacing one {unit} at a time" if marks else f"what reaches it from each {unit}",
+        of=unit,
         names=numbered(result.tokens, shown),
         table=Table(*columns),
         measured="effect of replacing it, " + ("nats" if _answers(result) else "1 less cosine"),
@@ -198,7 +198,7 @@ def _agreement(result: Flow, ablated: Ablated, whole: bool) -> Ranking:
         "" if math.isnan(each.low) else f"{signed(each.low)} to {signed(each.high)}" for each in trust
     ]
     return Ranking(
-        title="",
+        title=f"which method ranks {words.plural(result)} as replacing them does",
         of="method",
         names=tuple(words.CALLED.get(each.method, each.method) for each in trust),
         table=Table(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import alike_texts, counted, descending, parameter, weight
+from attnscope.render.kit.numbers import alike, alike_texts, counted, descending, parameter, weight
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT
 from attnscope.render.kit.words.weights import head_of, special_words, sums_words, view_words
 from attnscope.render.sheet.blocks import KeyBars, Matrix
@@ -69,27 +69,29 @@ def most_of(result: HeadWeights | HeadView, query: int, key: int | None) -> str:
     name = head_of(result).name
     if not ranked:
         return f"From {asked}, {name} has {_why_not(result, query)}."
-    texts = alike_texts(result.weights[query, ranked[: _NAMED + 1]], 2).tolist()
+    form = alike(result.weights[query, ranked[:1]], 2)  # that of the largest: all can be compared with it
+    texts = [form(float(result.weights[query, to])) for to in ranked[:_NAMED]]
     first, *others = (
         f"{settled(result.key_tokens.labels[to])} {text}" for to, text in zip(ranked, texts, strict=False)
     )
     told = f"From {asked}, {name} gives {first}"
-    largest = float(result.weights[query, ranked[1]]) if len(ranked) > 1 else 0.0
-    if len(ranked) > 1 and largest < _LITTLE:
-        told += (
-            f" and every other token {weight(largest)} or less"
-            if largest >= 0.005
-            else (" and every other token less than .01")
-        )
+    if others and result.weights[query, ranked[1]] < _LITTLE:
+        least = _more_than_nothing(texts[1], "less than ")
+        told += f" and every other token {least if least != texts[1] else f'{least} or less'}"
     elif others:
-        told += f", then {', '.join(others[: _NAMED - 1])}"
+        told += f", then {', '.join(others)}"
     if key is not None and key not in ranked:
         told += f"; {settled(result.key_tokens.labels[key])} is masked"
     elif key not in (None, ranked[0]):
-        share = weight(float(result.weights[query, key]))
+        share = _more_than_nothing(form(float(result.weights[query, key])), "<")
         rank = f"number {ranked.index(key) + 1} of {counted(len(ranked), 'key')}"
         told += f"; {settled(result.key_tokens.labels[key])} gets {share}, {rank}"
     return f"{told}. {NO_CONTROL}"
+
+
+def _more_than_nothing(text: str, less: str) -> str:
+    """`.02`; `<.01` of a weight whose digits say nothing."""
+    return text if text.strip("0.") else f"{less}{text[:-1]}1"
 
 
 def left_out(result: HeadWeights | HeadView, query: int, key: int | None) -> str:

@@ -10,11 +10,9 @@ from jaxtyping import Float, Int
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Value, fits, in_tokens, one_for_each
 from attnscope.results.base.presented import Presented
+from attnscope.results.claims.ranking import TWICE, Evidence, Group
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Special
-
-_SAME = 1e-4  # of an excess: further apart than rounding makes two that are equal
-_ROUNDINGS = 64  # machine epsilons of a number, between a text alone and in a batch
 
 
 class Pattern(StrEnum):
@@ -58,14 +56,6 @@ class Contents(StrEnum):
         return named.get(self, "words of the text")
 
 
-class DependsOn(StrEnum):
-    """What a weight depends on: it stays with the position, goes with the word, or needs the context."""
-
-    POSITION = "position"
-    WORD = "word"
-    CONTEXT = "context"
-
-
 class Case(StrEnum):
     """What can be said of a ranking: which of the sentences answers (docs/guide/claims.md)."""
 
@@ -77,22 +67,6 @@ class Case(StrEnum):
     NOTHING = "nothing"
     POSITION_ONLY = "position only"
     CANNOT_TELL = "cannot tell"
-
-
-class Group(StrEnum):
-    """How strong the evidence for a head is, the strongest first."""
-
-    STANDS_OUT = "stand out"
-    ABOVE_ITS_OWN = "above their own controls only"
-    POSITION = "explained by position"
-    NEITHER = "neither"
-
-
-HALF = 0.5  # of a weight: what has to be left of it in the controls to say what it depends on
-TWICE = 2.0  # even attention: what a weight is called weight from, and explained by position
-LEVEL = 0.05  # of the controls: more of them that reach as far leave nothing shown
-LEAST_CONTROLS = 19  # the fewest of which none reaching as far is that share
-LEAST_SPREAD = 0.02  # of a head over its controls, in the numbers' own unit
 
 
 @dataclass(frozen=True)
@@ -203,88 +177,19 @@ class Finding(Presented):
         return self.question.like is not None
 
     @cached_property
-    def excess(self) -> Float[np.ndarray, "layer head"]:
-        """How far a head stands clear of its own controls, in its own spread over them (at least .02)."""
-        clear = -self.above_control if self.smaller_is_better else self.above_control
-        return np.asarray(clear / np.maximum(self.controls.spread, LEAST_SPREAD))
-
-    @cached_property
-    def ranking(self) -> tuple[tuple[int, int], ...]:
-        """The places of all heads that have a number, those with the strongest evidence first.
-
-        Heads that stand out, then those above their own controls only, those explained by position, the
-        rest, which with too few controls come before position; in each by their excess, of position by
-        weight and of likeness those that are most alike; of equal ones the first in the model.
-        """
-
-        groups, excess = self.groups, self.excess
-
-        def evidence(place: tuple[int, int]) -> tuple[int, float, tuple[int, int]]:
-            group, clear = self.group(place), excess
-            if group is Group.POSITION:
-                clear = self.weights
-            elif group is Group.NEITHER and self.smaller_is_better:
-                clear = -self.weights
-            return groups.index(group), -float(clear[place]), place
-
-        places = [(int(i), int(j)) for i, j in np.argwhere(~np.isnan(self.weights))]
-        return tuple(sorted(places, key=evidence))
+    def evidence(self) -> Evidence:
+        """What shows of each head that it does this, and the order that follows from it."""
+        of, more = self.controls, (self.even_attention, self.followed, self.smaller_is_better)
+        return Evidence(self.weights, of.mean, of.spread, of.below, of.best_excess, *more)
 
     @property
-    def groups(self) -> tuple[Group, ...]:
-        """The groups in the order of their evidence."""
-        first, second = Group.STANDS_OUT, Group.ABOVE_ITS_OWN
-        few = self.controls.count < LEAST_CONTROLS
-        last = (Group.NEITHER, Group.POSITION) if few else (Group.POSITION, Group.NEITHER)
-        return first, second, *last
-
-    def as_far(self, place: tuple[int, int]) -> int:
-        """In how many controls some head stands as far clear of its own others as this one does here."""
-        return int((self.controls.best_excess >= self.excess[place] - _SAME).sum())
-
-    def group(self, place: tuple[int, int]) -> Group:
-        """The evidence for a head: one that position explains is so however far it stands clear.
-
-        Nothing is shown of a head that gives no more than even attention.
-        """
-        return self._groups[place]
-
-    @cached_property
-    def _groups(self) -> dict[tuple[int, int], Group]:
-        return {(i, j): self._group((i, j)) for i, j in np.ndindex(self.weights.shape)}
-
-    def _group(self, place: tuple[int, int]) -> Group:
-        if self.depends_on(place) is DependsOn.POSITION:
-            return Group.POSITION
-        looks = self.even_attention is None or self.weights[place] > self.even_attention[place]
-        if looks and self.controls.count >= LEAST_CONTROLS and self.excess[place] > 0:
-            if _rare(self.as_far(place), self.controls.count):
-                return Group.STANDS_OUT
-            if _rare(self.controls.count - int(self.controls.below[place]), self.controls.count):
-                return Group.ABOVE_ITS_OWN
-        return Group.NEITHER
-
-    def of_group(self, group: Group) -> tuple[tuple[int, int], ...]:
-        """The places of the heads of one group, best first."""
-        return tuple(place for place in self.ranking if self._groups[place] is group)
+    def ranking(self) -> tuple[tuple[int, int], ...]:
+        """The places of all heads that have a number, those with the strongest evidence first."""
+        return self.evidence.ranking
 
     def stands_out(self, place: tuple[int, int]) -> bool:
         """Whether at most 5 % of controls have a head as far clear (Westfall and Young 1993)."""
-        return self.group(place) is Group.STANDS_OUT
-
-    def depends_on(self, place: tuple[int, int]) -> DependsOn | None:
-        """Where half of a head's weight or more stays in the controls; the context where nowhere.
-
-        None of likeness, and of a head that has no more there than even attention; of one that stays, no
-        more than twice that.
-        """
-        own, even = float(self.weights[place]), self.even_attention
-        if self.smaller_is_better or even is None or not own > float(even[place]):
-            return None
-        if float(self.controls.mean[place]) >= HALF * own:
-            return DependsOn.POSITION if own >= TWICE * float(even[place]) else None
-        followed = self.followed is not None and float(self.followed[place]) >= HALF * own
-        return DependsOn.WORD if followed else DependsOn.CONTEXT
+        return self.evidence.group(place) is Group.STANDS_OUT
 
     @cached_property
     def case(self) -> Case:
@@ -293,13 +198,13 @@ class Finding(Presented):
             return Case.UNRANKED
         if self.question.pattern is not None and self.question.pattern.of_places:
             return Case.POSITION_SOUGHT
-        if self.controls.count < LEAST_CONTROLS:
+        if self.evidence.few:
             return Case.FEW_CONTROLS
-        if out := len(self.of_group(Group.STANDS_OUT)):
+        if out := len(self.evidence.of_group(Group.STANDS_OUT)):
             return Case.ONE if out == 1 else Case.SEVERAL
         if self.even_attention is not None and not (self.weights >= TWICE * self.even_attention).any():
             return Case.NOTHING
-        if self.of_group(Group.POSITION) and not self.of_group(Group.ABOVE_ITS_OWN):
+        if self.evidence.of_group(Group.POSITION) and not self.evidence.of_group(Group.ABOVE_ITS_OWN):
             return Case.POSITION_ONLY
         return Case.CANNOT_TELL
 
@@ -342,31 +247,17 @@ class Finding(Presented):
         own |= {"norm_share": self.shares, "even_attention": self.even_attention}
         names = ("mean", "low", "high", "spread", "below")
         controls = {name: getattr(self.controls, name) for name in names}
-        controls |= {"above_control": self.above_control, "excess": self.excess, "followed": self.followed}
+        controls |= {
+            "above_control": self.above_control,
+            "excess": self.evidence.excess,
+            "followed": self.followed,
+        }
         return {
             "layer": self.layers[i],
             "head": self.heads[j],
             **{name: at(values) for name, values in own.items()},
             "control": {name: at(values) for name, values in controls.items()},
-            "depends_on": self.depends_on((i, j)),
+            "depends_on": self.evidence.depends_on((i, j)),
             "stands_out": self.stands_out((i, j)),
             "verdict": self.verdicts[i][j],
         }
-
-
-def _rare(reaching: int, controls: int) -> bool:
-    """Whether so few of the controls reach as far that chance alone does so in at most 5 % of cases."""
-    return (1 + reaching) / (controls + 1) <= LEVEL + 1e-12
-
-
-def beyond(
-    value: float | Float[np.ndarray, "..."], controls: Float[np.ndarray, "..."], smaller: bool
-) -> Float[np.ndarray, "..."]:
-    """How many of the `controls`, their first axis, the value goes beyond by more than rounding.
-
-    Controls are read in batches, where sums are added in another order than in a text alone: what is equal
-    in both, as where a head looks at places alone, differs by some machine epsilons of float32.
-    """
-    rounding = _ROUNDINGS * np.finfo(np.float32).eps * np.abs(value) + 1e-9
-    below = controls > value + rounding if smaller else controls < value - rounding
-    return np.where(np.isnan(value), np.nan, np.asarray(below).sum(axis=0, dtype=float))

@@ -16,7 +16,8 @@ from attnscope.analysis.claims.finding.sought import Likeness, Target, divergenc
 from attnscope.attention import AttentionCall, Term
 from attnscope.measures.rows import moved_norms
 from attnscope.results import Pattern, Sought, Special
-from attnscope.results.claims.finding import Case, Controls, DependsOn, Finding, Group, beyond
+from attnscope.results.claims.finding import Case, Controls, Finding
+from attnscope.results.claims.ranking import DependsOn, Group, beyond
 from attnscope.sdpa import attend
 from attnscope.tokens import Token, Tokens
 
@@ -225,7 +226,7 @@ def found_with(weight: float, control: float, followed: float | None) -> Finding
 def test_a_head_is_said_to_look_by_what_keeps_half_of_its_weight(
     numbers: tuple[float, float, float | None], account: DependsOn | None
 ) -> None:
-    assert found_with(*numbers).depends_on((1, 2)) is account
+    assert found_with(*numbers).evidence.depends_on((1, 2)) is account
 
 
 def by_hand(found: Finding, controls: np.ndarray) -> set[tuple[int, int]]:
@@ -261,7 +262,9 @@ def test_a_head_stands_out_against_the_best_head_of_every_control(seed: int, rai
         own[place] = value
     found = made_finding.beside(own, controls, even=1e-9)
     out = {place for place in np.ndindex(3, 4) if found.stands_out(place)}
-    explained = {place for place in np.ndindex(3, 4) if found.depends_on(place) is DependsOn.POSITION}
+    explained = {
+        place for place in np.ndindex(3, 4) if found.evidence.depends_on(place) is DependsOn.POSITION
+    }
     assert out == by_hand(found, controls) - explained
     assert out == set(raised)
     assert set(found.ranking[: len(raised)]) == set(raised)
@@ -295,13 +298,13 @@ def test_what_position_explains_comes_after_what_stands_out_whatever_its_weight(
     own[0, 0], own[1, 1] = 0.99, 0.6
     found = made_finding.beside(own, controls)
     assert found.ranking[0] == (1, 1)
-    assert found.group((0, 0)) is Group.POSITION
-    assert found.of_group(Group.POSITION) == ((0, 0),)
+    assert found.evidence.group((0, 0)) is Group.POSITION
+    assert found.evidence.of_group(Group.POSITION) == ((0, 0),)
 
 
 def test_of_likeness_the_nearest_come_first_where_none_stands_out() -> None:
     near = finding(like=(2, 4))
     assert len(near.ranking) == 11
-    rest = [place for place in near.ranking if near.group(place) is Group.NEITHER]
+    rest = [place for place in near.ranking if near.evidence.group(place) is Group.NEITHER]
     values = [near.weights[place] for place in rest]
     assert values == sorted(values)

@@ -401,3 +401,13 @@ def test_a_line_says_what_it_is_and_a_table_has_every_row() -> None:
     assert frame["predicted"].notna().sum() == 6
     assert frame["change"].notna().sum() == 3
     assert list(made.together().to_pandas()["drawn"]) == ["", "", "random", "group"]
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_legend_explains_the_vague_words_of_the_answer_and_no_others(name: str) -> None:
+    sheet = ablation(SAID[name][0]())
+    told = " ".join(sheet.legend)
+    assert ("hardly" in told) == ("hardly" in sheet.answer or "by much" in sheet.answer)
+    assert ("matter more than the rest" in told) == ("matters more than the rest" in sheet.answer)
+    assert "far more" not in told
+    assert "replaced by zeros" not in told, "the line of controls says it"

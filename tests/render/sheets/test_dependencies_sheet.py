@@ -13,8 +13,10 @@ from attnscope.errors import InputError
 from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import weight
+from attnscope.render.kit.words.command import Typed, as_typed
 from attnscope.render.present.written import written
 from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.dependencies import finder, groups
 from attnscope.render.sheets.dependencies import sheet as dependencies
 from attnscope.results import Dependencies
@@ -220,3 +222,13 @@ def test_one_relation_says_whether_its_head_is_better() -> None:
     assert dependencies(rare).answer == (
         "This treebank cannot tell which head finds r0: it has 7 pairs, and 20 are needed."
     )
+
+
+def test_what_leads_on_reads_the_same_file_in_the_same_way() -> None:
+    found = made.dependencies()
+    assert sheet_of(found).next is None, "of a stored result nobody knows where its treebank is"
+    with as_typed(Typed(("../my.conllu", "--limit 8"), run=("--device cpu", "--trust-remote-code"))):
+        led = sheet_of(found).next
+    assert led is not None
+    named = f"attnscope dependencies ../my.conllu --limit 8 -m {found.provenance.model} --kind encoder"
+    assert led.command.startswith(f"{named} --device cpu --trust-remote-code --relation ")

@@ -17,7 +17,8 @@ from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.finding import sheet as finding
 from attnscope.render.table import as_csv
 from attnscope.results import Contents, Finding, Kind, Pattern, Sought, Verdict
-from attnscope.results.claims.finding import Case, Group
+from attnscope.results.claims.finding import Case
+from attnscope.results.claims.ranking import Group
 
 STEADY = np.random.default_rng(0).random((60, 3, 4)) / 50  # of every head in every control
 LOW = np.full((3, 4), 0.01)
@@ -124,7 +125,7 @@ def test_heads_below_a_heading_that_lists_a_few_of_them_are_more_and_show_nothin
 
 def test_a_head_that_position_explains_is_never_called_one_that_stands_out() -> None:
     both = with_heads({(0, 1): 0.99, (1, 2): 0.6}, raised((0, 1), 0.7, 0.72))
-    assert both.as_far((0, 1)) == 0, "it is far beyond its controls"
+    assert both.evidence.as_far((0, 1)) == 0, "it is far beyond its controls"
     assert "One of 12 heads" in finding(both).answer
     assert "L1 H2" in finding(both).answer
     names = ranking(both).names
@@ -211,7 +212,7 @@ def test_the_csv_has_every_head_with_its_exact_numbers() -> None:
     for name, values in {
         "weight": found.weights, "norm": found.norms, "control_mean": found.controls.mean,
         "control_low": found.controls.low, "control_high": found.controls.high,
-        "below": found.controls.below, "above_control": found.above_control, "excess": found.excess,
+        "below": found.controls.below, "above_control": found.above_control, "excess": found.evidence.excess,
     }.items():  # fmt: skip
         assert values is not None
         assert [float(row[name]) for row in rows] == [values[place] for place in found.ranking], name
@@ -234,4 +235,4 @@ def test_departures_from_what_is_usual_stand_in_the_line_of_proof() -> None:
     assert told.departs == ("30 of 40 controls", "seed 5")
     assert finding(replace(SEVERAL, words=True)).departs[0] == "by words"
     assert made_results.provenance().kernel in "eager"
-    assert SEVERAL.of_group(Group.STANDS_OUT) == SEVERAL.ranking[:2]
+    assert SEVERAL.evidence.of_group(Group.STANDS_OUT) == SEVERAL.ranking[:2]

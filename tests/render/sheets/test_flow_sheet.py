@@ -243,3 +243,7 @@ def test_on_an_axes_stand_the_tokens() -> None:
     assert made_flow.flow().plot(axes) is axes
     assert len(axes.child_axes[0].get_yticklabels()) == 10
     plt.close()
+
+
+def test_every_panel_side_by_side_has_a_title() -> None:
+    assert all(each.title for each in rankings(made_flow.flow()))

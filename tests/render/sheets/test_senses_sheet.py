@@ -12,6 +12,7 @@ from attnscope.analysis.claims.comparison.senses import separation, together
 from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv
 from attnscope.render.focus import Focus
+from attnscope.render.kit.words.command import Typed, as_typed
 from attnscope.render.present.written import written
 from attnscope.render.sheet.blocks import Curve, Matrix
 from attnscope.render.sheets.senses import sheet as senses
@@ -158,3 +159,17 @@ def test_no_number_is_called_good_before_it_is_said_that_nothing_could_have_come
 def test_the_least_p_stands_beside_any_p() -> None:
     (told,) = senses(CASES[Case.FEW_TEXTS][0]).details
     assert told == "p .10 (exact, over all 10 splits; .10 is the least that could have come out)"
+
+
+def test_what_leads_on_runs_the_model_in_the_same_way() -> None:
+    found = made_senses.senses()
+    with as_typed(Typed(run=("--revision v1", "--trust-remote-code"))):
+        led = senses(found).next
+    assert led is not None
+    assert " --revision v1 --trust-remote-code --word " in led.command
+    alone = senses(found).next
+    assert alone is not None
+    assert alone.command == led.command.replace(" --revision v1 --trust-remote-code", "")
+    exact = senses(replace(found, provenance=replace(found.provenance, kernel="sdpa", dtype="float64"))).next
+    assert exact is not None
+    assert " --dtype float64 --attn sdpa " in exact.command

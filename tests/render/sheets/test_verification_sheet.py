@@ -278,3 +278,21 @@ def test_a_check_says_whether_the_file_is_what_the_model_gives_and_which_head_is
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     for each in (made.verification(4, 12), checks(*SEVERAL), made_check.check(broken=True)):
         assert max(map(len, shown(each, width).splitlines())) <= width
+
+
+def heads_of(found: Verification) -> list[object]:
+    ranking = verification(found).blocks[0]
+    assert isinstance(ranking, Ranking)
+    return list(ranking.table["heads"].values)
+
+
+def test_a_stored_verification_says_of_no_head_that_it_is_proved_or_not_and_leads_on() -> None:
+    places = [("", Kind.ENCODER, "takeover", layer, 0, Verdict.STORED) for layer in (0, 1, 2)]
+    found = checks(*places)
+    assert heads_of(found) == ["✓ 1 ○ 1"] * 3
+    assert heads_of(checks(("", Kind.ENCODER, "takeover", 0, 0, GOOD))) == ["2 of 2"]
+    assert heads_of(checks(("", Kind.ENCODER, "takeover", 0, 0, OPEN))) == ["1 of 2"]
+    led = sheet_of(found).next
+    assert led is not None
+    assert led.command.startswith("attnscope heads ")
+    assert sheet_of(checks(("", Kind.ENCODER, "takeover", 0, 0, Verdict.UNCERTIFIED))).next is None

@@ -13,7 +13,7 @@ import attnscope as at
 from attnscope.analysis.claims.controls import control_texts
 from attnscope.errors import InputError
 from attnscope.results import Finding
-from attnscope.results.claims.finding import DependsOn, Group
+from attnscope.results.claims.ranking import DependsOn, Group
 from attnscope.session.questions.claims import exchanging as asked
 
 TEXT = "I was watching the door when [MASK] opened."
@@ -40,11 +40,11 @@ def test_the_reference_head_is_found_by_the_text_and_one_that_looks_back_by_its_
     masked: at.Reading,
 ) -> None:
     found = masked.find("[MASK]", "door", controls=2 * FEW)
-    assert found.group((3, 11)) is Group.ABOVE_ITS_OWN
-    assert found.group((0, 11)) is Group.POSITION
+    assert found.evidence.group((3, 11)) is Group.ABOVE_ITS_OWN
+    assert found.evidence.group((0, 11)) is Group.POSITION
     assert names(found).index("L3 H11") < names(found).index("L0 H11")
-    assert found.depends_on((3, 11)) is DependsOn.CONTEXT
-    assert found.depends_on((0, 11)) is DependsOn.POSITION
+    assert found.evidence.depends_on((3, 11)) is DependsOn.CONTEXT
+    assert found.evidence.depends_on((0, 11)) is DependsOn.POSITION
     assert found.above_control[3, 11] > 0.6
     assert found.above_control[0, 11] < 0.1
     assert found.verdict == "certified"
@@ -94,7 +94,7 @@ def test_controls_one_by_one_are_those_of_a_batch(
 def test_a_translating_head_follows_the_word_in_cross_attention(translated: at.Reading) -> None:
     found = translated.find("la", "door", kind="cross", controls=FEW)
     assert found.weights[3, 11] > 0.95
-    assert found.depends_on((3, 11)) is DependsOn.WORD
+    assert found.evidence.depends_on((3, 11)) is DependsOn.WORD
     assert found.followed is not None
     assert found.followed[3, 11] > 0.9
     assert found.controls.mean[3, 11] < 0.05
@@ -109,8 +109,8 @@ def test_induction_heads_are_those_of_the_card() -> None:
     found = reading.find(pattern="induction", controls=FEW)
     first = {tuple(place) for place in found.ranking[:12]}
     assert first == {tuple(place) for place in np.argwhere(scores > 0.5).tolist()}
-    assert all(found.depends_on(place) is DependsOn.CONTEXT for place in first)
-    assert set(found.of_group(Group.STANDS_OUT)) == first
+    assert all(found.evidence.depends_on(place) is DependsOn.CONTEXT for place in first)
+    assert set(found.evidence.of_group(Group.STANDS_OUT)) == first
     near = reading.find(like="L1H10", controls=3)
     assert {layer for layer, _ in near.ranking[:11]} == {1}
     assert np.isnan(near.weights[1, 10])
@@ -120,7 +120,7 @@ def test_the_previous_token_head_keeps_its_weight_whatever_the_words() -> None:
     reading = at.load("demo-causal").read("river piano doctor window apple river piano doctor")
     found = reading.find(pattern="previous", controls=FEW)
     assert names(found)[0] == "L0 H0"
-    assert found.depends_on((0, 0)) is DependsOn.POSITION
+    assert found.evidence.depends_on((0, 0)) is DependsOn.POSITION
     assert abs(found.above_control[0, 0]) < 0.02
 
 
@@ -136,8 +136,8 @@ def test_returned_weights_are_ranked_without_norms_and_uncertified(masked: at.Re
     assert found.norms is None
     assert found.verdict == "uncertified"
     assert names(found)[0] == "L3 H11"
-    assert found.of_group(Group.NEITHER)[0] == (3, 11), "two controls are too few for more"
-    assert found.group((0, 11)) is Group.POSITION
+    assert found.evidence.of_group(Group.NEITHER)[0] == (3, 11), "two controls are too few for more"
+    assert found.evidence.group((0, 11)) is Group.POSITION
 
 
 @pytest.mark.parametrize(

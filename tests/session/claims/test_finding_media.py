@@ -223,7 +223,7 @@ def test_a_key_that_the_model_wrote_changes_places_too() -> None:
     assert "what the model wrote" not in found.controls.how
     assert "read at once, not written anew" in found.controls.how
     by_pattern = reading.find(pattern="induction", controls=5)
-    assert all(by_pattern.depends_on(place) is not None for place in by_pattern.ranking[:6])
+    assert all(by_pattern.evidence.depends_on(place) is not None for place in by_pattern.ranking[:6])
 
 
 def test_a_model_that_reads_its_text_at_once_otherwise_is_told(monkeypatch: Any) -> None:

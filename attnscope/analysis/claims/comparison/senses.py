@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attnscope.errors import InputError
-from attnscope.results.claims.finding import LEAST_SPREAD
+from attnscope.results.claims.ranking import LEAST_SPREAD
 from attnscope.results.claims.senses import ROUNDING, Separation, splits_of
 
 Vectors = Float[np.ndarray, "text head dim"]

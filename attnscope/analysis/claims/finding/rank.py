@@ -13,7 +13,7 @@ from attnscope.analysis.claims.controls import ControlTexts
 from attnscope.analysis.claims.finding.rows import Layer, Lens
 from attnscope.analysis.claims.finding.sought import Likeness, Numbers, Target, divergence
 from attnscope.results import Contents, Controls
-from attnscope.results.claims.finding import LEAST_SPREAD, beyond
+from attnscope.results.claims.ranking import LEAST_SPREAD, beyond
 
 ByHead = Float[np.ndarray, "layer head"]
 OUTER = 0.05  # share of the controls that `low` and `high` leave out at either end

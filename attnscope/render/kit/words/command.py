@@ -98,7 +98,7 @@ def runs(command: str) -> bool:
     """Whether the command is whole: nothing in it stands for what the result does not know."""
     words = command.split()
     unnamed = any(pair in (("--image", _FILE), ("--audio", _FILE)) for pair in pairwise(words))
-    unread = words[1:3] == ["corpus", _FILE]
+    unread = words[1:3] in (["corpus", _FILE], ["dependencies", _FILE])
     return _SPARED not in command and _UNKNOWN not in words and not unnamed and not unread
 
 
@@ -148,19 +148,25 @@ def asking(result: Heads, command: str, *options: str) -> str:
     read = _read(result) if typed.read is None else list(typed.read)
     if typed.writing:  # without it the answer would be another one
         read += typed.writing if command in _GO_ON else [_UNKNOWN]
-    run += [each for each in typed.run if each.partition(" ")[0] not in run]
-    return " ".join(["attnscope", command, *read, *_model(result.provenance), *run, *options])
+    return _spelled([command, *read], result.provenance, run, options)
 
 
-def asking_of_corpus(told: Provenance, kind: Kind, tower: str, *options: str) -> str:
-    """The same of the corpus that is read."""
-    return asking_of_model(f"corpus {' '.join(_typed.get().read or (_FILE,))}", told, kind, tower, *options)
+def asking_of_file(command: str, told: Provenance, kind: Kind, tower: str, *options: str) -> str:
+    """The same of the corpus or treebank that is read."""
+    read = " ".join(_typed.get().read or (_FILE,))
+    return asking_of_model(f"{command} {read}", told, kind, tower, *options)
 
 
 def asking_of_model(command: str, told: Provenance, kind: Kind, tower: str, *options: str) -> str:
     """`attnscope compose -m demo --kind encoder`: what is asked of a model and not of one text."""
     which = ["--kind", kind.value, *(["--tower", word(tower)] if tower else [])]
-    return " ".join(["attnscope", command, *_model(told), *_precision(told), *which, *options])
+    return _spelled([command], told, [*_way(told), *which], options)
+
+
+def _spelled(asked: list[str], told: Provenance, run: list[str], options: tuple[str, ...]) -> str:
+    """The command, its model, how that is run by what the result tells, and what was typed beyond that."""
+    more = [each for each in _typed.get().run if each.partition(" ")[0] not in run]
+    return " ".join(["attnscope", *asked, *_model(told), *run, *more, *options])
 
 
 def finding(result: Heads, query: int, key: int) -> str:
@@ -228,14 +234,8 @@ def _model(told: Provenance) -> list[str]:
 
 
 def _run(result: Heads) -> list[str]:
-    """How the model was run, where that is not as it comes."""
-    told = result.provenance
-    options = _precision(told)
-    names = told.kernel.split(", ")
-    if names[-1] == IN_PARTS:
-        options += ["--tiled"]  # which chooses its kernel itself
-    elif names[0] in KERNELS and names[0] != "eager":  # code of its own has none to choose
-        options += ["--attn", names[0]]
+    """How the model was run, where that is not as it comes, and which attention is shown."""
+    options = _way(result.provenance)
     if _is_beside_an_encoder(result):
         options += ["--kind", result.kind.value]
     if result.tower:
@@ -243,8 +243,14 @@ def _run(result: Heads) -> list[str]:
     return options
 
 
-def _precision(told: Provenance) -> list[str]:
-    return [] if told.dtype == "float32" else ["--dtype", told.dtype]
+def _way(told: Provenance) -> list[str]:
+    """Precision and kernel, where these are not as they come."""
+    options, names = [] if told.dtype == "float32" else ["--dtype", told.dtype], told.kernel.split(", ")
+    if names[-1] == IN_PARTS:
+        options += ["--tiled"]  # which chooses its kernel itself
+    elif names[0] in KERNELS and names[0] != "eager":  # code of its own has none to choose
+        options += ["--attn", names[0]]
+    return options
 
 
 def label(tokens: Tokens, position: int) -> str:

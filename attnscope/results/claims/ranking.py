@@ -1,0 +1,150 @@
+"""The rule by which heads are ranked: how strong the evidence for each is, beside its controls."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float
+
+_SAME = 1e-4  # of an excess: further apart than rounding makes two that are equal
+_ROUNDINGS = 64  # machine epsilons of a number, between a text alone and in a batch
+
+HALF = 0.5  # of a weight: what has to be left of it in the controls to say what it depends on
+TWICE = 2.0  # even attention: what a weight is called weight from, and explained by position
+LEVEL = 0.05  # of the controls: more of them that reach as far leave nothing shown
+LEAST_CONTROLS = 19  # the fewest of which none reaching as far is that share
+LEAST_SPREAD = 0.02  # of a head over its controls, in the numbers' own unit
+
+Place = tuple[int, int]
+ByHead = Float[np.ndarray, "layer head"]
+
+
+class DependsOn(StrEnum):
+    """What a weight depends on: it stays with the position, goes with the word, or needs the context."""
+
+    POSITION = "position"
+    WORD = "word"
+    CONTEXT = "context"
+
+
+class Group(StrEnum):
+    """How strong the evidence for a head is, the strongest first."""
+
+    STANDS_OUT = "stand out"
+    ABOVE_ITS_OWN = "above their own controls only"
+    POSITION = "explained by position"
+    NEITHER = "neither"
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The number of each head beside what its controls have: the same names as those of a finding."""
+
+    weights: ByHead
+    mean: ByHead
+    spread: ByHead
+    below: ByHead
+    best_excess: Float[np.ndarray, " control"]
+    even_attention: ByHead | None = None
+    followed: ByHead | None = None
+    smaller_is_better: bool = False
+
+    @cached_property
+    def excess(self) -> ByHead:
+        """How far a head stands clear of its own controls, in its own spread over them (at least .02)."""
+        clear = self.mean - self.weights if self.smaller_is_better else self.weights - self.mean
+        return np.asarray(clear / np.maximum(self.spread, LEAST_SPREAD))
+
+    @property
+    def few(self) -> bool:
+        """Whether there are too few controls for any head to stand out."""
+        return len(self.best_excess) < LEAST_CONTROLS
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups in the order of their evidence; with too few controls `neither` says no less."""
+        last = (Group.NEITHER, Group.POSITION) if self.few else (Group.POSITION, Group.NEITHER)
+        return Group.STANDS_OUT, Group.ABOVE_ITS_OWN, *last
+
+    @cached_property
+    def ranking(self) -> tuple[Place, ...]:
+        """The places of all heads that have a number, by their group.
+
+        In each by their excess, of position by weight and of likeness those that are most alike; of equal
+        ones the first in the model.
+        """
+        groups, excess = self.groups, self.excess
+
+        def evidence(place: Place) -> tuple[int, float, Place]:
+            group, clear = self.group(place), excess
+            if group is Group.POSITION:
+                clear = self.weights
+            elif group is Group.NEITHER and self.smaller_is_better:
+                clear = -self.weights
+            return groups.index(group), -float(clear[place]), place
+
+        places = [(int(i), int(j)) for i, j in np.argwhere(~np.isnan(self.weights))]
+        return tuple(sorted(places, key=evidence))
+
+    def as_far(self, place: Place) -> int:
+        """In how many controls some head stands as far clear of its own others as this one does here."""
+        return int((self.best_excess >= self.excess[place] - _SAME).sum())
+
+    def group(self, place: Place) -> Group:
+        """The evidence for a head: one that position explains is so however far it stands clear.
+
+        It stands out where at most 5 % of controls have a head as far clear (Westfall and Young 1993).
+        Nothing is shown of a head that gives no more than even attention.
+        """
+        return self._groups[place]
+
+    @cached_property
+    def _groups(self) -> dict[Place, Group]:
+        return {(i, j): self._group((i, j)) for i, j in np.ndindex(self.weights.shape)}
+
+    def _group(self, place: Place) -> Group:
+        if self.depends_on(place) is DependsOn.POSITION:
+            return Group.POSITION
+        looks = self.even_attention is None or self.weights[place] > self.even_attention[place]
+        if looks and not self.few and self.excess[place] > 0:
+            if self._rare(self.as_far(place)):
+                return Group.STANDS_OUT
+            if self._rare(len(self.best_excess) - int(self.below[place])):
+                return Group.ABOVE_ITS_OWN
+        return Group.NEITHER
+
+    def _rare(self, reaching: int) -> bool:
+        """Whether so few of the controls reach as far that chance does so in at most 5 % of cases."""
+        return (1 + reaching) / (len(self.best_excess) + 1) <= LEVEL + 1e-12
+
+    def of_group(self, group: Group) -> tuple[Place, ...]:
+        """The places of the heads of one group, best first."""
+        return tuple(place for place in self.ranking if self._groups[place] is group)
+
+    def depends_on(self, place: Place) -> DependsOn | None:
+        """Where half of a head's weight or more stays in the controls; the context where nowhere.
+
+        None of likeness, and of a head that has no more there than even attention; of one that stays, no
+        more than twice that.
+        """
+        own, even = float(self.weights[place]), self.even_attention
+        if self.smaller_is_better or even is None or not own > float(even[place]):
+            return None
+        if float(self.mean[place]) >= HALF * own:
+            return DependsOn.POSITION if own >= TWICE * float(even[place]) else None
+        followed = self.followed is not None and float(self.followed[place]) >= HALF * own
+        return DependsOn.WORD if followed else DependsOn.CONTEXT
+
+
+def beyond(
+    value: float | Float[np.ndarray, "..."], controls: Float[np.ndarray, "..."], smaller: bool
+) -> Float[np.ndarray, "..."]:
+    """How many of the `controls`, their first axis, the value goes beyond by more than rounding.
+
+    Controls are read in batches, where sums are added in another order than in a text alone: what is equal
+    in both, as where a head looks at places alone, differs by some machine epsilons of float32.
+    """
+    rounding = _ROUNDINGS * np.finfo(np.float32).eps * np.abs(value) + 1e-9
+    below = controls > value + rounding if smaller else controls < value - rounding
+    return np.where(np.isnan(value), np.nan, np.asarray(below).sum(axis=0, dtype=float))
