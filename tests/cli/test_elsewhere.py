@@ -118,7 +118,7 @@ def as_quoted_here(told: Any, place: Path) -> str:
     The hash of a command is that of its quotes too.
     """
     plain = told.decode("latin-1") if isinstance(told, bytes) else json.dumps(told, ensure_ascii=False)
-    plain = plain.replace(" \\\\\\n    ", " ")
+    plain = plain.replace(" \\\\\\n    ", " ").replace("&#x27;", "'").replace("&quot;", "'")
     plain = re.sub(r'\\*"', "'", plain).replace(str(place), "PLACE")
     return re.sub(r"'next': '[0-9a-f]{32}'", "'next': HASH", plain)
 

@@ -202,7 +202,16 @@ def test_plot_draws_on_the_axes_that_are_given_or_gives_a_page(result: Result) -
     assert isinstance(result.plot(), Figure)
     figure = Figure(figsize=(5, 4))
     axes = figure.subplots()
-    of_panels = ("Report", "HeadTerms", "Dimensions", "Worked", "ScaleStudy", "Prediction", "Verification")
+    of_panels = (
+        "Why",
+        "Report",
+        "HeadTerms",
+        "Dimensions",
+        "Worked",
+        "ScaleStudy",
+        "Prediction",
+        "Verification",
+    )
     if type(result).__name__ in of_panels:
         with pytest.raises(InputError, match="leave ax out"):
             result.plot(axes)
