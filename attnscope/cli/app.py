@@ -16,6 +16,7 @@ from attnscope.cli import run, streams
 from attnscope.cli.examples import COMMANDS, EXAMPLES
 from attnscope.cli.panels import Panelled, grouped
 from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking, nearest
+from attnscope.model.source.here import check_logs
 from attnscope.process.ending import INTERRUPTED
 from attnscope.version import __version__
 
@@ -98,6 +99,7 @@ class ErrorLines(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         with run.timings_at_the_end(), _one_line_each():
+            check_logs()  # some commands import torch for its arithmetic alone
             return super().invoke(ctx)
 
 

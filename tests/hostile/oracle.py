@@ -9,7 +9,7 @@ import json
 import re
 import signal
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
@@ -85,13 +85,18 @@ def differences(first: Outcome, again: Outcome, timed: bool) -> list[Finding]:
         "exit code": (first.code, again.code),
         "standard output": (plain(first.stdout), plain(again.stdout)),
         "standard error": (plain(first.stderr), plain(again.stderr)),
-        "files": (first.files, again.files),
+        "files": (_lasting(first.files), _lasting(again.files)),
     }
     return [
         Finding("differs when repeated", part, f"{_short(one)}\n  and then\n  {_short(other)}")
         for part, (one, other) in pairs.items()
         if one != other
     ]
+
+
+def _lasting(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """All but the manifest of a corpus run, which tells when it began."""
+    return {name: content for name, content in files.items() if name != "run/manifest.json"}
 
 
 def _without_numbers(content: bytes) -> bytes:

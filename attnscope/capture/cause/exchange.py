@@ -197,7 +197,8 @@ def _with_others(
     """The ids with other ordinary ids in the place of each set; those that are `fixed` stay."""
     ordinary = [each for each in dict.fromkeys(ids.tolist()) if each not in fixed]
     near = (other for each in ordinary for other in (each + 1, each - 1) if other >= 0 and other not in fixed)
-    first, second = islice(dict.fromkeys((*ordinary, *near)), 2) if ordinary else (0, 0)
+    found = list(islice(dict.fromkeys((*ordinary, *near)), 2)) or [0]
+    first, second = found[0], found[-1]
     sets = sets & torch.tensor([each not in fixed for each in ids.tolist()])
     others = torch.where(ids == first, second, first)
     runs = torch.cat([ids[None], torch.where(sets.to(ids.device), others, ids), ids[None]])

@@ -4,6 +4,7 @@ The library would put one in without a word where the package peft is installed,
 a word where it is not. Here it is chosen, named and hashed, or refused.
 """
 
+import os
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,7 +36,7 @@ class Adapter:
 
 
 def has_adapter(folder: Path) -> bool:
-    return (folder / CONFIG).is_file()
+    return os.path.isfile(folder / CONFIG)  # also of a name that is too long for any file
 
 
 def is_adapter_alone(folder: Path) -> bool:

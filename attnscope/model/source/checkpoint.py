@@ -54,7 +54,7 @@ class Checkpoint:
     @property
     def there(self) -> tuple[Path, ...]:
         """The files that are on this machine."""
-        return tuple(file for file in self.files if file.is_file())
+        return tuple(file for file in self.files if os.path.isfile(file))
 
     @property
     def share(self) -> str | None:
@@ -92,7 +92,7 @@ class Checkpoint:
 
         They are hashed beside the reading, and before it where a change meanwhile would not be told of.
         """
-        if missing := [file for file in self.files if not file.is_file()]:
+        if missing := [file for file in self.files if not os.path.isfile(file)]:
             whole = len(set(self.shards.values()))
             lacking = f"{self.source.name} lacks {len(missing)} of {whole} weight files: {missing[0].name}"
             if self.source.repository is None or self.source.revision is None:

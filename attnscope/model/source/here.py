@@ -78,6 +78,11 @@ def check_environment() -> None:
             int("0" if seconds is None else seconds)
         except ValueError as error:
             raise InputError(f"{variable} is not a number of seconds: '{seconds}': such as 10") from error
+    check_logs()
+
+
+def check_logs() -> None:
+    """Refuse names of logs that torch cannot be imported with."""
     if logs := os.environ.get("TORCH_LOGS"):
         try:
             import torch  # noqa: F401
