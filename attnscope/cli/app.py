@@ -1,6 +1,7 @@
 """The program: its commands, and the one place where errors become a line and an exit code."""
 
 import io
+import os
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -16,7 +17,6 @@ from attnscope.cli import run, streams
 from attnscope.cli.examples import COMMANDS, EXAMPLES
 from attnscope.cli.panels import Panelled, grouped
 from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking, nearest
-from attnscope.model.source.here import check_logs
 from attnscope.process.ending import INTERRUPTED
 from attnscope.version import __version__
 
@@ -99,7 +99,10 @@ class ErrorLines(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         with run.timings_at_the_end(), _one_line_each():
-            check_logs()  # some commands import torch for its arithmetic alone
+            if os.environ.get("TORCH_LOGS"):  # some commands import torch for its arithmetic alone
+                from attnscope.session.request import check_logs
+
+                check_logs()
             return super().invoke(ctx)
 
 

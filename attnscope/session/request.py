@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from attnscope.errors import InputError
 from attnscope.model.source.here import BUNDLED, check_environment
+from attnscope.model.source.here import check_logs as check_logs
 from attnscope.session import placing, selection
 from attnscope.vocabulary import DTYPES, KERNELS, MASKED_SENTENCE, WHOLE_SENTENCE, Kind, Route, Special
 
