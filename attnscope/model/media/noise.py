@@ -1,11 +1,12 @@
 """A picture or a sound of noise, where any will do: to see which matrices of a model make what."""
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+
+from attnscope.process.ending import temporary_folder
 
 _SIZE, _RATE = 224, 16_000  # pixels to a side; samples of one second
 
@@ -14,7 +15,7 @@ _SIZE, _RATE = 224, 16_000  # pixels to a side; samples of one second
 def noise(medium: str) -> Iterator[Path]:
     """A file of it, of an `image` or of `audio`, for as long as this lasts."""
     random = np.random.default_rng(0)
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         if medium == "image":
             from PIL import Image
 

@@ -6,7 +6,6 @@ A picture of it is a page of its own design, in `render.report`.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from operator import attrgetter
 
 import numpy as np
@@ -123,8 +122,8 @@ def _looks(result: Report) -> str:
     told = f"{start} {result.head.name} looks most at {labels[1]} ({weight(heaviest.weight)}; even "
     told += f"attention: {around}), and "
     if most.key == heaviest.key:
-        return f"{told}{number(most.share, 3)} of what it writes there comes from {labels[0]}."
-    told += f"the largest part of what it writes there, {number(most.share, 3)}, comes from {labels[0]} "
+        return f"{told}{_share(most.share)} of what it writes there comes from {labels[0]}."
+    told += f"the largest part of what it writes there, {_share(most.share)}, comes from {labels[0]} "
     return f"{told}({weight(most.weight)})."
 
 
@@ -151,7 +150,7 @@ def _listed(result: Report, most: int) -> Iterator[Ranking]:
         names=tuple(_aligned(listed)),
         table=Table(
             Column("weight", [each.weight for each in listed], "weight", weight),
-            Column("contribution", given, "share of output", partial(cell, decimals=3),
+            Column("contribution", given, "share of output", _share,
                    "what the key's value adds to the head's output, all keys together 1 (Kobayashi et al. "
                    "2020)"),
         ),
@@ -164,6 +163,13 @@ def _listed(result: Report, most: int) -> Iterator[Ranking]:
         faint=frozenset(i for i, each in enumerate(listed) if each.key is None),
         says=shares_remark(result),
     )  # fmt: skip
+
+
+def _share(value: float) -> str:
+    """`.999`, `−.021`, `<.001`, `>−.001`: one side may have more than all where another pulls back."""
+    size = abs(value)
+    told = weight(size, 3) if size < 1 else cell(size, 3)
+    return told if value >= 0 or told == "0" else f">−{told[1:]}" if told.startswith("<") else f"−{told}"
 
 
 def _aligned(listed: list[Share]) -> Iterator[str]:

@@ -192,7 +192,7 @@ def notes(result: Why) -> Iterator[str]:
 def proofs(result: Why, full: bool) -> Iterator[tuple[Verdict, str]]:
     yield from certified(result.certificate, full)
     off = significant(result.residual)
-    if not result.verdict.proved or result.verdict is Verdict.RECOMPUTED:  # a file says so, and nothing more
+    if result.verdict is Verdict.STORED:  # a file says so, and nothing more
         yield Verdict.STORED, f"the parts of each side summed to the score when it was run (off {off} of it)"
         return
     yield (

@@ -33,11 +33,20 @@ def ranking(block: Rows) -> str:
     heads = "".join(
         f'<th scope="col" title="{escape(each.says)}">{escape(each.heading)}</th>' for each in columns
     )
-    rows = "".join(_row(block, row, columns) for row in range(len(block.names)))
+    sections = dict(block.sections) if isinstance(block, Ranking) else {}
+    wide = len(columns) + 1 + bool(drawing)
+    rows = "".join(
+        _section(sections.get(row, ""), wide) + _row(block, row, columns) for row in range(len(block.names))
+    )
     head = f'<thead><tr><th scope="col">{escape(block.of)}</th>{drawing}{heads}</tr></thead>'
     table = f'<div class="wide"><table class="ranking">{head}<tbody>{rows}</tbody></table></div>'
     title = f"<h2>{escape(block.title)}</h2>" if block.title else ""
     return f"{title}{paragraph(block.says, 'told')}{above}{table}{more}"
+
+
+def _section(heading: str, columns: int) -> str:
+    """What the rows below have in common."""
+    return f'<tr><th scope="colgroup" colspan="{columns}">{escape(heading)}</th></tr>' if heading else ""
 
 
 def _row(block: Rows, row: int, columns: tuple[Column, ...]) -> str:

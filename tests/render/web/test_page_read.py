@@ -3,6 +3,7 @@
 Light and dark, wide and narrow, by pointer, keys and address; axe-core finds nothing.
 """
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,8 @@ import pytest
 import attnscope as at
 from attnscope.render.kit import numbers
 from attnscope.render.saving import content
+from attnscope.render.sheet.said import named
+from attnscope.render.sheets.finding import sheet as finding
 from attnscope.render.web.beside import Beside
 from attnscope.render.web.page import as_page
 from attnscope.results import Overview
@@ -238,9 +241,21 @@ def test_axe_finds_nothing_to_complain_of(opened, go, page, axe, kind, scheme) -
         assert view.evaluate(FINDINGS) == []
 
 
-def test_a_finding_has_the_best_of_each_control_as_a_dot_and_its_own_best_as_a_line() -> None:
+def test_a_finding_has_the_clearest_of_each_control_as_a_dot_and_its_own_first_head_as_a_line() -> None:
     found = made_finding.finding()
     told = content(found, ".html").decode()
     drawn = told.split('class="spread"')[1].split("</svg>")[0]
-    assert drawn.count("<circle") == np.isfinite(found.controls.best).sum()
+    assert drawn.count("<circle") == np.isfinite(found.controls.best_excess).sum()
+    assert f">{named(found, found.ranking[0])} " in drawn
     assert drawn.count('class="own"') == 2
+
+
+def test_the_heads_of_a_group_stand_under_its_heading_in_a_page() -> None:
+    found = made_finding.finding()
+    told = content(found, ".html").decode()
+    headings = re.findall(r'<th scope="colgroup" colspan="\d+">([^<]*)<', told)
+    sections = next(block.sections for block in finding(found).blocks if getattr(block, "sections", ()))
+    assert len(sections) > 1
+    assert headings == [heading for _, heading in sections]
+    row = f'<th scope="row">{named(found, found.ranking[0])}<'
+    assert told.index(headings[0]) < told.index(row) < told.index(headings[1])
