@@ -113,7 +113,7 @@ _MODELS = {
 _KINDS = {"demo-translate": ("encoder", "decoder", "cross")}
 _ROUTES = {"takeover": "", "traced": "--route traced", "fused": "--attn sdpa", "tiled": "--tiled"}
 
-_OF_ONE_SIDE = ("find", "flow", "compare layers", "corpus", "dependencies")
+_OF_ONE_SIDE = ("find", "why", "flow", "compare layers", "corpus", "dependencies")
 
 
 def _routes() -> Iterator[Question]:
@@ -138,6 +138,7 @@ def _commands() -> Iterator[Question]:
             "tsne": ("tsne", text, *head.split()),
             "find": ("find", text, "--pattern", "previous", "--controls", "4"),
             "flow": ("flow", text, "--from", word),
+            "why": ("why", text, *head.split(), "--from", "3", "--to", "1"),
             "report": ("report", text, *head.split()),
             "verify": ("verify", text),
             "compare layers": ("compare", text, "--word", word, *head.split(), "--layer-b", "0"),

@@ -231,7 +231,7 @@ def _ranking(result: Finding, whole: bool) -> Ranking:
     sections, begins = [], 0
     for group, there in shown.items():
         if there:
-            sections.append((begins, words.group_words(result, group)))
+            sections.append((begins, words.group_words(result, group, len(there))))
             begins += len(there)
     table = _table(result, places, whole)
     listed = len(shown.get(Group.NEITHER, ()))

@@ -231,18 +231,19 @@ _SAID: dict[Case, Callable[[Finding], str]] = {
 }
 
 
-def group_words(result: Finding, group: Group) -> str:
-    """The heading above the heads of a group."""
+def group_words(result: Finding, group: Group, shown: int) -> str:
+    """The heading above the heads of a group, of which so many are `shown`."""
     count = len(result.evidence.of_group(group))
+    of = f"{count}, {shown} shown" if shown < count else f"{count}"
     if group is Group.STANDS_OUT:
-        return group.value
+        return f"{group.value} ({of})" if shown < count else group.value
     if group is Group.ABOVE_ITS_OWN:
         lucky = LEVEL * result.weights.size
         by_luck = "1" if lucky <= 1 else f"{int(lucky)} or {int(lucky) + 1}"
         many = counted(result.weights.size, "head")
-        return f"{group.value} ({count}; of {many} about {by_luck} are so by luck)"
+        return f"{group.value} ({of}; of {many} about {by_luck} are so by luck)"
     few = group is Group.NEITHER and result.controls.count < LEAST_CONTROLS
-    return f"{'too few controls to tell' if few else group.value} ({count})"
+    return f"{'too few controls to tell' if few else group.value} ({of})"
 
 
 def control(result: Finding) -> str:

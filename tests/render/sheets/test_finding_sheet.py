@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from golden_text import IN_FULL
 
+from attnscope.render.focus import Focus
 from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.finding import sheet as finding
 from attnscope.render.table import as_csv
@@ -236,3 +238,17 @@ def test_departures_from_what_is_usual_stand_in_the_line_of_proof() -> None:
     assert finding(replace(SEVERAL, words=True)).departs[0] == "by words"
     assert made_results.provenance().kernel in "eager"
     assert SEVERAL.evidence.of_group(Group.STANDS_OUT) == SEVERAL.ranking[:2]
+
+
+def test_the_heading_of_a_group_says_how_many_of_a_long_group_are_shown() -> None:
+    rare = np.zeros((40, 2, 3))
+    rare[np.arange(6), [0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2]] = 3.0  # in each control another head is clear
+    found = made.beside(np.full((2, 3), 0.5), rare)
+    assert len(found.evidence.of_group(Group.ABOVE_ITS_OWN)) == 6
+    few, every = (_sections(finding(found, focus)) for focus in (Focus(), Focus(verbose=True)))
+    assert few == ["above their own controls only (6, 4 shown; of 6 heads about 1 are so by luck)"]
+    assert every == ["above their own controls only (6; of 6 heads about 1 are so by luck)"]
+
+
+def _sections(sheet: Sheet) -> list[str]:
+    return [heading for block in sheet.blocks for _, heading in getattr(block, "sections", ())]
