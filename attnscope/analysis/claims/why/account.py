@@ -23,7 +23,7 @@ from attnscope.reference import exact
 from attnscope.results import Kind
 from attnscope.results.claims.why import BIASES, MLP, OTHER, Side
 
-_SAME = 1e-3  # of scores in float32: how far the run under the rule may stray from the one that was certified
+_SAME = 1e-5  # of a weight: how far the run under the rule may stray from the one that was certified
 Gradients = dict[Leaf, Tensor]
 
 
