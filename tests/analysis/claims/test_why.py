@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
-from attnscope.analysis.claims.why.account import Account, Name, Names, find_row, named_masks
+from attnscope.analysis.claims.why.account import Account, find_row, named_masks
 from attnscope.analysis.claims.why.explain import Explanation, Question, contrast_of, explain
+from attnscope.analysis.claims.why.names import Name, Names
 from attnscope.analysis.claims.why.removal import Removals
 from attnscope.attention import AttentionCall
 from attnscope.capture import Selection, record
@@ -386,9 +387,9 @@ def test_parts_that_miss_the_score_are_refused(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_model_that_runs_otherwise_under_the_rule_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from attnscope.capture.parts.rule import _SPELLED
+    from attnscope.capture.parts.spelled import SPELLED
 
-    monkeypatch.setitem(_SPELLED, "layer_norm", lambda x, *others, **more: x * 0.5)
+    monkeypatch.setitem(SPELLED, "layer_norm", lambda x, *others, **more: x * 0.5)
     with pytest.raises(InputError, match="gives other weights there"):
         explained(families.sharp("gpt2"), inputs_of())
 

@@ -5,53 +5,23 @@ the keys are made of, with the query as it is. Each is the whole score: the two 
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from attnscope.analysis.claims.why.names import Name, Names
 from attnscope.attention import AttentionCall
 from attnscope.capture.parts.functions import NODES
 from attnscope.capture.parts.rule import Cut, Leaf, Rule, Softmax
 from attnscope.errors import InputError
-from attnscope.model.anatomy.dimensions import head_count
-from attnscope.model.anatomy.sites import Site
 from attnscope.reference import exact
-from attnscope.results import Kind
-from attnscope.results.claims.why import BIASES, MLP, OTHER, Side
+from attnscope.results.claims.why import Side
 
 _SAME = 1e-5  # of a weight: how far the run under the rule may stray from the one that was certified
 Gradients = dict[Leaf, Tensor]
-
-
-class Name(NamedTuple):
-    """What a part is: `layer` and `head` are None where it has none, `tower` is empty for our own."""
-
-    part: str
-    layer: int | None = None
-    head: int | None = None
-    tower: str = ""
-
-    @property
-    def label(self) -> str:
-        """`L0 H2`, `MLP L0`, `position`, `cross L1 H3`."""
-        layer = "" if self.layer is None else f"L{self.layer}"
-        told = f"{layer} H{self.head}" if self.head is not None else f"{self.part} {layer}"
-        return f"{self.tower} {told}".strip()
-
-    @property
-    def can_be_a_reason(self) -> bool:
-        """Embeddings and biases have shares, and are there whatever the model has made of the text."""
-        return self.head is not None or self.part == MLP
-
-    def is_like(self, other: "Name") -> bool:
-        """Whether `other` is a control of this part: another head of its layer, or another MLP."""
-        if self.head is None:
-            return other.head is None and other[::3] == self[::3] and other != self
-        return other.head not in (None, self.head) and other._replace(head=self.head) == self
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,14 +127,14 @@ class Account:
                 ends[side] = ends[side] + (operand * factor).sum()
         self.ends = {side: self._gradients(end) for side, end in ends.items()}
 
-    def shares(self, side: Side, names: "Names") -> dict[Name, float]:
+    def shares(self, side: Side, names: Names) -> dict[Name, float]:
         """What every part has of the sum, told from one side."""
         found = shares(self.ends[side], names)
         for name, value in shares(self.terms, names).items():
             found[name] = found.get(name, 0.0) + value
         return found
 
-    def miss(self, side: Side, names: "Names") -> float:
+    def miss(self, side: Side, names: Names) -> float:
         """How far the parts of a side miss the sum, as a part of it, or of a hundredth of them all."""
         parts = self.shares(side, names).values()
         size = max(abs(self.total), 0.01 * sum(map(abs, parts)))
@@ -181,7 +151,7 @@ class Account:
             if slope is not None and slope.any()
         }
 
-    def paired(self, chosen: Gradients, names: "Names") -> dict[Name, float]:
+    def paired(self, chosen: Gradients, names: Names) -> dict[Name, float]:
         """The key side of what some leaves, within their masks, bring to the query alone."""
         end: Tensor | float = 0.0
         for leaf, slope in self.products:
@@ -229,7 +199,7 @@ def _times(leaf: Leaf, slope: Tensor) -> Tensor:
     return exact(torch.where(slope == 0, torch.zeros_like(slope), slope * leaf.tensor.detach()))
 
 
-def shares(gradients: Gradients, names: "Names") -> dict[Name, float]:
+def shares(gradients: Gradients, names: Names) -> dict[Name, float]:
     """What every part has of a sum."""
     found: dict[Name, float] = defaultdict(float)
     for leaf, slope in gradients.items():
@@ -238,7 +208,7 @@ def shares(gradients: Gradients, names: "Names") -> dict[Name, float]:
     return dict(found)
 
 
-def source_shares(gradients: Gradients, names: "Names", name: Name) -> Float[Tensor, " source"] | None:
+def source_shares(gradients: Gradients, names: Names, name: Name) -> Float[Tensor, " source"] | None:
     """What of a head's share came from each token that it looked at; None where that was not followed."""
     total: Tensor | None = None
     for leaf, slope in gradients.items():
@@ -250,70 +220,6 @@ def source_shares(gradients: Gradients, names: "Names", name: Name) -> Float[Ten
             found = (pattern * (slope_of @ values.mT)).flatten(0, -2).sum(0)
             total = found if total is None else total + found
     return total
-
-
-class Names:
-    """What the leaves of a run are called: by what they are and which attention came before, in any model."""
-
-    def __init__(self, sites: Sequence[Site], own: Site) -> None:
-        self.sites = {site.path: site for site in sites}
-        self.own = own
-        self.places = set(map(_place, self.sites))
-
-    def of(self, leaf: Leaf) -> Iterator[tuple[Name, tuple[slice | int, ...]]]:
-        """The parts that a leaf holds, and where in it: of attention one for each head."""
-        site = self.sites.get(leaf.site[0])
-        layer = None if site is None else site.layer_of(leaf.site[1])
-        if leaf.cut is Cut.ATTENTION and site is not None and leaf.pattern is not None:
-            axis = leaf.axis or 0
-            count = leaf.tensor.shape[axis]
-            if head_count(site.module) in (None, count):
-                for head in range(count):
-                    yield Name("head", layer, head, self._tower(site)), (*[slice(None)] * axis, head)
-                return
-        yield self._plain(leaf, site, layer), ()
-
-    def _tower(self, site: Site) -> str:
-        return "" if site.tower == self.own.tower else str(site.kind)
-
-    def _half(self, site: Site) -> str:
-        """The same of what stands between attentions: a decoder's cross-attention is in its own layers."""
-        of_encoder = [each.kind is Kind.ENCODER for each in (site, self.own)]
-        return "" if of_encoder == [False, False] else self._tower(site)
-
-    def _plain(self, leaf: Leaf, site: Site | None, layer: int | None) -> Name:
-        told = f"{leaf.owner} {leaf.key[0]}".lower()
-        if leaf.cut is Cut.NONLINEAR:
-            return self._nonlinear(leaf.key[0], site, layer)
-        if leaf.cut is Cut.ATTENTION and site is not None:
-            return Name("attention", layer, None, self._tower(site))
-        if leaf.cut is Cut.CONSTANT and leaf.owner and "pos" not in told:
-            return Name(BIASES)
-        if any(each in told for each in ("pos", "wpe", "relative")):
-            return Name("position")
-        if leaf.cut is Cut.EMBEDDING:
-            return Name("segment" if "type" in told else "token")
-        return Name("input" if leaf.cut is Cut.INPUT else OTHER)
-
-    def _nonlinear(self, module: str, site: Site | None, layer: int | None) -> Name:
-        """An MLP stands in the layer of an attention; a layer without one is a part as a whole."""
-        place = _place(module)
-        if site is not None and module.startswith(site.path):
-            return Name("position") if "pos" in module else Name("attention", layer, None, self._tower(site))
-        if (
-            place[1] is not None
-            and place not in self.places
-            and place[0] in {stack for stack, _ in self.places}
-        ):
-            return Name("layer", place[1])
-        return Name("input") if site is None else Name(MLP, layer, None, self._half(site))
-
-
-def _place(path: str) -> tuple[str, int | None]:
-    """The outermost list of modules on a path, and the place in it."""
-    parts = path.split(".")
-    number = next((i for i, part in enumerate(parts) if part.isdigit()), None)
-    return (path, None) if number is None else (".".join(parts[:number]), int(parts[number]))
 
 
 def named_masks(gradients: Mapping[Leaf, Tensor], names: Names, name: Name) -> Gradients:
