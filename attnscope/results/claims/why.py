@@ -8,9 +8,7 @@ from attnscope.results.base.parts import fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
-MUCH = (
-    0.5  # of the weight: what has to go with a part that is called a reason; of the contrast: a large share
-)
+MUCH = 0.5  # of the weight: what goes with a part that is called a reason; of the contrast: a large share
 TWICE = 0.6931471805599453  # of a score above others: what makes the weight twice theirs
 EXACT = 1e-5  # of the contrast, or of a hundredth of all parts: how far a sum may miss it
 MLP, BIASES, OTHER = "MLP", "biases", "other constants"
