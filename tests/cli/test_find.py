@@ -26,7 +26,7 @@ def test_the_screen_ranks_heads_beside_their_controls_and_opens_the_best(attnsco
     assert "in 12 control texts" in shown.stdout
     heading = next(i for i, line in enumerate(lines) if line.startswith("head"))
     assert " ".join(lines[heading].split()) == "head weight mean 90 % between below depends on"
-    best = lines.index("too few controls to tell (45)") + 1
+    best = lines.index("too few controls to tell (45, 5 shown)") + 1
     assert lines[best].startswith("L3 H11")
     assert lines[best].endswith("12  context")
     same = lines.index("explained by position (3)") + 1

@@ -63,7 +63,7 @@ def test_shares_above_the_whole_are_printed_in_full() -> None:
     given = np.array([12.345, -11.5, 0.155, *[0.0] * 10])
     lines = printed(report_lines(reports.report(contributions=given), 60), 60).splitlines()
     first = 1 + next(i for i, line in enumerate(lines) if line.split()[:2] == ["key", "weight"])
-    assert [line.split()[3] for line in lines[first : first + 3]] == ["12.345", ".155", ".000"]
+    assert [line.split()[3] for line in lines[first : first + 3]] == ["12.345", ".155", "0"]
     assert any("−11.500" in line for line in lines)
 
 
