@@ -31,11 +31,11 @@ def filled(
 
     Raises `InputError` when there is nothing to predict, or no head that judges pairs.
     """
-    masks = [i for i, token in enumerate(tokens.items) if token.id == mask_id]
+    masks = masks_of(tokens, mask_id)
     if not masks and not pair:
         raise InputError("the text has no [MASK] to fill: put one in, or judge a second text with --pair")
     output = _run(model, inputs)
-    words = _words(output, model)
+    words = vocabulary_of(output, model)
     verdict = _verdict(output, provenance) if pair else None
     if masks and words is None:
         raise InputError(f"{provenance.model} has no head that predicts words, it only judges pairs")
@@ -43,7 +43,7 @@ def filled(
         raise InputError(
             f"{provenance.model} has no next-sentence head, and the texts have no [MASK] to fill"
         )
-    chances = {} if words is None else {i: _chances(words[i], provenance) for i in masks}
+    chances = {} if words is None else {i: chances_of(words[0, i], provenance) for i in masks}
     blanks = tuple(Blank(i, best(chances[i], spell, top)) for i in chances)
     return Prediction("masked", tokens, blanks, None, verdict, provenance)
 
@@ -52,10 +52,9 @@ def continued(
     model: Any, inputs: Mapping[str, Any], tokens: Tokens, provenance: Provenance, *, spell: Spell, top: int
 ) -> Prediction:
     """The `top` likeliest tokens after the last token of the text itself."""
-    spoken = [i for i, token in enumerate(tokens.items) if not token.added]
-    position = spoken[-1] if spoken else len(tokens) - 1
+    position = last_of(tokens)
     logits = _run(model, inputs).logits[0, position]
-    guesses = best(_chances(logits, provenance), spell, top)
+    guesses = best(chances_of(logits, provenance), spell, top)
     return Prediction("next", tokens, (Blank(position, guesses),), None, None, provenance)
 
 
@@ -78,7 +77,7 @@ def written(
     probabilities under which the model wrote it, step by step with a cache: the two must agree.
     """
     logits = _run(model, inputs).logits[0]
-    chances = _chances(logits, provenance)
+    chances = chances_of(logits, provenance)
     ids = target.ids[1:]
     tokens_written = tuple(
         Guess(token, spell(token), float(chances[row, token])) for row, token in enumerate(ids)
@@ -103,9 +102,20 @@ def classified(
     if model.config.problem_type == "regression" or logits.shape[-1] == 1:
         raise InputError(f"{provenance.model} answers with a number and tells no classes")
     exclusive = model.config.problem_type != "multi_label_classification"
-    chances = _chances(logits[0], provenance, exclusive)
+    chances = chances_of(logits[0], provenance, exclusive)
     classes = Classes(best(chances, name, top), exclusive)
     return Prediction("class", tokens, (), None, None, provenance, classes=classes)
+
+
+def masks_of(tokens: Tokens, mask_id: int | None) -> list[int]:
+    """The positions of the masks."""
+    return [i for i, token in enumerate(tokens.items) if token.id == mask_id]
+
+
+def last_of(tokens: Tokens) -> int:
+    """The position after which a text goes on: that of its last token of its own."""
+    spoken = [i for i, token in enumerate(tokens.items) if not token.added]
+    return spoken[-1] if spoken else len(tokens) - 1
 
 
 def best(chances: Float[Tensor, " word"], spell: Spell, top: int) -> tuple[Guess, ...]:
@@ -115,7 +125,7 @@ def best(chances: Float[Tensor, " word"], spell: Spell, top: int) -> tuple[Guess
     return tuple(Guess(index, spell(index), chance) for index, chance in pairs)
 
 
-def _chances(
+def chances_of(
     logits: Float[Tensor, "*place choice"], provenance: Provenance, exclusive: bool = True
 ) -> Float[Tensor, "*place choice"]:
     """Probabilities of what can be chosen, in float64; `CertificateError` where they are none.
@@ -136,16 +146,16 @@ def _run(model: Any, inputs: Mapping[str, Any]) -> Any:
         return model(**inputs)
 
 
-def _words(output: Any, model: Any) -> Float[Tensor, "token word"] | None:
+def vocabulary_of(output: Any, model: Any) -> Float[Tensor, "text token word"] | None:
     """The scores of the vocabulary at every position; None where the head has none."""
     logits: Tensor = output["prediction_logits"] if "prediction_logits" in output else output["logits"]
-    return logits[0] if logits.ndim == 3 and model.get_output_embeddings() is not None else None
+    return logits if logits.ndim == 3 and model.get_output_embeddings() is not None else None
 
 
 def _verdict(output: Any, provenance: Provenance) -> NextSentence | None:
     """Whether the second text follows, or comes after, the first: class 0 says that it does."""
     for name, order in (("seq_relationship_logits", False), ("sop_logits", True), ("logits", False)):
         if name in output and output[name].ndim == 2:
-            chances = _chances(output[name][0], provenance)
+            chances = chances_of(output[name][0], provenance)
             return NextSentence(float(chances[0]), order)
     return None

@@ -52,7 +52,7 @@ COMMANDS = {
     "Does the answer need it?": {
         "predict": (
             'attnscope predict "I was watching the [MASK] when it opened." -m demo',
-            'attnscope predict "I was watching the" -m demo-causal',
+            'attnscope predict "river king door river king" -m demo-causal --layers',
             'attnscope predict "The door opened." -m demo-translate',
         ),
         "ablate": (

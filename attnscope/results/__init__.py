@@ -20,6 +20,7 @@ from attnscope.results.claims.relations import Dependencies
 from attnscope.results.claims.senses import Senses
 from attnscope.results.claims.why import Why
 from attnscope.results.heads import HeadAttention, HeadView, HeadWeights
+from attnscope.results.layered import LayerAnswer, LayeredPlace, LayeredPrediction
 from attnscope.results.long import LongHead
 from attnscope.results.media import (
     Gaze,
@@ -101,8 +102,11 @@ __all__ = [
     "HeadWeights",
     "Influence",
     "Kind",
+    "LayerAnswer",
     "LayerCheck",
     "LayerOutline",
+    "LayeredPlace",
+    "LayeredPrediction",
     "LongHead",
     "MapSettings",
     "MeasureDescription",

@@ -17,6 +17,7 @@ from attnscope.results.claims.relations import Dependencies
 from attnscope.results.claims.senses import Senses
 from attnscope.results.claims.why import Why
 from attnscope.results.heads import HeadAttention, HeadView, HeadWeights
+from attnscope.results.layered import LayeredPrediction
 from attnscope.results.long import LongHead
 from attnscope.results.media import PictureAttention, PictureHeads, SoundAttention, SoundHeads
 from attnscope.results.outline import Outline
@@ -43,6 +44,7 @@ KINDS: dict[str, type[Result]] = {
     "finding": Finding,
     "flow": Flow,
     "head": HeadWeights,  # and `HeadAttention`, which has all that is known of a head
+    "layers": LayeredPrediction,
     "long": LongHead,
     "outline": Outline,
     "overview": Overview,

@@ -147,6 +147,8 @@ def _commands() -> Iterator[Question]:
         }
         if model != "{minilm}":
             asked |= {"predict": ("predict", text), "ablate": ("ablate", text, *head.split())}
+            if model != "demo-translate":
+                asked["predict layers"] = ("predict", text, "--layers", "--controls", "2")
             asked |= {"ablate each": ("ablate", text), "ablate rank": ("ablate", text, "--rank")}
         if model != "demo-translate":
             asked["compose"] = ("compose", "--draws", "4")

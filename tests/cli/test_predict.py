@@ -226,3 +226,52 @@ def test_a_report_goes_without_a_prediction_that_is_no_number(attnscope, tmp_pat
     assert result.exit_code == 0, result.stderr  # the head itself is sound
     assert "no prediction: " in result.stderr
     assert "not numbers" in result.stderr
+
+
+def test_layers_tell_where_the_planted_circuit_answers(attnscope) -> None:
+    """The induction heads of demo-causal stand in its second layer: nothing before it can answer."""
+    text = "river king door river king"
+    shown = attnscope("predict", text, "-m", "demo-causal", "--layers", "--json")
+    assert shown.exit_code == 0
+    found = json.loads(shown.stdout)
+    assert found["schema"] == "attnscope.layers/2"
+    (place,) = found["places"]
+    assert place["answer"]["text"] == "door"
+    assert place["leads_from"] == 1
+    rows = {each["layer"]: each for each in place["layers"]}
+    assert list(rows) == [-1, 0, 1, 2, 3]
+    assert rows[0]["probability"] < 0.01 < 0.9 < rows[1]["probability"]
+    assert rows[3]["apart"] <= found["read_back"] <= 1e-5
+    own = json.loads(attnscope("predict", text, "-m", "demo-causal", "--json").stdout)
+    assert rows[3]["probability"] == pytest.approx(own["blanks"][0]["guesses"][0]["probability"], abs=1e-6)
+    assert rows[1]["control"] < 0.5
+    assert len(found["ids"]) == found["controls"]
+    again = attnscope("predict", text, "-m", "demo-causal", "--layers", "--json")
+    assert again.stdout == shown.stdout
+    without = json.loads(
+        attnscope("predict", text, "-m", "demo-causal", "--layers", "--controls", "0", "--json").stdout
+    )
+    assert without["places"][0]["layers"][1]["control"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("The door opened.", "-m", "demo-translate"), "writes a text of its own"),
+        (("The door opened.", "-m", "demo"), "no [MASK] to fill"),
+        (("A [MASK].", "--pair", "B.", "-m", "demo"), "no verdict on a pair"),
+        (("A [MASK].", "-m", "demo", "--seed", "-1"), "--seed is -1"),
+    ],
+)
+def test_layers_refuse_what_has_no_one_answer(attnscope, arguments: tuple[str, ...], said: str) -> None:
+    result = attnscope("predict", *arguments, "--layers")
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_the_layers_of_a_classifier_name_classes(attnscope, tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "m", BertForSequenceClassification)
+    shown = attnscope("predict", "the door opened", "-m", str(folder), "--layers", "--controls", "3")
+    assert shown.exit_code == 0, shown.stderr
+    assert shown.stdout.startswith("For the class, ")
+    assert "LABEL_" in shown.stdout

@@ -13,6 +13,7 @@ import made_dimensions
 import made_every
 import made_finding
 import made_flow
+import made_layered
 import made_long_heads
 import made_media
 import made_outlines
@@ -40,6 +41,7 @@ from attnscope.results import (
     HeadTerms,
     HeadView,
     HeadWeights,
+    LayeredPrediction,
     LongHead,
     Outline,
     Overview,
@@ -76,6 +78,7 @@ KINDS: dict[type, Callable[[], Any]] = {
     Thumbnails: made_thumbnails.thumbnails,
     Projection: made.projection,
     Report: made_reports.report,
+    LayeredPrediction: lambda: made_layered.layered("middle", "late"),
     Prediction: lambda: made_reports.masked(made.head(), [4]),
     PictureAttention: made_media.picture_head,
     PictureHeads: made_media.picture_grid,

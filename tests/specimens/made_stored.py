@@ -13,6 +13,7 @@ import made_difference
 import made_dimensions
 import made_finding
 import made_flow
+import made_layered
 import made_long_heads
 import made_media
 import made_outlines
@@ -231,6 +232,8 @@ MADE: dict[str, Callable[[], Result]] = {
     "flow": made_flow.flow,
     "flow of little": lambda: made_flow.flow(replaced=False, whole=False),
     "flow without an answer": lambda: made_flow.flow(answer=""),
+    "layers": lambda: made_layered.layered("middle", "late"),
+    "layers of a class": lambda: made_layered.layered("early", task="class", controls=0),
     "why": made_why.why,
     "why with no single reason": lambda: made_why.why(weight_left=0.9),
     "why of nothing": lambda: made_why.why(contrast=-1.5),

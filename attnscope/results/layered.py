@@ -1,0 +1,86 @@
+"""What each layer of a model would answer if it were the last, place by place (the logit lens)."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Int
+
+from attnscope.results.base.origin import Provenance
+from attnscope.results.base.parts import fits, in_tokens
+from attnscope.results.base.presented import Presented
+from attnscope.results.prediction import Guess
+from attnscope.tokens import Tokens
+
+TASKS = ("masked", "next", "class")
+
+
+@dataclass(frozen=True)
+class LayerAnswer:
+    """What one layer would answer, its state standing in the place of the last layer's.
+
+    `layer` is -1 for the embeddings, before the first. `best` is what would be likeliest. Of the model's own
+    answer, `probability` is what it would have and `rank` its place, 1 for the likeliest. `apart` is how much
+    of the probability would have to move to make the model's own (total variation distance, 0 to 1).
+    `control` is the mean of `probability` over the control texts, `control_high` what 95 in a hundred of
+    these do not exceed; NaN without controls.
+    """
+
+    layer: int
+    best: Guess
+    probability: float
+    rank: int
+    apart: float
+    control: float = float("nan")
+    control_high: float = float("nan")
+
+
+@dataclass(frozen=True)
+class LayeredPlace:
+    """One place that is answered, and the `answer` of the untouched model there; of a class no position."""
+
+    position: int | None
+    answer: Guess
+    layers: tuple[LayerAnswer, ...]
+
+    for_readers = ("leads_from",)
+
+    @property
+    def leads_from(self) -> int:
+        """The first layer from which on every layer puts the model's own answer first."""
+        behind = [i for i, each in enumerate(self.layers) if each.rank > 1]
+        first = behind[-1] + 1 if behind else 0
+        return self.layers[min(first, len(self.layers) - 1)].layer
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LayeredPrediction(Presented):
+    """The answers of all layers at every place that is asked about. `task` is `masked`, `next` or `class`.
+
+    `read_back` is the proof: the state of the last layer, put in the place where it was while the layers
+    read other numbers, gives the model's own answer up to this total variation distance. The controls are
+    the text with its words in other orders, `ids` as the model read them, drawn with `seed`; `how` says what
+    changed places, or why there are none.
+    """
+
+    task: str
+    tokens: Tokens
+    places: tuple[LayeredPlace, ...]
+    read_back: float
+    provenance: Provenance
+    how: str = ""
+    seed: int = 0
+    ids: Int[np.ndarray, "control place"] = field(default_factory=lambda: np.zeros((0, 0), dtype=int))
+    notes: tuple[str, ...] = ()
+
+    for_readers = ("verdict", "controls")
+
+    def check_parts(self) -> None:
+        fits(self.task in TASKS, f"'task' is none of {', '.join(TASKS)}")
+        fits(bool(self.places), "'places' are none")
+        fits(all(each.layers for each in self.places), "a place has no layers")
+        in_tokens((each.position for each in self.places), len(self.tokens), "places")
+
+    @property
+    def controls(self) -> int:
+        """How many control texts there are."""
+        return len(self.ids)
