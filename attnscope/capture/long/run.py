@@ -54,6 +54,18 @@ class _LongRecorder(Recorder):
         return output, None
 
 
+class _RowsRecorder(_LongRecorder):
+    """Hands on the first attention of every layer; in the last one the kernel need not answer."""
+
+    rows = ()
+    through: set[int]
+
+    def of_kernel(self, given: KernelInputs) -> tuple[Tensor, Tensor | None]:
+        assert self.wanted is not None, "some layers are wanted"
+        self.chunks.silent = self.wanted - self.through == {self._layer(self.site_of[given.module])}
+        return super().of_kernel(given)
+
+
 @timed("forward pass")
 def record_long(
     model: nn.Module,
@@ -105,9 +117,10 @@ def record_long(
 def read_calls(
     model: nn.Module, inputs: Mapping[str, Any], selection: Selection, labels: Labels, keep: Keep
 ) -> None:
-    """Hands the calls of one long text to `keep`, one after the other, in a run that holds none of them.
+    """Hands the first attention of each layer to `keep`, in a run over one long text that holds none of them.
 
-    They are `LongCall`s without a sample. Nothing of them is proved, as it is in `record_long`.
+    They are `LongCall`s without a sample. Nothing of them is proved, as it is in `record_long`; the output of
+    the last one is not there.
     """
     rung = next(rungs(model, selection))
     _check_route(rung, model)
@@ -115,20 +128,20 @@ def read_calls(
     sides = sides_of(model, inputs, labels.tokens, labels.target, selection.row)
     called, batch = without_cache(model, inputs), batch_size(inputs)
     modules = [site.module for site in find_sites(model) if site.route is Route.TAKEOVER]
-    seen = set[int]()
+    through = set[int]()
 
-    def keep_one(call: AttentionCall) -> None:
-        seen.add(call.layer)
-        keep(call)
+    def keep_first(call: AttentionCall) -> None:
+        if call.layer not in through:
+            through.add(call.layer)
+            keep(call)
 
     where = lambda device: device  # noqa: E731 - as above
-    recorder = _LongRecorder(
-        rung.watched, wanted, keep_one, sides, selection.heads, selection.row, batch, None, where
-    )
-    recorder.rows = ()
+    heads, row = selection.heads, selection.row
+    recorder = _RowsRecorder(rung.watched, wanted, keep_first, sides, heads, row, batch, None, where)
+    recorder.through = through
     with without_squares(model, modules) as recorder.chunks, evaluating(model), recorder.until(wanted):
         model(**called)
-    if missing := sorted(wanted - seen):
+    if missing := sorted(wanted - through):
         raise nothing_seen(model, rung.tower, missing)
 
 

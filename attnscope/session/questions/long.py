@@ -153,7 +153,7 @@ def read_long_overview(
     """The chosen heads in the chosen layers, each by all of `measures` of this text."""
     of_text = tuple(name for name in measures if not MEASURES[name].description.apart) or ENTROPY
     with reading.listener.working("reading the attention in tiles"):
-        captured = captured_long(reading, chosen, needs_norms(of_text))
+        captured = captured_long(reading, chosen, projections=needs_norms(of_text))
         with running.part(_TILES):
             overview = measure_long(
                 captured, chosen.heads, chosen.block, of_text, among_all=looking.links_among_all

@@ -46,11 +46,12 @@ class LayerRows:
         return [self.queries.index(query) for query in (self.queries if queries is None else queries)]
 
 
-Layer = AttentionCall | ReturnedLayer | LayerRows
+Layer = AttentionCall | ReturnedLayer
+AnyRows = Layer | LayerRows
 
 
 def rows_of(
-    layer: Layer, heads: Sequence[int], queries: Sequence[int] | None = None
+    layer: AnyRows, heads: Sequence[int], queries: Sequence[int] | None = None
 ) -> Float[np.ndarray, "head row key"]:
     """The weights of `heads` for some queries, or for all (None), recomputed in float64 or as returned."""
     if isinstance(layer, ReturnedLayer):
@@ -76,7 +77,7 @@ def _operands(call: AttentionCall) -> Operands:
     )
 
 
-def allowed_rows(layer: Layer, head: int, queries: Sequence[int]) -> Tensor:
+def allowed_rows(layer: AnyRows, head: int, queries: Sequence[int]) -> Tensor:
     """Which keys these queries may look at in a head; all where it is only known what was returned."""
     if isinstance(layer, ReturnedLayer):
         return torch.ones(len(queries), layer.weights.shape[2], dtype=torch.bool)
@@ -141,7 +142,7 @@ class Lens:
             found[column, list(group)] = True
         return found
 
-    def rows(self, layer: Layer, heads: Sequence[int], queries: Sequence[int] | None = None) -> Rows:
+    def rows(self, layer: AnyRows, heads: Sequence[int], queries: Sequence[int] | None = None) -> Rows:
         """The weights of `heads` for some rows, or for all (None); NaN where a row has no key."""
         if self.plain:
             return rows_of(layer, heads, queries)
@@ -156,7 +157,7 @@ class Lens:
         return alike if self.plain else self._columns(self._averaged(alike, queries))
 
     def on_tokens(
-        self, layer: Layer, heads: Sequence[int], query: int, tokens: Sequence[int]
+        self, layer: AnyRows, heads: Sequence[int], query: int, tokens: Sequence[int]
     ) -> Float[np.ndarray, " head"]:
         """What one row gives to these tokens together; NaN where it may look at none of them."""
         given = self._token_rows(layer, heads, [query])
@@ -203,7 +204,7 @@ class Lens:
     def _all(self, queries: Sequence[int] | None) -> Sequence[int]:
         return range(len(self.queries)) if queries is None else queries
 
-    def _token_rows(self, layer: Layer, heads: Sequence[int], queries: Sequence[int]) -> TokenRows:
+    def _token_rows(self, layer: AnyRows, heads: Sequence[int], queries: Sequence[int]) -> TokenRows:
         flat = [token for query in queries for token in self.queries[query]]
         return self._averaged(rows_of(layer, heads, flat), queries)
 

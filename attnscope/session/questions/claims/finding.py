@@ -1,14 +1,14 @@
 """Which heads do it: every chosen head ranked, beside controls of the same shape with other contents."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from attnscope.analysis.claims.controls import MOST_CONTROLS, ControlTexts
 from attnscope.analysis.claims.finding.rank import ByHead, beside, beside_controls, numbers
-from attnscope.analysis.claims.finding.rows import Layer, Lens, lens
+from attnscope.analysis.claims.finding.rows import AnyRows, Layer, Lens, lens
 from attnscope.analysis.claims.finding.sought import Likeness, Target, pair, pattern_keys
 from attnscope.analysis.scores.dense import unplaced
 from attnscope.attention import AttentionCall, Capture
@@ -88,10 +88,11 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
     """
     queries = _rows_asked(reading, chosen, wish, looking)
     with reading.listener.working("reading the attention"):
-        if queries is None:
-            attention = reading.attention(chosen, projections=True)
-        else:
-            attention = captured_long(reading, chosen, projections=True, queries=queries)
+        attention = (
+            reading.attention(chosen, projections=True)
+            if queries is None
+            else captured_long(reading, chosen, projections=True, queries=queries)
+        )
     if reading.perceived is not None and isinstance(attention, Capture):
         tell_windows(attention, reading, chosen)
     layers, whole = layers_of(attention, chosen)
@@ -106,6 +107,7 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
     def alike(others: Sequence[Layer]) -> bool:
         return bool(_strays(own, numbers(target, others, chosen.heads, seen)) <= rounding(whole))
 
+    control_runs: Iterator[Sequence[AnyRows]]
     if queries is None:
         control_runs = runs(reading, chosen, controls, exchange, layers, alike)
     else:

@@ -45,23 +45,22 @@ def _against(reading: Reading, chosen: Chosen) -> bool:
     kernels = {kernel_name(site.module) for site in chosen.tower.sites}
     sides = reading.encoded.tokens, reading.tokens_of(chosen.kind)
     padded = any(token.padding for tokens in sides for token in tokens.items)
-    return bool(kernels - {"eager", "sdpa"} or padded or unreadable(reading, chosen))
+    return bool(kernels - {"eager", "sdpa"} or padded or chosen.block or unreadable(reading, chosen))
 
 
 def controls_by_rows(
     reading: Reading, chosen: Chosen, controls: ControlTexts, exchange: Exchange, queries: Sequence[int]
-) -> Iterator[list[Layer]]:
+) -> Iterator[list[LayerRows]]:
     """These rows of the layers of every control, one text after the other."""
     selection, labels, name = selection_of(chosen), reading.labels(chosen), exchange.name
     module = reading.model.module
     for number in range(len(controls)):
         (value,) = exchange.values(controls, slice(number, number + 1))
         inputs: dict[str, Any] = {**reading.inputs, name: value}
-        found: dict[int, Layer] = {}
+        found: dict[int, LayerRows] = {}
 
-        def keep(call: AttentionCall, found: dict[int, Layer] = found) -> None:
-            if call.block == chosen.block:
-                found[call.layer] = LayerRows.of(call, queries)
+        def keep(call: AttentionCall, found: dict[int, LayerRows] = found) -> None:
+            found[call.layer] = LayerRows.of(call, queries)
 
         with if_it_runs(module, beginning(inputs), reading.model.name):
             read_calls(module, inputs, selection, labels, keep)
@@ -72,8 +71,8 @@ def verdicts_of(layer: Layer, heads: Sequence[int]) -> tuple[Verdict, ...]:
     """The verdict on each head: on the rows alone where these alone were read."""
     if not isinstance(layer, AttentionCall):
         return (Verdict.UNCERTIFIED,) * len(heads)
-    certify = certify_rows if isinstance(layer, LongCall) else certify_heads
-    return tuple(proof.verdict for proof in certify(layer, heads))  # type: ignore[operator]
+    proofs = certify_rows(layer, heads) if isinstance(layer, LongCall) else certify_heads(layer, heads)
+    return tuple(proof.verdict for proof in proofs)
 
 
 def check_whole_fits(reading: Reading, chosen: Chosen, what: str) -> None:
