@@ -93,6 +93,31 @@ class AttentionCall:
             return self
         return replace(self, **{name: _at(value, device) for name, value in vars(self).items()})
 
+    def rows(self, queries: Sequence[int]) -> "AttentionCall":
+        """The same between some of its queries and all keys, in their order.
+
+        The window is left out: it tells distances, and where these queries stand among all is not known then.
+        """
+        chosen = list(queries)
+
+        def cut(values: Tensor | None) -> Any:
+            return None if values is None else values[:, chosen]
+
+        by_query = self.sinks is not None and self.sinks.ndim > 1 and self.sinks.shape[1] == self.q.shape[1]
+        return replace(
+            self,
+            query_tokens=self.query_tokens.only(chosen),
+            q=cut(self.q),
+            terms=tuple(Term(term.name, cut(term.values)) for term in self.terms),
+            allowed=cut(self.allowed),
+            sinks=cut(self.sinks) if by_query else self.sinks,
+            window=None,
+            output=cut(self.output),
+            weights={head: each[chosen] for head, each in self.weights.items()},
+            remainder=cut(self.remainder),
+            reweighted=self.reweighted and {head: each[chosen] for head, each in self.reweighted.items()},
+        )
+
     @property
     def heads(self) -> int:
         return self.q.shape[0]

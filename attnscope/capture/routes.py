@@ -27,9 +27,10 @@ class Selection:
 
     `layers` (default all; negatives count from the end) and `heads` (whose own weights are kept; default
     all) say what to record, `kind` and `tower` which attention of a model that has several, `route` how it
-    is to be read instead of the way that is best, `row` which entry of a batch. With `projections` it is also
-    looked for what takes the heads' outputs to the hidden state, with `circuits` also for what makes their
-    values.
+    is to be read instead of the way that is best, `row` which entry of a batch. Of a long text `queries` are
+    the rows that are asked about (None: some are drawn, by which a head is certified). With `projections` it
+    is also looked for what takes the heads' outputs to the hidden state, with `circuits` also for what makes
+    their values.
     """
 
     layers: Sequence[int] | None = None
@@ -38,6 +39,7 @@ class Selection:
     tower: str | None = None
     route: Route | None = None
     row: int = 0
+    queries: Sequence[int] | None = None
     projections: bool = False
     circuits: bool = False
 

@@ -3,8 +3,8 @@
 Where queries may look is a rule (`Rule`) that is asked for a block of pairs: none is held of all of them.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -92,6 +92,24 @@ class LongCall(AttentionCall):
 
     rule: Rule = EVERYWHERE
     sample: Sample | None = field(default=None)
+
+    def rows(self, queries: Sequence[int]) -> AttentionCall:
+        """Some of its queries in full; with the model's own weights if they are all in the `sample`."""
+        places = torch.tensor([*queries], dtype=torch.long, device=self.q.device)
+        every = torch.arange(self.k.shape[1], device=places.device)
+        heads = range(self.heads if self.rule.per_head else 1)
+        allowed = None
+        if not isinstance(self.rule, Everywhere):
+            allowed = torch.stack([self.rule.block(head, places, every) for head in heads])
+        sampled = {} if self.sample is None else {row: i for i, row in enumerate(self.sample.rows.tolist())}
+        mine = [sampled.get(query, -1) for query in queries]
+        own = self.sample.weights if self.sample is not None and -1 not in mine else {}
+        plain = {each.name: getattr(self, each.name) for each in fields(AttentionCall)}
+        return replace(
+            AttentionCall(**plain).rows(queries),
+            allowed=None if allowed is None or bool(allowed.all()) else allowed,
+            weights={head: weights[mine] for head, weights in own.items()},
+        )
 
     def operands(self, head: int) -> Operands:
         raise InputError(f"layer {self.layer} was read in tiles: what needs its whole scores is not there")

@@ -1,5 +1,7 @@
 """The certificate of a long head: a sample of its rows in full, and the kernel's output for all of them.
 
+Who asks about some rows has these for a sample, and they alone are certified (`certify_rows`).
+
 On the sample everything is as for a short text (`attnscope.verify`): weights and output in float64 against
 those of the model's own kernel, and every fault that could apply put in on purpose. Beside that the output of
 all rows, as it comes out over tiles, is held against what the kernel returned; tiles are computed as roughly
@@ -7,73 +9,72 @@ as the kernel itself, so twice its tolerance is allowed there.
 """
 
 import math
-from collections.abc import Iterator
-from dataclasses import fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.attention import AttentionCall, Term
+from attnscope.attention import AttentionCall
 from attnscope.reference import EXACT, brought, exact, place
 from attnscope.results import Certificate, Fault, Verdict
 from attnscope.sdpa import Operands, attend
-from attnscope.tiles.call import Everywhere, LongCall
+from attnscope.tiles.call import LongCall
 from attnscope.tiles.softmax import Rows
-from attnscope.verify import certify, conclusion
+from attnscope.verify import certify_heads, conclusion
 from attnscope.verify.faults import hidden_by_window
+
+
+def certify_rows(call: LongCall, heads: Sequence[int]) -> tuple[Certificate, ...]:
+    """The certificates of the rows of the `sample` alone, for heads whose weights it holds."""
+    some = sampled(call)
+    return tuple(
+        _with_places(call, some, head, found)
+        for head, found in zip(heads, certify_heads(some, heads), strict=True)
+    )
 
 
 def certify_long(call: LongCall, head: int, rows: Rows) -> Certificate:
     """The certificate of `head`, whose `rows` came out of the tiles; `sample` must hold its weights."""
-    some = sampled(call, head)
-    of_sample = certify(some, head)
-    errors, tolerances = of_sample.weight_error, of_sample.weight_tolerance
-    faults = (*of_sample.faults, *_of_places(call, some, head, of_sample))
-    everywhere = _output_error(call, head, rows)
+    (of_sample,) = certify_rows(call, (head,))
+    everywhere, tolerance = _output_error(call, head, rows), 2 * of_sample.output_tolerance
     output_error = _worse(of_sample.output_error, everywhere)
-    tolerance = 2 * of_sample.output_tolerance
-    agrees = errors <= tolerances and of_sample.output_error <= of_sample.output_tolerance
-    verdict, reason = conclusion(agrees and everywhere <= tolerance, errors, output_error, faults)
-    if verdict in (Verdict.CERTIFIED, Verdict.INCONCLUSIVE) and of_sample.verdict is Verdict.PARTIAL:
-        verdict, reason = Verdict.PARTIAL, of_sample.reason
+    agrees = _agrees(of_sample) and everywhere <= tolerance
+    verdict, reason = _concluded(of_sample, agrees, output_error, of_sample.faults)
     return replace(
-        of_sample,
-        verdict=verdict,
-        reason=reason,
-        output_error=output_error,
-        output_tolerance=tolerance,
-        faults=tuple(sorted(faults, key=lambda fault: fault.power)),
+        of_sample, verdict=verdict, reason=reason, output_error=output_error, output_tolerance=tolerance
     )
 
 
-def sampled(call: LongCall, head: int) -> AttentionCall:
-    """The rows of the sample as a call of their own, of a head that the kernel's weights are known of.
-
-    The window is left out: a fault that drops it needs to know where the rows stand.
-    """
+def sampled(call: LongCall) -> AttentionCall:
+    """The rows of the sample as a call of their own."""
     assert call.sample is not None, "a long call is certified by its sample"
-    rows, keys = call.sample.rows.to(call.q.device), call.k.shape[1]
-    queries = call.q.shape[1]
-    plain = {each.name: getattr(call, each.name) for each in fields(AttentionCall)}
-    every = torch.arange(keys, device=rows.device)
-    allowed = None if isinstance(call.rule, Everywhere) else call.rule.block(head, rows, every)[None]
-    sinks = call.sinks
-    if sinks is not None and sinks.ndim > 1 and sinks.shape[1] == queries:
-        sinks = sinks[:, rows]
-    changed = {
-        "q": call.q[:, rows],
-        "query_tokens": call.query_tokens.only(rows.tolist()),
-        "terms": tuple(Term(term.name, term.values[:, rows]) for term in call.terms),
-        "allowed": None if allowed is None or bool(allowed.all()) else allowed,
-        "sinks": sinks,
-        "window": None,
-        "output": call.output[:, rows],
-        "weights": call.sample.weights,
-        "projection": None,
-        "value_projection": None,
-    }
-    return AttentionCall(**{**plain, **changed}).at(place(call.q.device))
+    rows = call.rows(call.sample.rows.tolist())
+    return replace(rows, projection=None, value_projection=None).at(place(call.q.device))
+
+
+def _with_places(call: LongCall, some: AttentionCall, head: int, found: Certificate) -> Certificate:
+    """The certificate of the sampled rows with the faults that need to know where these rows stand."""
+    faults = tuple(
+        sorted((*found.faults, *_of_places(call, some, head, found)), key=lambda fault: fault.power)
+    )
+    verdict, reason = _concluded(found, _agrees(found), found.output_error, faults)
+    return replace(found, verdict=verdict, reason=reason, faults=faults)
+
+
+def _agrees(found: Certificate) -> bool:
+    return found.weight_error <= found.weight_tolerance and found.output_error <= found.output_tolerance
+
+
+def _concluded(
+    found: Certificate, agrees: bool, output_error: float, faults: tuple[Fault, ...]
+) -> tuple[Verdict, str]:
+    """What follows from all this; what was left open of the sampled rows is left open."""
+    verdict, reason = conclusion(agrees, found.weight_error, output_error, faults)
+    if verdict in (Verdict.CERTIFIED, Verdict.INCONCLUSIVE) and found.verdict is Verdict.PARTIAL:
+        return Verdict.PARTIAL, found.reason
+    return verdict, reason
 
 
 def _of_places(call: LongCall, some: AttentionCall, head: int, of_sample: Certificate) -> Iterator[Fault]:

@@ -130,6 +130,7 @@ class Recorder:
                 call = replace(call, call=self.called[module], block=block, unread=unread)
                 self.keep(of_kind_seen(call, module))
             self.called[module] += 1
+        self.unrotated.pop(module, None)
 
     def _layer(self, site: Site) -> int:
         """The layer that a module is serving now: one layer always, several each in its turn."""

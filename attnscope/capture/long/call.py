@@ -21,20 +21,31 @@ _SAMPLED = 2**19  # pairs of queries and keys in a sample, from 16 rows on
 
 
 def long_call(
-    seen: KernelCall, entry: int, *, heads: Sequence[int] | None, by_fused: bool, **place: Any
+    seen: KernelCall,
+    entry: int,
+    *,
+    heads: Sequence[int] | None,
+    rows: Sequence[int] | None,
+    by_fused: bool,
+    **place: Any,
 ) -> LongCall:
-    """The call's batch entry `entry`; of the chosen `heads` the kernel's own weights of some rows."""
+    """The call's batch entry `entry`; of the chosen `heads` the kernel's own weights of some rows.
+
+    `rows` are those of the sample; None: some are drawn. Of no row the kernel is not asked again.
+    """
     given = seen.given
     terms, rule = _terms_and_rule(given, entry)
-    rows = sample_rows(given.query.shape[2], given.key.shape[2])
-    chosen = range(given.query.shape[1]) if heads is None else heads
-    own = _own_weights(given, entry, rows.to(given.query.device), chosen, by_fused)
+    sample = sample_rows(given.query.shape[2], given.key.shape[2]) if rows is None else torch.tensor([*rows])
+    own = {}
+    if len(sample):
+        chosen = range(given.query.shape[1]) if heads is None else heads
+        own = _own_weights(given, entry, sample.to(given.query.device), chosen, by_fused)
     return LongCall(
         terms=terms,
         allowed=None,
         weights={},
         rule=rule,
-        sample=Sample(rows, own),
+        sample=Sample(sample.long(), own),
         **kernel_fields(seen, entry),
         **place,
     )

@@ -130,6 +130,10 @@ def fused(given: KernelInputs) -> Tensor:
     """Torch's fused kernel: output `batch query head value_dim`, keys out of reach never looked at."""
     batch, heads, queries, _ = given.query.shape
     key, value = (_for_each_head(each, heads) for each in (given.key, given.value))
+    if _is_causal(given):
+        scale = given.options.get("scaling")
+        answer = scaled_dot_product_attention(given.query, key, value, is_causal=True, scale=scale)
+        return answer.transpose(1, 2)
     keys, device = key.shape[2], key.device
     step = max(16, min(1024, _FUSED_PAIRS // keys))
     output = value.new_empty(batch, queries, heads, value.shape[-1])
@@ -147,6 +151,13 @@ def fused(given: KernelInputs) -> Tensor:
             )
             output[one, rows.start : rows.stop] = answer.transpose(1, 2)
     return output
+
+
+def _is_causal(given: KernelInputs) -> bool:
+    """Whether a query may look at itself and at all keys before it, and at nothing else."""
+    if given.mask is None:
+        return is_causal_unmasked(given) and given.query.shape[2] == given.key.shape[2]
+    return bool(given.mask.rule.causal)
 
 
 def _mask(

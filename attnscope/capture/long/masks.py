@@ -26,12 +26,16 @@ Bounds = tuple[int, int, bool]
 
 @dataclass(frozen=True, eq=False)
 class MaskRule:
-    """The rule of a mask: transformers' function of batch, head, query and key, with its offsets."""
+    """The rule of a mask: transformers' function of batch, head, query and key, with its offsets.
+
+    `causal`: a query may look at itself and at all keys before it, which fused kernels know by a flag.
+    """
 
     function: Callable[..., Tensor]
     q_offset: int
     kv_offset: int
     vmapped: bool
+    causal: bool = False
     bounds: dict[tuple[int, int, int], Bounds] = field(default_factory=dict)
 
     def block(
@@ -166,13 +170,16 @@ def _maker(floating: bool) -> Callable[..., Tensor | None]:
         **_others: Any,
     ) -> Tensor | None:
         padding = masking_utils.prepare_padding_mask(attention_mask, kv_length, kv_offset)
+        padding = None if padding is not None and bool(padding.all()) else padding
         skips = allow_is_bidirectional_skip
         if skips and masking_utils._ignore_bidirectional_mask_sdpa(padding, kv_length, local_size):
             return None
         if padding is not None:
             own = masking_utils.padding_mask_function(padding)
             mask_function = masking_utils.and_masks(mask_function, own)
-        rule = MaskRule(mask_function, int(q_offset), int(kv_offset), use_vmap)
+        plain = mask_function is masking_utils.causal_mask_function and q_length == kv_length
+        causal = plain and int(q_offset) == int(kv_offset)
+        rule = MaskRule(mask_function, int(q_offset), int(kv_offset), use_vmap, causal)
         shape = (batch_size, 1, q_length, kv_length)
         made: Tensor = SymbolicMask(rule, shape, dtype if floating else torch.bool, torch.device(device))
         return made

@@ -14,7 +14,7 @@ from attnscope.capture.evaluation_mode import evaluating, without_cache
 from attnscope.capture.following.call import KernelCall
 from attnscope.capture.following.describe import Sides, as_read, sides_of, tokens_of
 from attnscope.capture.following.projected import projections_of
-from attnscope.capture.following.recorder import Recorder
+from attnscope.capture.following.recorder import Keep, Recorder
 from attnscope.capture.following.takeover import KernelInputs
 from attnscope.capture.long.call import long_call
 from attnscope.capture.long.chunked import Chunks, without_squares
@@ -38,18 +38,32 @@ _RUNS = 14  # that tell as many apart
 
 
 class _LongRecorder(Recorder):
-    """Keeps of every attention that is wanted what a long call holds."""
+    """Keeps of every attention that is wanted what a long call holds, with these `rows` in full."""
 
     chunks: Chunks
+    rows: Sequence[int] | None = None
 
     def of_kernel(self, given: KernelInputs) -> tuple[Tensor, Tensor | None]:
         before = self.chunks.fused
         output, _ = given.answer()
         seen = KernelCall(given, output, None, self.unrotated.get(given.module))
         lengths = (given.query.shape[0], given.query.shape[2], given.key.shape[2])
-        make = partial(long_call, seen, heads=self.heads, by_fused=self.chunks.fused > before)
+        by_fused = self.chunks.fused > before
+        make = partial(long_call, seen, heads=self.heads, rows=self.rows, by_fused=by_fused)
         self._record(given, given.module, lengths, make)
         return output, None
+
+
+class _RowsRecorder(_LongRecorder):
+    """Hands on the first attention of every layer; in the last one the kernel need not answer."""
+
+    rows = ()
+    through: set[int]
+
+    def of_kernel(self, given: KernelInputs) -> tuple[Tensor, Tensor | None]:
+        assert self.wanted is not None, "some layers are wanted"
+        self.chunks.silent = self.wanted - self.through == {self._layer(self.site_of[given.module])}
+        return super().of_kernel(given)
 
 
 @timed("forward pass")
@@ -87,7 +101,7 @@ def record_long(
         batch, heads = batch_size(inputs), selection.heads
         where = lambda device: device  # noqa: E731 - tiles are computed where the model is
         recorder = _LongRecorder(rung.watched, wanted, calls.append, sides, heads, row, batch, found, where)
-        recorder.chunks = chunks
+        recorder.chunks, recorder.rows = chunks, selection.queries
         with evaluating(model), recorder.until(wanted):
             model(**called)
     if missing := missing_layers(wanted, calls):
@@ -98,6 +112,37 @@ def record_long(
     origin = as_read(model, rung.tower, calls, read, labels.source, inputs, row)
     origin = replace(origin, kernel=chunks.kernels)
     return Capture(tuple(calls), len(rung.tower.layers), origin, rung.tower.distinct_name)
+
+
+def read_calls(
+    model: nn.Module, inputs: Mapping[str, Any], selection: Selection, labels: Labels, keep: Keep
+) -> None:
+    """Hands the first attention of each layer to `keep`, in a run over one long text that holds none of them.
+
+    They are `LongCall`s without a sample. Nothing of them is proved, as it is in `record_long`; the output of
+    the last one is not there.
+    """
+    rung = next(rungs(model, selection))
+    _check_route(rung, model)
+    wanted = wanted_layers(rung.tower, selection.layers)
+    sides = sides_of(model, inputs, labels.tokens, labels.target, selection.row)
+    called, batch = without_cache(model, inputs), batch_size(inputs)
+    modules = [site.module for site in find_sites(model) if site.route is Route.TAKEOVER]
+    through = set[int]()
+
+    def keep_first(call: AttentionCall) -> None:
+        if call.layer not in through:
+            through.add(call.layer)
+            keep(call)
+
+    where = lambda device: device  # noqa: E731 - as above
+    heads, row = selection.heads, selection.row
+    recorder = _RowsRecorder(rung.watched, wanted, keep_first, sides, heads, row, batch, None, where)
+    recorder.through = through
+    with without_squares(model, modules) as recorder.chunks, evaluating(model), recorder.until(wanted):
+        model(**called)
+    if missing := sorted(wanted - through):
+        raise nothing_seen(model, rung.tower, missing)
 
 
 def _standings(

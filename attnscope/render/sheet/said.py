@@ -147,13 +147,16 @@ def numbered(tokens: Tokens, positions: Sequence[int], longest: int = 1000) -> t
 
 
 def proof(
-    verdicts: Iterable[Verdict] | Mapping[Verdict, int], of: str, more: str = ""
+    verdicts: Iterable[Verdict] | Mapping[Verdict, int], of: str, more: str = "", what: str = ""
 ) -> tuple[tuple[Verdict, str], ...]:
-    """How many have each verdict: `✓ certified: 48 of 48 heads`. They come one by one, or counted by name."""
+    """How many have each verdict: `✓ certified: 48 of 48 heads`. They come one by one, or counted by name.
+
+    `what` of them was certified where that is not all: `certified: the rows asked about in 48 of 48 heads`.
+    """
     count = Counter[Verdict](verdicts)
     total = counted(count.total(), of) + more
     return tuple(
-        (each, f"{verdict_words(each)}: {count[each]:,} of {total}") for each in Verdict if count[each]
+        (each, f"{verdict_words(each)}: {what}{count[each]:,} of {total}") for each in Verdict if count[each]
     )
 
 

@@ -71,7 +71,12 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
         legend=tuple(_legend(result)),
         details=tuple(_details(result)),
         departs=(*departures(result.words, result.special), *_departures(result)),
-        proof=proof((each for row in result.verdicts for each in row), "head", pieces),
+        proof=proof(
+            (each for row in result.verdicts for each in row),
+            "head",
+            pieces,
+            "the rows asked about in " if result.by_rows else "",
+        ),
         verdicts=by_head(result.layers, result.heads, result.verdicts),
         main=ranking,
         summary=(counted(result.weights.size, "head"), f"best {named(result, best)}" if best else ""),

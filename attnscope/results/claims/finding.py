@@ -137,7 +137,8 @@ class Finding(Presented):
     left out, and each row divided by what is left.
 
     `links` are the places of `query_tokens` and `key_tokens` that are meant: of a pair that one, of a pattern
-    all of its keys that their query may look at, none of likeness. `heads` are their numbers, from 0.
+    all of its keys that their query may look at, none of likeness. `heads` are their numbers, from 0. With
+    `by_rows` only the rows that were asked about were read of each head, and they alone are certified.
     """
 
     question: Sought
@@ -161,6 +162,7 @@ class Finding(Presented):
     words: bool = False
     special: Special = Special.SHOW
     links: Int[np.ndarray, "link 2"] = field(default_factory=lambda: np.zeros((0, 2), dtype=int))
+    by_rows: bool = False
 
     @property
     def verdict(self) -> Verdict:

@@ -1,6 +1,7 @@
 """Heads of a text that is too long to hold all queries by all keys: chosen by cost, asked in tiles."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from attnscope.analysis.heads.long import WORTH, Cost, gigabytes, read_long_head
@@ -36,7 +37,7 @@ def in_tiles(reading: Reading, chosen: Chosen, forced: bool | None = None, again
     `DoesNotFitError` where the way that is left needs more memory than there is.
     """
     cost = cost_of(reading, chosen)
-    against = against or _unreadable(reading, chosen)
+    against = against or unreadable(reading, chosen)
     if forced and against:
         raise InputError(f"--tiled: {against}, which takes all queries by all keys: leave --tiled out")
     worth = cost.dense > WORTH and not against
@@ -63,8 +64,8 @@ def cost_of(reading: Reading, chosen: Chosen) -> Cost:
     return Cost(queries, keys, len(chosen.layers), len(chosen.heads), width, int(dim), hidden, biased)
 
 
-def _unreadable(reading: Reading, chosen: Chosen) -> str:
-    """What of the reading itself stands against tiles; nothing in most."""
+def unreadable(reading: Reading, chosen: Chosen) -> str:
+    """What of the reading itself stands against tiles and rows; nothing in most."""
     if reading.captured is not None:
         return "what the model wrote itself was read step by step"
     if reading.asked.sensed:
@@ -95,23 +96,24 @@ def _check_fits(reading: Reading, cost: Cost, tiled: bool, against: str) -> None
     )
 
 
-def _captured(reading: Reading, chosen: Chosen, projections: bool = False) -> Capture:
-    selection = Selection(
-        layers=chosen.layers,
-        heads=chosen.heads,
-        kind=chosen.kind,
-        tower=chosen.tower.pattern,
-        projections=projections,
-    )
-    with if_it_runs(reading.model.module, _harmless(reading), reading.model.name):
+def captured_long(
+    reading: Reading, chosen: Chosen, *, projections: bool = False, queries: Sequence[int] | None = None
+) -> Capture:
+    """The chosen attention with nothing of queries by keys, and these rows of it in full (None: a sample)."""
+    selection = replace(selection_of(chosen), heads=chosen.heads, projections=projections, queries=queries)
+    with if_it_runs(reading.model.module, beginning(reading.inputs), reading.model.name):
         return record_long(reading.model.module, reading.inputs, selection, reading.labels(chosen))
 
 
-def _harmless(reading: Reading) -> dict[str, Any]:
+def selection_of(chosen: Chosen) -> Selection:
+    """All heads of the chosen layers."""
+    return Selection(layers=chosen.layers, kind=chosen.kind, tower=chosen.tower.pattern)
+
+
+def beginning(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs cut to their first tokens: whether a model runs at all need not be found out at length."""
     return {
-        name: value[:, :16] if getattr(value, "ndim", 0) == 2 else value
-        for name, value in reading.inputs.items()
+        name: value[:, :16] if getattr(value, "ndim", 0) == 2 else value for name, value in inputs.items()
     }
 
 
@@ -130,7 +132,7 @@ def read_long(
     seen = None if zoom is None else window(zoom, len(queries), len(keys))
     row = None if query is None else queries.position(str(query))
     with reading.listener.working("reading the attention in tiles"):
-        captured = _captured(reading, chosen)
+        captured = captured_long(reading, chosen)
         with running.part(_TILES):
             return read_long_head(captured, layer, head, block=chosen.block, zoom=seen, query=row, pool=pool)
 
@@ -151,7 +153,7 @@ def read_long_overview(
     """The chosen heads in the chosen layers, each by all of `measures` of this text."""
     of_text = tuple(name for name in measures if not MEASURES[name].description.apart) or ENTROPY
     with reading.listener.working("reading the attention in tiles"):
-        captured = _captured(reading, chosen, needs_norms(of_text))
+        captured = captured_long(reading, chosen, projections=needs_norms(of_text))
         with running.part(_TILES):
             overview = measure_long(
                 captured, chosen.heads, chosen.block, of_text, among_all=looking.links_among_all

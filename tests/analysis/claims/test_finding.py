@@ -42,7 +42,7 @@ def test_the_number_of_a_pattern_is_the_mean_over_its_queries_of_the_weight_on_i
     rows = random_rows()
     meant = np.random.default_rng(1).random((QUERIES, KEYS)) < 0.3
     meant[2] = False
-    target = Target(meant)
+    target = Target.of(meant)
     expected, ranks = [], []
     for head in rows:
         sums, places = [], []
@@ -61,7 +61,7 @@ def test_the_number_of_a_pattern_is_the_mean_over_its_queries_of_the_weight_on_i
 
 def test_one_pair_is_one_weight_and_its_rank_in_its_row() -> None:
     rows = random_rows(2)
-    target = pair(3, 6, QUERIES, KEYS)
+    target = pair(3, 6, KEYS)
     assert target.number(rows[:, [3]]) == pytest.approx(rows[:, 3, 6])
     order = [sorted(head[3], reverse=True).index(head[3, 6]) + 1 for head in rows]
     assert target.rank(rows[:, [3]]).tolist() == order
@@ -69,7 +69,7 @@ def test_one_pair_is_one_weight_and_its_rank_in_its_row() -> None:
 
 def test_a_query_without_any_key_counts_for_nothing() -> None:
     rows = random_rows(3)
-    target = Target(np.ones((QUERIES, KEYS), dtype=bool) & (np.arange(KEYS) < 2))
+    target = Target.of(np.ones((QUERIES, KEYS), dtype=bool) & (np.arange(KEYS) < 2))
     rows[:, 0] = np.nan
     assert target.number(rows) == pytest.approx([head[1:, :2].sum() / 4 for head in rows])
     assert np.isnan(target.number(np.full_like(rows, np.nan))).all()
@@ -133,7 +133,7 @@ def test_some_rows_of_a_layer_are_those_of_its_whole_attention() -> None:
 def test_the_norm_of_a_pair_is_its_weight_times_the_length_of_what_moves() -> None:
     projection = torch.randn(4, 3, 8, generator=torch.Generator().manual_seed(7))
     call = called(projection=projection)
-    target = pair(4, 2, 6, 6)
+    target = pair(4, 2, 6)
     told = beside(target, [call], (0, 2, 3), TOKENS)
     assert told.norms is not None
     assert told.shares is not None
@@ -151,7 +151,7 @@ def test_the_norm_of_a_pair_is_its_weight_times_the_length_of_what_moves() -> No
 
 
 def test_controls_are_counted_one_by_one() -> None:
-    target, heads = pair(4, 2, 6, 6), (0, 1, 3)
+    target, heads = pair(4, 2, 6), (0, 1, 3)
     own = numbers(target, [called(0, 3), called(1, 4)], heads, TOKENS)
     runs = [[called(seed, 3), called(seed + 50, 4)] for seed in range(2, 22)]
     went = [seed % 6 for seed in range(20)]

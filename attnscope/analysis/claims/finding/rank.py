@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.analysis.claims.controls import ControlTexts
-from attnscope.analysis.claims.finding.rows import Layer, Lens
+from attnscope.analysis.claims.finding.rows import AnyRows, Layer, Lens
 from attnscope.analysis.claims.finding.sought import Likeness, Numbers, Target, divergence
 from attnscope.results import Contents, Controls
 from attnscope.results.claims.ranking import LEAST_SPREAD, beyond
@@ -19,7 +19,7 @@ ByHead = Float[np.ndarray, "layer head"]
 OUTER = 0.05  # share of the controls that `low` and `high` leave out at either end
 
 
-def numbers(target: Target | Likeness, layers: Sequence[Layer], heads: Sequence[int], seen: Lens) -> ByHead:
+def numbers(target: Target | Likeness, layers: Sequence[AnyRows], heads: Sequence[int], seen: Lens) -> ByHead:
     """The number of every head in one text; NaN for the head that others are likened to."""
     if isinstance(target, Target):
         return np.array([target.number(seen.rows(each, heads, target.queries)) for each in layers])
@@ -64,7 +64,7 @@ def beside(target: Target | Likeness, layers: Sequence[Layer], heads: Sequence[i
 def beside_controls(
     target: Target | Likeness,
     own: ByHead,
-    runs: Iterable[Sequence[Layer]],
+    runs: Iterable[Sequence[AnyRows]],
     heads: Sequence[int],
     seen: Lens,
     went: Sequence[Sequence[int]] | None,

@@ -25,43 +25,68 @@ from attnscope.results.base.groups import Groups, joined
 from attnscope.sdpa import Operands, attend
 from attnscope.tokens import Tokens
 
+
+@dataclass(frozen=True, eq=False)
+class LayerRows:
+    """What some queries of a layer give to every key, in float64: all that is kept of a long control text."""
+
+    layer: int
+    queries: tuple[int, ...]
+    weights: Float[Tensor, "head row key"]
+    allowed: Bool[Tensor, "#head row key"] | None
+
+    @classmethod
+    def of(cls, call: AttentionCall, queries: Sequence[int]) -> "LayerRows":
+        """Those of a call, recomputed."""
+        rows = call.rows(queries)
+        return cls(call.layer, tuple(queries), attend(_operands(rows)).weights, rows.allowed)
+
+    def places(self, queries: Sequence[int] | None) -> list[int]:
+        """Where the rows of these queries stand among those that were kept."""
+        return [self.queries.index(query) for query in (self.queries if queries is None else queries)]
+
+
 Layer = AttentionCall | ReturnedLayer
+AnyRows = Layer | LayerRows
 
 
 def rows_of(
-    layer: Layer, heads: Sequence[int], queries: Sequence[int] | None = None
+    layer: AnyRows, heads: Sequence[int], queries: Sequence[int] | None = None
 ) -> Float[np.ndarray, "head row key"]:
     """The weights of `heads` for some queries, or for all (None), recomputed in float64 or as returned."""
     if isinstance(layer, ReturnedLayer):
         found = exact(layer.weights[list(heads)])
         return np.asarray((found if queries is None else found[:, list(queries)]).numpy())
-    return np.asarray(attend(_operands(layer, queries)).weights[list(heads)].numpy())
+    if isinstance(layer, LayerRows):
+        return np.asarray(layer.weights[list(heads)][:, layer.places(queries)].cpu().numpy())
+    rows = layer if queries is None else layer.rows(queries)
+    return np.asarray(attend(_operands(rows)).weights[list(heads)].cpu().numpy())
 
 
-def _operands(call: AttentionCall, queries: Sequence[int] | None) -> Operands:
-    """What the weights of all heads are computed from, for these queries; nothing of the values."""
-    rows = slice(None) if queries is None else list(queries)
-    sinks = call.sinks
-    if sinks is not None and sinks.numel() > len(sinks):
-        sinks = sinks[:, rows]
-    bias = call.bias
+def _operands(call: AttentionCall) -> Operands:
+    """What the weights of all heads are computed from; nothing of the values."""
     return Operands(
-        q=exact(call.q[:, rows]),
+        q=exact(call.q),
         k=exact(call.k),
         v=exact(call.v[..., :0]),
         scale=call.scale,
         softcap=call.softcap,
-        bias=None if bias is None else bias[:, rows],
-        allowed=None if call.allowed is None else call.allowed[:, rows],
-        sinks=None if sinks is None else exact(sinks),
+        bias=call.bias,
+        allowed=call.allowed,
+        sinks=None if call.sinks is None else exact(call.sinks),
     )
 
 
-def allowed_rows(layer: Layer, head: int, queries: Sequence[int]) -> Tensor:
+def allowed_rows(layer: AnyRows, head: int, queries: Sequence[int]) -> Tensor:
     """Which keys these queries may look at in a head; all where it is only known what was returned."""
     if isinstance(layer, ReturnedLayer):
         return torch.ones(len(queries), layer.weights.shape[2], dtype=torch.bool)
-    return layer.allowed_matrix(head)[list(queries)]
+    if isinstance(layer, LayerRows):
+        rows, allowed = layer.places(queries), layer.allowed
+        if allowed is None:
+            return torch.ones(len(rows), layer.weights.shape[2], dtype=torch.bool)
+        return allowed[head if len(allowed) > 1 else 0, rows].cpu()
+    return layer.rows(queries).allowed_matrix(head).cpu()
 
 
 def moved(layer: Layer) -> Float[np.ndarray, "head key"] | None:
@@ -117,7 +142,7 @@ class Lens:
             found[column, list(group)] = True
         return found
 
-    def rows(self, layer: Layer, heads: Sequence[int], queries: Sequence[int] | None = None) -> Rows:
+    def rows(self, layer: AnyRows, heads: Sequence[int], queries: Sequence[int] | None = None) -> Rows:
         """The weights of `heads` for some rows, or for all (None); NaN where a row has no key."""
         if self.plain:
             return rows_of(layer, heads, queries)
@@ -132,7 +157,7 @@ class Lens:
         return alike if self.plain else self._columns(self._averaged(alike, queries))
 
     def on_tokens(
-        self, layer: Layer, heads: Sequence[int], query: int, tokens: Sequence[int]
+        self, layer: AnyRows, heads: Sequence[int], query: int, tokens: Sequence[int]
     ) -> Float[np.ndarray, " head"]:
         """What one row gives to these tokens together; NaN where it may look at none of them."""
         given = self._token_rows(layer, heads, [query])
@@ -142,13 +167,17 @@ class Lens:
         seen = [bool(allowed_rows(layer, head, pieces)[:, there].any()) for head in heads]
         return np.where(np.array(seen), given[:, 0, there].sum(axis=1), np.nan)
 
-    def visible(self, layer: Layer, heads: Sequence[int]) -> Bool[np.ndarray, "query key"]:
-        """Where any of `heads` may look."""
-        every = range(len(layer.query_tokens))
-        tokens = np.any([allowed_rows(layer, head, every).numpy() for head in heads], axis=0)
+    def visible(
+        self, layer: Layer, heads: Sequence[int], queries: Sequence[int]
+    ) -> Bool[np.ndarray, "row key"]:
+        """Where any of `heads` may look from these queries."""
+        groups = [self.queries[query] for query in queries]
+        flat = [token for group in groups for token in group]
+        tokens = np.any([allowed_rows(layer, head, flat).numpy() for head in heads], axis=0)
         if self.plain:
             return np.asarray(tokens)
-        rows = np.array([tokens[list(group)].any(axis=0) for group in self.queries])
+        ends = np.cumsum([len(group) for group in groups])[:-1]
+        rows = np.array([each.any(axis=0) for each in np.split(tokens, ends)])
         return np.asarray(rows @ self.members.T)
 
     def moved(
@@ -175,7 +204,7 @@ class Lens:
     def _all(self, queries: Sequence[int] | None) -> Sequence[int]:
         return range(len(self.queries)) if queries is None else queries
 
-    def _token_rows(self, layer: Layer, heads: Sequence[int], queries: Sequence[int]) -> TokenRows:
+    def _token_rows(self, layer: AnyRows, heads: Sequence[int], queries: Sequence[int]) -> TokenRows:
         flat = [token for query in queries for token in self.queries[query]]
         return self._averaged(rows_of(layer, heads, flat), queries)
 

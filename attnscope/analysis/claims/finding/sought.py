@@ -6,7 +6,6 @@ key is NaN and counts for nothing.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -23,22 +22,25 @@ Numbers = Float[np.ndarray, " head"]
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Keys by query: the number of a head is the mean weight on them, over the queries that have some.
+    """Keys of some queries: the number of a head is the mean weight on them, over the queries.
 
-    `keys` is True where a key is meant. Of one pair it is one entry.
+    `own` is True where a key of one of the `queries` is meant; each has one. Of one pair it is one entry.
     """
 
-    keys: Bool[np.ndarray, "query key"]
+    queries: tuple[int, ...]
+    own: Bool[np.ndarray, "row key"]
 
-    @cached_property
-    def queries(self) -> tuple[int, ...]:
-        """The queries that have a key that is meant."""
-        return tuple(np.flatnonzero(self.keys.any(axis=1)).tolist())
+    @classmethod
+    def of(cls, keys: Bool[np.ndarray, "query key"]) -> "Target":
+        """Of the keys of every query, those queries that have some."""
+        queries = np.flatnonzero(keys.any(axis=1))
+        return cls(tuple(queries.tolist()), keys[queries])
 
-    @cached_property
-    def own(self) -> Bool[np.ndarray, "row key"]:
-        """The keys of these queries alone."""
-        return np.asarray(self.keys[list(self.queries)])
+    @property
+    def links(self) -> Int[np.ndarray, "link 2"]:
+        """Every query and key that are meant."""
+        row, key = np.nonzero(self.own)
+        return np.stack([np.array(self.queries, dtype=int)[row], key], axis=1)
 
     def number(self, rows: Float[np.ndarray, "head row key"]) -> Numbers:
         """The number of each head from the rows of `queries`; NaN where none of them has a key."""
@@ -66,11 +68,9 @@ class Likeness:
     head: int
 
 
-def pair(query: int, key: int, queries: int, keys: int) -> Target:
+def pair(query: int, key: int, keys: int) -> Target:
     """One query and one key."""
-    meant = np.zeros((queries, keys), dtype=bool)
-    meant[query, key] = True
-    return Target(meant)
+    return Target((query,), np.arange(keys)[None] == key)
 
 
 def pattern_keys(pattern: Pattern, tokens: Tokens, keys: Tokens) -> Bool[np.ndarray, "query key"]:

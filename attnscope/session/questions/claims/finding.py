@@ -1,20 +1,20 @@
 """Which heads do it: every chosen head ranked, beside controls of the same shape with other contents."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from attnscope.analysis.claims.controls import MOST_CONTROLS, ControlTexts
 from attnscope.analysis.claims.finding.rank import ByHead, beside, beside_controls, numbers
-from attnscope.analysis.claims.finding.rows import Layer, Lens, lens
+from attnscope.analysis.claims.finding.rows import AnyRows, Layer, Lens, lens
 from attnscope.analysis.claims.finding.sought import Likeness, Target, pair, pattern_keys
 from attnscope.analysis.scores.dense import unplaced
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError, listed, nearest
-from attnscope.results import Finding, Pattern, Sought, Special, Verdict
+from attnscope.results import Finding, Pattern, Sought, Special
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.exchanging import (
     Controls,
@@ -25,12 +25,18 @@ from attnscope.session.questions.claims.exchanging import (
     rounding,
     runs,
 )
+from attnscope.session.questions.claims.rows import (
+    check_whole_fits,
+    controls_by_rows,
+    may_read_rows,
+    verdicts_of,
+)
+from attnscope.session.questions.long import captured_long
 from attnscope.session.questions.media import position_of, tell_windows
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
 from attnscope.session.selection import check_seed
 from attnscope.tokens import Tokens
-from attnscope.verify import certify_heads
 from attnscope.vocabulary import Kind
 
 CONTROLS, SEED = 100, 0
@@ -80,8 +86,13 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
 
     Raises `InputError` where that has no meaning for this attention, and for inputs without controls.
     """
+    queries = _rows_asked(reading, chosen, wish, looking)
     with reading.listener.working("reading the attention"):
-        attention = reading.attention(chosen, projections=True)
+        attention = (
+            reading.attention(chosen, projections=True)
+            if queries is None
+            else captured_long(reading, chosen, projections=True, queries=queries)
+        )
     if reading.perceived is not None and isinstance(attention, Capture):
         tell_windows(attention, reading, chosen)
     layers, whole = layers_of(attention, chosen)
@@ -96,7 +107,11 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
     def alike(others: Sequence[Layer]) -> bool:
         return bool(_strays(own, numbers(target, others, chosen.heads, seen)) <= rounding(whole))
 
-    control_runs = runs(reading, chosen, controls, exchange, layers, alike)
+    control_runs: Iterator[Sequence[AnyRows]]
+    if queries is None:
+        control_runs = runs(reading, chosen, controls, exchange, layers, alike)
+    else:
+        control_runs = controls_by_rows(reading, chosen, controls, exchange, queries)
     with reading.listener.working(f"reading {len(controls)} controls"):
         notes = (*_notes(attention, layers), *reading.notes)
         if reading.captured is not None:
@@ -119,14 +134,29 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
         even_attention=compared.even,
         followed=followed,
         controls=summary.described(controls, exchange.name),
-        verdicts=tuple(_verdicts(layer, chosen.heads) for layer in whole),
+        verdicts=tuple(verdicts_of(layer, chosen.heads) for layer in whole),
+        by_rows=queries is not None,
         provenance=attention.provenance,
         tower=attention.tower,
         notes=notes,
         words=looking.words,
         special=looking.treatment,
-        links=np.argwhere(target.keys) if isinstance(target, Target) else np.zeros((0, 2), dtype=int),
+        links=target.links if isinstance(target, Target) else np.zeros((0, 2), dtype=int),
     )
+
+
+def _rows_asked(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking) -> tuple[int, ...] | None:
+    """The positions that look, where these rows of a long text are read alone; None: all are read.
+
+    `DoesNotFitError` where these have no room.
+    """
+    if wish.query is None or not may_read_rows(reading, chosen):
+        check_whole_fits(reading, chosen, "this question")
+        return None
+    queries = reading.tokens_of(chosen.kind)
+    keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
+    seen = lens(queries, keys, words=looking.words, special=looking.treatment)
+    return seen.queries[_named(str(wish.query), seen.query_tokens, queries, seen)]
 
 
 def _strays(own: ByHead, others: ByHead) -> float:
@@ -181,21 +211,22 @@ def _target(sought: Sought, layers: Sequence[Layer], chosen: Chosen, seen: Lens)
     queries, keys = seen.query_tokens, seen.key_tokens
     if sought.like is not None:
         return _likeness(sought.like, layers)
-    visible = np.any([seen.visible(layer, chosen.heads) for layer in layers], axis=0)
+    asked = range(len(queries)) if sought.query is None else (sought.query,)
+    visible = np.any([seen.visible(layer, chosen.heads, asked) for layer in layers], axis=0)
     if sought.pattern is None:
         assert sought.query is not None, "a pair, where nothing else is sought"
         assert sought.key is not None, "a pair has both"
-        if not visible[sought.query, sought.key]:
+        if not visible[0, sought.key]:
             named = f"{queries.named(sought.query)} may not look at {keys.named(sought.key)}"
             raise InputError(f"{named} in any of these heads: it is masked, as later tokens are in a decoder")
-        return pair(sought.query, sought.key, *visible.shape)
+        return pair(sought.query, sought.key, len(keys))
     _check_meaning(sought.pattern, chosen, seen)
     meant = pattern_keys(sought.pattern, queries, keys) & visible
     if not meant.any():
         where = "text" if keys.texts else "input"
         why = f"no query of this {where} has a key of pattern {sought.pattern}"
         raise InputError(f"{why} that it may look at")
-    return Target(meant)
+    return Target.of(meant)
 
 
 def _check_meaning(pattern: Pattern, chosen: Chosen, seen: Lens) -> None:
@@ -245,12 +276,6 @@ def _controls(
     if crossing and exchange.name == "input_ids":
         return replace(controls, how=f"{controls.how}; so does what the decoder reads")
     return controls
-
-
-def _verdicts(layer: Layer, heads: Sequence[int]) -> tuple[Verdict, ...]:
-    if not isinstance(layer, AttentionCall):
-        return (Verdict.UNCERTIFIED,) * len(heads)
-    return tuple(proof.verdict for proof in certify_heads(layer, heads))
 
 
 def _notes(attention: Capture | Returned, layers: Sequence[Layer]) -> tuple[str, ...]:

@@ -1,0 +1,89 @@
+"""Some rows of a long text: nothing of queries by keys is held, of the text or of its controls.
+
+Above `LONG` tokens the kernel is torch's fused one wherever the model may run with it. A row is recomputed
+from the model's own query and keys, and held against the weights and the output that the kernel had for it.
+Who needs whole layers holds them, where they fit (`check_whole_fits`).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from attnscope.analysis.claims.controls import ControlTexts
+from attnscope.analysis.claims.finding.rows import Layer, LayerRows
+from attnscope.analysis.heads.long import gigabytes
+from attnscope.attention import AttentionCall
+from attnscope.capture.faults import if_it_runs
+from attnscope.capture.following.takeover import kernel_name
+from attnscope.capture.long.run import read_calls
+from attnscope.errors import DoesNotFitError
+from attnscope.model.anatomy.placed import device_of
+from attnscope.model.loading import memory
+from attnscope.results import Verdict
+from attnscope.session.choosing import Chosen
+from attnscope.session.questions.claims.exchanging import Exchange
+from attnscope.session.questions.long import beginning, cost_of, selection_of, unreadable
+from attnscope.session.reading import Reading
+from attnscope.tiles.call import LongCall
+from attnscope.tiles.certify import certify_rows
+from attnscope.verify import certify_heads
+
+LONG = 1024  # tokens on either side above which some rows are read alone
+
+
+def may_read_rows(reading: Reading, chosen: Chosen) -> bool:
+    """Whether the text is long, and its rows can be read alone."""
+    return _is_long(reading, chosen) and not _against(reading, chosen)
+
+
+def _is_long(reading: Reading, chosen: Chosen) -> bool:
+    cost = cost_of(reading, chosen)
+    return max(cost.queries, cost.keys) > LONG
+
+
+def _against(reading: Reading, chosen: Chosen) -> bool:
+    """Whether anything stands against it: another kernel that was asked for, padding, a model's own code."""
+    kernels = {kernel_name(site.module) for site in chosen.tower.sites}
+    sides = reading.encoded.tokens, reading.tokens_of(chosen.kind)
+    padded = any(token.padding for tokens in sides for token in tokens.items)
+    return bool(kernels - {"eager", "sdpa"} or padded or chosen.block or unreadable(reading, chosen))
+
+
+def controls_by_rows(
+    reading: Reading, chosen: Chosen, controls: ControlTexts, exchange: Exchange, queries: Sequence[int]
+) -> Iterator[list[LayerRows]]:
+    """These rows of the layers of every control, one text after the other."""
+    selection, labels, name = selection_of(chosen), reading.labels(chosen), exchange.name
+    module = reading.model.module
+    for number in range(len(controls)):
+        (value,) = exchange.values(controls, slice(number, number + 1))
+        inputs: dict[str, Any] = {**reading.inputs, name: value}
+        found: dict[int, LayerRows] = {}
+
+        def keep(call: AttentionCall, found: dict[int, LayerRows] = found) -> None:
+            found[call.layer] = LayerRows.of(call, queries)
+
+        with if_it_runs(module, beginning(inputs), reading.model.name):
+            read_calls(module, inputs, selection, labels, keep)
+        yield [found[layer] for layer in sorted(found)]
+
+
+def verdicts_of(layer: Layer, heads: Sequence[int]) -> tuple[Verdict, ...]:
+    """The verdict on each head: on the rows alone where these alone were read."""
+    if not isinstance(layer, AttentionCall):
+        return (Verdict.UNCERTIFIED,) * len(heads)
+    proofs = certify_rows(layer, heads) if isinstance(layer, LongCall) else certify_heads(layer, heads)
+    return tuple(proof.verdict for proof in proofs)
+
+
+def check_whole_fits(reading: Reading, chosen: Chosen, what: str) -> None:
+    """Raises `DoesNotFitError` where `what` needs whole layers of a long text for which there is no room."""
+    room = memory.free(device_of(reading.model.module))
+    if not _is_long(reading, chosen) or reading.captured is not None or room is None:
+        return
+    cost = cost_of(reading, chosen)
+    if cost.dense > room:
+        raise DoesNotFitError(
+            f"{what} reads whole layers: {cost.queries:,} x {cost.keys:,} pairs take {gigabytes(cost.dense)} "
+            f"and {gigabytes(room)} are free: about {cost.longest(room, tiled=False):,} tokens fit, or fewer "
+            "layers at a time (--layer)"
+        )

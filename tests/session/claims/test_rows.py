@@ -1,0 +1,148 @@
+"""`find` on a long text, by rows: against plain runs of the model, and against whole layers."""
+
+import families
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import BartForConditionalGeneration
+
+import attnscope as at
+from attnscope import demo
+from attnscope.capture.long import chunked, run
+from attnscope.errors import DoesNotFitError
+from attnscope.results import Finding
+from attnscope.session.questions.claims import rows
+
+QUERY, KEY, TOKENS, FEW = 17, 15, 23, 7
+FAMILIES = ("bert", "gpt2", "llama", "mistral", "gemma2", "gpt_oss")
+TEXT, TARGET = "I was watching the red door when it opened.", "je regardais la porte rouge quand elle"
+
+
+@pytest.fixture
+def all_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "LONG", 4)
+
+
+def close(found: object, expected: object) -> None:
+    """Within the rounding of two kernels in float32, through all layers."""
+    assert np.allclose(found, expected, rtol=1e-5, atol=5e-6, equal_nan=True)
+
+
+def alike(by_rows: Finding, whole: Finding) -> None:
+    assert (by_rows.by_rows, whole.by_rows) == (True, False)
+    assert by_rows.question == whole.question
+    assert by_rows.controls.ids.tolist() == whole.controls.ids.tolist()
+    assert by_rows.links.tolist() == whole.links.tolist()
+    for name in ("weights", "norms", "shares", "even_attention", "followed", "ranks"):
+        one, other = getattr(by_rows, name), getattr(whole, name)
+        assert (one is None) == (other is None), name
+        if one is not None:
+            close(one, other)
+    for name in ("mean", "low", "high", "spread", "best"):
+        close(getattr(by_rows.controls, name), getattr(whole.controls, name))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_numbers_of_rows_are_those_that_the_model_returns_for_the_text_and_its_controls(
+    family: str, all_are_long: None
+) -> None:
+    inputs = families.ids(TOKENS)
+    expected = torch.stack(families.eager_weights(families.sharp(family), inputs))[:, 0, :, QUERY, KEY]
+    reading = at.wrap(families.sharp(family)).read(ids=inputs["input_ids"][0].tolist())
+    found = reading.find(f"@{QUERY}", f"@{KEY}", controls=FEW)
+    assert found.by_rows
+    assert found.verdict in ("certified", "partial", "inconclusive")
+    close(found.weights, expected)
+    assert "sdpa" in found.provenance.kernel or family in ("gemma2", "gpt_oss")
+    controls = [{"input_ids": torch.tensor(each)[None]} for each in found.controls.ids]
+    again = [torch.stack(families.eager_weights(families.sharp(family), each)) for each in controls]
+    close(found.controls.mean, torch.stack(again)[:, :, 0, :, QUERY, KEY].mean(0))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_rows_say_what_whole_layers_say(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = at.wrap(families.sharp(family)).read(ids=families.ids(TOKENS)["input_ids"][0].tolist())
+    whole = reading.find(f"@{QUERY}", f"@{KEY}", controls=FEW)
+    monkeypatch.setattr(rows, "LONG", 4)
+    alike(reading.find(f"@{QUERY}", f"@{KEY}", controls=FEW), whole)
+
+
+@pytest.mark.parametrize("looking", [{}, {"words": True}, {"special": "renormalise"}, {"special": "hide"}])
+def test_words_and_special_tokens_are_looked_at_as_in_whole_layers(
+    looking: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading = at.load("demo").read("I was unhappily watching the door when [MASK] opened.")
+    whole = reading.find("[MASK]", "door", controls=FEW, **looking)
+    monkeypatch.setattr(rows, "LONG", 4)
+    alike(reading.find("[MASK]", "door", controls=FEW, **looking), whole)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_each_side_of_an_encoder_decoder_is_read_by_rows(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair_of = {"encoder": ("door", "red"), "decoder": ("rouge", "porte"), "cross": ("rouge", "red")}
+    pair, text = pair_of[kind], {} if kind == "encoder" else {"target": TARGET}
+    reading = at.load("demo-translate").read(TEXT, **text)
+    whole = reading.find(*pair, controls=FEW, kind=kind)
+    monkeypatch.setattr(rows, "LONG", 4)
+    found = reading.find(*pair, controls=FEW, kind=kind)
+    alike(found, whole)
+    model = BartForConditionalGeneration.from_pretrained(demo.folder().parent / "translate")
+    model.set_attn_implementation("eager")
+    ids = torch.tensor([reading.tokens.ids])
+    own = found.query_tokens.ids if text else (model.config.decoder_start_token_id,)
+    with torch.no_grad():
+        made = model.eval()(input_ids=ids, decoder_input_ids=torch.tensor([own]), output_attentions=True)
+    question = found.question
+    close(found.weights, torch.stack(made[f"{kind}_attentions"])[:, 0, :, question.query, question.key])
+
+
+def test_a_row_that_the_kernel_answered_otherwise_is_not_certified(
+    all_are_long: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the row that is asked about is spoilt: had another been certified, nothing would be seen."""
+    honest = chunked.fused
+
+    def spoilt(given):
+        output = honest(given)
+        output[:, QUERY] += 0.1 * output[:, QUERY].abs().max()
+        return output
+
+    reading = at.wrap(families.sharp("llama")).read(ids=families.ids(TOKENS)["input_ids"][0].tolist())
+    monkeypatch.setattr(chunked, "fused", spoilt)
+    assert reading.find(f"@{QUERY}", f"@{KEY}", controls=FEW).verdict == "failed"
+    assert reading.find(f"@{QUERY - 1}", f"@{KEY}", controls=FEW).verdict != "failed"
+
+
+def test_no_run_holds_queries_by_keys(all_are_long: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a length at which code that did would be seen: no tensor of the whole answer has its pairs."""
+    length, squares = 61, []
+    reading = at.wrap(families.sharp("llama")).read(ids=families.ids(length)["input_ids"][0].tolist())
+    monkeypatch.setattr(run, "TRIED", 12)  # tokens of the proof by cause, which exchanges them
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            made = function(*args, **(kwargs or {}))
+            if isinstance(made, torch.Tensor) and made.shape[-2:] == (length, length):
+                squares.append(function)
+            return made
+
+    with Watch():
+        found = reading.find(f"@{length - 1}", f"@{KEY}", controls=2)
+    assert found.by_rows
+    assert squares == []
+    monkeypatch.setattr(rows, "LONG", length)
+    with Watch():
+        reading.find(f"@{length - 1}", f"@{KEY}", controls=2)
+    assert squares
+
+
+def test_what_needs_whole_layers_is_refused_where_they_do_not_fit(
+    all_are_long: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading = at.load("demo-causal").read(TEXT)
+    assert not reading.find(pattern="previous", controls=FEW).by_rows
+    monkeypatch.setattr(rows.memory, "free", lambda device: 10**6)
+    with pytest.raises(DoesNotFitError, match=r"whole layers: .* pairs take .* tokens fit"):
+        reading.find(pattern="previous", controls=FEW)
+    assert reading.find("door", "red", controls=FEW).by_rows
