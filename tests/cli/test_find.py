@@ -51,7 +51,7 @@ def test_enough_controls_tell_which_heads_stand_out_and_the_link_is_what_to_try_
     assert "L3 H11" in clear
     assert 1 < len(clear) <= 8, "all are shown"
     lines = shown.stdout.splitlines()
-    assert f"{len(clear)} of 48 heads look from [MASK] at opened far more than in control texts" in lines[0]
+    assert f"{len(clear)} of 48 heads look from [MASK] at “opened” far more than in control texts" in lines[0]
     first = lines.index("stand out") + 1
     assert [line[:6].strip() for line in lines[first : first + len(clear)]] == clear
     assert lines[first + len(clear)].startswith("above their own controls only (")

@@ -227,7 +227,7 @@ def test_the_words_of_a_decoder_look_at_words_whatever_its_encoder_read(
     assert told["verdict"] == "certified"
     assert Path(file).stat().st_size > 5000
     shown = attnscope(*asked, "-l", "1", "--head", "2", "--query", "is")
-    assert shown.stdout.startswith("From is, L1 H2 gives ")
+    assert shown.stdout.startswith("From “is”, L1 H2 gives ")
     assert "blank: masked" not in shown.stdout
     assert "1 key masked" in attnscope(*asked, "-l", "1", "--head", "2", "--query", "is", "-v").stdout
 

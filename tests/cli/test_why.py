@@ -21,7 +21,7 @@ def test_the_planted_circuit_comes_out_without_its_name_being_given(attnscope: R
     assert shown.exit_code == 0
     told = " ".join(shown.stdout.split())
     assert told.startswith(
-        "L1 H10 looks from river@4 at king@2 (1.0) because of L0 H2 on the query side and L0 H0 on the key "
+        "L1 H10 looks from “river”@4 at “king”@2 (1.0) because of L0 H2 on the query side and L0 H0 on the key "
         "side: without L0 H2 the weight falls to <.01, without L0 H0 to .02."
     )
     assert "L0 H0 (reads river@1)" in told
@@ -34,7 +34,7 @@ def test_a_head_for_which_no_part_alone_matters_has_no_single_reason(attnscope: 
     assert shown.exit_code == 0
     told = " ".join(shown.stdout.split())
     assert told.startswith(
-        "No single reason why L3 H11 looks from [MASK] at door (.98): of 10 parts taken away,"
+        "No single reason why L3 H11 looks from [MASK] at “door” (.98): of 10 parts taken away,"
     )
     assert "pairs of parts make up" in told
     assert "attnscope find" in told.partition("Next:")[2]
@@ -44,7 +44,7 @@ def test_a_head_that_does_not_look_there_has_nothing_to_give_a_reason_for(attnsc
     shown = attnscope("why", DOOR, "-m", "demo", "--from", "door", "--to", "[CLS]")
     assert shown.exit_code == 0
     assert " ".join(shown.stdout.split()).startswith(
-        "There is nothing to give a reason for: L3 H11 gives [CLS] .03 from door, and its score lies .18"
+        "There is nothing to give a reason for: L3 H11 gives [CLS] .03 from “door”, and its score lies .18"
     )
 
 

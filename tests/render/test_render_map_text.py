@@ -144,8 +144,8 @@ def test_the_words_say_whether_weight_and_distance_agree(nearer: int) -> None:
     result.head.weights[[3, 7], 4] = 0.7, 0.2
     result.distance[[3, 7], 4] = (0.1, 0.9) if nearer == 3 else (0.9, 0.1)
     text = shown(result, [7, 3], 4)
-    agreed = "3 sat gives it the larger weight, and is nearer to it"
-    opposed = "3 sat gives it the larger weight, although 7 because is nearer to it"
+    agreed = "“sat” gives it the larger weight, and is nearer to it"
+    opposed = "“sat” gives it the larger weight, although “because” is nearer to it"
     assert (agreed if nearer == 3 else opposed) in text
     assert (opposed if nearer == 3 else agreed) not in text
 

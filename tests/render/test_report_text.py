@@ -63,33 +63,41 @@ def test_shares_above_the_whole_are_printed_in_full() -> None:
     given = np.array([12.345, -11.5, 0.155, *[0.0] * 10])
     lines = printed(report_lines(reports.report(contributions=given), 60), 60).splitlines()
     first = 1 + next(i for i, line in enumerate(lines) if line.split()[:2] == ["key", "weight"])
-    assert [line.split()[3] for line in lines[first : first + 3]] == ["12.345", ".155", "0"]
-    assert any("−11.500" in line for line in lines)
+    assert [line.split()[3:5] for line in lines[first : first + 3]] == [
+        ["1,234", "%"],
+        ["16", "%"],
+        ["0", "%"],
+    ]
+    assert any("−1,150 %" in line for line in lines)
 
 
-FROM = "L3 H11 looks most at because (.28; even attention: .08), and .523 of what it writes there comes from "
+FROM = (
+    "L3 H11 looks most at “because” (.28; even attention: .08), and 52 % of what it writes there comes from "
+)
 CASES = {
-    "no prediction": (lambda head: None, 4, f"From on, {FROM}because. One text, no control yet."),
+    "no prediction": (lambda head: None, 4, f"From “on”, {FROM}“because”. One text, no control yet."),
     "the mask is asked about": (
         lambda head: reports.masked(head, [2, 4]),
         4,
-        f"At on the model answers “princess'” (50.0 %). From there {FROM}because. One text, no control yet.",
+        f"At “on” the model answers “princess'” (50.0 %). From there {FROM}“because”. One text, no "
+        "control yet.",
     ),
     "another mask": (
         lambda head: reports.masked(head, [2]),
         4,
-        f"At cat the model answers “princess” (50.0 %). From on, {FROM}because. One text, no control yet.",
+        f"At “cat” the model answers “princess” (50.0 %). From “on”, {FROM}“because”. One text, no "
+        "control yet.",
     ),
     "a decoder": (
         reports.following,
         4,
-        f"After “[SEP]” the model goes on with “princess” (50.0 %). From on, {FROM}because. One text, no "
+        f"After [SEP] the model goes on with “princess” (50.0 %). From “on”, {FROM}“because”. One text, no "
         "control yet.",
     ),
     "a text of its own": (
         lambda head: reports.written(head, "la porte"),
         4,
-        f"The model writes “la porte”. From on, {FROM}because. One text, no control yet.",
+        f"The model writes “la porte”. From “on”, {FROM}“because”. One text, no control yet.",
     ),
 }
 
@@ -110,20 +118,20 @@ def test_the_key_that_adds_most_is_told_from_the_one_with_the_largest_weight() -
     assert most == heaviest
     result.contributions[[0, most]] = result.contributions[[most, 0]]
     told = sheet_of(result).answer
-    assert f"looks most at {result.head.key_tokens.labels[heaviest]} (" in told
-    assert "the largest part of what it writes there, .523, comes from [CLS] (.03)." in told
+    assert f"looks most at “{result.head.key_tokens.labels[heaviest]}” (" in told
+    assert "the largest part of what it writes there, 52 %, comes from [CLS] (.03)." in told
 
 
 def test_a_query_without_keys_looks_nowhere() -> None:
     told = sheet_of(reports.report(made.head(empty=[4]), 4)).answer
-    assert told.startswith("From on, L3 H11 looks nowhere: it has no valid key")
+    assert told.startswith("From “on”, L3 H11 looks nowhere: it has no valid key")
 
 
 def test_a_first_screen_is_the_keys_and_the_figures_of_the_head_stand_on_the_page_and_with_v() -> None:
     result = reports.report(made.head(reports.words(40)), 33)
     usual, whole = sheet_of(result), sheet_of(result, IN_FULL)
     assert len(result.text(width=80).splitlines()) <= 30
-    assert [each.title for each in usual.every] == ["from brown@33"]
+    assert [each.title for each in usual.every] == ["from “brown”@33"]
     assert "the head in numbers" in [each.title for each in usual.more]
     assert "the head in numbers" in [each.title for each in whole.every]
 

@@ -1,5 +1,6 @@
 """Phrases that several sheets need."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
@@ -23,6 +24,7 @@ from attnscope.results.worked import Check
 from attnscope.tokens import Tokens
 
 Place = tuple[int, int]
+_MARK = re.compile(r"\[\w+\]|<\|?\w+\|?>")  # [MASK], <mask>, <|im_start|>
 
 
 def name(layer: int, head: int) -> str:
@@ -127,6 +129,16 @@ def view_notes(words: bool, special: Special) -> Iterator[str]:
         yield WITHOUT_SPECIAL
     elif special is Special.HIDE:
         yield "special tokens left out, rows keep what they hold"
+
+
+def in_sentence(tokens: Tokens, position: int) -> str:
+    """`“door”`, `“the”@7`, `[MASK]`, `r3c5`: a token in a sentence, in quotes where it is a piece of text."""
+    token, name = tokens.items[position], tokens.names[position]
+    where = tokens.labels[position].removeprefix(name)
+    placed = any(position in stretch.positions for stretch in tokens.stretches)
+    if token.special or token.unknown or placed or _MARK.fullmatch(name) or not tokens.texts:
+        return settled(name + where)
+    return f"“{settled(name)}”{where}"
 
 
 def at(tokens: Tokens, position: int) -> str:

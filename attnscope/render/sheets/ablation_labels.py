@@ -7,7 +7,7 @@ from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import cell, counted, likely, significant
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import quoted
-from attnscope.render.sheet.said import Place, name
+from attnscope.render.sheet.said import Place, in_sentence, name
 from attnscope.results import Ablation, Kind, Verdict
 from attnscope.results.claims.ablation import (
     AHEAD,
@@ -61,11 +61,11 @@ def done_words(result: Ablation) -> str:
 
 
 def link(result: Ablation) -> str:
-    """`[MASK] → opened`: which attention was cut, where one was; positions only of what stands twice."""
+    """`[MASK] → “opened”`: which attention was cut, where one was; positions only of what stands twice."""
     if result.link is None:
         return ""
     query, key = result.link
-    return f"{settled(result.query_tokens.labels[query])} → {settled(result.key_tokens.labels[key])}"
+    return f"{in_sentence(result.query_tokens, query)} → {in_sentence(result.key_tokens, key)}"
 
 
 def removed(result: Ablation) -> str:

@@ -13,7 +13,7 @@ from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Block, Matrix, Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, by_head
-from attnscope.render.sheet.said import attention
+from attnscope.render.sheet.said import attention, in_sentence
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
@@ -102,7 +102,7 @@ def _answer(result: Difference) -> str:
         return f"A and B attend the same: 0 of {counted(many, 'head')} differ by more than rounding."
     change = np.abs(np.nan_to_num(result.signed))
     query, key = (int(each) for each in np.unravel_index(int(change.argmax()), change.shape))
-    link = f"{result.a.query_tokens.named(query)} → {result.a.key_tokens.named(key)}"
+    link = f"{in_sentence(result.a.query_tokens, query)} → {in_sentence(result.a.key_tokens, key)}"
     values = " → ".join(
         weight(float(np.nan_to_num(each[query, key]))) for each in (result.before, result.after)
     )

@@ -6,7 +6,6 @@ from functools import partial
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import alike, counted, signed, signed_cell, weight, weight_cell
 from attnscope.render.kit.words.command import asking, finding, label, looked_at, opening_head
 from attnscope.render.kit.words.shell import word
@@ -18,6 +17,7 @@ from attnscope.render.sheet.said import (
     at,
     departures,
     grid_size,
+    in_sentence,
     limits,
     name,
     named,
@@ -190,7 +190,7 @@ def _context(of: Contents) -> str:
 def _follows(result: Finding) -> str:
     if result.question.key is None:
         return ""
-    key = settled(result.key_tokens.names[result.question.key])
+    key = in_sentence(result.key_tokens, result.question.key)
     return f"what the query gives to {key} in the controls, wherever it went"
 
 

@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, weight
-from attnscope.render.sheet.said import Place, name, named
+from attnscope.render.sheet.said import Place, in_sentence, name, named
 from attnscope.results import Contents, Finding, Kind, Pattern
 from attnscope.results.claims.finding import Case
 from attnscope.results.claims.ranking import LEAST_CONTROLS, LEVEL, DependsOn, Group
@@ -52,7 +51,7 @@ def control_texts(result: Finding, count: int | None = None) -> str:
 
 
 def _looks(result: Finding, many: bool = True) -> str:
-    """What heads do that are looked for: `look from [MASK] at opened`."""
+    """What heads do that are looked for: `look from [MASK] at “opened”`."""
     sought, look = result.question, "look" if many else "looks"
     if sought.pattern is not None:
         return f"{look} at {pattern_words(result, sought.pattern)}"
@@ -66,7 +65,7 @@ def sides(result: Finding) -> tuple[str, str]:
     """The token that looks and the one that is looked at, with a position where it stands several times."""
     sought = result.question
     pairs = ((result.query_tokens, sought.query), (result.key_tokens, sought.key))
-    query, key = ("" if at is None else settled(tokens.labels[at]) for tokens, at in pairs)
+    query, key = ("" if at is None else in_sentence(tokens, at) for tokens, at in pairs)
     return query, key
 
 

@@ -7,7 +7,7 @@ from attnscope.printable import printable
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, likely, number, signed, weight
 from attnscope.render.kit.words.certificate import verdict_words
-from attnscope.render.sheet.said import at, proof
+from attnscope.render.sheet.said import at, in_sentence, proof
 from attnscope.results import Flow, Kind, Verdict
 from attnscope.results.claims.flow import DISTANCE, Ablated, Case
 from attnscope.tokens import Patches
@@ -36,9 +36,9 @@ def answer(result: Flow) -> str:
 
 
 def _asked(result: Flow, ablated: Ablated) -> str:
-    """`“box” at [MASK]`, `“pony” after the`."""
+    """`“box” at [MASK]`, `“pony” after “the”`."""
     where = "after" if result.kind is Kind.DECODER else "at"
-    return f"“{settled(printable(ablated.answer))}” {where} {settled(result.tokens.labels[result.query])}"
+    return f"“{settled(printable(ablated.answer))}” {where} {in_sentence(result.tokens, result.query)}"
 
 
 def _hangs(result: Flow, ablated: Ablated) -> str:
@@ -51,7 +51,7 @@ def _hangs(result: Flow, ablated: Ablated) -> str:
         goes = f"{likely(ablated.probability)} → {likely(after)}"
         told = f"{_asked(result, ablated)} hangs most on {name}: replacing it {_costs(effect)} nats ({goes})"
     else:
-        told = f"The vector of {settled(result.tokens.labels[result.query])} turns most where {name} is "
+        told = f"The vector of {in_sentence(result.tokens, result.query)} turns most where {name} is "
         told += f"replaced: {number(effect)} (1 less the cosine)"
     if not others:
         return f"{told}."
@@ -69,7 +69,7 @@ def part(result: Flow, ablated: Ablated, place: int) -> str:
     """The name of what was replaced: a token, a patch, or the first of several and how many more."""
     beside = next((len(each) - 1 for each in ablated.groups if each[0] == place), 0)
     more = f" and {beside} beside it" if beside else ""
-    return f"{settled(result.tokens.labels[place])}{more}"
+    return f"{in_sentence(result.tokens, place)}{more}"
 
 
 def _methods(result: Flow, ablated: Ablated) -> str:

@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from functools import partial
 
-from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import alike, alike_texts, counted, descending, parameter, weight
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT
 from attnscope.render.kit.words.weights import head_of, special_words, sums_words, view_words
 from attnscope.render.sheet.blocks import KeyBars, Matrix
-from attnscope.render.sheet.said import at, numbered
+from attnscope.render.sheet.said import at, in_sentence, numbered
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.render.sheets.looking import NO_CONTROL
 from attnscope.results import HeadAttention, HeadView, HeadWeights
@@ -64,15 +63,15 @@ def _why_not(result: HeadWeights | HeadView, query: int) -> str:
 
 
 def most_of(result: HeadWeights | HeadView, query: int, key: int | None) -> str:
-    """`From [MASK], L3 H11 gives opened .98 and every other token less than .01.`"""
-    ranked, asked = _ranked(result, query), settled(result.query_tokens.labels[query])
+    """`From [MASK], L3 H11 gives “opened” .98 and every other token less than .01.`"""
+    ranked, asked = _ranked(result, query), in_sentence(result.query_tokens, query)
     name = head_of(result).name
     if not ranked:
         return f"From {asked}, {name} has {_why_not(result, query)}."
     form = alike(result.weights[query, ranked[:1]], 2)  # that of the largest: all can be compared with it
     texts = [form(float(result.weights[query, to])) for to in ranked[:_NAMED]]
     first, *others = (
-        f"{settled(result.key_tokens.labels[to])} {text}" for to, text in zip(ranked, texts, strict=False)
+        f"{in_sentence(result.key_tokens, to)} {text}" for to, text in zip(ranked, texts, strict=False)
     )
     told = f"From {asked}, {name} gives {first}"
     if others and result.weights[query, ranked[1]] < _LITTLE:
@@ -81,11 +80,11 @@ def most_of(result: HeadWeights | HeadView, query: int, key: int | None) -> str:
     elif others:
         told += f", then {', '.join(others)}"
     if key is not None and key not in ranked:
-        told += f"; {settled(result.key_tokens.labels[key])} is masked"
+        told += f"; {in_sentence(result.key_tokens, key)} is masked"
     elif key not in (None, ranked[0]):
         share = _more_than_nothing(form(float(result.weights[query, key])), "<")
         rank = f"number {ranked.index(key) + 1} of {counted(len(ranked), 'key')}"
-        told += f"; {settled(result.key_tokens.labels[key])} gets {share}, {rank}"
+        told += f"; {in_sentence(result.key_tokens, key)} gets {share}, {rank}"
     return f"{told}. {NO_CONTROL}"
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import cell, counted
+from attnscope.render.sheet.said import in_sentence
 from attnscope.results import Kind
 from attnscope.results.base.distances import AtDistance
 from attnscope.tokens import Tokens
@@ -57,8 +57,8 @@ def distance_words(distance: AtDistance) -> str:
 
 
 def link(queries: Tokens, keys: Tokens, query: int, key: int) -> str:
-    """`[MASK] → opened`: positions only where a token stands several times."""
-    return f"{settled(queries.labels[query])} → {settled(keys.labels[key])}"
+    """`[MASK] → “opened”`: positions only where a token stands several times."""
+    return f"{in_sentence(queries, query)} → {in_sentence(keys, key)}"
 
 
 def seen_of(kind: Kind, keys: int, masked: bool) -> str:

@@ -69,8 +69,9 @@ class Map(Drawing):
         if not keys:
             return keyless_words(result, self.query)
         if self.key is None:
-            strongest = f"the strongest {len(self.linked)} of its {keys} keys"
-            return f"linked to {'its only key' if keys == 1 else strongest}"
+            linked = len(self.linked)
+            strongest = "strongest" if linked == 1 else f"{linked} strongest"
+            return f"linked to its {'only key' if keys == 1 else f'{strongest} of {keys} keys'}"
         seen, rank = "masked", result.rank(self.query, self.key)
         if rank is not None:
             found = weight(result.weights[self.query, self.key], 3)

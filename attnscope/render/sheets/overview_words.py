@@ -9,7 +9,7 @@ from jaxtyping import Float
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import cell, counted, weight
 from attnscope.render.sheet import measured
-from attnscope.render.sheet.said import Place, named
+from attnscope.render.sheet.said import Place, in_sentence, named
 from attnscope.render.sheets.looking import SINK, distance_words, link, many, mostly, seen_of
 from attnscope.results import Kind, Overview
 
@@ -82,7 +82,7 @@ def _sharpest(result: Overview, order: list[Place]) -> str:
 
 def _aimed(result: Overview, order: list[Place], query: int, key: int | None) -> str:
     """What heads give from one query, to one key or each to its own."""
-    asked, best = settled(result.query_tokens.labels[query]), order[0]
+    asked, best = in_sentence(result.query_tokens, query), order[0]
     own = float(result.main.values[best])
     if result.kind is Kind.CROSS and result.query_tokens.texts:
         asked = f"When the decoder reads {asked}"
@@ -90,11 +90,11 @@ def _aimed(result: Overview, order: list[Place], query: int, key: int | None) ->
         asked = f"From {asked}"
     alike = "" if result.aimed is None else f"even attention: {weight(result.aimed.even_attention)}"
     if key is None:
-        where = settled(result.key_tokens.labels[int(result.strongest[best][1])])
+        where = in_sentence(result.key_tokens, int(result.strongest[best][1]))
         middle = weight(float(np.nanmedian(result.main.values)))
         told = f"{asked}, {named(result, best)} looks hardest at one token: {where} {weight(own)}"
         return f"{told}; half of {counted(len(order), 'head')} give theirs {middle} or less. {_NO_CONTROL}"
-    looked = settled(result.key_tokens.labels[key])
+    looked = in_sentence(result.key_tokens, key)
     first = None if result.aimed is None else result.aimed.largest
     if first == 0:
         told = f"{asked}, no head looks at {looked} more than at every other token; the most is "

@@ -12,7 +12,7 @@ from attnscope.render.kit.numbers import counted, likely, significant
 from attnscope.render.kit.words.command import asking
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Beside, Ranking
-from attnscope.render.sheet.said import text
+from attnscope.render.sheet.said import at, in_sentence, text
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import Blank, Classes, Generated, Guess, Kind, NextSentence, Prediction
@@ -107,18 +107,18 @@ def _together(guesses: Sequence[Guess]) -> str:
 def _blank_words(result: Prediction, blank: Blank) -> str:
     """One place: whether the model is sure of its answer, leans to it, or has others as likely."""
     best, *others = blank.guesses
-    where = settled(result.tokens.labels[blank.position])
+    where = in_sentence(result.tokens, blank.position)
     after = result.task == "next"
     beside = f" (next: {_named(others[0])})" if others else ""
     if best.probability >= _SURE:
-        does = f"after “{where}” the model goes on with “{best.name}”" if after else ""
+        does = f"after {where} the model goes on with “{best.name}”" if after else ""
         does = does or f"the model answers “{best.name}” at {where}"
         return f"{does}: {likely(best.probability)}{beside}"
     if not others or not best.probability < _LEADS * others[0].probability:
-        leans = f"after “{where}” the model" if after else "the model"
+        leans = f"after {where} the model" if after else "the model"
         at = "" if after else f" at {where}"
         return f"{leans} leans to “{best.name}”{at}: {likely(best.probability)}{beside}"
-    unsure = f"after “{where}” the model is unsure" if after else f"the model is unsure of {where}"
+    unsure = f"after {where} the model is unsure" if after else f"the model is unsure of {where}"
     of = "tokens" if after else "words"
     return (
         f"{unsure}: {_guess(best)}, just ahead of {_guess(others[0])}. The {len(blank.guesses)} likeliest "
@@ -142,12 +142,8 @@ def _named(guess: Guess) -> str:
 
 
 def _place(result: Prediction, blank: Blank) -> str:
-    """`at 7 [MASK]`, `after 12 opened`."""
-    return f"{'after' if result.task == 'next' else 'at'} {_token(result, blank)}"
-
-
-def _token(result: Prediction, blank: Blank) -> str:
-    return f"{blank.position} {settled(result.tokens.names[blank.position])}"
+    """`at [MASK]@7`, `after “opened”`."""
+    return f"{'after' if result.task == 'next' else 'at'} {in_sentence(result.tokens, blank.position)}"
 
 
 def _written_words(generated: Generated) -> str:
@@ -201,7 +197,8 @@ def _rows(result: Prediction) -> Iterator[Beside]:
 
 
 def _heading(result: Prediction, blank: Blank) -> str:
-    return f"after {_token(result, blank)}" if result.task == "next" else _token(result, blank)
+    token = at(result.tokens, blank.position)
+    return f"after {token}" if result.task == "next" else token
 
 
 def _bars(title: str, of: str, guesses: Sequence[Guess]) -> Ranking:

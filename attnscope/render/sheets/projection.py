@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import alike_texts, counted, parameter, weight
 from attnscope.render.kit.stage import NOTHING_LEFT
 from attnscope.render.kit.words.command import looked_at, opening_head
@@ -19,6 +18,7 @@ from attnscope.render.sheet.said import (
     certified,
     departures,
     features,
+    in_sentence,
     limits,
     numbered,
     of_head,
@@ -195,7 +195,7 @@ def _agreement(result: Projection, queries: Sequence[int], key: int) -> str:
     if weights[first] == weights[second] or not abs(distances[first] - distances[second]) > 0:
         return ""
     heavier, lighter = (first, second) if weights[first] > weights[second] else (second, first)
-    names = [settled(result.query_tokens.named(query)) for query in (heavier, lighter)]
+    names = [in_sentence(result.query_tokens, query) for query in (heavier, lighter)]
     if distances[heavier] < distances[lighter]:
         return f"{names[0]} gives it the larger weight, and is nearer to it"
     return f"{names[0]} gives it the larger weight, although {names[1]} is nearer to it"

@@ -6,6 +6,7 @@ A picture of it is a page of its own design, in `render.report`.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 
 import numpy as np
@@ -14,11 +15,20 @@ from attnscope.printable import printable
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import NONE, cell, counted, likely, number, percent, signed, weight
+from attnscope.render.kit.numbers import NONE, counted, likely, number, percent, signed, weight
 from attnscope.render.kit.words.command import asking, finding
 from attnscope.render.kit.words.weights import divides, key_groups, special_words, view_words
 from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheet.said import attention, certified, features, limits, of_head, read, setting
+from attnscope.render.sheet.said import (
+    attention,
+    certified,
+    features,
+    in_sentence,
+    limits,
+    of_head,
+    read,
+    setting,
+)
 from attnscope.render.sheet.sheet import Next, Sheet, harmless
 from attnscope.render.sheet.table import Column, Mark, Table, as_written, only
 from attnscope.render.sheets.looking import NO_CONTROL
@@ -28,6 +38,7 @@ from attnscope.results import Blank, HeadScores, Report
 from attnscope.results.base.distances import even as even_weight
 
 _MOST_KEYS, _FEW_KEYS = 25, 8  # that -v and the page list, and a first screen
+_MORE_THAN_ALL = 1.005  # a share that is written as more than 100 %
 _LONGEST = 60  # cells of a text that the model wrote
 
 
@@ -92,11 +103,11 @@ def _predicted(result: Report) -> str:
         return f"The model writes “{told}”."
     if (blank := _blank(result)) is None:
         return ""
-    where = settled(made.tokens.labels[blank.position])
+    where = in_sentence(made.tokens, blank.position)
     best = blank.guesses[0]
     said = f"“{settled(printable(best.name))}” ({likely(best.probability)})"
     if made.task == "next":
-        return f"After “{where}” the model goes on with {said}."
+        return f"After {where} the model goes on with {said}."
     return f"At {where} the model answers {said}."
 
 
@@ -110,20 +121,21 @@ def _blank(result: Report) -> Blank | None:
 
 def _looks(result: Report) -> str:
     """From where the head looks where, and how much of its output there comes from which key."""
-    query = settled(result.head.query_tokens.labels[result.query])
+    query = in_sentence(result.head.query_tokens, result.query)
     blank = _blank(result)
     start = "From there" if blank is not None and blank.position == result.query else f"From {query},"
     every = _every_share(result)
     if not every:
         return f"{start} {result.head.name} looks nowhere: {shares_remark(result)}."
     most, heaviest = (max(every, key=attrgetter(name)) for name in ("share", "weight"))
-    labels = [settled(result.weights.key_tokens.labels[each.key or 0]) for each in (most, heaviest)]
+    labels = [in_sentence(result.weights.key_tokens, each.key or 0) for each in (most, heaviest)]
     around = weight(even_weight(result.weights.allowed, result.row))
     told = f"{start} {result.head.name} looks most at {labels[1]} ({weight(heaviest.weight)}; even "
     told += f"attention: {around}), and "
     if most.key == heaviest.key:
-        return f"{told}{_share(most.share)} of what it writes there comes from {labels[0]}."
-    told += f"the largest part of what it writes there, {_share(most.share)}, comes from {labels[0]} "
+        back = ", other keys pull back" if most.share >= _MORE_THAN_ALL else ""
+        return f"{told}{percent(most.share)} of what it writes there comes from {labels[0]}{back}."
+    told += f"the largest part of what it writes there, {percent(most.share)}, comes from {labels[0]} "
     return f"{told}({weight(most.weight)})."
 
 
@@ -145,14 +157,14 @@ def _listed(result: Report, most: int) -> Iterator[Ranking]:
         return
     given = [each.share for each in listed]
     yield Ranking(
-        title=f"from {settled(result.head.query_tokens.labels[result.query])}",
+        title=f"from {in_sentence(result.head.query_tokens, result.query)}",
         of="key",
         names=tuple(_aligned(listed)),
         table=Table(
-            Column("weight", [each.weight for each in listed], "weight", weight),
-            Column("contribution", given, "share of output", _share,
-                   "what the key's value adds to the head's output, all keys together 1 (Kobayashi et al. "
-                   "2020)"),
+            Column("weight", [each.weight for each in listed], "weight", partial(weight, decimals=3)),
+            Column("contribution", given, "share of output", percent,
+                   "what the key's value adds to the head's output, all keys together 100 % (Kobayashi et "
+                   "al. 2020)"),
         ),
         measured="share of the output vector",
         marks=(
@@ -163,13 +175,6 @@ def _listed(result: Report, most: int) -> Iterator[Ranking]:
         faint=frozenset(i for i, each in enumerate(listed) if each.key is None),
         says=shares_remark(result),
     )  # fmt: skip
-
-
-def _share(value: float) -> str:
-    """`.999`, `−.021`, `<.001`, `>−.001`: one side may have more than all where another pulls back."""
-    size = abs(value)
-    told = weight(size, 3) if size < 1 else cell(size, 3)
-    return told if value >= 0 or told == "0" else f">−{told[1:]}" if told.startswith("<") else f"−{told}"
 
 
 def _aligned(listed: list[Share]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from attnscope.render.sheet.said import (
     attention,
     departures,
     grid_size,
+    in_sentence,
     limits,
     named,
     proof,
@@ -77,7 +78,8 @@ def _answer(result: Thumbnails) -> str:
     if (largest := float(weights[i, j, row, column])) < 0:
         return "No query may look at more than one key."
     queries, keys = result.steps
-    query, key = result.query_tokens.named(row * queries), result.key_tokens.named(column * keys)
+    query = in_sentence(result.query_tokens, row * queries)
+    key = in_sentence(result.key_tokens, column * keys)
     places = (
         f"from {f'one of the {queries} queries at ' if queries > 1 else ''}{query} "
         f"to {f'one of the {keys} keys at ' if keys > 1 else ''}{key}"

@@ -7,7 +7,7 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted, percent, signed, signed_cell, significant, weight
 from attnscope.render.kit.words.command import finding, opening_head
 from attnscope.render.sheet.blocks import Beside, Ranking
-from attnscope.render.sheet.said import at, name, read, setting, text
+from attnscope.render.sheet.said import at, in_sentence, name, read, setting, text
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, both_ways
@@ -142,5 +142,5 @@ def _next(result: Why) -> Next | None:
             if part.head is not None and part.layer is not None and part.name.startswith("L"):
                 tokens = result.key_tokens if side is Side.KEY else result.query_tokens
                 opened = opening_head(result, part.layer, part.head, place)
-                return Next(f"what does {part.name} look at from {tokens.labels[place]}?", opened)
+                return Next(f"what does {part.name} look at from {in_sentence(tokens, place)}?", opened)
     return Next("which heads look there, beside control texts?", finding(result, result.query, result.key))

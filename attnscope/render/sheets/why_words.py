@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, number, percent, signed, significant, weight
-from attnscope.render.sheet.said import certified, name
+from attnscope.render.sheet.said import certified, in_sentence, name
 from attnscope.results import Why
 from attnscope.results.base.origin import Verdict
 from attnscope.results.claims.why import EXACT, TWICE, Case, Part, Side
@@ -19,17 +19,17 @@ def head(result: Why) -> str:
 
 
 def query(result: Why) -> str:
-    return settled(result.query_tokens.labels[result.query])
+    return in_sentence(result.query_tokens, result.query)
 
 
 def key(result: Why) -> str:
-    return settled(result.key_tokens.labels[result.key])
+    return in_sentence(result.key_tokens, result.key)
 
 
 def above(result: Why) -> str:
     """What the score is set against."""
     if result.against is not None:
-        return settled(result.key_tokens.labels[result.against])
+        return in_sentence(result.key_tokens, result.against)
     if result.others == 1:
         return "the one other key"
     return f"the mean of the other {result.others} keys"

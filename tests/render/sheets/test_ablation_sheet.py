@@ -201,7 +201,7 @@ SAID: dict[str, tuple[Callable[[], Ablation], Case, str]] = {
     "a link": (
         lambda: replace(made.link(), heads=(one(-1.5),)),
         Case.MOVES,
-        "Without the one link on → cat in L1 H0 the answer “door” falls from 25.0 % to 5.6 % "
+        "Without the one link “on” → “cat” in L1 H0 the answer “door” falls from 25.0 % to 5.6 % "
         "(−1.500 nats): 7.5 x as much as in the typical head of layer 1, and more than in any of "
         "the 11 other heads tried there.",
     ),
@@ -274,8 +274,8 @@ def test_what_is_asked_next_follows_from_the_case_and_keeps_the_word_that_was_as
 
 def test_the_link_that_was_cut_is_named_first() -> None:
     made_sheet = ablation(made.link())
-    assert "without the link on → cat in turn" in made_sheet.title
-    assert "each without the one link on → cat alone" in made_sheet.answer
+    assert "without the link “on” → “cat” in turn" in made_sheet.title
+    assert "each without the one link “on” → “cat” alone" in made_sheet.answer
     assert "link" not in ablation(made.ablation()).title
 
 

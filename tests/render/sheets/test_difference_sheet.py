@@ -40,7 +40,7 @@ def test_the_answer_tells_the_head_that_changes_most_and_whether_it_is_rounding(
 ) -> None:
     told = difference(found).answer
     query, key = np.unravel_index(int(np.abs(found.signed).argmax()), found.signed.shape)
-    link = f"{found.a.query_tokens.named(int(query))} → {found.a.key_tokens.named(int(key))}"
+    link = f"“{found.a.query_tokens.names[query]}” → “{found.a.key_tokens.names[key]}”"
     before, after = (weight(float(each[query, key])) for each in (found.before, found.after))
     assert told == (
         f"{found.name(found.ranking[0])} changes most, at {link}: {before} → {after}. "

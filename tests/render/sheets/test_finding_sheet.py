@@ -65,7 +65,7 @@ CASES: dict[str, tuple[Finding, Case, str]] = {
     "several": (
         SEVERAL,
         Case.SEVERAL,
-        "2 of 12 heads look from it at … far more than in control texts: L1 H2, .90 here, .01 there. "
+        "2 of 12 heads look from “it” at … far more than in control texts: L1 H2, .90 here, .01 there. "
         "No head of any control text stands so clear of its own.",
     ),
     "one": (ONE, Case.ONE, "One of 12 heads looks from … far more than in control texts: L1 H2, .71"),

@@ -107,7 +107,7 @@ SAID: dict[str, tuple[dict[str, object], Case, str]] = {
     "one method agrees": (
         {},
         Case.AGREES,
-        f"replacing it costs 3.00 nats (75.0 % → 3.7 %); the next, {made.DOOR[2]}, gains .20. "
+        f"replacing it costs 3.00 nats (75.0 % → 3.7 %); the next, “{made.DOOR[2]}”, gains .20. "
         "Attention of the "
         "last layer ranks the tokens alike (+.80; best of 5 methods on shuffled effects: up to +.60).",
     ),

@@ -62,13 +62,13 @@ def asked(task: str, *chances: float) -> Prediction:
 @pytest.mark.parametrize(
     ("task", "chances", "words"),
     [
-        ("masked", (0.998, 0.002), "The model answers “w0” at on: 99.8 % (next: “w1”, 0.2 %)."),
-        ("masked", (0.5, 0.4), "The model answers “w0” at on: 50.0 % (next: “w1”, 40.0 %)."),
-        ("masked", (0.4, 0.2), "The model leans to “w0” at on: 40.0 % (next: “w1”, 20.0 %)."),
+        ("masked", (0.998, 0.002), "The model answers “w0” at “on”: 99.8 % (next: “w1”, 0.2 %)."),
+        ("masked", (0.5, 0.4), "The model answers “w0” at “on”: 50.0 % (next: “w1”, 40.0 %)."),
+        ("masked", (0.4, 0.2), "The model leans to “w0” at “on”: 40.0 % (next: “w1”, 20.0 %)."),
         (
             "masked",
             (0.083, 0.073, 2e-5),
-            "The model is unsure of on: “w0” 8.3 %, just ahead of “w1” 7.3 %. The 3 likeliest "
+            "The model is unsure of “on”: “w0” 8.3 %, just ahead of “w1” 7.3 %. The 3 likeliest "
             "words share 15.6 %.",
         ),
         ("next", (0.6, 2e-5), "After “on” the model goes on with “w0”: 60.0 % (next: “w1”, 1 in 50,000)."),
@@ -80,7 +80,7 @@ def asked(task: str, *chances: float) -> Prediction:
             "likeliest tokens share "
             "2.7 %.",
         ),
-        ("masked", (0.3,), "The model leans to “w0” at on: 30.0 %."),
+        ("masked", (0.3,), "The model leans to “w0” at “on”: 30.0 %."),
     ],
 )
 def test_the_answer_says_how_sure_the_model_is(task: str, chances: tuple[float, ...], words: str) -> None:
@@ -101,10 +101,10 @@ def test_the_next_question_is_which_heads_the_answer_needs() -> None:
 
 def test_the_answer_tells_the_best_of_every_place() -> None:
     assert prediction(masked()).answer.startswith(
-        "The likeliest of each: “princess” 50.0 % at 2 cat, “princess'” 50.0 %"
+        "The likeliest of each: “princess” 50.0 % at “cat”, “princess'” 50.0 %"
     )
     many = reports.masked(made.head(), [1, 2, 3, 5, 7, 9])
-    assert prediction(many).answer.endswith("at 5 the and 2 more.")
+    assert prediction(many).answer.endswith("at “the”@5 and 2 more.")
     assert rankings(asked("next", 0.5))[0].title == "after 4 on"
 
 
@@ -172,4 +172,4 @@ def test_a_verdict_without_a_number_is_said_to_be_none(order: bool) -> None:
     assert not rankings(told), "no bar without a number"
     assert "nan" not in shown(told)
     guessed = replace(masked().blanks[0], guesses=(Guess(3, "queen", float("nan")),))
-    assert prediction(replace(masked(), blanks=(guessed,))).answer.endswith("“queen” at cat: -.")
+    assert prediction(replace(masked(), blanks=(guessed,))).answer.endswith("“queen” at “cat”: -.")

@@ -125,10 +125,10 @@ def test_a_causal_head_is_blank_above_its_diagonal_in_colour_and_without() -> No
 
 def test_the_answer_is_the_darkest_cell_of_a_query_that_had_a_choice() -> None:
     i, j, row, column = np.unravel_index(SMALL.weights.argmax(), SMALL.weights.shape)
-    names = SMALL.query_tokens.named(int(row)), SMALL.key_tokens.named(int(column))
-    told = f"of L{SMALL.layers[i]} H{SMALL.heads[j]} from {names[0]} to {names[1]}."
+    names = SMALL.query_tokens.names[row], SMALL.key_tokens.names[column]
+    told = f"of L{SMALL.layers[i]} H{SMALL.heads[j]} from “{names[0]}” to “{names[1]}”."
     assert thumbnails(SMALL, Focus()).answer.endswith(told)
-    assert "from 0 [CLS]" not in thumbnails(CAUSAL, Focus()).answer, "it may look at itself alone"
+    assert "from [CLS]" not in thumbnails(CAUSAL, Focus()).answer, "it may look at itself alone"
     pooled = made_thumbnails.thumbnails(tokens=40, step=4)
     assert "from one of the 4 queries at " in thumbnails(pooled, Focus()).answer
     alone = made_thumbnails.thumbnails(causal=True, tokens=1)

@@ -25,8 +25,8 @@ def test_a_reason_on_both_sides_is_told_with_what_the_weight_falls_to() -> None:
     result = made_why.why()
     assert result.case is Case.BOTH
     assert sheet_of(result).answer == (
-        "L2 H3 looks from it at the@5 (.91) because of L0 H2 on the query side and L1 H0 on the key side: "
-        "without L0 H2 the weight falls to .04, without L1 H0 to .04."
+        "L2 H3 looks from “it” at “the”@5 (.91) because of L0 H2 on the query side and L1 H0 on the key "
+        "side: without L0 H2 the weight falls to .04, without L1 H0 to .04."
     )
 
 
@@ -60,7 +60,7 @@ def test_a_part_is_no_reason_unless_every_test_is_passed(fields: dict[str, objec
 def test_a_share_that_is_no_reason_is_told_with_its_but(fields: dict[str, object], said: str) -> None:
     result = changed(changed(made_why.why(), "L1 H0", removed=None, controls=()), "L0 H2", **fields)
     assert result.case is Case.SHARE
-    assert sheet_of(result).answer.startswith("L0 H2 on the query side has 70 % of what lifts the@5 above")
+    assert sheet_of(result).answer.startswith("L0 H2 on the query side has 70 % of what lifts “the”@5 above")
     assert said in sheet_of(result).answer
 
 
@@ -68,7 +68,7 @@ def test_small_parts_are_no_single_reason() -> None:
     result = made_why.why(weight_left=0.9)
     result = changed(changed(result, "L0 H2", contrast=2.0), "L1 H0", contrast=2.0)
     assert result.case is Case.NONE
-    assert sheet_of(result).answer.startswith("No single reason why L2 H3 looks from it at the@5 (.91)")
+    assert sheet_of(result).answer.startswith("No single reason why L2 H3 looks from “it” at “the”@5 (.91)")
 
 
 def test_where_the_head_does_not_look_there_is_nothing_to_tell() -> None:
@@ -79,7 +79,9 @@ def test_where_the_head_does_not_look_there_is_nothing_to_tell() -> None:
     ):
         assert result.case is Case.NOT_ABOVE
         assert not result.reasons_of(Side.QUERY) + result.reasons_of(Side.KEY)
-        assert sheet_of(result).answer.startswith("There is nothing to give a reason for: L2 H3 gives the@5")
+        assert sheet_of(result).answer.startswith(
+            "There is nothing to give a reason for: L2 H3 gives “the”@5"
+        )
 
 
 def test_embeddings_and_biases_have_shares_and_are_never_reasons() -> None:
