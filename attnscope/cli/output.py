@@ -133,7 +133,9 @@ class Output:
         from attnscope.render.saving import save
         from attnscope.render.web.beside import NOTHING
 
-        beside = replace(beside or NOTHING, command=typed_command("page.html"))
+        beside = replace(
+            beside or NOTHING, command=typed_command("page.html"), fragment=delivery.fragment
+        )
         self._written += save(result, target, focus, delivery.look, self.notice, beside)
 
     def _tell_written(self) -> None:

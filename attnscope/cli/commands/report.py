@@ -11,6 +11,8 @@ from attnscope.cli.options.shown import Looking, MapOptions, Query
 from attnscope.cli.output import Output, check_delivery
 
 if TYPE_CHECKING:
+    from attnscope.render.web.beside import Beside
+    from attnscope.results import Report, Result
     from attnscope.session.choosing import Chosen
     from attnscope.session.reading import Reading
 
@@ -45,6 +47,17 @@ def report(
         head = OpenedHeads(reading, chosen).head()
         result = report_head(reading, head, query, looking, settings)
         place = own_place("report", head, (looking, settings, result.query), read.media)
-        return Answer(result, every_head=lambda: [result], place=place)
+        return Answer(
+            result, every_head=lambda: [result], place=place, page=lambda: _page(reading, chosen, result)
+        )
 
     Question(ask, request, read, wanted, delivery, output).put(inputs, Purpose.ATTENTION_AND_ANSWER)
+
+
+def _page(reading: "Reading", chosen: "Chosen", report: "Report") -> "tuple[Result, Beside]":
+    """What a page of it is made of: over a picture or a sound also that."""
+    from attnscope.render.web.beside import Beside
+    from attnscope.session.questions.media import laid_over
+
+    laid = laid_over(reading, report.head, report.query) if reading.lies_over_medium(chosen) else None
+    return report, Beside(laid=laid)

@@ -68,6 +68,13 @@ Caption = Annotated[
         help="What stands below a picture; full has the certificate, the weights' hash and all versions.",
     ),
 ]
+Fragment = Annotated[
+    bool,
+    typer.Option(
+        "--fragment",
+        help="Of a page for a browser (.html) only what stands inside its frame, to be put into another page.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -85,12 +92,18 @@ class Delivery:
     dpi: Dpi = DPI
     bare: Bare = False
     caption: Caption = "short"
+    fragment: Fragment = False
 
     def __post_init__(self) -> None:
-        if self.look == USUAL:
+        if not self.fragment and self.look == USUAL:
             return
+        from attnscope.render.saving import PAGE
         from attnscope.render.saving import PICTURES as DRAWN
 
+        if self.fragment and not any(place.suffix.lower() == PAGE for place in self.places):
+            raise InputError(f"--fragment is about a page: name one with -o ({PAGE})")
+        if self.look == USUAL:
+            return
         if not any(place.suffix.lower() in DRAWN for place in self.places):
             asked = "--title, --size, --dpi, --bare and --caption are about a picture"
             raise InputError(f"{asked}: name one with -o ({', '.join(DRAWN)})")

@@ -16,9 +16,12 @@ from attnscope.results import Verdict
 
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
 _COMMENT = re.compile(r"^\s*(/\*\*(?:(?!\*/).)*\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
+_DARK = '[data-theme="dark"] .page, .page[data-theme="dark"]'
 _INLINE = re.compile(r"/\*\* @(?:type|param) .*? \*/ ?")
 _EXPORT = re.compile(r"^export ((?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 _INDENT = re.compile(r"^[ \t]+|\n(?=\n)", re.MULTILINE)
+_WITHIN = ":host { display: block; container-type: inline-size; } .page { all: initial; display: block; }\n"
+_BORDERED = ".page { border: 1px solid var(--rule); border-radius: 6px; } .page:focus { outline: none; }\n"
 
 
 @cache
@@ -38,6 +41,13 @@ def style() -> str:
     return _colours() + _INDENT.sub("", asset("page.css"))
 
 
+@cache
+def own_style() -> str:
+    """The same in a part of somebody else's page: nothing is inherited, and the column counts, not the window."""
+    narrow = re.sub(r"@media (\(max-width: \d+px\))(, print)?", r"@container \1", style())
+    return f"{_WITHIN}{narrow}{_BORDERED}"
+
+
 def _colours() -> str:
     """The palette as variables, on light and, where the page is made dark, on dark."""
     ramps = {
@@ -52,7 +62,7 @@ def _colours() -> str:
         "warning": "#6b5200",
         **ramps,
     }
-    told = {":root": fixed, ':root[data-theme="dark"]': {}}
+    told = {".page": fixed, _DARK: {}}
     for selector, ground in zip(told, PAPER, strict=True):
         verdicts = {verdict.value: colour for verdict, colour in VERDICTS[ground].items()}
         told[selector] |= PAPER[ground] | SIDES[ground] | verdicts

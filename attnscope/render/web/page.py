@@ -18,16 +18,19 @@ from attnscope.render.kit.words.header import own_name
 from attnscope.render.proof import proof
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets.picture import Original
 from attnscope.render.table import rows as rows_of
-from attnscope.render.web.assets import asset, boot, policy, script, style
+from attnscope.render.web.assets import asset, boot, own_style, policy, script, style
 from attnscope.render.web.beside import NOTHING, Beside
 from attnscope.render.web.blocks import Blocks, as_json, escape
 from attnscope.render.web.document import Document, document
 from attnscope.render.web.document.parts import weights_view
+from attnscope.render.web.media import original
+from attnscope.render.web.ranking import paragraph
 from attnscope.render.web.room import HARD_BYTES, too_large
 from attnscope.render.web.sheet import section
 from attnscope.render.web.spread import spread
-from attnscope.results import Comparison, Finding, HeadView, HeadWeights, Provenance, Result, Verdict
+from attnscope.results import Comparison, Finding, HeadView, HeadWeights, PictureAttention, Provenance, Result, Verdict
 from attnscope.tokens import Tokens
 from attnscope.version import __version__
 
@@ -35,16 +38,21 @@ _MOST_CELLS = 60_000  # of the table of numbers
 
 
 def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> bytes:
-    """The page; `InputError` where it would be larger than `HARD_BYTES`, with what to leave out."""
+    """The page, or of it what stands in somebody else's; `InputError` where it is larger than `HARD_BYTES`."""
     made = document(result, focus, beside)
     told, sheet = _told(result, made, beside), sheet_of(result, focus)
-    parts = {
+    around = {
         "kind": escape(type(result).__name__),
         "policy": policy(script(), boot()),
         "version": __version__,
         "title": escape(f"{_titled(made)} · attnscope"),
         "description": escape(_plain(sheet.answer if made.told is None else made.told.sentence)),
-        "style": style(),
+        "proof": escape(told["proof"]),
+        "style": own_style() if beside.fragment else style(),
+        "boot": boot(),
+    }
+    inside = {
+        "main": "div" if beside.fragment else "main",
         "alarm": _alarm(result.verdict),
         "heading": escape(told["heading"]),
         "read": escape(told["read"]),
@@ -54,28 +62,36 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
         "said": ' class="said"' if made.told is None else "",
         "why": "" if made.told is None else f'<p id="why">{made.told.why}</p>\n',
         "proof": escape(told["proof"]),
-        "foot": escape(f"attnscope {__version__} · {told['encoding']}"),
-        "sheet": _section(result, sheet, made),
+        "foot": "".join(paragraph(each, "told") for each in _foot(told)),
+        "sheet": _section(result, sheet, made, beside),
         "document": as_json(told),
         "blocks": made.blocks.elements(),
         "code": Blocks.pack(script().encode()),
-        "boot": boot(),
     }
-    page = _filled(asset("page.html"), parts).encode()
+    around["inside"] = _filled(asset("inside.html"), inside)
+    page = _filled(asset("fragment.html" if beside.fragment else "page.html"), around).encode()
     if len(page) > HARD_BYTES:
         raise InputError(_too_large(made, len(page)))
     return page
 
 
-def _section(result: Result, sheet: Sheet, made: Document) -> str:
+def _section(result: Result, sheet: Sheet, made: Document, beside: Beside) -> str:
     """The blocks of its sheet, but of a head, whose matrix a reader can point at; its answer stands above."""
     blocks = not isinstance(result, HeadWeights | HeadView)
     after = spread(result) if isinstance(result, Finding) else ""
+    if isinstance(beside.laid, PictureAttention):
+        after = original(Original(beside.laid.picture))
     return section(sheet, answer=made.told is not None, blocks=blocks, after=after)
 
 
 def _titled(made: Document) -> str:
     return made.heading if made.told is None else f"{made.told.title} · {made.heading}"
+
+
+def _foot(told: dict[str, Any]) -> list[str]:
+    """Where the numbers come from and what makes them again, which a page on paper needs too."""
+    again = f"Made again by: {told['command']}" if told["command"] else ""
+    return [f"attnscope {__version__} · {told['encoding']}", *told["small"], again]
 
 
 def _plain(markup: str) -> str:
@@ -132,7 +148,7 @@ def _told(result: Result, made: Document, beside: Beside) -> dict[str, Any]:
         "apart": weights_view(made) == "text",
         "readings": made.readings,
         "map": made.map,
-        "prediction": made.prediction,
+        "below": made.below,
         "picture": made.picture,
         "sound": made.sound,
         "both": made.both,

@@ -27,7 +27,7 @@ def section(sheet: Sheet, *, answer: bool = True, blocks: bool = True, after: st
     if told:
         told = f"<details><summary>What this rests on, and what the words mean</summary>{told}</details>"
     first = paragraph(sheet.answer, "answer") if answer else ""
-    drawing = [_block(each) for each in every]
+    drawing = [f'<div class="block">{drawn}</div>' for drawn in map(_block, every) if drawn]
     drawing.insert(1, after)
     inside = "".join((first, *drawing, told, _next(sheet)))
     return f'<section id="sheet" aria-label="The result">{inside}</section>\n'

@@ -10,7 +10,7 @@ from attnscope.analysis.heads.overlay import (
 )
 from attnscope.attention import Capture
 from attnscope.errors import InputError
-from attnscope.results import Picture, PictureAttention, PictureHeads, SoundAttention, SoundHeads
+from attnscope.results import HeadAttention, Picture, PictureAttention, PictureHeads, SoundAttention, SoundHeads
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.looking import position_of as position_of
@@ -40,6 +40,14 @@ def lay_over(reading: Reading, chosen: Chosen, query: str | None = None) -> Laid
     if isinstance(medium, Picture):
         return heads_over_picture(several, medium, position)
     return heads_over_sound(several, medium, position)
+
+
+def laid_over(reading: Reading, head: HeadAttention, query: int) -> PictureAttention | SoundAttention | None:
+    """A head that is read already over the medium, for `query`; None where that lies under none of its keys."""
+    medium = None if reading.perceived is None else reading.perceived.medium
+    if medium is None:
+        return None
+    return (over_picture if isinstance(medium, Picture) else over_sound)(head, medium, query)
 
 
 def tell_windows(captured: Capture, reading: Reading, chosen: Chosen) -> None:

@@ -1,4 +1,4 @@
-"""What a page shows of heads: one or all of them, a map, a report, a prediction, a picture or a sound."""
+"""What a page shows of heads: one or all of them, a map, a report, a picture or a sound."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.thumbnails import pooled_words
 from attnscope.render.web import answers, media
 from attnscope.render.web import readings as sides
-from attnscope.render.web.beside import Beside
-from attnscope.render.web.document.parts import Document, all_heads, opened, opens, told, weights_view
+from attnscope.render.web.beside import Beside, Laid
+from attnscope.render.web.document.parts import Document, all_heads, opened, opens, told
 from attnscope.render.web.opening import told as told_first
 from attnscope.results import (
     HeadTerms,
@@ -100,29 +100,33 @@ def of_map(made: Document, found: Projection, beside: Beside) -> None:
 
 
 def of_report(made: Document, report: Report, beside: Beside) -> None:
+    """One page from the answer to the proof; over a picture or a sound that comes first."""
     made.first = "sheet"
     of_map(made, report.projection, beside)
-    made.prediction = None if report.prediction is None else answers.of_prediction(report.prediction)
-    made.opening |= {"view": weights_view(made), "query": report.query, "key": None}
+    made.below = ("map", "proof")
+    view = "matrix"
+    if beside.laid is not None:
+        view, made.below = _medium(made, beside.laid), ("matrix", *made.below)
+    if report.prediction is not None:
+        predicted = sheet_of(report.prediction)
+        made.says += (predicted.answer, *predicted.notes)
+    made.opening |= {"view": view, "query": report.query, "key": None}
     if report.view is not None:
         made.opening |= {"words": report.view.words, "special": report.view.special.value}
 
 
-def of_picture(made: Document, found: PictureAttention | PictureHeads, beside: Beside) -> None:
-    _laid_over(made, found, beside)
-    made.picture = media.of_picture(found)
-    made.opening["view"] = "picture"
-
-
-def of_sound(made: Document, found: SoundAttention | SoundHeads, beside: Beside) -> None:
-    _laid_over(made, found, beside)
-    made.sound = media.of_sound(found, made.blocks)
-    made.opening["view"] = "sound"
-
-
-def _laid_over(made: Document, found: Any, beside: Beside) -> None:
+def of_medium(made: Document, found: Laid, beside: Beside) -> None:
     if isinstance(found, PictureAttention | SoundAttention):
         of_head(made, found.head, beside)
     else:
         of_overview(made, found.overview, beside)
-    made.opening |= {"query": found.gaze.query, "one": False}
+    made.opening |= {"query": found.gaze.query, "one": False, "view": _medium(made, found)}
+
+
+def _medium(made: Document, found: Laid) -> str:
+    """The picture or the sound that the weights lie over, and which of the two it is."""
+    if isinstance(found, PictureAttention | PictureHeads):
+        made.picture = media.of_picture(found)
+        return "picture"
+    made.sound = media.of_sound(found, made.blocks)
+    return "sound"

@@ -21,7 +21,7 @@ class Document:
     `opener` is the command that opens one of its heads, with `{layer}` and `{head}` in it. `both` says of two
     readings which heads of the one and the other belong together, and whether their tokens do. `told` is what
     the page says first, where that is not the answer of its sheet, and `first` whether the text or the sheet
-    stands above.
+    stands above. `below` are views that stand one after the other under the one that is chosen.
     """
 
     blocks: Blocks
@@ -30,12 +30,12 @@ class Document:
     readings: list[sides.Reading] = field(default_factory=list)
     opening: dict[str, Any] = field(default_factory=dict)
     map: dict[str, Any] | None = None
-    prediction: dict[str, Any] | None = None
     picture: dict[str, Any] | None = None
     sound: dict[str, Any] | None = None
     both: dict[str, Any] | None = None
     says: list[str] = field(default_factory=list)
     told: Told | None = None
+    below: tuple[str, ...] = ()
     first: str = "text"
 
     def tokens(self, side: str) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ const split = new Map();
 
 /** @param {string} id */
 function lines(id) {
-  const block = document.getElementById(id);
+  const block = byId(id);
   if (!block) throw new Error(`the page has no block ${id}`);
   const found = split.get(id) || (block.textContent || "").trim().split("\n");
   split.set(id, found);

@@ -3,6 +3,16 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+/** Where the page stands: the document, or of a fragment the shadow of its element. @type {any} */
+export const root = document.currentScript?.parentElement?.shadowRoot || document;
+/** Whether it is a part of a page of somebody else, whose address, keys and colours are not ours. */
+export const embedded = root !== document;
+/** What holds everything that is shown. @type {any} */
+export const frame = root.querySelector(".page");
+
+/** How much of a window, or of a column of somebody else, there is. */
+export const across = () => (embedded ? frame.clientWidth : innerWidth);
+
 /**
  * @template {Element} T
  * @param {T} element @param {Record<string, any>} given attributes; functions listen, `false` and null are left out
@@ -29,7 +39,7 @@ export function draw(tag, given = {}, ...children) {
 }
 
 /** @param {string} id @returns {any} */
-export const byId = (id) => document.getElementById(id);
+export const byId = (id) => root.getElementById(id);
 
 // How a number is written is said in render/kit/numbers.py; one table of cases holds for both.
 

@@ -1,7 +1,7 @@
 // @ts-check
 /** A figure: canvases with pixels below one drawing of lines and letters, and both together as an SVG or PNG file. */
 
-import { draw, el } from "./elements.js";
+import { draw, el, frame } from "./elements.js";
 import { css, shadeColour } from "./shades.js";
 
 const STRIP = 160; // pixels
@@ -43,7 +43,7 @@ export function scaleStrip(svg, x, y, { ticks, told }) {
 
 /** The figure as one SVG document that needs nothing else. @param {any} holder @param {string[]} above @param {string[]} below */
 export function asSvg(holder, above, below) {
-  const [width, height] = holder.size, ground = getComputedStyle(document.body);
+  const [width, height] = holder.size, ground = getComputedStyle(frame);
   const wide = Math.max(width, 480), top = 22 * above.length + 8, tall = top + height + 17 * below.length + 12;
   const letters = { "font-family": "system-ui, sans-serif", fill: ground.color };
   const copy = inlined(holder.svg);

@@ -46,12 +46,15 @@ async function thumbnails(drawn, page, cell) {
   const fine = Math.max(1, Math.min(3, Math.floor(2400 / (cell * Math.max(across, down))))), side = (cell - 2) * fine;
   const board = el("canvas", { width: across * cell * fine, height: down * cell * fine }), pen = board.getContext("2d");
   drawn.pixels(board, [LEFT, TOP, across * cell, down * cell], true);
-  const most = Math.max((cell - 2) * Math.min(devicePixelRatio, 2), 8), small = await reading.small();
+  const most = Math.max((cell - 2) * Math.min(devicePixelRatio, 2), 8), known = (reading.dots[most] ||= {}), small = await reading.small();
   for (let i = 0; i < down; i++) {
     const image = new ImageData(board.width, cell * fine);
     for (let j = 0; j < across; j++) {
-      const seen = small ? { ...small, from: (i * across + j) * small.rows * small.columns } : await whole(reading, i, j);
-      paint(image, j * cell * fine, side, dots(seen, Math.max(1, Math.ceil(Math.max(seen.rows, seen.columns) / most))), ramp);
+      const made = async () => {
+        const seen = small ? { ...small, from: (i * across + j) * small.rows * small.columns } : await whole(reading, i, j);
+        return dots(seen, Math.max(1, Math.ceil(Math.max(seen.rows, seen.columns) / most)));
+      };
+      paint(image, j * cell * fine, side, await (known[`${i} ${j}`] ||= made()), ramp);
     }
     pen.putImageData(image, 0, i * cell * fine);
   }

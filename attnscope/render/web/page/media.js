@@ -1,7 +1,7 @@
 // @ts-check
 /** A picture with the weights of a query on its patches, and a sound with those on its frames. */
 
-import { draw, el, weightText } from "./elements.js";
+import { byId, draw, el, weightText } from "./elements.js";
 import { figure, raster, scaleStrip } from "./figure.js";
 import { floats } from "./decode.js";
 import { pixels, scaleOf, shadeColour, theme } from "./shades.js";
@@ -25,7 +25,7 @@ function askers(reading) {
 
 /** @param {any} reading @param {any} page @returns {Promise<any[]>} */
 export async function picture(reading, page) {
-  const found = page.given.picture, original = /** @type {HTMLImageElement} */ (document.getElementById("original")), row = await rowNow(reading), [height, width] = found.size, [rows, columns] = found.patches;
+  const found = page.given.picture, original = /** @type {HTMLImageElement} */ (byId("original")), row = await rowNow(reading), [height, width] = found.size, [rows, columns] = found.patches;
   const scale = Math.min((page.room()[0] - 20) / (2 * width + 24), 520 / height), w = width * scale, h = height * scale;
   const drawn = figure(2 * w + 24, h + 36, `The picture, and the weights on its ${rows} by ${columns} patches`), { svg } = drawn;
   const values = found.keys.map((/** @type {number} */ k) => (k < 0 ? NaN : row[k])), shown = scaleOf(Float32Array.from(values), values.length, state.scale), ramp = pixels(shadeColour);

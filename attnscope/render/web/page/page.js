@@ -3,7 +3,7 @@
 
 import { both, pairNow } from "./both.js";
 import { readDocument } from "./decode.js";
-import { byId, el } from "./elements.js";
+import { across, byId, el, embedded, frame, root } from "./elements.js";
 import { save } from "./figure.js";
 import { grid, heads, move } from "./grid.js";
 import { map } from "./map.js";
@@ -13,25 +13,26 @@ import { lists } from "./lists.js";
 import { picture, sound } from "./media.js";
 import { numbers } from "./numbers.js";
 import { parts } from "./parts.js";
-import { prediction } from "./prediction.js";
 import { product } from "./product.js";
 import { command, proof } from "./proof.js";
 import { Reading, rowOf } from "./reading.js";
-import { scaleOf, theme } from "./shades.js";
-import { begin, link, listen, set, state, VIEWS } from "./state.js";
+import { preferred, scaleOf, theme, themed } from "./shades.js";
+import { begin, follow, link, listen, set, state, VIEWS } from "./state.js";
 import { text } from "./text.js";
 
 /** @type {Record<string, (reading: any, page: any) => Promise<any[]>>} */
-const DRAWN = { text: async () => [], both, lines, matrix, heads, product, parts, map, prediction, picture, sound, numbers, proof };
-const TITLES = { text: "Text", both: "Side by side", lines: "Lines", matrix: "Matrix", heads: "All heads", product: "Query x key", parts: "Parts of a score", map: "Map", prediction: "Prediction", picture: "Picture", sound: "Sound", numbers: "Numbers", proof: "Proof" };
+const DRAWN = { text: async () => [], both, lines, matrix, heads, product, parts, map, picture, sound, numbers, proof };
+/** @type {Record<string, string>} */
+const TITLES = { text: "Text", both: "Side by side", lines: "Lines", matrix: "Matrix", heads: "All heads", product: "Query x key", parts: "Parts of a score", map: "Map of queries and keys", picture: "Picture", sound: "Sound", numbers: "Numbers", proof: "Proof" };
 const KEYS = "↑ ↓ query · ← → key · in the text ← → ↑ ↓ token, Enter its strongest link · [ ] layer · , . head · 1-9 views · w words · Esc all queries";
+const PAPER = [690, 800]; // pixels of a sheet of A4 or Letter between its margins
 
 const given = readDocument();
 const readings = given.readings.map((/** @type {any} */ each) => new Reading(each));
 /** @type {any} what the views may ask of the page */
 const page = {
   given, readings, reading: readings[0] || null, verdicts: null, drawn: [], printing: false, pointing: null,
-  room: () => [Math.max(byId("view").clientWidth, 300), innerHeight - 190],
+  room: () => (page.printing ? PAPER : [Math.max(byId("view").clientWidth, 300), innerHeight - 190]),
   figure: (/** @type {any} */ drawn, /** @type {string} */ name, /** @type {any[]} */ ...more) => page.drawn.push(...[drawn, ...more].filter(Boolean).map((each, i) => ({ drawn: each, name: i ? `${name}-${i}` : name }))),
   missing: (/** @type {string} */ what) => el("div", {}, el("p", {}, `${what} are not in this page.${opener() ? " This writes a page that holds them:" : ""}`), opener() && command(opener())),
   liveliest,
@@ -59,8 +60,8 @@ function there() {
   const full = readings.some((/** @type {any} */ each) => Object.values(each.it.full).some((/** @type {any} */ f) => f.q));
   const many = readings.some((/** @type {any} */ each) => each.it.layers.length * each.it.heads.length > 1);
   /** @type {Record<string, any>} */
-  const has = { text: read() && given.apart, both: given.both && readings.length > 1, lines: page.reading, matrix: page.reading, heads: many, product: full, parts: full, map: given.map, prediction: given.prediction, picture: given.picture, sound: given.sound, numbers: given.rows, proof: true };
-  return VIEWS.filter((view) => has[view]);
+  const has = { text: read() && given.apart, both: given.both && readings.length > 1, lines: page.reading, matrix: page.reading, heads: many, product: full, parts: full, map: given.map, picture: given.picture, sound: given.sound, numbers: given.rows, proof: true };
+  return VIEWS.filter((view) => has[view] && !given.below.includes(view));
 }
 
 /** Whether a text stands above the views, or in their place. */
@@ -71,7 +72,7 @@ function allowed(asked) {
   const reading = readings[asked.side] || readings[0], found = { ...asked, side: readings[asked.side] ? asked.side : 0 };
   if (!there().includes(found.view)) found.view = there().includes(given.open.view) ? given.open.view : there()[0];
   if (!reading) return found;
-  const known = () => reading.has(found.layer, found.head) || document.querySelector(`#sheet [href="#L${found.layer}H${found.head}"]`);
+  const known = () => reading.has(found.layer, found.head) || root.querySelector(`#sheet [href="#L${found.layer}H${found.head}"]`);
   if (!known()) (found.layer = given.open.layer), (found.head = given.open.head);
   if (!known()) (found.layer = reading.it.layers[0]), (found.head = reading.it.heads[0]);
   if (!(found.query < reading.it.queries.names.length)) found.query = null;
@@ -109,7 +110,7 @@ function controls() {
     shaded && choice("shades", "scale", [["sqrt", "square root, 0 to 1"], ["1", "in proportion, 0 to 1"], ["max", "in proportion, to the largest"], ["row", "in proportion, row by row"], ["log", "logarithmic"]]),
     state.query !== null && tokens && ["lines", "matrix"].includes(state.view) && el("button", { click: () => set({ query: null, key: null }) }, `query ${state.query} ${tokens.queries.names[state.query]} ✕`),
     page.drawn.length > 0 && el("span", { class: "field" }, "save ", ...["svg", "png"].map((kind) => el("button", { "data-save": kind, click: () => saved(/** @type {any} */ (kind)) }, kind.toUpperCase()))),
-    el("button", { title: "light or dark", click: () => themed(theme() === "dark" ? "light" : "dark") }, "◐"),
+    el("button", { title: "light or dark", click: () => paint(theme() === "dark" ? "light" : "dark") }, "◐"),
     el("button", { title: KEYS, click: () => keys() }, "?"),
   ].filter(Boolean));
 }
@@ -119,13 +120,13 @@ function saved(kind) {
   const where = page.reading ? `L${state.layer}-H${state.head}` : "heads";
   for (const { drawn, name } of page.drawn) {
     const verdict = ["certified", "recomputed", "none"].includes(given.verdict) ? [] : [byId("verdict").textContent.trim()];
-    save(drawn, `attnscope-${where}-${name}`, kind, [`${page.reading && !["prediction", "heads", "row"].includes(name) ? `L${state.layer} H${state.head} · ` : ""}${given.heading}`, ...verdict], [...given.small, link()]);
+    save(drawn, `attnscope-${where}-${name}`, kind, [`${page.reading && !["heads", "row"].includes(name) ? `L${state.layer} H${state.head} · ` : ""}${given.heading}`, ...verdict], [...given.small, link()]);
   }
 }
 
 /** @param {string} wanted */
-function themed(wanted) {
-  document.documentElement.dataset.theme = wanted;
+function paint(wanted) {
+  themed.dataset.theme = wanted;
   redraw();
 }
 
@@ -136,25 +137,29 @@ async function redraw() {
   page.reading = readings[state.side] || null;
   page.drawn = [];
   page.pointing = null;
-  if (!document.documentElement.dataset.theme) document.documentElement.dataset.theme = theme();
+  themed.dataset.theme ||= theme();
   tabs();
   reserve();
   await verdict();
   await above(mine);
-  const lacking = page.reading && !page.reading.has(state.layer, state.head) && !["text", "heads", "prediction", "numbers", "proof"].includes(view);
+  const lacking = page.reading && !page.reading.has(state.layer, state.head) && !["text", "heads", "numbers", "proof"].includes(view);
   const parts = lacking ? [page.missing("The weights of this head")] : await DRAWN[view](page.reading, page);
+  const below = [];
+  for (const each of given.below) below.push(el("section", { "aria-label": TITLES[each] }, el("h2", { class: "part" }, TITLES[each]), (await DRAWN[each](page.reading, page)).flat(3)));
   if (mine !== turn) return;
-  const kept = document.activeElement?.getAttribute("data-choice"), word = attributeOfFocus();
+  const kept = root.activeElement?.getAttribute("data-choice"), word = attributeOfFocus();
   byId("view").replaceChildren(...parts.flat(3).filter(Boolean));
+  byId("below").replaceChildren(...below);
+  byId("where").textContent = embedded ? "" : `What is shown stands at ${location.pathname.split("/").pop()}${link()}`;
   controls();
   lead();
-  for (const each of document.querySelectorAll("#view .wide")) if (each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight) scrolled(each);
+  for (const each of root.querySelectorAll("#view .wide, #below .wide")) if (each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight) scrolled(each);
   const again = kept ? `[data-choice="${kept}"]` : word;
-  if (again) /** @type {any} */ (document.querySelector(again))?.focus();
-  document.body.dataset.ready = `${link()} ${view}`;
+  if (again) /** @type {any} */ (root.querySelector(again))?.focus();
+  frame.dataset.ready = `${link()} ${view}`;
   performance.mark("drawn");
   await page.waiting;
-  if (mine === turn) document.body.dataset.thumbnails = "all", performance.mark("thumbnails");
+  if (mine === turn) frame.dataset.thumbnails = "all", performance.mark("thumbnails");
 }
 
 /** @type {any} */
@@ -170,7 +175,7 @@ async function above(mine) {
   const reading = page.reading, there = reading && !given.both && reading.has(state.layer, state.head);
   byId("reader").hidden = !there || !read() || (given.apart && state.view !== "text");
   byId("lists").hidden = !there;
-  document.body.classList.toggle("reads", Boolean(there && read()));
+  frame.classList.toggle("reads", Boolean(there && read()));
   if (!there) return void (current = null);
   const seen = await reading.seen(state.layer, state.head);
   if (mine !== turn) return;
@@ -189,13 +194,13 @@ function scrolled(wide) {
 
 /** What finds the token that has the focus again, once it is drawn anew. @returns {string} */
 function attributeOfFocus() {
-  const found = /** @type {any} */ (document.activeElement);
+  const found = /** @type {any} */ (root.activeElement);
   for (const name of ["query", "key"]) if (found?.dataset?.[name]) return `${found.tagName.toLowerCase()}[data-${name}="${found.dataset[name]}"]`;
   return "";
 }
 
 function tabs() {
-  byId("tabs").replaceChildren(...there().map((view, i) => el("button", { role: "tab", id: `tab-${view}`, "aria-selected": view === state.view ? "true" : "false", tabindex: view === state.view ? 0 : -1, title: `key ${i + 1}`, click: () => set({ view }) }, /** @type {any} */ (TITLES)[view])));
+  byId("tabs").replaceChildren(...there().map((view, i) => el("button", { role: "tab", id: `tab-${view}`, "aria-selected": view === state.view ? "true" : "false", tabindex: view === state.view ? 0 : -1, title: `key ${i + 1}`, click: () => set({ view }) }, TITLES[view])));
   byId("view").setAttribute("aria-labelledby", `tab-${state.view}`);
 }
 
@@ -227,7 +232,7 @@ function pairs() {
 /** The small grid that leads. */
 function lead() {
   const shape = leading();
-  const held = byId("lead").contains(document.activeElement);
+  const held = byId("lead").contains(root.activeElement);
   if (!shape) return byId("lead").replaceChildren();
   const drawn = grid(page, leadRoom(shape), 34, true);
   byId("lead").replaceChildren(...[drawn, el("p", { class: "pointed", id: "pointed", "aria-live": "polite" })].filter(Boolean));
@@ -248,7 +253,7 @@ function leading() {
 
 /** How wide the small grid is. @param {any} shape */
 function leadRoom(shape) {
-  return Math.min(34 + shape.heads.length * 32, innerWidth <= 760 ? innerWidth - 28 : innerWidth <= 980 ? 340 : 400);
+  return Math.min(34 + shape.heads.length * 32, page.printing ? PAPER[0] : across() <= 760 ? across() - 28 : across() <= 980 ? 340 : 400);
 }
 
 /** Which keys there are, told or no longer. */
@@ -269,7 +274,7 @@ function keyed(event) {
     "?": keys,
   })[event.key];
   const view = /^[1-9]$/.test(event.key) && there()[Number(event.key) - 1];
-  if (document.activeElement?.getAttribute("role") === "tab" && event.key.startsWith("Arrow")) {
+  if (root.activeElement?.getAttribute("role") === "tab" && event.key.startsWith("Arrow")) {
     const views = there(), next = views[(views.indexOf(state.view) + (event.key === "ArrowRight" ? 1 : -1) + views.length) % views.length];
     set({ view: next });
     byId(`tab-${next}`)?.focus();
@@ -287,14 +292,38 @@ function step(what, by) {
   if (next) set({ [what]: next[0] });
 }
 
+/** In somebody else's page: its colours and its width are followed, and links to heads stay inside. */
+function within() {
+  let width = across();
+  const followed = () => preferred() !== theme() && paint(preferred());
+  new ResizeObserver(() => across() !== width && ((width = across()), redraw())).observe(frame);
+  for (const each of [document.documentElement, document.body]) new MutationObserver(followed).observe(each, { attributes: true });
+  document.addEventListener("transitionend", followed);
+  root.addEventListener("click", (/** @type {any} */ event) => {
+    const found = event.target.closest('a[href^="#L"]');
+    if (found) event.preventDefault(), follow(found.getAttribute("href"));
+  });
+}
+
 byId("page").hidden = false;
 begin(given.open, allowed, redraw);
-addEventListener("keydown", keyed);
-addEventListener("resize", () => redraw());
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => themed(event.matches ? "dark" : "light"));
+(embedded ? root : window).addEventListener("keydown", keyed);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => paint(preferred()));
+if (embedded) within();
+else addEventListener("resize", () => redraw());
 if (given.first === "sheet") byId("tabs").before(byId("sheet"));
 let before = theme();
-// what is drawn is there already: it is drawn anew, in light colours, before the printer looks
-addEventListener("beforeprint", () => ((before = theme()), (page.printing = true), themed("light")));
-addEventListener("afterprint", () => ((page.printing = false), themed(before)));
+/** @type {any[]} */
+let closed = [];
+// what is drawn was decoded already: it is drawn anew, in light colours and for paper, before the printer looks
+addEventListener("beforeprint", () => {
+  before = theme(), closed = [...root.querySelectorAll("#sheet details:not([open])")], page.printing = true;
+  for (const each of closed) each.open = true;
+  paint("light");
+});
+addEventListener("afterprint", () => {
+  page.printing = false;
+  for (const each of closed) each.open = false;
+  paint(before);
+});
 redraw();

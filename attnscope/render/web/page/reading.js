@@ -14,6 +14,8 @@ export class Reading {
     this.it = { ...given, keys: given.keys || given.queries };
     /** @type {Map<string, Float32Array>} */
     this.decoded = new Map();
+    /** @type {any} every head in small, by how many dots are drawn of it */
+    this.dots = {};
     /** @type {number[]} */
     this.layers = given.layers;
     /** @type {number[]} */
@@ -42,7 +44,7 @@ export class Reading {
   /** Every head in small, where the page has more than those in full. @returns {Promise<{bytes: Uint8Array, rows: number, columns: number}|null>} */
   async small() {
     const { small } = this.it, cells = (/** @type {string[]} */ names) => Math.ceil(names.length / small.step);
-    return small && { bytes: await codes(small.block, 0), rows: cells(this.queries.names), columns: cells(this.keys.names) };
+    return small && { bytes: await (this.pooled ||= codes(small.block, 0)), rows: cells(this.queries.names), columns: cells(this.keys.names) };
   }
 
   /** Weights by tokens. @param {number} layer @param {number} head @returns {Promise<Float32Array>} */

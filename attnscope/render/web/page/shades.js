@@ -1,9 +1,9 @@
 // @ts-check
 /** How dark a weight is: the rule of pictures and terminals (`attnscope.render.kit.scale`), and the colours of both themes. */
-import { parameterText } from "./elements.js";
+import { embedded, frame, parameterText, root } from "./elements.js";
 
 /** Colours of the palette, `attnscope.render.kit.palette`, as the style of the page has them. @param {string} name @returns {string[]} */
-const named = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim().split(" ");
+const named = (name) => getComputedStyle(frame).getPropertyValue(`--${name}`).trim().split(" ");
 
 /** @type {Record<string, number[][]>} */
 const ramps = {};
@@ -17,11 +17,29 @@ function anchors(name) {
 /** Of heads that are laid over one another, in their order. @param {number} i */
 export const headColour = (i) => named("heads")[i % 8];
 
+/** What says whether the page is light or dark. @type {HTMLElement} */
+export const themed = root.documentElement || frame;
+
 /** @returns {"light"|"dark"} */
-export function theme() {
-  const asked = document.documentElement.dataset.theme;
-  if (asked === "light" || asked === "dark") return asked;
-  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+export const theme = () => /** @type {any} */ (themed.dataset.theme) || preferred();
+
+/** What the system is or, of a fragment, what says it around it: the ground that it stands on. @returns {"light"|"dark"} */
+export function preferred() {
+  if (!embedded) return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  const told = root.host.closest('[data-theme="light"], [data-theme="dark"]');
+  return told ? told.dataset.theme : inkOn(ground(root.host)) === "#fff" ? "dark" : "light";
+}
+
+/** The colour that is painted below an element, of nothing that of an empty page. @param {Element} element @returns {number[]} */
+function ground(element) {
+  for (let each = element.parentElement; each; each = each.parentElement) {
+    const [r, g, b, opaque = 1] = (getComputedStyle(each).backgroundColor.match(/[\d.]+/g) || []).map(Number);
+    if (opaque > 0.5) return [r, g, b];
+  }
+  frame.style.backgroundColor = "Canvas";
+  const found = getComputedStyle(frame).backgroundColor.match(/[\d.]+/g).map(Number);
+  frame.style.backgroundColor = "";
+  return found;
 }
 
 /** @param {number[][]} stops @param {number} shade 0 to 1 @returns {number[]} */

@@ -1,7 +1,9 @@
 // @ts-check
 /** What is looked at, as it stands in the address: `#L3H11,q=5,view=matrix` opens the same again. */
 
-export const VIEWS = ["text", "both", "matrix", "lines", "heads", "product", "parts", "map", "prediction", "picture", "sound", "numbers", "proof"];
+import { embedded } from "./elements.js";
+
+export const VIEWS = ["text", "both", "matrix", "lines", "heads", "product", "parts", "map", "picture", "sound", "numbers", "proof"];
 
 /** @type {any} `hover` is a query, a key or both that the pointer is at; it stands in no address */
 export const state = {
@@ -12,6 +14,8 @@ export const state = {
 let usual = {};
 /** @type {() => void} */
 let redraw = () => {};
+/** @type {(told: string) => any} */
+let read = () => {};
 /** @type {(() => void)[]} */
 const listeners = [];
 
@@ -19,17 +23,19 @@ const listeners = [];
 export function begin(opening, allowed, changed) {
   usual = { ...state, ...opening };
   redraw = changed;
-  const read = () => (Object.assign(state, usual, allowed({ ...usual, ...parsed(location.hash) })), redraw());
-  addEventListener("hashchange", read);
-  Object.assign(state, usual, allowed({ ...usual, ...parsed(location.hash) }));
+  read = (told) => Object.assign(state, usual, allowed({ ...usual, ...parsed(told) }));
+  read(embedded ? "" : location.hash);
+  if (!embedded) addEventListener("hashchange", () => follow(location.hash));
 }
+
+/** What an address asks for. @param {string} told */
+export const follow = (told) => (read(told), redraw());
 
 /** @param {any} changes */
 export function set(changes) {
   Object.assign(state, changes, { hover: null });
-  const told = link();
   try {
-    history.replaceState(null, "", told);
+    if (!embedded) history.replaceState(null, "", link());
   } catch {
     // a frame without an address of its own keeps its state to itself
   }

@@ -1,7 +1,7 @@
 // @ts-check
 /** The text as it is read: what the chosen token looks at is shaded, what looks at it is underlined. */
 
-import { el, weightText } from "./elements.js";
+import { el, root, weightText } from "./elements.js";
 import { chosen, largest } from "./reading.js";
 import { ruler } from "./ruler.js";
 import { css, inkOn, shadeColour, theme } from "./shades.js";
@@ -150,7 +150,7 @@ let drawnFor = "";
 
 /** The rules of all shades, in the colours of the theme. */
 function shades() {
-  if (!rules) document.adoptedStyleSheets.push((rules = new CSSStyleSheet()));
+  if (!rules) root.adoptedStyleSheets.push((rules = new CSSStyleSheet()));
   if (drawnFor === theme()) return;
   drawnFor = theme();
   const colours = Array.from({ length: LEVELS }, (_, i) => shadeColour((i + 1) / LEVELS));
