@@ -8,7 +8,7 @@ from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import chance, counted, likely, percent, significant
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Curve
-from attnscope.render.sheet.said import text
+from attnscope.render.sheet.said import in_sentence, text
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Line, Table
@@ -112,10 +112,10 @@ def _said(guess: Guess) -> str:
 
 
 def _place(result: LayeredPrediction, place: LayeredPlace) -> str:
-    """`At 7 [MASK]`, `After 12 opened`, `For the class`."""
+    """`At [MASK]`, `After “opened”`, `For the class`."""
     if place.position is None:
         return "For the class"
-    where = f"{place.position} {settled(result.tokens.names[place.position])}"
+    where = in_sentence(result.tokens, place.position)
     return f"{'After' if result.task == 'next' else 'At'} {where}"
 
 

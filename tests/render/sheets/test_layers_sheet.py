@@ -11,22 +11,22 @@ OTHERS = "In texts with the words in other orders it gets"
 CASES: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
     "from the embeddings on": (
         ("early",), {"high": 0.04},
-        "At 4 on, the model would answer “opened” from the embeddings on (5.0 % there, 62.0 % at the end). "
+        "At “on”, the model would answer “opened” from the embeddings on (5.0 % there, 62.0 % at the end). "
         f"{OTHERS} 0.5 % there.",
     ),
     "from a layer between": (
         ("middle",), {},
-        "At 4 on, the model would answer “opened” from L1 on (40.0 % there, 62.0 % at the end); L0 would "
+        "At “on”, the model would answer “opened” from L1 on (40.0 % there, 62.0 % at the end); L0 would "
         f"still say “the” (80.0 %). {OTHERS} 4.0 % there.",
     ),
     "an earlier lead that is lost does not count": (
         ("at last",), {"embeddings": False, "controls": 0},
-        "At 4 on, the model would answer “opened” from L1 on (40.0 % there, 62.0 % at the end); L0 would "
+        "At “on”, the model would answer “opened” from L1 on (40.0 % there, 62.0 % at the end); L0 would "
         "still say “the” (80.0 %).",
     ),
     "from the last alone": (
         ("lost again",), {"task": "next"},
-        "After 4 on, only the last layer puts “opened” first (62.0 %); L1 would still say “the” (50.0 %). "
+        "After “on”, only the last layer puts “opened” first (62.0 %); L1 would still say “the” (50.0 %). "
         f"{OTHERS} 6.2 % there.",
     ),
     "some controls give as much": (
@@ -36,8 +36,8 @@ CASES: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
     ),
     "several places": (
         ("middle", "late", "early", "middle", "late", "late"), {},
-        "The model would answer at 4 on “opened” from L1 on; at 5 the “opened” from the last layer alone; at "
-        "6 mat “opened” from the embeddings on; at 7 because “opened” from L1 on and 2 more places.",
+        "The model would answer at “on” “opened” from L1 on; at “the”@5 “opened” from the last layer alone; at “mat”"
+        " “opened” from the embeddings on; at “because” “opened” from L1 on and 2 more places.",
     ),
 }  # fmt: skip
 
