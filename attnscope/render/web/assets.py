@@ -44,7 +44,7 @@ def style() -> str:
 @cache
 def own_style() -> str:
     """The same in a part of somebody else's page: nothing is inherited, and the column counts, not the window."""
-    narrow = re.sub(r"@media (\(max-width: \d+px\))(, print)?", r"@container \1", style())
+    narrow = re.sub(r"@media screen and (\(max-width: \d+px\))", r"@container \1", style())
     return f"{_WITHIN}{narrow}{_BORDERED}"
 
 

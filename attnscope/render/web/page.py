@@ -35,6 +35,7 @@ from attnscope.tokens import Tokens
 from attnscope.version import __version__
 
 _MOST_CELLS = 60_000  # of the table of numbers
+_LONGEST_COMMAND = 400  # that stands at the foot, too
 
 
 def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> bytes:
@@ -90,7 +91,7 @@ def _titled(made: Document) -> str:
 
 def _foot(told: dict[str, Any]) -> list[str]:
     """Where the numbers come from and what makes them again, which a page on paper needs too."""
-    again = f"Made again by: {told['command']}" if told["command"] else ""
+    again = f"Made again by: {told['command']}" if 0 < len(told["command"]) <= _LONGEST_COMMAND else ""
     return [f"attnscope {__version__} · {told['encoding']}", *told["small"], again]
 
 

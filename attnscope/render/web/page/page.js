@@ -156,10 +156,20 @@ async function redraw() {
   for (const each of root.querySelectorAll("#view .wide, #below .wide")) if (each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight) scrolled(each);
   const again = kept ? `[data-choice="${kept}"]` : word;
   if (again) /** @type {any} */ (root.querySelector(again))?.focus();
+  fit();
+  frame.dataset.view = view;
   frame.dataset.ready = `${link()} ${view}`;
   performance.mark("drawn");
   await page.waiting;
   if (mine === turn) frame.dataset.thumbnails = "all", performance.mark("thumbnails");
+}
+
+/** On paper nothing can be scrolled: what is wider is made smaller. */
+function fit() {
+  for (const each of root.querySelectorAll(".wide > *")) {
+    each.style.zoom = "";
+    if (page.printing && each.scrollWidth > PAPER[0]) each.style.zoom = String(PAPER[0] / each.scrollWidth);
+  }
 }
 
 /** @type {any} */
@@ -315,15 +325,18 @@ if (given.first === "sheet") byId("tabs").before(byId("sheet"));
 let before = theme();
 /** @type {any[]} */
 let closed = [];
+const home = byId("lists").parentElement;
 // what is drawn was decoded already: it is drawn anew, in light colours and for paper, before the printer looks
 addEventListener("beforeprint", () => {
   before = theme(), closed = [...root.querySelectorAll("#sheet details:not([open])")], page.printing = true;
   for (const each of closed) each.open = true;
+  byId("reader").after(byId("lists"), byId("lead"));
   paint("light");
 });
 addEventListener("afterprint", () => {
   page.printing = false;
   for (const each of closed) each.open = false;
+  home.append(byId("lists"), byId("lead"));
   paint(before);
 });
 redraw();
