@@ -1,8 +1,8 @@
 """A result in a notebook: its picture or else its text, what is proved, and by choice its page.
 
 The picture is small and follows the notebook's theme: what is white is left out of it, and on a dark theme
-light and dark change places while hues stay. Nothing is loaded from elsewhere. A page stands in a frame of
-its own, which may run its own scripts and nothing else, and cannot reach the notebook.
+light and dark change places while hues stay. Nothing is loaded from elsewhere. A page is a fragment: as high
+as it is, light or dark as the notebook, and neither knows the other's names and styles.
 """
 
 import base64
@@ -18,6 +18,7 @@ from attnscope.render.present.summary import summary
 from attnscope.render.present.written import USUAL, written
 from attnscope.render.saving import PAGE, content, picture_suffixes
 from attnscope.render.sheets import sheet_of
+from attnscope.render.web.beside import Beside
 from attnscope.results import PictureAttention, PictureHeads, Result
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 _LINE = "font-family:monospace;white-space:pre-wrap;margin:.4em 0 0 0"
 _TEXT = "font-family:monospace;white-space:pre;line-height:1.2;overflow-x:auto;margin:0"
-_FRAME = "width:100%;height:680px;border:1px solid #8884"
 MOST_FRAMED = 2_000_000  # bytes of a page that is put into a notebook, which is stored with all it shows
 _DPI, _PIXELS = 144, 96  # dots of an inch, and how many pixels a screen makes of it
 _MOST_BYTES = 44_000  # of a picture: a third more where it stands in a page
@@ -57,15 +57,12 @@ class Page:
         return f"<page of {self._title}: a notebook shows it, .save('page.html') writes it>"
 
     def _repr_html_(self) -> str:
-        return (
-            f'<iframe title="{escape(self._title)}" sandbox="allow-scripts allow-downloads" '
-            f'style="{_FRAME}" srcdoc="{escape(self._page.decode())}"></iframe>'
-        )
+        return self._page.decode()
 
 
 def page(result: Result) -> Page:
-    """The page in a frame; `InputError` for one that a notebook should not hold."""
-    made = content(result, PAGE)
+    """The page as a fragment; `InputError` for one that a notebook should not hold."""
+    made = content(result, PAGE, beside=Beside(fragment=True))
     if len(made) > MOST_FRAMED:
         size = f"{len(made) / 1e6:.1f} MB"
         raise InputError(f"its page has {size}, too much for a notebook: .save('page.html') writes it")

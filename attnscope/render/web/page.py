@@ -20,7 +20,7 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.picture import Original
 from attnscope.render.table import rows as rows_of
-from attnscope.render.web.assets import asset, boot, own_style, policy, script, style
+from attnscope.render.web.assets import asset, boot, icon, own_style, policy, script, style
 from attnscope.render.web.beside import NOTHING, Beside
 from attnscope.render.web.blocks import Blocks, as_json, escape
 from attnscope.render.web.document import Document, document
@@ -30,11 +30,21 @@ from attnscope.render.web.ranking import paragraph
 from attnscope.render.web.room import HARD_BYTES, too_large
 from attnscope.render.web.sheet import section
 from attnscope.render.web.spread import spread
-from attnscope.results import Comparison, Finding, HeadView, HeadWeights, PictureAttention, Provenance, Result, Verdict
+from attnscope.results import (
+    Comparison,
+    Finding,
+    HeadView,
+    HeadWeights,
+    PictureAttention,
+    Provenance,
+    Result,
+    Verdict,
+)
 from attnscope.tokens import Tokens
 from attnscope.version import __version__
 
 _MOST_CELLS = 60_000  # of the table of numbers
+_BLANK = re.compile(r"\n([ \t]*)(?=\n)")  # lines at which markup ends in Markdown
 _LONGEST_COMMAND = 400  # that stands at the foot, too
 
 
@@ -49,6 +59,7 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
         "title": escape(f"{_titled(made)} · attnscope"),
         "description": escape(_plain(sheet.answer if made.told is None else made.told.sentence)),
         "proof": escape(told["proof"]),
+        "icon": icon(),
         "style": own_style() if beside.fragment else style(),
         "boot": boot(),
     }
@@ -69,8 +80,9 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
         "blocks": made.blocks.elements(),
         "code": Blocks.pack(script().encode()),
     }
-    around["inside"] = _filled(asset("inside.html"), inside)
-    page = _filled(asset("fragment.html" if beside.fragment else "page.html"), around).encode()
+    around["inside"] = _filled(asset("inside.html").rstrip(), inside)
+    text = _filled(asset("fragment.html" if beside.fragment else "page.html"), around)
+    page = (_BLANK.sub(r"&#10;\1", text) if beside.fragment else text).encode()
     if len(page) > HARD_BYTES:
         raise InputError(_too_large(made, len(page)))
     return page

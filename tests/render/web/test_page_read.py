@@ -216,7 +216,8 @@ def test_on_paper_the_colours_are_those_of_light_and_no_control_is_there(opened,
         view.evaluate("dispatchEvent(new Event('beforeprint'))")
         view.emulate_media(media="print")
         view.wait_for_function("() => document.documentElement.dataset.theme === 'light'")
-        assert not view.locator("#tabs").is_visible()
+        assert not view.locator("#controls").is_visible()
+        assert [each.is_visible() for each in view.get_by_role("tab").all()].count(True) == 1  # the heading
         assert view.locator("#text-query").is_visible()
         view.evaluate("dispatchEvent(new Event('afterprint'))")
         view.wait_for_function("() => document.documentElement.dataset.theme === 'dark'")

@@ -138,7 +138,9 @@ async function redraw() {
   page.drawn = [];
   page.pointing = null;
   themed.dataset.theme ||= theme();
+  const held = embedded && root.activeElement, keep = () => held && !root.activeElement && frame.focus({ preventScroll: true });
   tabs();
+  keep(); // without the focus it would hear no keys
   reserve();
   await verdict();
   await above(mine);
@@ -156,6 +158,7 @@ async function redraw() {
   for (const each of root.querySelectorAll("#view .wide, #below .wide")) if (each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight) scrolled(each);
   const again = kept ? `[data-choice="${kept}"]` : word;
   if (again) /** @type {any} */ (root.querySelector(again))?.focus();
+  keep();
   fit();
   frame.dataset.view = view;
   frame.dataset.ready = `${link()} ${view}`;
@@ -302,23 +305,26 @@ function step(what, by) {
   if (next) set({ [what]: next[0] });
 }
 
-/** In somebody else's page: its colours and its width are followed, and links to heads stay inside. */
+/** In somebody else's page: its colours and its width are followed. */
 function within() {
   let width = across();
-  const followed = () => preferred() !== theme() && paint(preferred());
+  const repainted = () => preferred() !== theme() && paint(preferred());
   new ResizeObserver(() => across() !== width && ((width = across()), redraw())).observe(frame);
-  for (const each of [document.documentElement, document.body]) new MutationObserver(followed).observe(each, { attributes: true });
-  document.addEventListener("transitionend", followed);
-  root.addEventListener("click", (/** @type {any} */ event) => {
-    const found = event.target.closest('a[href^="#L"]');
-    if (found) event.preventDefault(), follow(found.getAttribute("href"));
-  });
+  for (const each of [document.documentElement, document.body]) new MutationObserver(repainted).observe(each, { attributes: true });
+  document.addEventListener("transitionend", repainted);
+}
+
+/** A link to a head is followed without an address, where there is none of our own. @param {any} event */
+function followed(event) {
+  const found = event.target.closest?.('a[href^="#L"]');
+  if (found) event.preventDefault(), follow(found.getAttribute("href"));
 }
 
 byId("page").hidden = false;
 begin(given.open, allowed, redraw);
 (embedded ? root : window).addEventListener("keydown", keyed);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => paint(preferred()));
+if (embedded || (self !== top && origin === "null")) root.addEventListener("click", followed);
 if (embedded) within();
 else addEventListener("resize", () => redraw());
 if (given.first === "sheet") byId("tabs").before(byId("sheet"));

@@ -1,4 +1,4 @@
-"""The page in a notebook, where it is asked for: a frame that runs its scripts and reaches nothing else."""
+"""A result in a notebook: its picture, and its page where that is asked for."""
 
 from typing import Any
 
@@ -33,24 +33,13 @@ def cell(browser: Any) -> Any:
 @pytest.mark.parametrize(
     "result", [made.head(), made.overview(2, 3), made_every.hostile()], ids=["head", "several", "hostile"]
 )
-def test_the_frame_draws_the_page(cell, result) -> None:
-    assert "<iframe" not in result._repr_html_()
+def test_the_cell_draws_the_page(cell, result) -> None:
+    assert "<template" not in result._repr_html_()
     view = cell(result.page()._repr_html_())
-    frame = view.frame_locator("iframe")
-    frame.locator("body[data-thumbnails]").wait_for(timeout=10_000)
-    frame.get_by_role("tab", name="Matrix").click()
-    frame.locator("#view rect.frame").wait_for()
+    view.locator(".page[data-thumbnails]").wait_for(timeout=10_000)
+    view.get_by_role("tab", name="Matrix").click()
+    view.locator("#view rect.frame").wait_for()
     assert view.heard == []
-
-
-def test_what_runs_in_the_frame_cannot_reach_the_notebook(cell) -> None:
-    view = cell(made.head().page()._repr_html_())
-    view.frame_locator("iframe").locator("body[data-thumbnails]").wait_for(timeout=10_000)
-    inside = view.frames[1]
-    assert (
-        inside.evaluate("() => { try { return parent.document.title } catch (e) { return e.name } }")
-        == "SecurityError"
-    )
 
 
 def test_where_scripts_do_not_run_picture_and_certificate_are_there(cell) -> None:

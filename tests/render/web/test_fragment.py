@@ -1,0 +1,157 @@
+"""A page inside another one: neither knows the other's names, styles, keys and address."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import made_every
+import made_finding
+import made_pages
+import made_results as made
+import pytest
+
+from attnscope.render.saving import content
+from attnscope.render.web.beside import Beside
+
+HOST = (
+    "body{font:30px serif;color:rgb(1,2,3)} p{color:rgb(9,9,9)} #page,svg,h1{display:none!important}"
+    "table,td,th{border:9px solid red!important} .page{background:pink} button{border-radius:30px}"
+)
+SHOWN = ".page[data-thumbnails]"
+
+
+def fragment(result: Any) -> str:
+    return content(result, ".html", beside=Beside(fragment=True)).decode()
+
+
+@pytest.fixture
+def host(browser: Any) -> Any:
+    """A page of somebody else around fragments, offline; what is heard of it must be nothing."""
+
+    @contextmanager
+    def of(*fragments: str, head: str = "", wait: bool = True, **settings: Any) -> Iterator[Any]:
+        context = browser.new_context(offline=True, viewport={"width": 900, "height": 800}, **settings)
+        context.set_default_timeout(8_000)
+        view, heard = context.new_page(), []
+        view.on("pageerror", lambda error: heard.append(str(error)))
+        view.on("dialog", lambda dialog: (heard.append(dialog.message), dialog.dismiss()))
+        inside = '<p id="view">between</p>'.join(fragments)
+        view.set_content(f"<!doctype html><title>host</title>{head}<style>{HOST}</style><p>x</p>{inside}")
+        if wait:
+            for i in range(len(fragments)):
+                view.locator(SHOWN).nth(i).wait_for()
+        yield view
+        assert heard == []
+        context.close()
+
+    return of
+
+
+def test_a_fragment_has_no_frame_and_no_blank_line_at_which_markdown_would_end_it() -> None:
+    for kind in made_pages.KINDS.values():
+        told = fragment(kind())
+        assert told.startswith('<div class="attnscope"')
+        assert told.endswith("</div>\n")
+        assert not any(each in told for each in ("<html", "<body", "<head>", "<main", "\n\n", "http-equiv"))
+
+
+def test_two_fragments_draw_and_keep_their_state_apart(host) -> None:
+    with host(fragment(made.overview(2, 3)), fragment(made.overview(3, 4))) as view:
+        first, second = (view.locator(".attnscope").nth(i) for i in (0, 1))
+        first.get_by_role("tab", name="Lines").click()
+        view.keyboard.press("]")
+        first.locator('.page[data-ready*="L1"][data-view="lines"]').wait_for()
+        assert second.locator(".page").get_attribute("data-view") == "matrix"
+        assert second.locator(".page").get_attribute("data-ready").startswith("#L0")
+        assert view.evaluate("location.hash") == ""
+        assert view.inner_text("body > #view") == "between"
+
+
+def test_keys_outside_of_a_fragment_are_not_its_own(host) -> None:
+    with host(fragment(made.overview(2, 3))) as view:
+        ready = view.locator(".page").get_attribute("data-ready")
+        view.locator("body > p").first.click()
+        view.keyboard.press("2")
+        view.keyboard.press("]")
+        view.wait_for_timeout(100)
+        assert view.locator(".page").get_attribute("data-ready") == ready
+
+
+def test_a_link_to_a_head_is_followed_inside(host) -> None:
+    with host(fragment(made.overview(2, 3))) as view:
+        link = view.locator('.page a[href^="#L1"]').first
+        wanted = link.get_attribute("href")
+        link.click()
+        view.locator(f'.page[data-ready^="{wanted}"]').wait_for()
+        assert view.evaluate("location.hash") == ""
+
+
+def test_the_styles_of_neither_reach_the_other(host) -> None:
+    with host(fragment(made_finding.finding())) as view:
+        own = "element => { const s = getComputedStyle(element); return [s.color, s.fontSize, s.fontFamily] }"
+        assert view.locator("body > p").first.evaluate(own)[0] == "rgb(9, 9, 9)"
+        assert view.locator("body").evaluate(own)[:2] == ["rgb(1, 2, 3)", "30px"]
+        assert view.locator(".page").evaluate(own)[1] == "14.5px"
+        assert "serif" not in view.locator(".page").evaluate(own)[2].replace("sans-serif", "")
+        cell = view.locator(".page .ranking td").first
+        assert cell.evaluate("cell => getComputedStyle(cell).borderTopWidth") != "9px"
+        assert view.locator(".page h1").is_visible()
+
+
+@pytest.mark.parametrize(
+    ("head", "scheme", "theme"),
+    [
+        ("", "light", "light"),
+        ("", "dark", "light"),  # who does not say that he knows of dark stays white
+        ('<meta name="color-scheme" content="light dark">', "dark", "dark"),
+        ("<style>body{background:#101418}</style>", "light", "dark"),
+    ],
+)
+def test_a_fragment_is_as_light_or_dark_as_what_it_stands_on(host, head, scheme, theme) -> None:
+    with host(fragment(made.head()), head=head, color_scheme=scheme) as view:
+        assert view.locator(".page").get_attribute("data-theme") == theme
+
+
+def test_a_fragment_follows_when_its_host_turns_dark(host) -> None:
+    with host(fragment(made.head())) as view:
+        view.evaluate("document.documentElement.dataset.theme = 'dark'")
+        view.locator('.page[data-theme="dark"]').wait_for()
+        view.evaluate("document.documentElement.dataset.theme = 'light'")
+        view.locator('.page[data-theme="light"]').wait_for()
+
+
+@pytest.mark.parametrize("policy", ["script-src 'none'", "default-src 'self'"])
+def test_where_the_host_lets_no_script_run_answer_and_tables_are_there(host, policy) -> None:
+    found, head = made_finding.finding(), f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    with host(fragment(found), head=head, wait=False) as view:
+        view.locator(".page #answer").wait_for()
+        assert view.locator(".page .ranking tbody tr").first.is_visible()
+        assert not view.locator(".page #page").is_visible()
+
+
+def test_a_hostile_text_is_text_in_a_fragment_too(host) -> None:
+    with host(fragment(made_every.hostile())) as view:
+        assert view.locator(".page [onerror], .page [onload]").count() == 0
+
+
+def test_a_notebook_that_sets_markup_and_runs_its_scripts_anew_shows_it(host) -> None:
+    with host(wait=False) as view:
+        view.evaluate(
+            """html => {
+              const out = document.body.appendChild(document.createElement('div'));
+              out.innerHTML = html;
+              for (const each of out.querySelectorAll('script')) {
+                const again = document.createElement('script');
+                again.textContent = each.textContent;
+                each.replaceWith(again);
+              }
+            }""",
+            made.head().page()._repr_html_(),
+        )
+        view.locator(SHOWN).wait_for()
+
+
+def test_a_narrow_column_of_a_wide_window_has_the_layout_of_a_phone(host) -> None:
+    with host(fragment(made.overview(2, 3)), head="<style>body{max-width:500px}</style>") as view:
+        assert view.locator("#lists").evaluate("lists => getComputedStyle(lists).position") == "sticky"
+        assert view.evaluate("document.documentElement.scrollWidth") <= 900
