@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shlex
 import shutil
 from functools import cache
@@ -502,3 +503,19 @@ def test_a_sound_that_unpacks_to_more_than_fits_is_refused(
     result = attnscope("heads", "-m", saved("wav2vec2"), "--audio", str(silence))
     assert result.exit_code == 4
     assert "silence.flac' unpacked takes 32.0 MB, and memory has 20.0 MB free\n" in result.stderr
+
+
+@pytest.mark.parametrize("given", READS, indirect=True)
+def test_the_page_of_a_report_holds_what_was_seen_or_heard(attnscope, given, tmp_path: Path) -> None:
+    page, part = tmp_path / "r.html", tmp_path / "f.html"
+    options = ("-l", "1", "--head", "0", "--kind", "cross")
+    assert attnscope("report", *given, *options, "-o", str(page)).exit_code == 0
+    text = page.read_text(encoding="utf-8")
+    told = json.loads(re.search(r'<script type="application/json" id="document">(.*?)</script>', text)[1])
+    medium = "picture" if given[0] == "--image" else "sound"
+    assert told[medium] is not None
+    assert told["open"]["view"] == medium
+    assert told["below"] == ["matrix", "map", "proof"]
+    assert ('id="original"' in text) == (medium == "picture")
+    assert attnscope("report", *given, *options, "--fragment", "-o", str(part)).exit_code == 0
+    assert part.read_text(encoding="utf-8").startswith('<div class="attnscope"')

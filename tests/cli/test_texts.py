@@ -154,6 +154,13 @@ def test_a_look_without_a_picture_is_refused(attnscope, lines: Path) -> None:
         assert "are about a picture: name one with -o" in result.stderr
 
 
+def test_a_fragment_without_a_page_is_refused_before_the_model_is_loaded(attnscope) -> None:
+    for command, given in (("heads", ("-o", "x.png")), ("report", ()), ("find", ("--json",))):
+        result = attnscope(command, "the door", "-m", "nowhere/there", "--fragment", *given)
+        assert result.exit_code == 2
+        assert result.stderr == "attnscope: --fragment is about a page: name one with -o (.html)\n"
+
+
 def test_a_numbered_name_has_three_digits_or_as_many_as_it_needs() -> None:
     assert numbered(Path("a/x.tar.png"), 7, 9) == Path("a/x.tar-007.png")
     assert numbered(Path("x.png"), 7, 12345) == Path("x-00007.png")

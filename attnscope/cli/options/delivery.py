@@ -72,7 +72,7 @@ Fragment = Annotated[
     bool,
     typer.Option(
         "--fragment",
-        help="Of a page for a browser (.html) only what stands inside its frame, to be put into another page.",
+        help="Of a page (.html) only what stands inside its frame, to be put into another page.",
     ),
 ]
 

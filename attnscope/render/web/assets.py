@@ -46,7 +46,7 @@ def style() -> str:
 
 @cache
 def own_style() -> str:
-    """The same in a part of somebody else's page: nothing is inherited, and the column counts, not the window."""
+    """The same of a fragment: nothing is inherited, and the column counts, not the window."""
     narrow = re.sub(r"@media screen and (\(max-width: \d+px\))", r"@container \1", style())
     return f"{_WITHIN}{narrow}{_BORDERED}"
 

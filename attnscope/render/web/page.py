@@ -49,7 +49,7 @@ _LONGEST_COMMAND = 400  # that stands at the foot, too
 
 
 def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> bytes:
-    """The page, or of it what stands in somebody else's; `InputError` where it is larger than `HARD_BYTES`."""
+    """The page, or a fragment of another; `InputError` where it is larger than `HARD_BYTES`."""
     made = document(result, focus, beside)
     told, sheet = _told(result, made, beside), sheet_of(result, focus)
     around = {

@@ -50,11 +50,13 @@ def lay_over(reading: Reading, chosen: Chosen, query: str | None = None) -> Laid
 
 
 def laid_over(reading: Reading, head: HeadAttention, query: int) -> PictureAttention | SoundAttention | None:
-    """A head that is read already over the medium, for `query`; None where that lies under none of its keys."""
+    """A head that is read already over the medium, for `query`; None without a medium."""
     medium = None if reading.perceived is None else reading.perceived.medium
     if medium is None:
         return None
-    return (over_picture if isinstance(medium, Picture) else over_sound)(head, medium, query)
+    return (
+        over_picture(head, medium, query) if isinstance(medium, Picture) else over_sound(head, medium, query)
+    )
 
 
 def tell_windows(captured: Capture, reading: Reading, chosen: Chosen) -> None:

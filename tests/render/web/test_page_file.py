@@ -111,8 +111,8 @@ def test_a_hostile_text_stands_in_the_page_as_text_alone() -> None:
     assert not any(name.startswith("on") for _, told, _ in Elements(text).found for name in told)
     assert document_of(text)["readings"][0]["queries"]["names"][0] == made_every.HOSTILE
     assert {name for name, _, _ in Elements(text).found} <= {
-        "html", "head", "meta", "link", "title", "style", "body", "header", "h1", "p", "b", "span", "noscript", "div",
-        "aside", "details", "summary", "code",
+        "html", "head", "meta", "link", "title", "style", "body", "header", "h1", "p", "b", "span",
+        "noscript", "div", "aside", "details", "summary", "code",
         "nav", "main", "section", "footer", "script",
     }  # fmt: skip
 

@@ -19,12 +19,17 @@ PRINT = """async () => {
   dispatchEvent(new Event('beforeprint'));
   for (let i = 0; i < 2000; i++) await null;
 }"""
-BLANK = """() => [...document.querySelectorAll('canvas')].filter(each => each.checkVisibility()).filter(each =>
-  !each.getContext('2d').getImageData(0, 0, each.width, each.height).data.some((one, i) => i % 4 === 3 && one)).length"""
+BLANK = """() => {
+  const alpha = (one, i) => i % 4 === 3 && one;
+  const seen = [...document.querySelectorAll('canvas')].filter(each => each.checkVisibility());
+  const pixels = each => each.getContext('2d').getImageData(0, 0, each.width, each.height).data;
+  return seen.filter(each => !pixels(each).some(alpha)).length;
+}"""
 # a letter of a drawing may stand in the margin
-BEYOND = """most => [...document.querySelectorAll('body *')].map(each => [each, each.getBoundingClientRect().right])
-  .filter(([each, right]) => each.checkVisibility() && !each.closest('.text') && right > most + (each.closest('svg') ? 30 : 1))
-  .map(([each, right]) => `${each.tagName} ${each.getAttribute('class')} ${right}`)"""
+BEYOND = """most => [...document.querySelectorAll('body *')]
+  .filter(each => each.checkVisibility() && !each.closest('.text'))
+  .map(each => [each.tagName, each.getBoundingClientRect().right - (each.closest('svg') ? 30 : 1)])
+  .filter(([_, right]) => right > most)"""
 
 
 @pytest.fixture
