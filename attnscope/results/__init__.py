@@ -16,6 +16,7 @@ from attnscope.results.claims.corpus import Corpus, CorpusDifference
 from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.finding import Contents, Controls, Finding, Pattern, Sought
 from attnscope.results.claims.flow import Flow
+from attnscope.results.claims.links import Links
 from attnscope.results.claims.relations import Dependencies
 from attnscope.results.claims.senses import Senses
 from attnscope.results.claims.why import Why
@@ -107,6 +108,7 @@ __all__ = [
     "LayerOutline",
     "LayeredPlace",
     "LayeredPrediction",
+    "Links",
     "LongHead",
     "MapSettings",
     "MeasureDescription",

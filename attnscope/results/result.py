@@ -13,6 +13,7 @@ from attnscope.results.claims.corpus import Corpus, CorpusDifference
 from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.finding import Finding
 from attnscope.results.claims.flow import Flow
+from attnscope.results.claims.links import Links
 from attnscope.results.claims.relations import Dependencies
 from attnscope.results.claims.senses import Senses
 from attnscope.results.claims.why import Why
@@ -45,6 +46,7 @@ KINDS: dict[str, type[Result]] = {
     "flow": Flow,
     "head": HeadWeights,  # and `HeadAttention`, which has all that is known of a head
     "layers": LayeredPrediction,
+    "links": Links,
     "long": LongHead,
     "outline": Outline,
     "overview": Overview,

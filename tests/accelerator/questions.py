@@ -113,7 +113,7 @@ _MODELS = {
 _KINDS = {"demo-translate": ("encoder", "decoder", "cross")}
 _ROUTES = {"takeover": "", "traced": "--route traced", "fused": "--attn sdpa", "tiled": "--tiled"}
 
-_OF_ONE_SIDE = ("find", "why", "flow", "compare layers", "corpus", "dependencies")
+_OF_ONE_SIDE = ("find", "find links", "why", "flow", "compare layers", "corpus", "dependencies")
 
 
 def _routes() -> Iterator[Question]:
@@ -137,6 +137,7 @@ def _commands() -> Iterator[Question]:
             "page": ("heads", text, "-o", "page.html"),
             "tsne": ("tsne", text, *head.split()),
             "find": ("find", text, "--pattern", "previous", "--controls", "4"),
+            "find links": ("find", text, "--controls", "4"),
             "flow": ("flow", text, "--from", word),
             "why": ("why", text, *head.split(), "--from", "3", "--to", "1"),
             "report": ("report", text, *head.split()),

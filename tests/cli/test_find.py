@@ -123,3 +123,39 @@ def test_bad_input_is_one_line(attnscope: Run, options: tuple[str, ...], said: s
     assert said in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
     assert not refused.stdout
+
+
+def test_without_a_target_the_links_of_the_text_are_ranked(attnscope: Run) -> None:
+    shown = attnscope("find", TEXT, "-m", "demo", "--controls", "20")
+    assert shown.exit_code == 0
+    found = json.loads(attnscope("find", TEXT, "-m", "demo", "--controls", "20", "--json").stdout)
+    assert found["schema"] == "attnscope.links/2"
+    assert found["controls"] == 20 == len(found["ids"])
+    first = found["links"][0]
+    key = found["key_tokens"][first["key"]]["text"]
+    told = " ".join(shown.stdout.split())
+    assert f"L{first['layer']} H{first['head']} looks from [MASK] at “{key}” with" in told
+    known = [first[each] for each in ("controls", "distance", "others", "even") if first[each] is not None]
+    assert first["evidence"] == pytest.approx(first["weight"] - max(known))
+    head = json.loads(
+        attnscope(
+            "heads", TEXT, "-m", "demo", "-l", str(first["layer"]), "--head", str(first["head"]), "--json"
+        ).stdout
+    )
+    assert head["weights"][first["query"]][first["key"]] == pytest.approx(first["weight"], abs=1e-6)
+    assert following(shown.stdout)[:2] == ["attnscope", "find"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--words",), "leave --words and --special out"),
+        (("--pattern", "previous", "--like", "L0H1"), "say what to find"),
+    ],
+)
+def test_links_are_sought_between_tokens_and_alone(
+    attnscope: Run, arguments: tuple[str, ...], said: str
+) -> None:
+    refused = attnscope("find", TEXT, "-m", "demo", *arguments)
+    assert refused.exit_code == 2
+    assert said in refused.stderr

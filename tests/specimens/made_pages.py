@@ -14,6 +14,7 @@ import made_every
 import made_finding
 import made_flow
 import made_layered
+import made_links
 import made_long_heads
 import made_media
 import made_outlines
@@ -42,6 +43,7 @@ from attnscope.results import (
     HeadView,
     HeadWeights,
     LayeredPrediction,
+    Links,
     LongHead,
     Outline,
     Overview,
@@ -78,6 +80,7 @@ KINDS: dict[type, Callable[[], Any]] = {
     Thumbnails: made_thumbnails.thumbnails,
     Projection: made.projection,
     Report: made_reports.report,
+    Links: made_links.links,
     LayeredPrediction: lambda: made_layered.layered("middle", "late"),
     Prediction: lambda: made_reports.masked(made.head(), [4]),
     PictureAttention: made_media.picture_head,

@@ -14,6 +14,7 @@ import made_dimensions
 import made_finding
 import made_flow
 import made_layered
+import made_links
 import made_long_heads
 import made_media
 import made_outlines
@@ -234,6 +235,9 @@ MADE: dict[str, Callable[[], Result]] = {
     "flow without an answer": lambda: made_flow.flow(answer=""),
     "layers": lambda: made_layered.layered("middle", "late"),
     "layers of a class": lambda: made_layered.layered("early", task="class", controls=0),
+    "links": made_links.links,
+    "links across": lambda: made_links.links(cross=True, as_clear=2),
+    "no links": lambda: made_links.links(found=0),
     "why": made_why.why,
     "why with no single reason": lambda: made_why.why(weight_left=0.9),
     "why of nothing": lambda: made_why.why(contrast=-1.5),

@@ -97,21 +97,25 @@ def find(
     request: Request,
     output: Output,
 ) -> None:
-    """Find heads that look from one token at another.
+    """Find heads that look from one token at another, or what is linked in a text.
 
-    Each stands beside texts with other words. A head that looks so many tokens back does so whatever the
-    words are: its weight in the controls says so. `depends on` says where a weight stays in them: with the
-    position, with the word, or with neither (context). Patches of a picture and frames of a sound are
-    exchanged as words are; what the model writes itself is read at once.
+    Without --from and --to all links between two words are ranked. Each stands beside texts with other
+    words. A head that looks so many tokens back does so whatever the words are: its weight in the controls
+    says so. `depends on` says where a weight stays in them: with the position, with the word, or with
+    neither (context). Patches of a picture and frames of a sound are exchanged as words are; what the model
+    writes itself is read at once.
     """
-    check_delivery(delivery, "Finding")
     inputs = read.inputs(writing)  # before anything is imported for it
     wish = asked.wish()
+    check_delivery(delivery, "Links" if wish.names_nothing else "Finding")
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.claims.finding import find as found
+    from attnscope.session.questions.claims.links import find_links
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "heads are wanted"
+        if wish.names_nothing:
+            return Answer(find_links(reading, chosen, wish.controls, wish.seed, looking))
         result = found(reading, chosen, wish, looking)
         return Answer(result, page=lambda: ranked_heads(reading, chosen, result))
 

@@ -50,6 +50,8 @@ class Link:
     others: float
     even: float
 
+    for_readers = ("evidence",)
+
     @property
     def evidence(self) -> float:
         """The weight above the largest of what may explain it."""

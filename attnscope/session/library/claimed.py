@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from attnscope.attention import Capture
-from attnscope.results import Ablation, Finding, Flow, Why
+from attnscope.results import Ablation, Finding, Flow, Links, Why
 from attnscope.session.choosing import Chosen, choose
 from attnscope.session.effects import Ablating
 from attnscope.session.entering import complete, encode_inputs
@@ -13,6 +13,7 @@ from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.ablation import ablate
 from attnscope.session.questions.claims.finding import Wish, find, head_named
 from attnscope.session.questions.claims.flow import flow
+from attnscope.session.questions.claims.links import find_links
 from attnscope.session.questions.claims.why import Link, why
 from attnscope.session.reading import Reading as SessionReading
 from attnscope.session.request import Inputs, Looking, Numbers, Wanted
@@ -98,6 +99,22 @@ class Claimed(Entered):
         given = head_named(like) if isinstance(like, str) else like
         wish = Wish(query, key, pattern, given, controls, seed)
         return find(*self._read(Wanted(layers, heads, **attention)), wish, Looking(words, special))
+
+    def links(
+        self,
+        *,
+        controls: int = 100,
+        seed: int = 0,
+        layers: Numbers = None,
+        heads: Numbers = None,
+        **attention: Any,
+    ) -> Links:
+        """Links between two words that no position, distance, key or evenness explains, of all heads.
+
+        They are held against `controls`, the text with its words in other orders; `attention` is kind,
+        tower, block or route, as in `head`.
+        """
+        return find_links(*self._read(Wanted(layers, heads, **attention)), controls, seed)
 
     def flow(
         self,

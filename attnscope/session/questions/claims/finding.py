@@ -45,6 +45,7 @@ _HEAD = re.compile(r"[Ll]([0-9]{1,6})[ .,]?[Hh]([0-9]{1,6})")
 _OF_KEYS = (Pattern.FIRST, Pattern.PUNCTUATION, Pattern.SPECIAL)  # those that compare no places
 _OF_WORDS = (Pattern.SAME, Pattern.INDUCTION, Pattern.PUNCTUATION)  # those that patches and frames have not
 TOKENS = Looking()
+_CHOICE = "say what to find, one of these: --from and --to, --pattern, --like"
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,15 @@ class Wish:
     controls: int = CONTROLS
     seed: int = SEED
 
+    @property
+    def names_nothing(self) -> bool:
+        """Whether no heads are meant: then the links of the text are."""
+        return self.query is None and self.pattern is None and self.like is None
+
     def __post_init__(self) -> None:
         pair = self.query is not None or self.key is not None
-        if pair + (self.pattern is not None) + (self.like is not None) != 1:
-            raise InputError("say what to find, one of these: --from and --to, --pattern, --like")
+        if pair + (self.pattern is not None) + (self.like is not None) > 1:
+            raise InputError(_CHOICE)
         if pair and (self.query is None or self.key is None):
             raise InputError("--from and --to go together: which token looks, and at which")
         if self.pattern is not None and self.pattern not in list(Pattern):
@@ -86,6 +92,8 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
 
     Raises `InputError` where that has no meaning for this attention, and for inputs without controls.
     """
+    if wish.names_nothing:
+        raise InputError(_CHOICE)
     queries = _rows_asked(reading, chosen, wish, looking)
     with reading.listener.working("reading the attention"):
         attention = (
@@ -113,7 +121,7 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
     else:
         control_runs = controls_by_rows(reading, chosen, controls, exchange, queries)
     with reading.listener.working(f"reading {len(controls)} controls"):
-        notes = (*_notes(attention, layers), *reading.notes)
+        notes = (*notes_of(attention, layers), *reading.notes)
         if reading.captured is not None:
             notes += _of_writing(reading, chosen, exchange, target, own, seen, rounding(whole))
         went = None if sought.key is None else exchange.went(controls, key)
@@ -278,7 +286,7 @@ def _controls(
     return controls
 
 
-def _notes(attention: Capture | Returned, layers: Sequence[Layer]) -> tuple[str, ...]:
+def notes_of(attention: Capture | Returned, layers: Sequence[Layer]) -> tuple[str, ...]:
     if isinstance(attention, Returned):
         return tuple(
             dict.fromkeys((attention.reason, *(n for layer in attention.layers for n in layer.notes)))

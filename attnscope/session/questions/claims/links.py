@@ -1,0 +1,106 @@
+"""What is linked in a text: all links of all heads, held against the text with its words in other orders."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from attnscope.analysis.claims.controls import MOST_CONTROLS
+from attnscope.analysis.claims.finding.links import Read, in_order, telling_links
+from attnscope.analysis.claims.finding.rows import Layer, rows_of
+from attnscope.errors import DoesNotFitError, InputError
+from attnscope.results.base.evidence import Weights
+from attnscope.results.claims.links import Links
+from attnscope.session.choosing import Chosen
+from attnscope.session.questions.claims.exchanging import (
+    Controls,
+    exchange_of,
+    layers_of,
+    rounding,
+    runs,
+)
+from attnscope.session.questions.claims.finding import TOKENS, notes_of
+from attnscope.session.questions.claims.rows import verdicts_of
+from attnscope.session.reading import Reading
+from attnscope.session.request import Looking
+from attnscope.session.selection import check_seed
+from attnscope.vocabulary import Kind
+
+MOST_KEPT, MOST_WEIGHTS = 1000, 40_000_000  # links; numbers of which five times as many are held
+
+
+def find_links(reading: Reading, chosen: Chosen, count: int, seed: int, looking: Looking = TOKENS) -> Links:
+    """Every link between two words that nothing simpler explains, in any of the chosen heads.
+
+    `InputError` for pictures and sounds, texts that the model goes on with, texts without controls, and where
+    all weights have no room.
+    """
+    if reading.perceived is not None:
+        raise InputError("links are sought between words: name a pair with --from and --to, or a --pattern")
+    if reading.asked.goes_on:
+        raise InputError("links are sought in a text that is there: leave --generate out")
+    if looking.changes:
+        raise InputError("links are sought between tokens: leave --words and --special out")
+    if not 1 <= count <= MOST_CONTROLS:
+        raise InputError(f"--controls {count}: give 1 to {MOST_CONTROLS}")
+    check_seed(seed)
+    _check_room(reading, chosen)
+    with reading.listener.working("reading the attention"):
+        attention = reading.attention(chosen)
+    layers, whole = layers_of(attention, chosen)
+    queries, keys = layers[0].query_tokens, layers[0].key_tokens
+    crosses = chosen.kind is Kind.CROSS
+    exchange = exchange_of(reading, chosen, whole[0], ())
+    controls = exchange.controls(Controls(count, seed))
+    own = _heads(layers, chosen)
+
+    def alike(others: Sequence[Layer]) -> bool:
+        return bool(np.abs(_heads(others, chosen) - own).max() <= rounding(whole))
+
+    def texts() -> Iterator[Read]:
+        yield Read(own, queries, keys)
+        read = runs(reading, chosen, controls, exchange, layers, alike)
+        for control, went in zip(read, exchange.went(controls, range(len(keys))), strict=True):
+            other = in_order(keys, np.argsort(went))
+            yield Read(_heads(control, chosen), queries if crosses else other, other)
+
+    with reading.listener.working(f"reading {len(controls)} controls"):
+        seen = telling_links(texts(), crosses=crosses, causal=chosen.kind is Kind.DECODER)
+    links = tuple(
+        replace(link, layer=layers[link.layer].layer, head=chosen.heads[link.head]) for link in seen.links
+    )
+    return Links(
+        kind=chosen.kind,
+        query_tokens=queries,
+        key_tokens=keys,
+        layers=tuple(layer.layer for layer in layers),
+        heads=chosen.heads,
+        links=links[:MOST_KEPT],
+        more=max(0, len(links) - MOST_KEPT),
+        best_of_controls=seen.best,
+        how=controls.how,
+        seed=seed,
+        ids=controls.ids,
+        input=exchange.name,
+        verdicts=tuple(verdicts_of(layer, chosen.heads) for layer in whole),
+        provenance=attention.provenance,
+        tower=attention.tower,
+        notes=(*notes_of(attention, layers), *reading.notes),
+    )
+
+
+def _heads(layers: Sequence[Layer], chosen: Chosen) -> Weights:
+    return np.asarray(np.stack([rows_of(layer, chosen.heads) for layer in layers]))
+
+
+def _check_room(reading: Reading, chosen: Chosen) -> None:
+    """`InputError` where the weights of all heads are too many to be held against one another."""
+    queries = len(reading.tokens_of(chosen.kind))
+    keys = len(reading.encoded.tokens) if chosen.kind is Kind.CROSS else queries
+    heads = len(chosen.layers) * len(chosen.heads)
+    numbers = heads * queries * keys
+    if numbers > MOST_WEIGHTS:
+        raise DoesNotFitError(
+            f"all links of {queries:,} x {keys:,} tokens in {heads:,} heads are {numbers:,} weights, and "
+            f"{MOST_WEIGHTS:,} have room: choose layers with --layer, or name a pair with --from and --to"
+        )
