@@ -23,8 +23,8 @@ class Links(Presented):
 
     Every control, read as if it were the text and the text as one of its controls, has a link with most
     evidence: `best_of_controls`. A link stands out where at most 5 in a hundred of them have as much
-    (Westfall and Young 1993). `ids` are the controls as the model read them, drawn with `seed`; `how` says
-    what changed places.
+    (Westfall and Young 1993). `ids` are the controls as the model read them, drawn with `seed`;
+    `input` is the name under which it read them, and `how` says what changed places.
     """
 
     kind: Kind

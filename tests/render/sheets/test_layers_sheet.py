@@ -36,8 +36,8 @@ CASES: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
     ),
     "several places": (
         ("middle", "late", "early", "middle", "late", "late"), {},
-        "The model would answer at “on” “opened” from L1 on; at “the”@5 “opened” from the last layer alone; at "
-        "“mat” “opened” from the embeddings on; at “because” “opened” from L1 on and 2 more places.",
+        "The model would answer at “on” “opened” from L1 on; at “the”@5 “opened” from the last layer alone; "
+        "at “mat” “opened” from the embeddings on; at “because” “opened” from L1 on and 2 more places.",
     ),
 }  # fmt: skip
 

@@ -17,8 +17,8 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "one": ({"found": 1}, f"The one link that stands out: {CLEAREST}."),
     "undecided": (
         {"as_clear": 7},
-        f"No link of this text stands out. The clearest: {CLEAREST}, but 7 of 20 texts with the words in other orders "
-        "have a link as clear.",
+        f"No link of this text stands out. The clearest: {CLEAREST}, but 7 of 20 texts with the words in other "
+        "orders have a link as clear.",
     ),
     "too few controls": (
         {"controls": 18},
@@ -55,6 +55,6 @@ def test_the_next_command_asks_for_the_heads_of_the_clearest_link() -> None:
 
 def test_a_file_has_what_may_explain_each_link() -> None:
     columns = {each.name: list(each.values) for each in sheet_of(links(cross=True), Focus()).table().columns}
-    assert columns["query"] == ["it", "door", "because", "cat"] or len(columns["query"]) == 4
+    assert len(columns["query"]) == 4
     assert [float(each) for each in columns["controls"]] == pytest.approx([0.25, 0.35, 0.45, 0.55])
     assert columns["distance"] == [""] * 4
