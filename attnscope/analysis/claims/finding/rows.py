@@ -20,10 +20,13 @@ from attnscope.attention import AttentionCall
 from attnscope.capture.returned import ReturnedLayer
 from attnscope.errors import InputError
 from attnscope.reference import exact
-from attnscope.results import Special
+from attnscope.results import Special, Verdict
 from attnscope.results.base.groups import Groups, joined
 from attnscope.sdpa import Operands, attend
+from attnscope.tiles.call import LongCall
+from attnscope.tiles.certify import certify_rows
 from attnscope.tokens import Tokens
+from attnscope.verify import certify_heads
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +90,14 @@ def allowed_rows(layer: AnyRows, head: int, queries: Sequence[int]) -> Tensor:
             return torch.ones(len(rows), layer.weights.shape[2], dtype=torch.bool)
         return allowed[head if len(allowed) > 1 else 0, rows].cpu()
     return layer.rows(queries).allowed_matrix(head).cpu()
+
+
+def verdicts_of(layer: Layer, heads: Sequence[int]) -> tuple[Verdict, ...]:
+    """The verdict on each head: on the rows alone where these alone were read."""
+    if not isinstance(layer, AttentionCall):
+        return (Verdict.UNCERTIFIED,) * len(heads)
+    proofs = certify_rows(layer, heads) if isinstance(layer, LongCall) else certify_heads(layer, heads)
+    return tuple(proof.verdict for proof in proofs)
 
 
 def moved(layer: Layer) -> Float[np.ndarray, "head key"] | None:

@@ -18,14 +18,10 @@ from attnscope.capture.long.run import read_calls
 from attnscope.errors import DoesNotFitError
 from attnscope.model.anatomy.placed import device_of
 from attnscope.model.loading import memory
-from attnscope.results import Verdict
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.exchanging import Exchange
 from attnscope.session.questions.long import beginning, cost_of, selection_of, unreadable
 from attnscope.session.reading import Reading
-from attnscope.tiles.call import LongCall
-from attnscope.tiles.certify import certify_rows
-from attnscope.verify import certify_heads
 
 LONG = 1024  # tokens on either side above which some rows are read alone
 
@@ -65,14 +61,6 @@ def controls_by_rows(
         with if_it_runs(module, beginning(inputs), reading.model.name):
             read_calls(module, inputs, selection, labels, keep)
         yield [found[layer] for layer in sorted(found)]
-
-
-def verdicts_of(layer: Layer, heads: Sequence[int]) -> tuple[Verdict, ...]:
-    """The verdict on each head: on the rows alone where these alone were read."""
-    if not isinstance(layer, AttentionCall):
-        return (Verdict.UNCERTIFIED,) * len(heads)
-    proofs = certify_rows(layer, heads) if isinstance(layer, LongCall) else certify_heads(layer, heads)
-    return tuple(proof.verdict for proof in proofs)
 
 
 def check_whole_fits(reading: Reading, chosen: Chosen, what: str) -> None:
