@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from attnscope.analysis.claims.controls import ControlTexts
-from attnscope.analysis.claims.finding.rows import Layer, LayerRows
+from attnscope.analysis.claims.finding.rows import LayerRows
 from attnscope.analysis.heads.long import gigabytes
 from attnscope.attention import AttentionCall
 from attnscope.capture.faults import if_it_runs
