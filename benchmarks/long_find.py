@@ -3,9 +3,9 @@
     python benchmarks/long_find.py [--tokens 2048 4096] [--controls 100] [--seconds 600]
 
 The model is a Llama of four layers, width 256, eight heads on four keys, with random weights, made on the
-spot with a tokenizer of whole words. Both read the same text and as many control texts under torch's fused kernel
-and keep what the last token gives to one key. The hook is what one would write by hand: transformers' own
-attention function, wrapped, a softmax over the last query's scores, the word's weight. It proves nothing.
+spot with a tokenizer of whole words. Both read the same text and as many control texts under torch's fused
+kernel and keep what the last token gives to one key. The hook is what one would write by hand: transformers'
+own attention function, wrapped, a softmax over the last query's scores, the word's weight. It proves nothing.
 
 Time is that of the processor on one thread from the opened model to the numbers, memory the most that the
 process ever held. Both say what the text itself gives; the largest difference is printed. A length whose hook

@@ -22,7 +22,7 @@ from attnscope.errors import InputError
 from attnscope.reference import exact
 from attnscope.results import Special, Verdict
 from attnscope.results.base.groups import Groups, joined
-from attnscope.sdpa import Operands, attend
+from attnscope.sdpa import Operands, weights_alone
 from attnscope.tiles.call import LongCall
 from attnscope.tiles.certify import certify_rows
 from attnscope.tokens import Tokens
@@ -42,7 +42,7 @@ class LayerRows:
     def of(cls, call: AttentionCall, queries: Sequence[int]) -> "LayerRows":
         """Those of a call, recomputed."""
         rows = call.rows(queries)
-        return cls(call.layer, tuple(queries), attend(_operands(rows)).weights, rows.allowed)
+        return cls(call.layer, tuple(queries), weights_alone(_operands(rows)), rows.allowed)
 
     def places(self, queries: Sequence[int] | None) -> list[int]:
         """Where the rows of these queries stand among those that were kept."""
@@ -63,7 +63,7 @@ def rows_of(
     if isinstance(layer, LayerRows):
         return np.asarray(layer.weights[list(heads)][:, layer.places(queries)].cpu().numpy())
     rows = layer if queries is None else layer.rows(queries)
-    return np.asarray(attend(_operands(rows)).weights[list(heads)].cpu().numpy())
+    return np.asarray(weights_alone(_operands(rows))[list(heads)].cpu().numpy())
 
 
 def _operands(call: AttentionCall) -> Operands:

@@ -14,6 +14,7 @@ from attnscope.analysis.heads.long import gigabytes
 from attnscope.attention import AttentionCall
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.following.takeover import kernel_name
+from attnscope.capture.long.call import sample_rows
 from attnscope.capture.long.run import read_calls
 from attnscope.errors import DoesNotFitError
 from attnscope.model.anatomy.placed import device_of
@@ -42,6 +43,11 @@ def _against(reading: Reading, chosen: Chosen) -> bool:
     sides = reading.encoded.tokens, reading.tokens_of(chosen.kind)
     padded = any(token.padding for tokens in sides for token in tokens.items)
     return bool(kernels - {"eager", "sdpa"} or padded or chosen.block or unreadable(reading, chosen))
+
+
+def sample_with(tokens: int, query: int) -> tuple[int, ...]:
+    """Rows drawn from a text of so many tokens, by which its heads are certified, and that of `query`."""
+    return tuple(sorted({query, *sample_rows(tokens, tokens).tolist()}))
 
 
 def controls_by_rows(
