@@ -327,6 +327,9 @@ def _next(result: Finding) -> Next | None:
         )
     if result.case not in (Case.ONE, Case.SEVERAL):
         query = label(result.query_tokens, sought.query)
+        if result.by_rows:
+            opened = opening_head(result, result.layers[i], result.heads[j], sought.query)
+            return Next("what does the first of these look at from there?", f"{opened}{looking}")
         return Next(
             "what do heads look at from there?", f"{asking(result, 'heads', '--query', query)}{looking}"
         )

@@ -143,7 +143,7 @@ def _beside_the_map(result: Flow) -> str:
 
 def proofs(result: Flow) -> Iterator[tuple[Verdict, str]]:
     """How many heads have each verdict, and whether zeroed values were seen to be zero."""
-    yield from proof(result.certified, "head")
+    yield from proof(result.certified, "head", what=f"{result.sampled} rows in " if result.sampled else "")
     if (done := result.zeroing) is None:
         return
     count = done.read_back + done.lost + done.unseen

@@ -112,7 +112,8 @@ class Flow(Presented):
     far each token's vector turns in a layer without the values of each key, in shares; `zeroing` says
     whether these values were seen to be zero. Both None where a layer cannot be run so, `no_zeroing` why.
 
-    `ablated` is None where nothing could be replaced; `reason` then says why.
+    `ablated` is None where nothing could be replaced; `reason` then says why. `sampled` rows of every head of
+    a long text were held against the model's own; 0: all were.
     """
 
     query: int
@@ -134,6 +135,7 @@ class Flow(Presented):
     zeroed: Float[np.ndarray, "layer key"] | None = None
     zeroing: Intervention | None = None
     no_zeroing: str = ""
+    sampled: int = 0
 
     for_readers = ("verdict", "case", "inputs")
 

@@ -9,11 +9,12 @@ from made_calls import call_of
 from made_flow import matrices
 from scipy.stats import spearmanr
 
+from attnscope.analysis.claims.flow import back
+from attnscope.analysis.claims.flow.back import lengths, overlaps
 from attnscope.analysis.claims.flow.replacing import trusted
 from attnscope.analysis.claims.flow.rollout import (
     max_flow,
     mixed,
-    moved_together,
     rollout,
     shares,
     shares_of_change,
@@ -112,12 +113,53 @@ def test_what_heads_move_together_is_the_length_of_their_sum() -> None:
     weights = torch.cat([attend(call.operands(head)).weights for head in (0, 1, 3)])
     values = torch.stack([v[head // 2].double() @ projection[head].double() for head in (0, 1, 3)])
     whole = torch.einsum("hqk,hkd->hqkd", weights, values)  # what is never made elsewhere
-    found = moved_together(call, (0, 1, 3))
-    assert found is not None
+    products = overlaps(call, (0, 1, 3))
+    assert products is not None
+    found = lengths(weights, products)
     assert torch.allclose(found, whole.sum(0).norm(dim=-1))
     assert not torch.allclose(found, whole.norm(dim=-1).sum(0))  # heads pull against each other
     assert shares(found.numpy()).sum(axis=1) == pytest.approx(np.ones(6))
-    assert moved_together(call_of(q, k, v), (0,)) is None
+    assert overlaps(call_of(q, k, v), (0,)) is None
+
+
+@pytest.mark.parametrize("at_once", [1, 2**21])
+@pytest.mark.parametrize("query", [0, 3, 6])
+def test_one_row_followed_back_is_that_of_the_product_of_all_matrices(
+    query: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(back, "_AT_ONCE", at_once)  # a row at a time, or all
+    random, causal = torch.Generator().manual_seed(1), torch.ones(1, 7, 7, dtype=torch.bool).tril()
+    calls, plain, normed, raw = [], [], [], []
+    for number in range(3):
+        q, k, v = (torch.randn(heads, 7, dim, generator=random) for heads, dim in ((4, 5), (2, 5), (2, 3)))
+        projection = torch.randn(4, 3, 9, generator=random)
+        allowed = None if number == 1 else causal
+        calls.append(call_of(q, k, v, layer=number, projection=projection, allowed=allowed))
+        weights = torch.cat([attend(calls[-1].operands(head)).weights for head in (1, 2)])
+        values = torch.stack([v[head // 2].double() @ projection[head].double() for head in (1, 2)])
+        moved = torch.einsum("hqk,hkd->qkd", weights, values).norm(dim=-1)
+        raw.append(weights.mean(0)[query].numpy())
+        plain.append(mixed(weights.mean(0).numpy()))
+        normed.append(mixed(shares(moved.numpy())))
+    found = back.followed_back(calls, (1, 2), query)
+    assert found.raw == pytest.approx(np.array(raw))
+    assert found.rollout == pytest.approx(rollout(plain)[:, query])
+    assert found.by_norm == pytest.approx(rollout(normed)[:, query])
+
+
+def test_only_rows_are_read_from_which_something_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    random, read = torch.Generator().manual_seed(2), []
+    q, k, v = (torch.randn(2, 7, dim, generator=random) for dim in (5, 5, 3))
+    calls = [call_of(q, k, v, layer=i, allowed=torch.ones(1, 7, 7, dtype=torch.bool).tril()) for i in (0, 1)]
+    honest = back.rows_of
+
+    def noted(layer, heads, rows):
+        read.append((layer.layer, rows))
+        return honest(layer, heads, rows)
+
+    monkeypatch.setattr(back, "rows_of", noted)
+    assert back.followed_back(calls, (0, 1), 4).by_norm is None
+    assert read == [(1, [4]), (0, [0, 1, 2, 3, 4])]
 
 
 def near_to(query: int, count: int) -> np.ndarray:

@@ -136,7 +136,7 @@ def test_weights_that_are_no_numbers_are_followed_nowhere() -> None:
     with torch.no_grad():
         broken.encoder.layer[1].attention.self.query.weight.fill_(torch.nan)
     reading = at.wrap(broken).read(ids=[1, 20, 31, 42, 53, 2])
-    with pytest.raises(CertificateError, match="the weights of layer 1 are not numbers"):
+    with pytest.raises(CertificateError, match="the weights of layer 2 are not numbers"):
         reading.flow(3)
     assert reading.flow(3, layers=0).rollout.shape == (1, 6)
 

@@ -12,7 +12,7 @@ from attnscope import demo
 from attnscope.capture.long import chunked, run
 from attnscope.errors import DoesNotFitError
 from attnscope.results import Finding
-from attnscope.session.questions.claims import rows
+from attnscope.session.questions.claims import replacing, rows
 
 QUERY, KEY, TOKENS, FEW = 17, 15, 23, 7
 FAMILIES = ("bert", "gpt2", "llama", "mistral", "gemma2", "gpt_oss")
@@ -135,6 +135,24 @@ def test_no_run_holds_queries_by_keys(all_are_long: None, monkeypatch: pytest.Mo
     with Watch():
         reading.find(f"@{length - 1}", f"@{KEY}", controls=2)
     assert squares
+
+
+@pytest.mark.parametrize(("model", "token"), [("demo", "door"), ("demo-causal", "opened")])
+def test_flow_of_a_long_text_is_that_of_whole_layers(
+    model: str, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading = at.load(model).read(TEXT)
+    whole = reading.flow(token)
+    monkeypatch.setattr(rows, "LONG", 4)
+    monkeypatch.setattr(replacing, "MOST_REPLACED", 4)
+    found = reading.flow(token)
+    assert (found.sampled, whole.sampled) == (len(whole.tokens), 0)
+    assert found.certified == whole.certified
+    assert whole.ablated is not None
+    assert found.ablated is None
+    assert "texts of up to 4" in found.reason
+    for name in ("raw", "rollout", "by_norm"):
+        close(getattr(found, name), getattr(whole, name))
 
 
 def test_what_needs_whole_layers_is_refused_where_they_do_not_fit(

@@ -20,10 +20,13 @@ from attnscope.attention import AttentionCall
 from attnscope.capture.returned import ReturnedLayer
 from attnscope.errors import InputError
 from attnscope.reference import exact
-from attnscope.results import Special
+from attnscope.results import Special, Verdict
 from attnscope.results.base.groups import Groups, joined
-from attnscope.sdpa import Operands, attend
+from attnscope.sdpa import Operands, weights_alone
+from attnscope.tiles.call import LongCall
+from attnscope.tiles.certify import certify_rows
 from attnscope.tokens import Tokens
+from attnscope.verify import certify_heads
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +42,7 @@ class LayerRows:
     def of(cls, call: AttentionCall, queries: Sequence[int]) -> "LayerRows":
         """Those of a call, recomputed."""
         rows = call.rows(queries)
-        return cls(call.layer, tuple(queries), attend(_operands(rows)).weights, rows.allowed)
+        return cls(call.layer, tuple(queries), weights_alone(_operands(rows)), rows.allowed)
 
     def places(self, queries: Sequence[int] | None) -> list[int]:
         """Where the rows of these queries stand among those that were kept."""
@@ -60,7 +63,7 @@ def rows_of(
     if isinstance(layer, LayerRows):
         return np.asarray(layer.weights[list(heads)][:, layer.places(queries)].cpu().numpy())
     rows = layer if queries is None else layer.rows(queries)
-    return np.asarray(attend(_operands(rows)).weights[list(heads)].cpu().numpy())
+    return np.asarray(weights_alone(_operands(rows))[list(heads)].cpu().numpy())
 
 
 def _operands(call: AttentionCall) -> Operands:
@@ -87,6 +90,14 @@ def allowed_rows(layer: AnyRows, head: int, queries: Sequence[int]) -> Tensor:
             return torch.ones(len(rows), layer.weights.shape[2], dtype=torch.bool)
         return allowed[head if len(allowed) > 1 else 0, rows].cpu()
     return layer.rows(queries).allowed_matrix(head).cpu()
+
+
+def verdicts_of(layer: Layer, heads: Sequence[int]) -> tuple[Verdict, ...]:
+    """The verdict on each head: on the rows alone where these alone were read."""
+    if not isinstance(layer, AttentionCall):
+        return (Verdict.UNCERTIFIED,) * len(heads)
+    proofs = certify_rows(layer, heads) if isinstance(layer, LongCall) else certify_heads(layer, heads)
+    return tuple(proof.verdict for proof in proofs)
 
 
 def moved(layer: Layer) -> Float[np.ndarray, "head key"] | None:

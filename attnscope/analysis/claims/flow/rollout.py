@@ -4,7 +4,7 @@
 
 W_l is the mean over heads of the weights of layer l, I the part of its input that a layer adds to its output.
 The same A_l are the capacities of the flow: a graph with a node for each token and layer. In place of W_l may
-stand what all heads move together (`moved_together`). Value zeroing (Mohebbi et al. 2023) says what each
+stand what all heads move together (`back.lengths`). Value zeroing (Mohebbi et al. 2023) says what each
 token's values do to each other's vector:
 
     C_l[i, j] = 1 - cosine of token i's vector behind layer l, as it is and without the values of token j
@@ -19,27 +19,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
-from torch import Tensor, nn
+from torch import nn
 
-from attnscope.attention import AttentionCall
 from attnscope.capture import Selection
 from attnscope.capture.intervening.value_zeroing import value_zeroing_on
 from attnscope.errors import InputError
-from attnscope.reference import exact
 from attnscope.results.claims.ablation import Intervention
-from attnscope.sdpa import attend
 
 Matrix = Float[np.ndarray, "query key"]
 _WHOLE = 2**28  # what a capacity of 1 is in whole numbers, which is what SciPy's flow counts in
 
 
-def mixed(weights: Matrix) -> Matrix:
-    """A of one layer: half its attention, half its input; a row that has no key is its input alone."""
-    both = np.nan_to_num(weights) + np.eye(len(weights))
+def mixed(weights: Float[np.ndarray, "row key"], rows: Sequence[int] | None = None) -> Matrix:
+    """A of one layer: half its attention, half its input; a row that has no key is its input alone.
+
+    With `rows` the weights are those of some queries.
+    """
+    both = np.nan_to_num(weights)
+    both[np.arange(len(both)), np.arange(len(both)) if rows is None else rows] += 1
     return np.asarray(both / both.sum(axis=1, keepdims=True))
 
 
@@ -83,24 +83,6 @@ def _graph(layers: Sequence[Matrix]) -> csr_array:
     nodes = (len(layers) + 1) * count
     places = (np.concatenate(starts).astype(np.int32), np.concatenate(ends).astype(np.int32))
     return csr_array((np.concatenate(sizes), places), shape=(nodes, nodes))
-
-
-def moved_together(call: AttentionCall, heads: Sequence[int]) -> Float[Tensor, "query key"] | None:
-    """||sum over heads of a_ij f(x_j)||, in float64; None where the output projection is not known.
-
-    How much of each key all heads of a layer move together, by length (Kobayashi et al. 2020).
-
-    Heads may pull against each other, so this is less than the sum of their lengths. Never more than one
-    query's `key hidden` at once.
-    """
-    if call.projection is None:
-        return None
-    values = torch.stack(
-        [exact(call.v[call.key_head(head)]) @ exact(call.projection[head]) for head in heads]
-    )
-    weights = torch.stack([attend(call.operands(head)).weights[0] for head in heads])
-    rows = [torch.einsum("hk,hkd->kd", row, values).norm(dim=-1) for row in weights.unbind(1)]
-    return torch.stack(rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 
 from attnscope.analysis.claims.controls import MOST_CONTROLS, ControlTexts
 from attnscope.analysis.claims.finding.rank import ByHead, beside, beside_controls, numbers
-from attnscope.analysis.claims.finding.rows import AnyRows, Layer, Lens, lens
+from attnscope.analysis.claims.finding.rows import AnyRows, Layer, Lens, lens, verdicts_of
 from attnscope.analysis.claims.finding.sought import Likeness, Target, pair, pattern_keys
 from attnscope.analysis.scores.dense import unplaced
 from attnscope.attention import AttentionCall, Capture
@@ -29,7 +29,6 @@ from attnscope.session.questions.claims.rows import (
     check_whole_fits,
     controls_by_rows,
     may_read_rows,
-    verdicts_of,
 )
 from attnscope.session.questions.long import captured_long
 from attnscope.session.questions.media import position_of, tell_windows

@@ -6,35 +6,29 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.analysis.claims.finding.rows import Layer, allowed_rows, rows_of
-from attnscope.analysis.claims.flow.rollout import (
-    max_flow,
-    mixed,
-    moved_together,
-    rolled_out,
-    rollout,
-    shares,
-)
+from attnscope.analysis.claims.finding.rows import Layer, rows_of, verdicts_of
+from attnscope.analysis.claims.flow.back import followed_back, mean_weights
+from attnscope.analysis.claims.flow.rollout import max_flow, mixed, rolled_out
 from attnscope.analysis.padding import without_padding
-from attnscope.attention import AttentionCall, Capture
+from attnscope.attention import Capture
 from attnscope.capture import Selection
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.returned import Returned
-from attnscope.errors import CertificateError, InputError, listed
+from attnscope.errors import InputError, listed
 from attnscope.results import Verdict
 from attnscope.results.base.origin import tallied
 from attnscope.results.claims.flow import Flow
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.replacing import beside_replacing
+from attnscope.session.questions.claims.rows import check_whole_fits, may_read_rows, sample_with
+from attnscope.session.questions.long import captured_long
 from attnscope.session.questions.media import position_of
 from attnscope.session.reading import Reading
 from attnscope.session.selection import check_seed
-from attnscope.verify import certify_heads
 from attnscope.vocabulary import Kind, Route
 
 MOST_FLOW = 128  # tokens up to which the largest flow is looked for: one search for each
 MOST_ZEROED = 256  # positions up to which values are zeroed, each in a run of every layer
-Layers = Sequence[Float[np.ndarray, "query key"]]
 
 
 def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> Flow:
@@ -45,16 +39,19 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
     """
     check_seed(seed)
     _check(reading, chosen)
+    sampled = _sampled(reading, chosen, str(query))
     with reading.listener.working("reading the attention"):
-        attention = reading.attention(chosen, projections=True)
+        attention = (
+            reading.attention(chosen, projections=True)
+            if sampled is None
+            else captured_long(reading, chosen, projections=True, queries=sampled)
+        )
     layers, certified = _layers(attention, chosen, reading.asked.sensed)
     tokens = layers[0].query_tokens
     place = position_of(tokens, str(query))
     with reading.listener.working("following the attention through the layers"):
-        weights = [_mean_weights(layer, chosen.heads) for layer in layers]
-        mixing, by_norm = [mixed(mean) for mean in weights], _by_norm(layers, chosen.heads)
-        reached = rollout(mixing)[:, place]
-        most = max_flow(mixing, place) if len(tokens) <= MOST_FLOW else None
+        back = followed_back(layers, chosen.heads, place)
+        most = _most(layers, chosen.heads, place) if len(tokens) <= MOST_FLOW else None
     if most is None:
         reading.listener.notice(
             f"no flow: it is looked for in up to {MOST_FLOW} tokens, here are {len(tokens)}"
@@ -65,9 +62,9 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
         tokens=tokens,
         layers=tuple(layer.layer for layer in layers),
         heads=chosen.heads,
-        raw=np.array([rolled[place] for rolled in weights]),
-        rollout=reached,
-        by_norm=None if by_norm is None else by_norm[:, place],
+        raw=back.raw,
+        rollout=back.rollout,
+        by_norm=back.by_norm,
         flow=most,
         most=MOST_FLOW,
         ablated=None,
@@ -76,9 +73,25 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
         provenance=attention.provenance,
         tower=attention.tower,
         notes=(*reading.notes, *_notes(attention, layers)),
+        sampled=0 if sampled is None else len(sampled),
     )
     result = _with_zeroing(reading, chosen, result)
     return beside_replacing(reading, chosen, result, seed)
+
+
+def _sampled(reading: Reading, chosen: Chosen, query: str) -> tuple[int, ...] | None:
+    """The rows by which heads of a long text are certified, the query's among them; None: all are read."""
+    if may_read_rows(reading, chosen):
+        tokens = reading.tokens_of(chosen.kind)
+        return sample_with(len(tokens), position_of(tokens, query))
+    check_whole_fits(reading, chosen, "flow")
+    return None
+
+
+def _most(layers: Sequence[Layer], heads: Sequence[int], place: int) -> Float[np.ndarray, " key"]:
+    every = range(len(layers[0].query_tokens))
+    means = [mean_weights(layer, heads, every, rows_of(layer, heads)) for layer in layers]
+    return max_flow([mixed(mean) for mean in means], place)
 
 
 def _check(reading: Reading, chosen: Chosen) -> None:
@@ -106,7 +119,7 @@ def _layers(
             whole = attention.call(layer, block=chosen.block)
             if sensed and attention.blocks(layer) > 1:
                 raise InputError(f"flow needs whole layers: layer {layer} reads in windows")
-            verdicts.extend(proof.verdict for proof in certify_heads(whole, chosen.heads))
+            verdicts.extend(verdicts_of(whole, chosen.heads))
             layers.append(without_padding(whole))
     sizes = {(len(layer.query_tokens), len(layer.key_tokens)) for layer in layers}
     if len(sizes) > 1 or any(queries != keys for queries, keys in sizes):
@@ -114,24 +127,6 @@ def _layers(
             "flow needs the same tokens in every layer, as queries and as keys: here they differ"
         )
     return layers, tallied(verdicts)
-
-
-def _mean_weights(layer: Layer, heads: Sequence[int]) -> Float[np.ndarray, "query key"]:
-    """The mean over heads; `CertificateError` where weights are no numbers that should be some."""
-    rows = rows_of(layer, heads)
-    every = range(len(layer.query_tokens))
-    answered = np.array([allowed_rows(layer, head, every).any(dim=1).numpy() for head in heads])
-    if np.isnan(rows[answered]).any():
-        raise CertificateError(
-            f"the weights of layer {layer.layer} are not numbers: nothing can be followed through them"
-        )
-    return np.asarray(np.nan_to_num(rows).mean(axis=0))
-
-
-def _by_norm(layers: Sequence[Layer], heads: Sequence[int]) -> Float[np.ndarray, "layer query key"] | None:
-    moved = [moved_together(layer, heads) if isinstance(layer, AttentionCall) else None for layer in layers]
-    norms = [norm.numpy() for norm in moved if norm is not None]
-    return rollout([mixed(shares(norm)) for norm in norms]) if len(norms) == len(moved) else None
 
 
 def _notes(attention: Capture | Returned, layers: Sequence[Layer]) -> tuple[str, ...]:

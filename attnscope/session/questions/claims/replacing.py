@@ -23,6 +23,7 @@ from attnscope.vocabulary import Kind
 
 NOTHING = "nothing"  # what a token is replaced by where a vocabulary has neither mask nor unknown token
 MEAN_PATCH, SILENCE = "the mean patch", "silence"
+MOST_REPLACED = 1024  # tokens of a text that are replaced one by one
 
 
 class Effect(NamedTuple):
@@ -38,6 +39,9 @@ def beside_replacing(reading: Reading, chosen: Chosen, result: Flow, seed: int) 
     """The same with what replacing each part of the input does, or with the reason why none could be."""
     if result.tokens.stretches:
         return _beside_blanking(reading, chosen, result, seed)
+    if len(result.tokens) > MOST_REPLACED:
+        few = f"tokens are replaced, each in a run of its own, in texts of up to {MOST_REPLACED:,}"
+        return replace(result, reason=few)
     return _beside_other_tokens(reading, chosen, result, seed)
 
 

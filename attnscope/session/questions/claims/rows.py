@@ -9,23 +9,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from attnscope.analysis.claims.controls import ControlTexts
-from attnscope.analysis.claims.finding.rows import Layer, LayerRows
+from attnscope.analysis.claims.finding.rows import LayerRows
 from attnscope.analysis.heads.long import gigabytes
 from attnscope.attention import AttentionCall
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.following.takeover import kernel_name
+from attnscope.capture.long.call import sample_rows
 from attnscope.capture.long.run import read_calls
 from attnscope.errors import DoesNotFitError
 from attnscope.model.anatomy.placed import device_of
 from attnscope.model.loading import memory
-from attnscope.results import Verdict
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.exchanging import Exchange
 from attnscope.session.questions.long import beginning, cost_of, selection_of, unreadable
 from attnscope.session.reading import Reading
-from attnscope.tiles.call import LongCall
-from attnscope.tiles.certify import certify_rows
-from attnscope.verify import certify_heads
 
 LONG = 1024  # tokens on either side above which some rows are read alone
 
@@ -48,6 +45,11 @@ def _against(reading: Reading, chosen: Chosen) -> bool:
     return bool(kernels - {"eager", "sdpa"} or padded or chosen.block or unreadable(reading, chosen))
 
 
+def sample_with(tokens: int, query: int) -> tuple[int, ...]:
+    """Rows drawn from a text of so many tokens, by which its heads are certified, and that of `query`."""
+    return tuple(sorted({query, *sample_rows(tokens, tokens).tolist()}))
+
+
 def controls_by_rows(
     reading: Reading, chosen: Chosen, controls: ControlTexts, exchange: Exchange, queries: Sequence[int]
 ) -> Iterator[list[LayerRows]]:
@@ -65,14 +67,6 @@ def controls_by_rows(
         with if_it_runs(module, beginning(inputs), reading.model.name):
             read_calls(module, inputs, selection, labels, keep)
         yield [found[layer] for layer in sorted(found)]
-
-
-def verdicts_of(layer: Layer, heads: Sequence[int]) -> tuple[Verdict, ...]:
-    """The verdict on each head: on the rows alone where these alone were read."""
-    if not isinstance(layer, AttentionCall):
-        return (Verdict.UNCERTIFIED,) * len(heads)
-    proofs = certify_rows(layer, heads) if isinstance(layer, LongCall) else certify_heads(layer, heads)
-    return tuple(proof.verdict for proof in proofs)
 
 
 def check_whole_fits(reading: Reading, chosen: Chosen, what: str) -> None:
