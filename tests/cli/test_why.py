@@ -21,8 +21,8 @@ def test_the_planted_circuit_comes_out_without_its_name_being_given(attnscope: R
     assert shown.exit_code == 0
     told = " ".join(shown.stdout.split())
     assert told.startswith(
-        "L1 H10 looks from “river”@4 at “king”@2 (1.0) because of L0 H2 on the query side and L0 H0 on the key "
-        "side: without L0 H2 the weight falls to <.01, without L0 H0 to .02."
+        "L1 H10 looks from “river”@4 at “king”@2 (1.0) because of L0 H2 on the query side and L0 H0 on the "
+        "key side: without L0 H2 the weight falls to <.01, without L0 H0 to .02."
     )
     assert "L0 H0 (reads river@1)" in told
     assert "attnscope heads 'river king door river king door' -m demo-causal --layer 0" in told

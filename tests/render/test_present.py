@@ -118,8 +118,8 @@ def test_the_picture_is_first_and_what_is_proved_below_it() -> None:
     head = made.head()
     several = made.overview(2, 3, verdicts={(1, 2): Verdict.FAILED})
     for result, told in (
-        (head, "✓ certified: recomputed from the model's q, k, v"),
-        (several, "✓ certified: 5 of 6 heads · ✗ FAILED: 1 of 6 heads"),
+        (head, "✓ certified: recomputed, equal to the model's"),
+        (several, "✓ certified: 5 of 6 heads recomputed, equal to the model's · ✗ FAILED: 1 of 6 heads"),
         (EVERY["Prediction"], "the model's own answer, nothing changed"),
     ):
         page = Page(result._repr_html_())

@@ -67,7 +67,7 @@ def test_a_head_opens_with_its_answer_and_its_text_and_ends_with_its_proof() -> 
         lines = shown(head, 80, focus).splitlines()
         assert "L3 H11" in lines[0]
         assert "“the cat sat on the mat because it was tired .”" in lines[:4]
-        assert "✓ certified: recomputed from the model's q, k, v · bert-base-uncased 86b5e093" in "\n".join(
+        assert "✓ certified: recomputed, equal to the model's · bert-base-uncased 86b5e093" in "\n".join(
             lines
         )
         assert not any("sha256" in line or "takeover" in line for line in lines)

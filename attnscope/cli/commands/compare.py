@@ -255,13 +255,16 @@ def compare(
         raise InputError("compare looks at block 0 of a layer: leave --block out")
     if sides.stored is not None:
         check_delivery(delivery, "Difference")
+        from attnscope.render.kit.words.command import Typed, as_typed
+        from attnscope.render.kit.words.shell import word
         from attnscope.render.web.beside import Beside
         from attnscope.session.questions.claims.difference import compare_any, load_both
 
         runs, names = load_both(*sides.stored)
         others = sides.layer_b, sides.head_b
         difference = compare_any(*runs, names, wanted.layer, wanted.head, *others)
-        output.deliver(difference, delivery, beside=Beside(heads=runs))
+        with as_typed(Typed(tuple(word(str(file)) for file in sides.stored))):
+            output.deliver(difference, delivery, beside=Beside(heads=runs))
         return
     check_delivery(delivery, "Comparison")
     from attnscope.cli.again import run_again

@@ -24,6 +24,7 @@ from attnscope.results.worked import Check
 from attnscope.tokens import Tokens
 
 Place = tuple[int, int]
+_EQUAL = "recomputed, equal to the model's"  # what it is to be certified, where nobody asked for figures
 _MARK = re.compile(r"\[\w+\]|<\|?\w+\|?>")  # [MASK], <mask>, <|im_start|>
 
 
@@ -161,14 +162,18 @@ def numbered(tokens: Tokens, positions: Sequence[int], longest: int = 1000) -> t
 def proof(
     verdicts: Iterable[Verdict] | Mapping[Verdict, int], of: str, more: str = "", what: str = ""
 ) -> tuple[tuple[Verdict, str], ...]:
-    """How many have each verdict: `✓ certified: 48 of 48 heads`. They come one by one, or counted by name.
+    """How many have each verdict: `✓ certified: 48 of 48 heads recomputed, equal to the model's`.
 
-    `what` of them was certified where that is not all: `certified: the rows asked about in 48 of 48 heads`.
+    They come one by one, or counted by name; `more` says what else is known. `what` of them was certified
+    where that is not all: `certified: the rows asked about in 48 of 48 heads recomputed, ...`.
     """
     count = Counter[Verdict](verdicts)
-    total = counted(count.total(), of) + more
+    total = counted(count.total(), of)
+    held = {Verdict.CERTIFIED: f" {_EQUAL}"}
     return tuple(
-        (each, f"{verdict_words(each)}: {what}{count[each]:,} of {total}") for each in Verdict if count[each]
+        (each, f"{verdict_words(each)}: {what}{count[each]:,} of {total}{held.get(each, '')}{more}")
+        for each in Verdict
+        if count[each]
     )
 
 
@@ -182,7 +187,7 @@ def certified(certificate: Certificate, full: bool = False) -> tuple[tuple[Verdi
     """The proof of one head: in a few words, unless more was asked for or the caption has everything."""
     full = full or look_now().in_full
     told, own = certificate_line(certificate, full=full).plain, verdict_words(Verdict.CERTIFIED)
-    told = told if full else told.replace(own, f"{own}: recomputed from the model's q, k, v", 1)
+    told = told if full else told.replace(own, f"{own}: {_EQUAL}", 1)
     return ((certificate.verdict, told),)
 
 

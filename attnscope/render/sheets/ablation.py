@@ -215,7 +215,7 @@ def _grids(result: Ablation) -> Iterator[HeadGrid]:
         heads = tuple(range(1 + max(head for _, head in foretold)))
         values = by_head(layers, heads, foretold)
         form = alike(values, 2, signed_cell)
-        title = "change (nats) predicted by the gradient"
+        title = "change (nats; − is less likely) predicted by the gradient"
         yield HeadGrid(title, layers, heads, values, Scale.around(values), form)
     elif len(result.layers) > 1 and len(result.heads) > 1:
         yield _grid(result)
@@ -226,7 +226,7 @@ def _grid(result: Ablation) -> HeadGrid:
     largest = largest_magnitude(result.grid)
     part = next((each for each, most in _PARTS.items() if 0 < largest < most), "")
     return HeadGrid(
-        title=f"change (nats) {labels.each_head(result)}",
+        title=f"change (nats; − is less likely) {labels.each_head(result)}",
         layers=result.layers,
         heads=tuple(range(result.grid.shape[1])),
         values=result.grid,

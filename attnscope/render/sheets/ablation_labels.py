@@ -124,9 +124,9 @@ def control(result: Ablation) -> str:
     if floor.random:
         layers = sorted({each.layer for each in floor.random})
         where = f"layer {layers[0]}" if len(layers) == 1 else "these layers"
-        return f"{counted(len(floor.random), 'other head')} of {where}, each alone; {instead}"
+        return f"{counted(len(floor.random), 'other head')} of {where}, each taken away alone; {instead}"
     if any(each.controls for each in result.heads):
-        return f"the other heads of the same layer, each alone; {instead}"
+        return f"the other heads of the same layer, each taken away alone; {instead}"
     return f"none, the layer has no other head; {instead}"
 
 

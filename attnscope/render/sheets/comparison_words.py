@@ -17,7 +17,6 @@ _AROUND = 160  # characters of a long text on each side of the word
 
 _STILL = 0.2  # of a cosine: how much more alike values have to be than what differs most
 _UNCONTROLLED = "No control yet: two texts of one meaning may differ as much."
-_ONE_HEAD = "One text, no control: other words may differ elsewhere."
 
 cosine = partial(number, decimals=3)
 _two = cell
@@ -128,7 +127,7 @@ def _of_models(result: Comparison) -> str:
         others = others[0].upper() + others[1:]
         return f"The two models begin to differ in {name}{also}: {apart}. {others} are the same."
     unlike = "" if result.similarities else " Their vectors cannot be compared: the models share no space."
-    return f"The two models differ most in {name}: {apart}.{unlike} {_ONE_HEAD}"
+    return f"The two models differ most in {name}: {apart}.{unlike}"
 
 
 def _outputs(result: Comparison) -> str:
@@ -146,8 +145,10 @@ def _rows_apart(result: Comparison) -> str:
 def control(result: Comparison) -> str:
     """What there is to hold it against: nothing here, and how to get it."""
     if result.between is Between.TEXTS:
-        return "none yet: it takes several texts of each meaning (--texts FILE; a line is LABEL, tab, text)"
-    return "none" if result.between is Between.LAYERS else ""
+        return "none yet; it takes several texts of each meaning (--texts FILE; a line is LABEL, tab, text)"
+    if result.between is Between.MODELS and result.same:
+        return ""
+    return "none yet; one text, and others may differ elsewhere"
 
 
 def following(result: Comparison) -> Next | None:

@@ -7,7 +7,7 @@ from attnscope.render.kit.words.command import asking_of_model
 from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.said import name
 from attnscope.render.sheet.sheet import Next
-from attnscope.results import Composition
+from attnscope.results import Composition, Kind
 from attnscope.results.claims.composition import Case, Pair, Through
 
 _NOT_USED = "Wired is not used: only ablate tells."
@@ -104,7 +104,7 @@ def title(result: Composition, through: Through) -> str:
 
 def control(result: Composition) -> str:
     draws = counted(result.draws, "draw")
-    return f"random circuits, directions random and strengths kept ({draws}, {result.hidden} dimensions)"
+    return f"random circuits: matrices as strong that point anywhere ({draws} in {result.hidden} dimensions)"
 
 
 def notes(result: Composition) -> Iterator[str]:
@@ -137,12 +137,19 @@ def legend(result: Composition) -> Iterator[str]:
 
 
 def following(result: Composition) -> Next | None:
-    """Of all pairs the later head of the best one; of one head what it looks at, where a text was read."""
+    """Of all pairs whether an answer needs the best one, or what its later head reads; of one its text.
+
+    Not every encoder answers anything, which a result of weights does not tell.
+    """
     pair, run = result.best, (result.provenance, result.kind, result.tower)
     if pair is None:
         return None
     layer, head = pair.late if result.shown is None else result.shown
     own = "--layer", str(layer), "--head", str(head)
+    if result.shown is None and result.kind is Kind.DECODER and result.read_back_in:
+        both = ",".join(f"L{layer}H{head}" for layer, head in (pair.early, pair.late))
+        asked = asking_of_model(f"ablate {word(result.read_back_in)}", *run, "--heads", both)
+        return Next("does an answer need that link?", asked)
     if result.shown is None:
         return Next("with which others is that head wired?", asking_of_model("compose", *run, *own))
     if not result.read_back_in:

@@ -8,12 +8,13 @@ import numpy as np
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import alike, counted, give_or_take, number, signed, signed_cell, with_error
 from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.kit.words.command import showing_second
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of, ordered
 from attnscope.render.sheet.said import Place, attention, named
 from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, both_ways
 from attnscope.render.sheets.corpus import record, usual
 from attnscope.render.sheets.corpus_words import FLOOR
@@ -47,6 +48,7 @@ def sheet(result: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
         notes=(_read(result), *result.notes),
         proof=tuple((each, f"{side} {verdict_words(each)}") for side, each in both),
         main=main,
+        next=Next("what do the heads do over B alone?", asked) if (asked := showing_second()) else None,
         record=(*record(result.reads[0], "A "), *record(result.reads[1], "B ")),
     )
 
@@ -198,7 +200,7 @@ def _lengths(result: CorpusDifference) -> str:
 
 def _control(result: CorpusDifference) -> str:
     """What is held against what: the scatter over texts, the largest of so many heads."""
-    return "how texts scatter within each corpus, and the largest of so many heads by luck"
+    return "how far the texts of one corpus scatter, and how far the luckiest of so many heads would get"
 
 
 def _read(result: CorpusDifference) -> str:

@@ -195,9 +195,9 @@ def control(result: Corpus) -> str:
     if result.case is Case.CLASSES:
         return ""
     if result.linked is None:
-        return "the texts in two halves, each with a strongest head of its own"
+        return "the texts cut into two halves: whether both name the same heads"
     source, target = result.linked
-    return f"what any word of the text gives at the distances of {source} and {target}"
+    return f"what any word gives at the distances at which {source} and {target} stand"
 
 
 def notes(result: Corpus) -> Iterator[str]:

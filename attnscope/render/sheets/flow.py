@@ -42,7 +42,8 @@ _FACTS = "fact layer position token value"
 def sheet(result: Flow, focus: Focus = WHOLE) -> Sheet:
     patches, tokens = patches_of(result), _tokens(result, focus.verbose)
     maps = () if patches is None else (Beside(tuple(_maps(result, patches))),)
-    agreement = () if result.ablated is None else (_agreement(result, result.ablated, focus.verbose),)
+    told = result.ablated if result.ablated is not None and result.ablated.best is not None else None
+    agreement = () if told is None else (_agreement(result, told, focus.verbose),)
     asked = at(result.tokens, result.query)
     return Sheet(
         title=f"what reaches {asked} from the input through {counted(len(result.layers), 'layer')}",
@@ -103,7 +104,7 @@ def _tokens(result: Flow, whole: bool) -> Ranking:
     if ablated is not None:
         effects = [float(ablated.effects[key]) for key in shown]
         form, around = signed if ablated.answer else number, Scale.around(ablated.effects)
-        heading = "replacing costs (nats)" if ablated.answer else "replacing turns it"
+        heading = "answer loses (nats)" if ablated.answer else "replacing turns it"
         columns.append(Column("effect", effects, heading, form, words.effect_words(result, ablated), around))
         loses = Mark("bar", "own", "", only(effects, [each >= 0 for each in effects]))
         gains = Mark("bar", "loses", "", only(effects, [each < 0 for each in effects]))

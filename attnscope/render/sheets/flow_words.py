@@ -108,10 +108,10 @@ def _few(result: Flow, ablated: Ablated) -> str:
 
 def control(result: Flow) -> str:
     """What the agreement of a method with the effects is held against."""
-    if result.ablated is None:
+    if result.ablated is None or result.ablated.best is None:
         return ""
     times = f"{result.ablated.controls:,} times"
-    return f"the effects shuffled among {_replaced(result, result.ablated)}, {times}"
+    return f"the costs handed to other {plural(result)} at random, {times}, which tells what luck agrees with"
 
 
 def _instead(ablated: Ablated) -> str:

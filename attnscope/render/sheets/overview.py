@@ -58,6 +58,7 @@ def sheet(result: Overview, focus: Focus = WHOLE) -> Sheet:
         blocks=(*grids, _links(result, in_tokens, focus.verbose)),
         table=lambda: _every(result),
         texts=read(result.kind, result.query_tokens, result.key_tokens),
+        control=words.control(result),
         notes=(*words.notes(result), *limits(result)),
         legend=(*overview_view_words(result), *features(result)),
         details=tuple(measured.absent(result.scores)),

@@ -111,7 +111,7 @@ def _aimed(result: Overview, order: list[Place], query: int, key: int | None) ->
         away = weight(float(distances[best]))
         told += f"{named(result, best)} gives it {weight(own)}, and {away} at the same distance elsewhere in "
         told += f"the text{f' ({alike})' if alike else ''}: no head lies farther above that."
-    return f"{told} No control yet: position could do this."
+    return f"{told} One text: position could do this."
 
 
 def _measured(result: Overview, order: list[Place]) -> str:
@@ -134,6 +134,13 @@ def _measured(result: Overview, order: list[Place]) -> str:
         pair = link(result.query_tokens, result.key_tokens, query, key)
         told += f". Its strongest link is {pair}, {strongest}"
     return f"{told}."
+
+
+def control(result: Overview) -> str:
+    """Of a pair what the same text gives elsewhere, which is no other text."""
+    if same_distance(result) is None:
+        return ""
+    return "the other pairs of this text at the same distance; no other text was read"
 
 
 def notes(result: Overview) -> tuple[str, ...]:

@@ -71,6 +71,7 @@ def sheet(result: Projection, focus: Focus = WHOLE) -> Sheet:
         blocks=(Beside(maps), *tables),
         table=lambda: Table.of("side position token x y", _points(result)),
         texts=read(head.kind, head.query_tokens, head.key_tokens),
+        control="the same distances before they were pressed into a plane, held against the scores",
         notes=limits(head),
         legend=tuple(filter(None, (*_legend(result), *features(head)))),
         details=tuple(filter(None, map(" · ".join, lists))),

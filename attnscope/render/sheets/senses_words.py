@@ -122,9 +122,9 @@ def control(result: Senses) -> str:
     if parted is None:
         return "none without labels; lines of LABEL, tab and text have one"
     if parted.exact:
-        others = f"all {parted.controls:,} other ways to split the texts"
+        others = f"the labels put on the texts in all {parted.controls:,} other ways"
     else:
-        others = f"labels shuffled {parted.controls:,} times"
+        others = f"the labels shuffled among the texts {parted.controls:,} times"
     return f"{others}; of each only its clearest layer counts"
 
 

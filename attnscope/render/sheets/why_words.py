@@ -160,7 +160,7 @@ def instead(result: Why) -> str:
 
 def control(result: Why) -> str:
     return (
-        "the other heads of a head's layer and the other MLPs of an MLP, each replaced in the same row by "
+        "the other heads of the layer, for an MLP the other MLPs, each replaced alone in the same way: by "
         f"{instead(result)}"
     )
 

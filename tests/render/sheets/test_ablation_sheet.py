@@ -292,7 +292,7 @@ def test_the_numbers_of_a_head_stand_in_its_line_beside_what_others_do() -> None
 def test_the_grid_has_every_difference_at_its_place() -> None:
     (grid,) = [each for each in ablation(made.ablation()).every if isinstance(each, HeadGrid)]
     assert grid.values.tolist() == [[0.02, -0.12, 0.02], [-1.5, 0.4, 0.0]]
-    assert grid.title == "change (nats) without each head"
+    assert grid.title == "change (nats; − is less likely) without each head"
     lines = shown(made.ablation()).splitlines()
     start = next(i for i, line in enumerate(lines) if line.split() == ["H0", "H1", "H2"])
     assert lines[start + 1].split() == ["L0", "+.02", "−.12", "+.02"]
@@ -374,7 +374,7 @@ def test_all_at_once_comes_first_and_random_heads_only_where_everything_is_asked
 def test_estimates_are_marks_on_the_bars_and_stand_for_every_head_in_a_grid() -> None:
     assert marks(made.foretold(), "control") == [-0.9, 0.5, 0.2]
     (grid,) = [each for each in ablation(made.foretold()).every if isinstance(each, HeadGrid)]
-    assert grid.title == "change (nats) predicted by the gradient"
+    assert grid.title == "change (nats; − is less likely) predicted by the gradient"
     assert grid.values.tolist() == [[0.0, 0.2, 0.5], [-0.9, 0.1, 0.0]]
 
 

@@ -19,7 +19,7 @@ from attnscope.render.present.written import written
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheets.composition import sheet as composition
-from attnscope.results import Composition
+from attnscope.results import Composition, Kind
 from attnscope.results.claims.composition import Case, HeadMatrix, Pair, Through
 
 
@@ -166,7 +166,7 @@ def test_numbers_have_as_many_digits_as_tell_a_score_from_what_it_needs(every: C
 
 def test_the_control_is_named_and_so_is_what_makes_pairs_no_several_findings(every: Composition) -> None:
     assert composition(every).control == (
-        "random circuits, directions random and strengths kept (50 draws, 20 dimensions)"
+        "random circuits: matrices as strong that point anywhere (50 draws in 20 dimensions)"
     )
     assert composition(every).departs == ("seed 3",)
     assert not any("share" in each for each in composition(every).notes)
@@ -198,6 +198,20 @@ def test_it_leads_on_to_the_later_head_and_then_to_what_that_looks_at(
     assert leads.command == (
         f"attnscope compose -m bert-base-uncased --kind decoder --layer {layer} --head {head}"
     )
+    read = composition(replace(every, read_back_in="it's late")).next
+    assert read is not None
+    both = ",".join(f"L{layer}H{head}" for layer, head in (every.best.early, every.best.late))
+    words = [
+        "attnscope",
+        "ablate",
+        "it's late",
+        *["-m", "bert-base-uncased", "--kind", "decoder", "--heads"],
+        both,
+    ]
+    assert shlex.split(read.command) == words, "whether an answer needs the link"
+    encoder = composition(replace(every, kind=Kind.ENCODER, read_back_in="it's late")).next
+    assert encoder is not None
+    assert " compose " in encoder.command, "not every encoder answers"
     assert composition(one).next is None, "there was no text"
     told = composition(replace(one, read_back_in="it's late", tower="text_model")).next
     assert told is not None

@@ -66,7 +66,7 @@ def test_means_stand_beside_their_errors_and_what_was_set_aside_is_said() -> Non
     told = " ".join(result.text(width=140).split())
     assert "set aside 1: 1 since it is not valid UTF-8" in told
     assert "1 text cut to 64 tokens" in told
-    assert "24 of 24 heads in 2 of 41 texts" in told
+    assert "24 of 24 heads recomputed, equal to the model's, in 2 of 41 texts" in told
     assert any("FAILED" in each.get_text() for each in figure_of(made.corpus(failed=True)).texts)
 
 
@@ -202,7 +202,7 @@ def test_it_leads_on_to_what_runs_with_the_file_that_was_read() -> None:
         alone = corpus(replace(result, measures={"entropy": result.main})).next
         many = replace(result.read, files=("a.txt", "b.txt"), digests=("1", "2"))
         assert corpus(replace(result, read=many)).next is None
-    start = "attnscope corpus 'a corpus.txt' --limit 8 -m bert-base-uncased --kind encoder"
+    start = "attnscope corpus 'a corpus.txt' --limit 8 -m bert-base-uncased"
     told = [
         None if each is None else each.command.removeprefix(start) for each in (sink, link, tagged, alone)
     ]
@@ -353,6 +353,15 @@ def differing(difference: np.ndarray, measure: str = "entropy", chance: float = 
         own, scores=scores, first=first, second=first + difference, error=flat(0.1), chance=chance
     )
     return replace(result, measures={measure: changed})
+
+
+def test_two_corpora_that_somebody_typed_lead_on_to_one_of_them() -> None:
+    result = made.apart()
+    assert corpora(result).next is None, "of a result alone nobody knows where the files are"
+    with as_typed(Typed(("a.npz", "'my b.npz'"))):
+        led = corpora(result).next
+    assert led is not None
+    assert led.command == "attnscope show 'my b.npz'"
 
 
 def test_the_answer_of_two_corpora_is_that_of_its_case() -> None:

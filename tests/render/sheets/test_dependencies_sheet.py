@@ -230,5 +230,5 @@ def test_what_leads_on_reads_the_same_file_in_the_same_way() -> None:
     with as_typed(Typed(("../my.conllu", "--limit 8"), run=("--device cpu", "--trust-remote-code"))):
         led = sheet_of(found).next
     assert led is not None
-    named = f"attnscope dependencies ../my.conllu --limit 8 -m {found.provenance.model} --kind encoder"
+    named = f"attnscope dependencies ../my.conllu --limit 8 -m {found.provenance.model}"
     assert led.command.startswith(f"{named} --device cpu --trust-remote-code --relation ")

@@ -157,7 +157,7 @@ def test_a_head_that_the_answer_does_not_name_leaves_it_as_it_is() -> None:
     told = sheet_of(replace(ONE, verdicts=tuple(map(tuple, rows))))
     assert told.answer == sheet_of(ONE).answer
     assert [words for _, words in told.proof] == [
-        "✓ certified: 11 of 12 heads",
+        "✓ certified: 11 of 12 heads recomputed, equal to the model's",
         "? inconclusive: 1 of 12 heads",
     ]
 

@@ -150,6 +150,15 @@ def test_the_answer_is_the_sentence_of_its_case(name: str) -> None:
     assert ("Only " in told) is ("few" in name)
 
 
+def test_where_no_method_can_be_ranked_there_is_no_table_of_methods_and_no_control() -> None:
+    found = made_flow.flow()
+    few_of_them = replace(found, ablated=replace(found.ablated, effects=few(3), trust=()))
+    assert len(rankings(found)) == 2
+    assert flow(found).control
+    assert len(rankings(few_of_them)) == 1
+    assert not flow(few_of_them).control
+
+
 def test_the_next_question_is_which_heads_look_at_what_the_answer_hangs_on() -> None:
     found = made_flow.flow()
     sides = found.tokens.labels[made_flow.QUERY], found.tokens.labels[found.ablated.ranking[0]]

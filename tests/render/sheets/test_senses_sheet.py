@@ -153,7 +153,7 @@ def test_no_number_is_called_good_before_it_is_said_that_nothing_could_have_come
     shuffled = senses(by_rule(ENOUGH, 9, controls=99))
     reached = by_rule(ENOUGH, 9, controls=99).separation.reached  # a shuffling may meet the real labels
     assert f"{reached or 'none'} of 99 shufflings of the labels parts it as well" in shuffled.answer
-    assert shuffled.control.startswith("labels shuffled 99 times")
+    assert shuffled.control.startswith("the labels shuffled among the texts 99 times")
 
 
 def test_the_least_p_stands_beside_any_p() -> None:
@@ -169,7 +169,10 @@ def test_what_leads_on_runs_the_model_in_the_same_way() -> None:
     assert " --revision v1 --trust-remote-code --word " in led.command
     alone = senses(found).next
     assert alone is not None
-    assert alone.command == led.command.replace(" --revision v1 --trust-remote-code", "")
+    shown = f"-m {found.provenance.model} --kind {found.kind} "
+    assert shown in alone.command, "a result does not know whether there are other kinds"
+    typed = alone.command.replace(f"--kind {found.kind} ", "--revision v1 --trust-remote-code ")
+    assert led.command == typed, "where nobody chose a kind, the model's usual one is meant"
     exact = senses(replace(found, provenance=replace(found.provenance, kernel="sdpa", dtype="float64"))).next
     assert exact is not None
     assert " --dtype float64 --attn sdpa " in exact.command

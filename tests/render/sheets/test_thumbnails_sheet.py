@@ -76,7 +76,7 @@ def test_what_is_masked_is_grey_and_said_and_what_is_not_certified_outlined() ->
     assert "grey: masked" in words
     assert "grey" not in written(figure_of(SMALL))
     assert "outlined: not certified" in words
-    assert "✓ certified: 11 of 12 heads · ~ partial: 1 of 12 heads" in words
+    assert "✓ certified: 11 of 12 heads recomputed, equal to the model's · ~ partial: 1 of 12 heads" in words
     pooled = made_thumbnails.thumbnails(tokens=40, step=4)
     assert "each cell the largest weight of 4 queries x 4 keys" in written(figure_of(pooled))
 

@@ -159,9 +159,19 @@ def asking_of_file(command: str, told: Provenance, kind: Kind, tower: str, *opti
 
 
 def asking_of_model(command: str, told: Provenance, kind: Kind, tower: str, *options: str) -> str:
-    """`attnscope compose -m demo --kind encoder`: what is asked of a model and not of one text."""
-    which = ["--kind", kind.value, *(["--tower", word(tower)] if tower else [])]
+    """`attnscope compose -m demo`: what is asked of a model and not of one text.
+
+    Which attention is said where somebody chose it; a result that comes from elsewhere does not know.
+    """
+    chosen = ["--kind", kind.value, *(["--tower", word(tower)] if tower else [])]
+    which = chosen if _typed.get() is _NOTHING else []
     return _spelled([command], told, [*_way(told), *which], options)
+
+
+def showing_second() -> str:
+    """`attnscope show B.npz`: the second of two files that were compared; empty where nobody typed two."""
+    files = _typed.get().read or ()
+    return f"attnscope show {files[1]}" if len(files) == 2 else ""
 
 
 def _spelled(asked: list[str], told: Provenance, run: list[str], options: tuple[str, ...]) -> str:
