@@ -14,13 +14,14 @@ export function lists(root) {
   root.append(at.root, by.root);
   return {
     /** @param {any} current */
-    point({ seen, own, reading, all }) {
+    point({ seen, own, reading, mean }) {
       const now = chosen(seen, own), width = seen.keys.length, long = Math.max(width, seen.queries.length) > LONG;
       root.className = long ? "long" : "";
-      const row = now.q < 0 ? null : largest(seen.weights, now.q * width, 1, width, SHOWN), key = now.k >= 0 || !row ? now.k : row.best[0]?.i ?? -1;
+      const average = now.q < 0 && now.k < 0 && mean ? largest(mean, 0, 1, width, SHOWN) : null;
+      const row = now.q < 0 ? average : largest(seen.weights, now.q * width, 1, width, SHOWN), key = now.k >= 0 || !row ? now.k : row.best[0]?.i ?? -1;
       const column = key < 0 ? null : largest(seen.weights, key, width, seen.queries.length, SHOWN), digits = Math.min(seen.digits, 3);
       const context = (/** @type {any} */ tokens, /** @type {number[][]} */ groups) => (/** @type {number} */ i) => long && around(tokens, groups, i);
-      at.fill(now.q < 0 ? "" : seen.queries[now.q], row, seen.keys, seen.columns, digits, seen.about, context(reading.it.keys, seen.columns), (/** @type {number} */ i) => (own ? { query: seen.rows[i][0], key: null } : { query: null, key: seen.columns[i][0] }));
+      at.fill(average ? "the mean query" : now.q < 0 ? "" : seen.queries[now.q], row, seen.keys, seen.columns, digits, seen.about, context(reading.it.keys, seen.columns), (/** @type {number} */ i) => (own ? { query: seen.rows[i][0], key: null } : { query: null, key: seen.columns[i][0] }));
       by.fill(key < 0 ? "" : seen.keys[key], column, seen.queries, seen.rows, digits, seen.about, context(reading.it.queries, seen.rows), (/** @type {number} */ i) => ({ query: seen.rows[i][0], key: null }));
     },
   };

@@ -107,6 +107,19 @@ export function chosen(seen, own) {
   return own ? { q: q < 0 ? k : q, k: q < 0 ? k : q } : { q, k };
 }
 
+/** What the queries that have a key give to each key, on average. @param {Seen} seen @returns {Float32Array} */
+export function meanRow({ weights, keys, queries }) {
+  const width = keys.length, found = new Float32Array(width);
+  let asking = 0;
+  for (let q = 0; q < queries.length; q++) {
+    const row = weights.subarray(q * width, (q + 1) * width);
+    if (row.every(Number.isNaN)) continue;
+    asking++;
+    row.forEach((w, k) => (found[k] += w || 0));
+  }
+  return found.map((sum) => sum / (asking || 1));
+}
+
 /**
  * The largest of a row or a column, how many there are, and what they come to.
  * @param {Float32Array} weights @param {number} from @param {number} step @param {number} length @param {number} most
