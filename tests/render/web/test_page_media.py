@@ -1,4 +1,4 @@
-"""Pictures and sounds in a page: patches and frames are chosen like words, a sound plays as its frames look."""
+"""Pictures and sounds in a page: patches and frames are chosen like words, a sound plays as they look."""
 
 import base64
 import io
