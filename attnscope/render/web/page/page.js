@@ -80,7 +80,8 @@ function allowed(asked) {
   if (!["show", "hide", "renormalise"].includes(found.special)) found.special = "show";
   if (!/^[AB]-[AB]$/.test(found.pairs) || !reading.it.pair) found.pairs = "all";
   if (!["sqrt", "1", "max", "row", "log"].includes(found.scale)) found.scale = "sqrt";
-  found.words = found.words && Boolean(reading.it.queries.words || reading.it.keys.words);
+  if (reading.it.kept && found.special === "renormalise") found.special = "show"; // a sum needs all of a row
+  found.words = found.words && !reading.it.kept && Boolean(reading.it.queries.words || reading.it.keys.words);
   return found;
 }
 
@@ -104,8 +105,8 @@ function controls() {
   const special = tokens && (tokens.queries.special.length || tokens.keys.special.length);
   byId("controls").replaceChildren(...[
     readings.length > 1 && state.view !== "both" && choice("side", "side", given.readings.map((/** @type {any} */ r, /** @type {number} */ i) => [String(i), r.name]), Number, sided),
-    weights && (tokens.queries.words || tokens.keys.words) && choice("by", "words", [["false", "tokens"], ["true", "words"]], (v) => v === "true"),
-    weights && special && choice("special tokens", "special", [["show", "shown"], ["hide", "hidden"], ["renormalise", "left out, rows rescaled"]]),
+    weights && !tokens.kept && (tokens.queries.words || tokens.keys.words) && choice("by", "words", [["false", "tokens"], ["true", "words"]], (v) => v === "true"),
+    weights && special && choice("special tokens", "special", [["show", "shown"], ["hide", "hidden"], ...(tokens.kept ? [] : [["renormalise", "left out, rows rescaled"]])]),
     weights && tokens.pair && choice("texts", "pairs", [["all", "all"], ["A-A", "A → A"], ["A-B", "A → B"], ["B-A", "B → A"], ["B-B", "B → B"]]),
     weights && choice("shades", "scale", [["sqrt", "square root, 0 to 1"], ["1", "in proportion, 0 to 1"], ["max", "in proportion, to the largest"], ["row", "in proportion, row by row"], ["log", "logarithmic"]]),
     state.query !== null && tokens && ["lines", "matrix"].includes(state.view) && el("button", { click: () => set({ query: null, key: null }) }, `query ${state.query} ${tokens.queries.names[state.query]} ✕`),
@@ -181,7 +182,7 @@ async function above(mine) {
   const seen = await reading.seen(state.layer, state.head);
   if (mine !== turn) return;
   const own = reading.it.self && (state.pairs === "all" || state.pairs[0] === state.pairs[2]);
-  current = { seen, reading, own, scale: scaleOf(seen.weights, seen.keys.length, state.scale), mean: media ? meanRow(seen) : null };
+  current = { seen, reading, own, scale: scaleOf(seen.weights, seen.keys.length, state.scale), mean: media && !seen.lossy ? meanRow(seen) : null };
   if (read()) reader.show(current);
   largest.point(current);
   if (state.aloud) byId("said").textContent = reader.told(current);

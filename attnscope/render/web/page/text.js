@@ -55,11 +55,11 @@ export function text(root, given) {
     },
     /** @param {any} current */
     point(current) {
-      const { seen, own, scale } = current, at = chosen(seen, own), width = seen.keys.length, least = width > LONG && !board ? 2 / width : 0;
+      const { seen, own, scale, reading } = current, at = chosen(seen, own), width = seen.keys.length, least = width > LONG && !board ? 2 / width : 0;
       const mean = at.q < 0 && at.k < 0 ? current.mean : null;
       const looks = (/** @type {number} */ k) => {
         const w = mean ? mean[k] : at.q < 0 ? 0 : seen.weights[at.q * width + k];
-        return Number.isNaN(w) ? 512 : w < least ? 0 : Math.round(LEVELS * scale.shade(w, at.q));
+        return Number.isNaN(w) ? (seen.lossy && at.q >= 0 && seen.absent(at.q, k) !== "masked" ? 0 : 512) : w < least ? 0 : Math.round(LEVELS * scale.shade(w, at.q));
       };
       const asks = (/** @type {number} */ q) => {
         const w = at.k < 0 ? 0 : seen.weights[q * width + at.k];
@@ -72,7 +72,8 @@ export function text(root, given) {
       });
       built.forEach((each, i) => each.paint(values[i]));
       const whose = mean ? "the mean over all queries" : at.q >= 0 ? `${seen.rows[at.q][0]} ${seen.queries[at.q]}` : at.k >= 0 ? `what looks at ${seen.columns[at.k][0]} ${seen.keys[at.k]}` : "";
-      title.textContent = [`L${state.layer} H${state.head}`, whose].filter(Boolean).join(" · ");
+      const kept = reading.kept(state.layer, state.head), told = kept && `the ${kept.most} largest of each row are here, ${Math.floor(100 * kept.share)} % of its weight`;
+      title.textContent = [`L${state.layer} H${state.head}`, whose, told].filter(Boolean).join(" · ");
       if (!beside.root.hidden) beside.draw(values, own, at.q);
       if (!state.hover) built.forEach((each) => selected(each, each.role === "query" ? at.q : at.k));
     },
