@@ -28,10 +28,19 @@ from attnscope.render.web.document import Document, document
 from attnscope.render.web.document.parts import weights_view
 from attnscope.render.web.media import original
 from attnscope.render.web.ranking import paragraph
-from attnscope.render.web.room import HARD_BYTES, KEPT, too_large, what_fits
+from attnscope.render.web.room import HARD_BYTES, KEPT, room_for, too_large
 from attnscope.render.web.sheet import section
 from attnscope.render.web.spread import spread
-from attnscope.results import Comparison, Finding, HeadView, HeadWeights, PictureAttention, Provenance, Result, Verdict
+from attnscope.results import (
+    Comparison,
+    Finding,
+    HeadView,
+    HeadWeights,
+    PictureAttention,
+    Provenance,
+    Result,
+    Verdict,
+)
 from attnscope.tokens import Tokens
 from attnscope.version import __version__
 
@@ -263,9 +272,6 @@ def _kept(made: Document) -> str:
 
 def _too_large(made: Document, size: int) -> str:
     heads = sum(len(each["layers"]) * len(each["heads"]) for each in made.readings)
-    extents = [
-        [len(each[side]["names"]) for side in ("queries", "keys") if each[side]] for each in made.readings
-    ]
-    queries, keys = max(((each[0], each[-1]) for each in extents), default=(0, 0), key=max)
-    instead = what_fits(heads, queries, keys, causal=False)
-    return too_large(f"{size / 1e6:.1f}", heads, max(queries, keys), instead)
+    tokens = max((len((each["keys"] or each["queries"])["names"]) for each in made.readings), default=0)
+    fewer = int(heads * HARD_BYTES / size)
+    return too_large(f"{size / 1e6:.1f}", heads, tokens, room_for(fewer) if fewer else "shorten the text")

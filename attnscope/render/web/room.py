@@ -65,10 +65,15 @@ def what_fits(heads: int, queries: int, keys: int, causal: bool) -> str:
     """What of so much would make a page: fewer heads, or one over a shorter text."""
     fewer = (n for n in range(heads - 1, 0, -1) if fits(1, n, queries, keys, causal))
     if found := next(fewer, 0):
-        few = "one head has" if found == 1 else f"{found} heads have"
-        return f"{few} room (--layer, --head), or shorten the text"
+        return room_for(found)
     longest = math.isqrt(int((MOST_BYTES - _FRAME) / _EXACT * (2 if causal else 1)))
     return f"shorten the text to about {longest // 100 * 100:,} tokens for one head"
+
+
+def room_for(heads: int) -> str:
+    """What is advised where so many heads would make a page."""
+    few = "one head has" if heads == 1 else f"{heads} heads have"
+    return f"{few} room (--layer, --head), or shorten the text"
 
 
 def too_large(size: str, heads: int, tokens: int, instead: str) -> str:
