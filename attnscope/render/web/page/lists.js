@@ -51,14 +51,17 @@ function list(says, colour) {
       if (!one) return;
       (sum += one.w), shown++;
       const [before, after] = context(one.i) || ["", ""];
-      (each.small.textContent = String(groups[one.i][0])), (each.before.textContent = before), (each.name.textContent = names[one.i]), (each.after.textContent = after);
-      (each.number.textContent = weightText(one.w, digits)), (each.bar.style.transform = `scaleX(${Math.min(one.w, 1)})`);
+      write(each.small, String(groups[one.i][0])), write(each.before, before), write(each.name, names[one.i]), write(each.after, after);
+      write(each.number, weightText(one.w, digits)), (each.bar.style.transform = `scaleX(${Math.min(one.w, 1)})`);
     });
     const others = found ? found.count - shown : 0;
     rest.textContent = others > 0 || left ? `${others} others${left}${about ? "" : `, together ${weightText(Math.max(found.sum - sum, 0), 2)}`}` : "";
   }
   return { root, fill };
 }
+
+/** Only what is another one, since what is written is laid out anew. @param {HTMLElement} element @param {string} text */
+const write = (element, text) => void (element.textContent !== text && (element.textContent = text));
 
 /** What stands around a token, since its name alone says nothing where its line is not in sight. @param {any} tokens @param {number[][]} groups @param {number} i */
 function around(tokens, groups, i) {

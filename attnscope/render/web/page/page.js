@@ -106,10 +106,10 @@ function controls() {
   byId("controls").replaceChildren(...[
     readings.length > 1 && state.view !== "both" && choice("side", "side", given.readings.map((/** @type {any} */ r, /** @type {number} */ i) => [String(i), r.name]), Number, sided),
     weights && !tokens.kept && (tokens.queries.words || tokens.keys.words) && choice("by", "words", [["false", "tokens"], ["true", "words"]], (v) => v === "true"),
-    weights && special && choice("special tokens", "special", [["show", "shown"], ["hide", "hidden"], ...(tokens.kept ? [] : [["renormalise", "left out, rows rescaled"]])]),
+    weights && special && choice("special", "special", [["show", "shown"], ["hide", "hidden"], ...(tokens.kept ? [] : [["renormalise", "left out, rows rescaled"]])]),
     weights && tokens.pair && choice("texts", "pairs", [["all", "all"], ["A-A", "A → A"], ["A-B", "A → B"], ["B-A", "B → A"], ["B-B", "B → B"]]),
     weights && choice("shades", "scale", [["sqrt", "square root, 0 to 1"], ["1", "in proportion, 0 to 1"], ["max", "in proportion, to the largest"], ["row", "in proportion, row by row"], ["log", "logarithmic"]]),
-    state.query !== null && tokens && ["lines", "matrix"].includes(state.view) && el("button", { click: () => set({ query: null, key: null }) }, `query ${state.query} ${tokens.queries.names[state.query]} ✕`),
+    state.query !== null && tokens && ["lines", "matrix"].includes(state.view) && el("button", { title: "all queries again", "aria-label": `query ${state.query} ${tokens.queries.names[state.query]}: all queries again`, click: () => set({ query: null, key: null }) }, `${state.query} ${tokens.queries.names[state.query]} ✕`),
     (page.drawn.length > 0 || media) && el("span", { class: "field" }, "save ", ...["svg", "png"].map((kind) => el("button", { "data-save": kind, click: () => saved(/** @type {any} */ (kind)) }, kind.toUpperCase()))),
     el("button", { title: "light or dark", click: () => paint(theme() === "dark" ? "light" : "dark") }, "◐"),
     el("button", { title: KEYS, click: () => keys() }, "?"),
