@@ -99,6 +99,30 @@ def test_pieces_of_a_word_and_unknown_tokens_are_no_links() -> None:
     assert np.argwhere(pairs).tolist() == [[2, 4], [4, 2]]
 
 
+def test_parts_of_what_stands_between_two_blanks_are_no_links() -> None:
+    source = "edition 3.0, 'the rabbit-hole' don't end."
+    pieces = "edition 3 . 0 , ' the rabbit - hole ' don ' t end ."
+    items, at = list[Token](), 0
+    for i, piece in enumerate(pieces.split()):
+        at = source.index(piece, at)
+        items.append(Token(i, piece, piece, (at, at + len(piece)), i))
+        at += len(piece)
+    text = Tokens((source,), tuple(items))
+    whole = telling_pairs(text, text, **SEEN).any(axis=0)
+    assert [token.text for token, one in zip(items, whole, strict=True) if one] == ["edition", "the", "end"]
+
+
+def test_across_two_texts_a_query_stands_for_the_word_behind_it_too(tokens) -> None:
+    asking = made.tokens(["le", "chat", "de", "la", "dort"])
+    weights = np.full((1, 2, 5, COUNT), 1 / COUNT)
+    # `de`, with `la` behind it, and `le` before `chat`
+    for head, query, weight in ((0, 2, 0.95), (1, 0, 0.9)):
+        weights[0, head, query] = (1 - weight) / (COUNT - 1)
+        weights[0, head, query, 2] = weight
+    found = chosen(weights, asking, tokens, crosses=True, causal=False)
+    assert (found.head, found.query, found.key) == (1, 0, 2)
+
+
 def test_a_link_of_a_word_that_says_nothing_counts_half(tokens) -> None:
     weights = even()
     planted(weights, 1, 0, 9, 5, 0.95)

@@ -147,7 +147,9 @@ def _spelled(tokenizer: Any, ids: tuple[int, ...], first: int, part: int) -> tup
         own = text[start:end]
         if encoding is None or not own or ids[i] in special:
             alone = str(tokenizer.convert_tokens_to_string([pieces[i]]))
-            items.append(Token(ids[i], pieces[i], alone, None, None, part, special=ids[i] in special))
+            unknown = ids[i] == tokenizer.unk_token_id and ids[i] not in special
+            added = {"special": ids[i] in special, "unknown": unknown}
+            items.append(Token(ids[i], pieces[i], alone, None, None, part, **added))
         else:
             spoken = next((at for at in range(start, len(text)) if not text[at].isspace()), None)
             word = None if spoken is None else encoding.char_to_word(spoken)

@@ -145,8 +145,10 @@ def tokens_by_text(tokenizer: Any, ids: list[int], text: str) -> Tokens:
 
 def _alone(tokenizer: Any, ids: list[int], pieces: list[str]) -> tuple[Token, ...]:
     special = special_ids(tokenizer)
+    unknown = {tokenizer.unk_token_id} - special
     pieces = [f"#{i}" if piece is None else piece for i, piece in zip(ids, pieces, strict=False)]
+    spelled = (str(tokenizer.convert_tokens_to_string([piece])) for piece in pieces)
     return tuple(
-        Token(i, piece, str(tokenizer.convert_tokens_to_string([piece])), None, None, special=i in special)
-        for i, piece in zip(ids, pieces, strict=False)
+        Token(i, piece, text, None, None, special=i in special, unknown=i in unknown)
+        for i, piece, text in zip(ids, pieces, spelled, strict=False)
     )

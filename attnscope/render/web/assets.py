@@ -93,7 +93,7 @@ def policy(*scripts: str) -> str:
     hashes = (base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in scripts)
     allowed = " ".join(f"'sha256-{each}'" for each in hashes)
     return (
-        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; media-src data:; "
         f"script-src {allowed}; base-uri 'none'; form-action 'none'"
     )
 

@@ -15,6 +15,8 @@ FINE, COARSE = (
 _SPARED = ((0, 21, 4), (21, 31, 3))  # from which code to which only every so many are used
 DECIMALS = 4  # of a weight that a page prints: with fine codes every one of them is that of the exact number
 
+LOST = 2  # a code that `sparing` leaves out: a weight that is not kept
+
 Codes = UInt16[np.ndarray, "..."]
 
 
@@ -47,6 +49,18 @@ def sparing(weights: Float[np.ndarray, "..."]) -> Codes:
     for first, end, step in _SPARED:
         spared[first:end] = first + np.rint((spared[first:end] - first) / step) * step
     return _marked(spared[_steps(weights)], weights)
+
+
+def largest(
+    weights: Float[np.ndarray, "head query key"], most: int
+) -> tuple[Codes, Float[np.ndarray, " head"]]:
+    """Codes of the `most` largest weights of each row, `LOST` for the others; by head the share they hold."""
+    found, known = sparing(weights), np.nan_to_num(weights)
+    others = np.argpartition(-known, most, axis=-1)[..., most:]
+    lost = np.take_along_axis(found, others, -1)
+    np.put_along_axis(found, others, np.where(lost == 0, 0, LOST).astype(np.uint16), -1)
+    kept = np.where(found == LOST, 0.0, known).sum(axis=(1, 2), dtype=np.float64)
+    return found, np.asarray(kept / np.maximum(known.sum(axis=(1, 2), dtype=np.float64), 1e-12))
 
 
 def decoded(codes: np.ndarray, *, both: bool) -> Float[np.ndarray, "..."]:

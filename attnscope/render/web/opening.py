@@ -6,7 +6,7 @@ from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, weight
 from attnscope.render.sheet.said import named
 from attnscope.render.web.blocks import escape
-from attnscope.results import Overview
+from attnscope.results import Kind, Overview
 from attnscope.results.base.evidence import LEAST, Opening
 from attnscope.tokens import Tokens
 
@@ -33,15 +33,21 @@ def told(overview: Overview, opening: Opening) -> Told:
     queries, keys = found.query_tokens, found.key_tokens
     head = named(overview, (link.layer, link.head))
     query, key = (settled(side.names[at]) for side, at in ((queries, link.query), (keys, link.key)))
+    crosses = overview.kind is Kind.CROSS
+    behind = queries.names[link.query + 1 : link.query + 2] if crosses else ()
+    writes = "".join(f", where {escape(each)} comes next," for each in behind)
     address = f"#{head.replace(' ', '')}"
     sentence = (
-        f'In head <a href="{address}">{escape(head)}</a>, <b class="asks">{escape(query)}</b> gives '
+        f'In head <a href="{address}">{escape(head)}</a>, <b class="asks">{escape(query)}</b>{writes} gives '
         f'<b class="looked">{escape(key)}</b> {weight(link.weight)} of its attention.'
     )
     less = []
     if link.controls is not None:
+        stays = " and what the decoder reads kept" if crosses else ""
         texts = counted(opening.controls, "control text")
-        less.append(f"at most {weight(link.controls)} at the same places in {texts}, your words shuffled")
+        less.append(
+            f"at most {weight(link.controls)} at the same places in {texts}, your words shuffled{stays}"
+        )
     if link.distance is not None:
         less.append(f"{weight(link.distance)} at the same distance elsewhere in the text")
     less.append(f"{weight(link.others)} from the other words to this one")

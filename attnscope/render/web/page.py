@@ -13,6 +13,7 @@ from typing import Any
 from attnscope.errors import InputError
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import CALLED
+from attnscope.render.kit.numbers import percent
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import own_name
 from attnscope.render.proof import proof
@@ -27,7 +28,7 @@ from attnscope.render.web.document import Document, document
 from attnscope.render.web.document.parts import weights_view
 from attnscope.render.web.media import original
 from attnscope.render.web.ranking import paragraph
-from attnscope.render.web.room import HARD_BYTES, too_large
+from attnscope.render.web.room import HARD_BYTES, KEPT, room_for, too_large
 from attnscope.render.web.sheet import section
 from attnscope.render.web.spread import spread
 from attnscope.results import (
@@ -258,12 +259,23 @@ def _encoding(made: Document) -> str:
         but = f"; those of {', '.join(exact)} are equal to them in all four digits" if exact else ""
         return (
             "of so many heads and tokens weights are held in 8 bits, within .0034 of the exact numbers, and "
-            f"shown with two digits{but}"
+            f"shown with two digits{but}{_kept(made)}"
         )
     return "weights are held in single precision" if depths else "the numbers are those of the result"
+
+
+def _kept(made: Document) -> str:
+    """What is not in the page, and how much that is."""
+    kept = [each["kept"]["share"] for each in made.readings if each.get("kept")]
+    shares = [share for layers in kept for heads in layers for share in heads]
+    if not shares:
+        return ""
+    ends = f"{percent(min(shares))} to {percent(max(shares))}"
+    return f"; of each row the {KEPT} largest are kept, {ends} of a head's weight, and the others left out"
 
 
 def _too_large(made: Document, size: int) -> str:
     heads = sum(len(each["layers"]) * len(each["heads"]) for each in made.readings)
     tokens = max((len((each["keys"] or each["queries"])["names"]) for each in made.readings), default=0)
-    return too_large(f"{size / 1e6:.1f}", heads, tokens)
+    fewer = int(heads * HARD_BYTES / size)
+    return too_large(f"{size / 1e6:.1f}", heads, tokens, room_for(fewer) if fewer else "shorten the text")

@@ -1,8 +1,9 @@
 """Heads as a page knows them: the weights of all, and of those in full also queries, keys and added terms.
 
 Up to `FINE_TOKENS` tokens the weights of many heads are codes of 16 bits, where these have room, else of 8;
-those in full are there as numbers in single precision. Each head stands there in small too, so that all of
-them can be drawn before their weights are unpacked.
+where these have none either, only the largest of each row are there. Those in full are there as numbers in
+single precision. Each head stands there in small too, so that all of them can be drawn before their weights
+are unpacked.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from attnscope.render.kit.words.certificate import certificate_words, verdict_wo
 from attnscope.render.kit.words.command import Heads, opening_head
 from attnscope.render.web import codes
 from attnscope.render.web.blocks import Blocks
-from attnscope.render.web.room import FINE_TOKENS, ROOM
+from attnscope.render.web.room import DENSE_BYTES, FINE_TOKENS, KEPT
 from attnscope.render.web.tokens import sides
 from attnscope.results import Certificate, HeadAttention, HeadWeights, Overview, Result, Thumbnails, Verdict
 from attnscope.results.claims.difference import Run
@@ -165,25 +166,49 @@ def _stacked(weights: Sequence[Sequence[np.ndarray]]) -> list[Layer]:
 def _packed(layers: Sequence[Layer], blocks: Blocks) -> dict[str, Any]:
     """Layers as blocks with a line for each head, of short texts in 16 bits where these have room.
 
-    A page unpacks a head when it is looked at. Several layers at a time: deflating takes longest, and
-    needs no lock.
+    Beyond `DENSE_BYTES` only the largest of each row are there. A page unpacks a head when it is looked at.
+    Several layers at a time: deflating takes longest, and needs no lock.
     """
-    both = max(layers[0].shape[1:]) <= FINE_TOKENS
-    first = _lines(layers[0], both)
-    if both and sum(map(len, first)) * len(layers) > ROOM:
-        both = False
-        first = _lines(layers[0], both)
+    fine = max(layers[0].shape[1:]) <= FINE_TOKENS
+    ways = [*([_fine] if fine else []), _sparing, *([_largest] if layers[0].shape[2] > KEPT else [])]
+    for way in ways:
+        first, share = way(layers[0])
+        if sum(map(len, first)) * len(layers) <= DENSE_BYTES:
+            break
     with ThreadPoolExecutor(max_workers=2) as workers:
-        others = workers.map(lambda layer: _lines(layer, both), layers[1:])
-        packed = [[blocks.keep(plane) for plane in each] for each in (first, *others)]
-    return {"depth": 2 if both else 1, "blocks": packed, "small": _small(layers, blocks)}
+        made = [(first, share), *workers.map(way, layers[1:])]
+    kept = {"most": KEPT, "share": [share for _, share in made]} if way is _largest else None
+    packed = [[blocks.keep(plane) for plane in planes] for planes, _ in made]
+    return {
+        "depth": 2 if way is _fine else 1,
+        "blocks": packed,
+        "kept": kept,
+        "small": _small(layers, blocks),
+    }
 
 
-def _lines(layer: Layer, both: bool) -> list[str]:
-    """The high bytes of its codes, and the low ones where there are `both`; a line for each head."""
-    made = codes.fine(layer) if both else codes.sparing(layer)
-    heads = [codes.planes(head) if both else (head.astype(np.uint8).tobytes("F"),) for head in made]
-    return ["\n".join(map(Blocks.pack_runs, plane)) for plane in zip(*heads, strict=True)]
+# a line for each head, and of each the share of its weight that is kept
+Packed = tuple[list[str], list[float] | None]
+
+
+def _fine(layer: Layer) -> Packed:
+    """The high bytes of its codes, and the low ones."""
+    heads = [codes.planes(head) for head in codes.fine(layer)]
+    return ["\n".join(map(Blocks.pack_runs, plane)) for plane in zip(*heads, strict=True)], None
+
+
+def _sparing(layer: Layer) -> Packed:
+    return _lines(codes.sparing(layer)), None
+
+
+def _largest(layer: Layer) -> Packed:
+    """What is largest of every row."""
+    made, share = codes.largest(layer, KEPT)
+    return _lines(made), [round(each, 4) for each in share.tolist()]
+
+
+def _lines(made: codes.Codes) -> list[str]:
+    return ["\n".join(Blocks.pack_runs(head.astype(np.uint8).tobytes("F")) for head in made)]
 
 
 def _small(layers: Sequence[Layer], blocks: Blocks) -> dict[str, Any]:

@@ -1,16 +1,20 @@
 """How large a page of weights becomes: estimated from tokens, layers and heads, before any model runs.
 
+Beyond `DENSE_BYTES` the `KEPT` largest weights of each row are in it, and the page says what share they hold.
 A page may turn out up to a quarter larger than was foretold, and is written then; beyond that it is refused.
 """
 
+import math
 from collections.abc import Sequence
 
 from attnscope.errors import InputError
 
 MOST_BYTES = 20_000_000  # as foretold
 HARD_BYTES = 25_000_000  # as it is
-ROOM = 18_000_000  # of them for the weights of many heads
+DENSE_BYTES = 9_000_000  # of the weights of many heads, up to which all of them are there
+KEPT = 64  # weights of a row beyond that
 FINE_TOKENS = 110  # up to which weights have 16 bits, where there is room for them
+_EXACT = 4.8  # bytes of a weight of a head alone
 _FRAME = 100_000  # bytes of style, script, certificates and tables
 
 
@@ -21,9 +25,12 @@ def expected_bytes(heads: int, queries: int, keys: int, *, causal: bool) -> floa
     """
     longest, seen = max(queries, keys), heads * queries * keys * (0.5 if causal else 1.0)
     if heads == 1:
-        return 4.8 * seen + _FRAME
+        return _EXACT * seen + _FRAME
     fine, sparing = seen * 2.4, seen * 4.6 / longest**0.457
-    return float(fine if longest <= FINE_TOKENS and fine <= ROOM else sparing) + _FRAME
+    dense = fine if longest <= FINE_TOKENS and fine <= DENSE_BYTES else sparing
+    if dense > DENSE_BYTES and keys > KEPT:
+        dense = min(dense, heads * queries * (80 + 14 * math.log2(longest / 500)))
+    return float(dense) + _FRAME
 
 
 def fits(layers: int, heads: int, queries: int, keys: int, causal: bool) -> bool:
@@ -35,7 +42,9 @@ def check_room(layers: int, heads: int, queries: int, keys: int, causal: bool) -
     """Refuses a page that would be larger than `MOST_BYTES`, with what to leave out."""
     size = expected_bytes(layers * heads, queries, keys, causal=causal)
     if size > MOST_BYTES:
-        raise InputError(too_large(f"about {size / 1e6:.0f}", layers * heads, max(queries, keys)))
+        extent = queries, keys, causal
+        instead = what_fits(layers * heads, *extent)
+        raise InputError(too_large(f"about {size / 1e6:.0f}", layers * heads, max(queries, keys), instead))
 
 
 def both_fit(sides: Sequence[tuple[int, int, int, int, bool]]) -> bool:
@@ -52,9 +61,23 @@ def both_fit(sides: Sequence[tuple[int, int, int, int, bool]]) -> bool:
     return alone + every <= MOST_BYTES
 
 
-def too_large(size: str, heads: int, tokens: int) -> str:
+def what_fits(heads: int, queries: int, keys: int, causal: bool) -> str:
+    """What of so much would make a page: fewer heads, or one over a shorter text."""
+    fewer = (n for n in range(heads - 1, 0, -1) if fits(1, n, queries, keys, causal))
+    if found := next(fewer, 0):
+        return room_for(found)
+    longest = math.isqrt(int((MOST_BYTES - _FRAME) / _EXACT * (2 if causal else 1)))
+    return f"shorten the text to about {longest // 100 * 100:,} tokens for one head"
+
+
+def room_for(heads: int) -> str:
+    """What is advised where so many heads would make a page."""
+    few = "one head has" if heads == 1 else f"{heads} heads have"
+    return f"{few} room (--layer, --head), or shorten the text"
+
+
+def too_large(size: str, heads: int, tokens: int, instead: str) -> str:
     """What is said of a page that is refused, `size` being its megabytes."""
     whose, limit = "one head" if heads == 1 else f"{heads} heads", f"{MOST_BYTES / 1e6:.0f} MB"
     told = f"a page of {whose} over {tokens} tokens would have {size} MB"
-    fewer = "" if heads == 1 else "leave layers or heads out (--layer, --head), or "
-    return f"{told}, more than the {limit} that open quickly: {fewer}shorten the text"
+    return f"{told}, more than the {limit} that open quickly: {instead}"

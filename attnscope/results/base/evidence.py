@@ -6,6 +6,7 @@ other queries give the key, and what even attention gives. What its weight is ab
 the largest of them is its evidence.
 """
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,14 +20,19 @@ from attnscope.tokens import Token, Tokens
 LEAST = 0.1  # evidence of a link that is worth opening on
 NEARLY = 0.1  # links with so much less than the best are as good: then the layer decides
 HALF = 0.5  # of the evidence of a link with a word that says nothing
-# English words that say little by themselves; pronouns stay, since they stand for something
+# words of English and French that say little by themselves; pronouns stay, since they stand for something
 _WORDS = (
     "a about after all also although an and any are as at be because been before being but by can could "
     "did do does for from had has have if in into is just may might more most must no nor not of off on "
     "only or other out over own shall should so some such than that the then there these this those "
     "though through to too under until up very was were when where which while will with would "
+    "au aux avait avec ce ces cet cette dans de des du d en est et était étaient la le les l mais ne ni "
+    "ont ou où par parce pas pour qu que s sans sont sous sur un une"
 )
 _EMPTY = frozenset(_WORDS.split())
+# what joins a token to the letters beside it, as in `3.0` or `Rabbit-Hole`
+_MARKS = r"[!-/:-@\[-`{-~’–]+"
+_BEFORE, _BEHIND = re.compile(rf"\w{_MARKS}\Z"), re.compile(rf"{_MARKS}\w")
 
 Weights = Float[np.ndarray, "layer head query key"]
 Pairs = Bool[np.ndarray, "query key"]
@@ -93,12 +99,22 @@ def _whole_words(tokens: Tokens) -> Iterator[bool]:
         piece = token.piece.startswith("##") or (
             token.word is not None and pieces[token.part, token.word] > 1
         )
-        yield written and not other and not piece
+        yield written and not other and not piece and not _joined(token, tokens.texts)
+
+
+def _joined(token: Token, texts: Sequence[str]) -> bool:
+    """Whether it is a part of what stands between two blanks: a link within that is one of its spelling."""
+    if token.span is None or not 0 <= token.part < len(texts):
+        return False
+    text, (start, end) = texts[token.part], token.span
+    return bool(_BEFORE.search(text[max(start - 9, 0) : start]) or _BEHIND.match(text, end))
 
 
 def says_something(token: Token) -> bool:
     """Whether a word has a meaning of its own, and is no article, preposition, conjunction or auxiliary."""
-    return unicodedata.normalize("NFKC", token.text).strip().casefold() not in _EMPTY
+    return (
+        not token.unknown and unicodedata.normalize("NFKC", token.text).strip(" '’").casefold() not in _EMPTY
+    )
 
 
 def explained(
@@ -127,12 +143,15 @@ def most_telling_link(
 ) -> Link | None:
     """The link with the most evidence; None where none has `LEAST`.
 
-    Of a link with a word that says nothing it counts half. Of links that have nearly as much, the one of the
+    Of a link with a word that says nothing it counts half; a query across two texts also stands for the word
+    behind it, which the decoder writes there. Of links that have nearly as much, the one of the
     deepest layer is taken, since the first ones see tokens and no text. A pair that no head of a layer gives
     anything is masked. `controls` is by layer and head the most that any control text has there.
     """
     pairs, found, best = telling_pairs(queries, keys, crosses=crosses, causal=causal), list[Link](), LEAST
     telling = [np.array([says_something(token) for token in side.items]) for side in (queries, keys)]
+    if crosses:
+        telling[0][:-1] |= telling[0][1:].copy()
     meaning = np.where(telling[0][:, None] & telling[1], 1.0, HALF)
     for i, layer in enumerate(weights):
         seen = np.nan_to_num(np.stack(layer))

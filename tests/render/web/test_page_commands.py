@@ -70,7 +70,7 @@ def test_a_page_that_is_too_large_is_not_written(folder, tmp_path, monkeypatch) 
     monkeypatch.setattr(pages, "HARD_BYTES", 20_000)
     code, said = run("show", f"{folder}/all.npz", "-o", f"{tmp_path}/large.html")
     assert code == 2
-    assert "leave layers or heads out (--layer, --head)" in said
+    assert "have room (--layer, --head), or shorten the text" in said
     assert list(tmp_path.iterdir()) == []
 
 

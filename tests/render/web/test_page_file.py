@@ -82,7 +82,9 @@ def test_the_policy_knows_its_own_scripts_by_their_hashes_and_lets_nothing_else_
     assert len(run) == 1
     assert rules["script-src"] == " ".join(f"'sha256-{each}'" for each in hashes)
     assert rules["default-src"] == "'none'"
-    assert set(rules) == {"default-src", "style-src", "img-src", "script-src", "base-uri", "form-action"}
+    drawn = {"style-src", "img-src", "media-src", "script-src"}
+    assert set(rules) == {"default-src", *drawn, "base-uri", "form-action"}
+    assert {rules[each] for each in ("img-src", "media-src")} == {"data:"}
 
 
 def test_nothing_in_the_page_stands_elsewhere(text) -> None:

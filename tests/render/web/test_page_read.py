@@ -61,6 +61,18 @@ def test_a_page_of_heads_opens_on_the_head_and_the_link_that_its_sentence_names(
         assert "No control texts were read" in view.inner_text("#why")
 
 
+def test_a_page_of_a_translation_names_the_word_that_is_written_where_a_query_looks(page) -> None:
+    model = at.load("demo-translate")
+    across = model.read(
+        "The old woman gave the child a red apple.", target="la vieille femme donne une pomme rouge"
+    )
+    link = across.overview().most_telling()
+    told = as_page(across.overview(), beside=Beside(opening=Opening(link, 0))).decode()
+    names = across.overview().query_tokens.names
+    assert f"</b>, where {names[link.query + 1]} comes next, gives" in told
+    assert "comes next" not in page.decode()
+
+
 def test_a_page_whose_heads_have_no_such_link_says_so(overview) -> None:
     told = as_page(overview, beside=Beside(opening=Opening(None, 8))).decode()
     assert "No link between two words stands out in any of 48 heads." in told

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 from attnscope.cli.app import app
 from attnscope.errors import InputError
 from attnscope.render.saving import content
-from attnscope.render.web import room
+from attnscope.render.web import readings, room
 from attnscope.results import Overview
 from attnscope.session.reading import Reading
 
@@ -40,8 +41,13 @@ def long() -> Overview:
     return dense(130, 2, 3)
 
 
-@pytest.mark.parametrize(("tokens", "heads"), [(130, 3), (30, 12)])
-def test_what_is_foretold_is_what_a_page_takes_within_a_quarter(tokens, heads, long) -> None:
+@pytest.mark.parametrize(("tokens", "heads"), [(130, 3), (30, 12), (600, 2)])
+def test_what_is_foretold_is_what_a_page_takes_within_a_quarter(
+    tokens, heads, long, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if tokens == 600:  # of which the largest of each row are kept
+        for module in (room, readings):
+            monkeypatch.setattr(module, "DENSE_BYTES", 400_000)
     found = long if tokens == 130 else dense(tokens, 12, heads)
     page = len(content(found, ".html"))
     every = len(found.layers) * heads
@@ -51,7 +57,7 @@ def test_what_is_foretold_is_what_a_page_takes_within_a_quarter(tokens, heads, l
 @pytest.mark.parametrize(
     ("extent", "told"),
     [
-        ((12, 12, 900, 900, False), "144 heads over 900 tokens"),
+        ((12, 12, 1900, 1900, False), "144 heads over 1900 tokens"),
         ((1, 1, 3000, 3000, False), "one head over 3000 tokens"),
         ((2, 2, 64, 9000, False), "4 heads over 9000 tokens"),
     ],
@@ -67,10 +73,26 @@ def test_what_is_too_large_is_said_in_one_line_with_what_to_leave_out(extent, to
     assert "\n" not in str(refused.value)
 
 
+def test_what_has_room_instead_is_told_and_has_it() -> None:
+    with pytest.raises(InputError, match=r"([\d]+) heads have room") as refused:
+        room.check_room(12, 12, 1900, 1900, False)
+    fewer = int(re.search(r"(\d+) heads have room", str(refused.value))[1])
+    assert room.fits(1, fewer, 1900, 1900, False)
+    assert not room.fits(1, fewer + 1, 1900, 1900, False)
+    with pytest.raises(InputError, match=r"about 2,000 tokens for one head"):
+        room.check_room(1, 1, 3000, 3000, False)
+    room.check_room(1, 1, 2000, 2000, False)
+
+
+def test_of_many_heads_over_a_long_text_the_largest_of_each_row_have_room() -> None:
+    dense = 144 * 1000 * 1000 * 4.6 / 1000**0.457
+    assert room.expected_bytes(144, 1000, 1000, causal=False) < dense / 1.8
+    assert room.fits(12, 12, 1000, 1000, causal=False)
+
+
 def test_a_causal_text_has_room_for_more_tokens() -> None:
-    assert not room.fits(12, 12, 820, 820, causal=False)
-    assert room.fits(12, 12, 820, 820, causal=True)
-    room.check_room(12, 12, 640, 640, causal=False)
+    assert not room.fits(1, 1, 2400, 2400, causal=False)
+    assert room.fits(1, 1, 2400, 2400, causal=True)
 
 
 def test_a_page_that_would_be_too_large_is_refused_before_the_model_runs(tmp_path, monkeypatch) -> None:

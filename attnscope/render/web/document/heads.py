@@ -99,33 +99,45 @@ def of_map(made: Document, found: Projection, beside: Beside) -> None:
 
 
 def of_report(made: Document, report: Report, beside: Beside) -> None:
-    """One page from the answer to the proof; over a picture or a sound that comes first."""
+    """One page from the answer to the proof, over a picture or a sound too."""
     made.first = "sheet"
     of_map(made, report.projection, beside)
     made.below = ("map", "proof")
-    view = "matrix"
     if beside.laid is not None:
-        view, made.below = _medium(made, beside.laid), ("matrix", *made.below)
+        _medium(made, beside.laid)
     if report.prediction is not None:
         predicted = sheet_of(report.prediction)
         made.says += (predicted.answer, *predicted.notes)
-    made.opening |= {"view": view, "query": report.query, "key": None}
+    made.opening |= {"view": "matrix", "query": report.query, "key": None}
     if report.view is not None:
         made.opening |= {"words": report.view.words, "special": report.view.special.value}
 
 
 def of_medium(made: Document, found: Laid, beside: Beside) -> None:
+    """Opens on the patch or frame that its answer names, of the head that it names."""
+    weights = _by_place(found)
+    *place, at = np.unravel_index(int(np.nan_to_num(weights).argmax()), weights.shape)
     if isinstance(found, PictureAttention | SoundAttention):
         of_head(made, found.head, beside)
     else:
         of_overview(made, found.overview, beside)
-    made.opening |= {"query": found.gaze.query, "one": False, "view": _medium(made, found)}
+        made.told = None
+        layers, heads = found.overview.layers, found.overview.heads
+        made.opening |= {"layer": layers[place[0]], "head": heads[place[1]]}
+    query = found.gaze.query
+    made.opening |= {"query": query, "key": None if query is None else int(found.gaze.keys.ravel()[at])}
+    _medium(made, found)
 
 
-def _medium(made: Document, found: Laid) -> str:
-    """The picture or the sound that the weights lie over, and which of the two it is."""
+def _medium(made: Document, found: Laid) -> None:
+    """The picture or the sound that the weights lie over."""
     if isinstance(found, PictureAttention | PictureHeads):
         made.picture = media.of_picture(found)
-        return "picture"
-    made.sound = media.of_sound(found, made.blocks)
-    return "sound"
+    else:
+        made.sound = media.of_sound(found, made.blocks)
+
+
+def _by_place(found: Laid) -> np.ndarray:
+    """Patches row by row, or frames, along the last axis."""
+    laid = found.gaze.keys.ndim
+    return np.asarray(found.weights.reshape(*found.weights.shape[:-laid], -1))

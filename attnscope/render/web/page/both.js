@@ -55,7 +55,7 @@ function row(sides, rows, names, more, digits, room) {
     side.keys.forEach((name, k) => {
       const w = side.weights[rows[s] * width + k], y = 26 + k * STEP;
       if (named) svg.append(draw("text", { x: x - 7, y: y + 11, "text-anchor": "end", class: "small name" }, cut(more ? together(name, sides[1].keys[k]) : name, narrow ? 10 : 20)));
-      if (Number.isNaN(w)) return void svg.append(draw("text", { x, y: y + 11, class: "small" }, "masked"));
+      if (Number.isNaN(w)) return void svg.append(draw("text", { x, y: y + 11, class: "small" }, side.absent(rows[s], k)));
       svg.append(draw("rect", { x, y: y + 1, width: Math.max(w * unit, 0.5), height: STEP - 5, class: "bar" }), draw("text", { x: x + Math.max(w * unit, 0.5) + 4, y: y + 11, class: "small number", "data-side": s, "data-key": k }, weightText(w, side.digits)));
     });
   });
@@ -113,7 +113,10 @@ function signedStrip(svg, x, y, most) {
 /** @param {any} svg @param {any} at */
 function pointer(svg, { shown, cell, wide, tall, stacked, more, tell }) {
   const digits = Math.min(shown[0].digits, shown[1].digits), [a, b] = shown;
-  const text = (/** @type {number} */ w) => (Number.isNaN(w) ? "masked" : weightText(w, digits));
+  const text = (/** @type {Seen} */ side, /** @type {number} */ q, /** @type {number} */ k) => {
+    const w = side.weights[q * side.keys.length + k];
+    return Number.isNaN(w) ? side.absent(q, k) : weightText(w, digits);
+  };
   const place = (/** @type {any} */ event) => {
     const box = svg.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top, s = stacked ? Math.floor(y / tall) : Math.floor(x / wide);
     const k = Math.floor((x - (stacked ? 0 : s * wide) - LEFT) / cell), q = Math.floor((y - (stacked ? s * tall : 0) - TOP) / cell), side = shown[s];
@@ -122,9 +125,9 @@ function pointer(svg, { shown, cell, wide, tall, stacked, more, tell }) {
   svg.addEventListener("pointermove", (/** @type {any} */ event) => {
     const at = place(event), [s, q, k] = at || [0, 0, 0], side = shown[s], i = q * side.keys.length + k;
     if (!at) return tell("");
-    if (!more) return tell(`${"ab"[s]}: ${side.queries[q]} → ${side.keys[k]}: ${text(side.weights[i])}`);
+    if (!more) return tell(`${"ab"[s]}: ${side.queries[q]} → ${side.keys[k]}: ${text(side, q, k)}`);
     const keys = together(`${a.queries[q]} → ${a.keys[k]}`, `${b.queries[q]} → ${b.keys[k]}`);
-    tell(`${keys}: a ${text(a.weights[i])}, b ${text(b.weights[i])}${Number.isNaN(more[i]) ? "" : `, b − a ${signedText(more[i], digits - 1)}`}`);
+    tell(`${keys}: a ${text(a, q, k)}, b ${text(b, q, k)}${Number.isNaN(more[i]) ? "" : `, b − a ${signedText(more[i], digits - 1)}`}`);
   });
   svg.addEventListener("pointerleave", () => tell(""));
   svg.addEventListener("click", (/** @type {any} */ event) => {
@@ -135,7 +138,7 @@ function pointer(svg, { shown, cell, wide, tall, stacked, more, tell }) {
 
 /** @param {Seen[]} sides @param {number[]} rows @param {Float32Array|null} more @param {number} digits */
 function rowTable(sides, rows, more, digits) {
-  const told = (/** @type {Seen} */ side, /** @type {number} */ row, /** @type {number} */ k) => (k >= side.keys.length ? "" : Number.isNaN(side.weights[row * side.keys.length + k]) ? "masked" : weightText(side.weights[row * side.keys.length + k], side.digits));
+  const told = (/** @type {Seen} */ side, /** @type {number} */ row, /** @type {number} */ k) => (k >= side.keys.length ? "" : Number.isNaN(side.weights[row * side.keys.length + k]) ? side.absent(row, k) : weightText(side.weights[row * side.keys.length + k], side.digits));
   const [a, b] = sides, count = Math.max(a.keys.length, b.keys.length), width = a.keys.length;
   if (more) return table(`Query ${a.queries[rows[0]]} on both sides`, ["key", "a", "b", "b − a"], a.keys.map((name, k) => [together(name, b.keys[k]), told(a, rows[0], k), told(b, rows[1], k), signedText(more[rows[0] * width + k], digits)]));
   return table("The word's row on each side", ["key of a", "a", "key of b", "b"], Array.from({ length: count }, (_, k) => [a.keys[k] ?? "", told(a, rows[0], k), b.keys[k] ?? "", told(b, rows[1], k)]));

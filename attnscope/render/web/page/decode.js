@@ -55,18 +55,24 @@ export function readDocument() {
   return JSON.parse(byId("document").textContent);
 }
 
+const LOST = 2; // a code of `codes.py`: a weight that is not one of the largest of its row
+
 /** Weights by their codes of one byte. */
 const COARSE = Float32Array.from({ length: 256 }, (_, code) => (code ? Math.sin(((code - 1) / 254) * (Math.PI / 2)) ** 2 : NaN));
 
 /**
- * Weights from their codes: 0 is a key that is masked, NaN; another code is the angle, in equal steps, whose sine
+ * Weights from their codes: 0 is a key that is masked, NaN, as is `LOST` where not all weights are `kept`; another code is the angle, in equal steps, whose sine
  * squared is the weight. They stand column by column.
- * @param {Uint8Array[]} planes the high bytes, and the low ones where these are there @param {number} rows
- * @returns {Float32Array}
+ * @param {Uint8Array[]} planes the high bytes, and the low ones where these are there @param {number} rows @param {boolean} lossy
+ * @returns {{weights: Float32Array, lost: Uint8Array|null}} `lost` is 1 where a weight is not in the page
  */
-export function decodeWeights([high, low], rows) {
+export function decodeWeights([high, low], rows, lossy) {
   const found = new Float32Array(high.length), width = high.length / rows, angle = Math.PI / 2 / 65279;
   for (let k = 0, i = 0; k < width; k++)
     for (let at = k; at < high.length; at += width, i++) found[at] = low && high[i] ? Math.sin((high[i] * 256 + low[i] - 256) * angle) ** 2 : COARSE[high[i]];
-  return found;
+  if (!lossy) return { weights: found, lost: null };
+  const lost = new Uint8Array(high.length);
+  for (let k = 0, i = 0; k < width; k++)
+    for (let at = k; at < high.length; at += width, i++) if (high[i] === LOST) (found[at] = NaN), (lost[at] = 1);
+  return { weights: found, lost };
 }

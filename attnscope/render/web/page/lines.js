@@ -89,7 +89,7 @@ export function weightsTable(seen, query) {
   const width = seen.keys.length;
   if (query >= 0) {
     const row = [...seen.weights.subarray(query * width, (query + 1) * width)].map((w, k) => [w, k]);
-    return table(`Weights of query ${seen.queries[query]}`, ["key", "position", "weight"], row.map(([w, k]) => [seen.keys[k], String(seen.columns[k][0]), Number.isNaN(w) ? "masked" : weightText(w, seen.digits)]));
+    return table(`Weights of query ${seen.queries[query]}`, ["key", "position", "weight"], row.map(([w, k]) => [seen.keys[k], String(seen.columns[k][0]), Number.isNaN(w) ? seen.absent(query, k) : weightText(w, seen.digits)]));
   }
   const shown = Math.min(seen.queries.length, 64);
   return table(shown < seen.queries.length ? "The first 64 queries; choose one for its row" : "Weights, queries in rows", ["query", ...seen.keys],

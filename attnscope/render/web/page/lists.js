@@ -14,14 +14,16 @@ export function lists(root) {
   root.append(at.root, by.root);
   return {
     /** @param {any} current */
-    point({ seen, own, reading, all }) {
+    point({ seen, own, reading, mean }) {
       const now = chosen(seen, own), width = seen.keys.length, long = Math.max(width, seen.queries.length) > LONG;
       root.className = long ? "long" : "";
-      const row = now.q < 0 ? null : largest(seen.weights, now.q * width, 1, width, SHOWN), key = now.k >= 0 || !row ? now.k : row.best[0]?.i ?? -1;
+      const average = now.q < 0 && now.k < 0 && mean ? largest(mean, 0, 1, width, SHOWN) : null;
+      const row = now.q < 0 ? average : largest(seen.weights, now.q * width, 1, width, SHOWN), key = now.k >= 0 || !row ? now.k : row.best[0]?.i ?? -1;
       const column = key < 0 ? null : largest(seen.weights, key, width, seen.queries.length, SHOWN), digits = Math.min(seen.digits, 3);
       const context = (/** @type {any} */ tokens, /** @type {number[][]} */ groups) => (/** @type {number} */ i) => long && around(tokens, groups, i);
-      at.fill(now.q < 0 ? "" : seen.queries[now.q], row, seen.keys, seen.columns, digits, seen.about, context(reading.it.keys, seen.columns), (/** @type {number} */ i) => (own ? { query: seen.rows[i][0], key: null } : { query: null, key: seen.columns[i][0] }));
-      by.fill(key < 0 ? "" : seen.keys[key], column, seen.queries, seen.rows, digits, seen.about, context(reading.it.queries, seen.rows), (/** @type {number} */ i) => ({ query: seen.rows[i][0], key: null }));
+      const left = (/** @type {any} */ found, /** @type {number} */ length, /** @type {(i: number) => string} */ absent) => (seen.lossy && found ? ` kept, ${Array.from({ length }, (_, i) => absent(i)).filter((each) => each !== "masked").length} not` : "");
+      at.fill(average ? "the mean query" : now.q < 0 ? "" : seen.queries[now.q], row, left(row, width, (i) => seen.absent(now.q, i)), seen.keys, seen.columns, digits, seen.about, context(reading.it.keys, seen.columns), (/** @type {number} */ i) => (own ? { query: seen.rows[i][0], key: null } : { query: null, key: seen.columns[i][0] }));
+      by.fill(key < 0 ? "" : seen.keys[key], column, left(column, seen.queries.length, (i) => seen.absent(i, key)), seen.queries, seen.rows, digits, seen.about, context(reading.it.queries, seen.rows), (/** @type {number} */ i) => ({ query: seen.rows[i][0], key: null }));
     },
   };
 }
@@ -37,8 +39,8 @@ function list(says, colour) {
     return made;
   });
   const root = el("section", {}, el("h2", {}, named, told), el("ol", {}, rows.map((each) => each.row)), rest);
-  /** @param {string} whose @param {any} found @param {string[]} names @param {number[][]} groups @param {number} digits @param {boolean} about codes of 8 bits, whose sum is none @param {(i: number) => any} context @param {(i: number) => any} go */
-  function fill(whose, found, names, groups, digits, about, context, go) {
+  /** @param {string} whose @param {any} found @param {string} left what is not in the page @param {string[]} names @param {number[][]} groups @param {number} digits @param {boolean} about codes of 8 bits, whose sum is none @param {(i: number) => any} context @param {(i: number) => any} go */
+  function fill(whose, found, left, names, groups, digits, about, context, go) {
     named.textContent = whose;
     told.textContent = found ? ` ${says}` : "choose a token";
     let sum = 0, shown = 0;
@@ -49,14 +51,17 @@ function list(says, colour) {
       if (!one) return;
       (sum += one.w), shown++;
       const [before, after] = context(one.i) || ["", ""];
-      (each.small.textContent = String(groups[one.i][0])), (each.before.textContent = before), (each.name.textContent = names[one.i]), (each.after.textContent = after);
-      (each.number.textContent = weightText(one.w, digits)), (each.bar.style.transform = `scaleX(${Math.min(one.w, 1)})`);
+      write(each.small, String(groups[one.i][0])), write(each.before, before), write(each.name, names[one.i]), write(each.after, after);
+      write(each.number, weightText(one.w, digits)), (each.bar.style.transform = `scaleX(${Math.min(one.w, 1)})`);
     });
     const others = found ? found.count - shown : 0;
-    rest.textContent = others > 0 ? `${others} others${about ? "" : `, together ${weightText(Math.max(found.sum - sum, 0), 2)}`}` : "";
+    rest.textContent = others > 0 || left ? `${others} others${left}${about ? "" : `, together ${weightText(Math.max(found.sum - sum, 0), 2)}`}` : "";
   }
   return { root, fill };
 }
+
+/** Only what is another one, since what is written is laid out anew. @param {HTMLElement} element @param {string} text */
+const write = (element, text) => void (element.textContent !== text && (element.textContent = text));
 
 /** What stands around a token, since its name alone says nothing where its line is not in sight. @param {any} tokens @param {number[][]} groups @param {number} i */
 function around(tokens, groups, i) {

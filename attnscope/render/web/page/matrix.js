@@ -8,6 +8,8 @@ import { rowOf } from "./reading.js";
 import { weightsTable } from "./lines.js";
 import { point, set, state } from "./state.js";
 
+/** @type {Record<string, string>} */
+const ABSENT = { masked: "masked: may not be looked at", "not kept": "not kept: not among the largest of its row" };
 const WITH_VALUES = 26, WITH_NAMES = 10, MOST_VALUES = 1200, LEFT = 112, TOP = 76;
 
 /** @param {any} reading @param {any} page @returns {Promise<any[]>} */
@@ -66,7 +68,7 @@ function pointer(drawn, seen, cell, told) {
   svg.append(across, down);
   const show = (/** @type {number} */ q, /** @type {number} */ k) => {
     const w = seen.weights[q * width + k];
-    const told_weight = Number.isNaN(w) ? "masked: may not be looked at" : `${seen.about ? "about " : ""}${weightText(w, seen.digits)}`;
+    const told_weight = Number.isNaN(w) ? ABSENT[seen.absent(q, k)] : `${seen.about ? "about " : ""}${weightText(w, seen.digits)}`;
     told.textContent = `${seen.rows[q].join(" ")} ${seen.queries[q]} → ${seen.columns[k].join(" ")} ${seen.keys[k]}: ${told_weight}`;
     across.setAttribute("y", String(TOP + q * cell)), down.setAttribute("x", String(LEFT + k * cell));
     for (const each of [across, down]) each.setAttribute("visibility", "visible");

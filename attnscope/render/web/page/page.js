@@ -10,24 +10,24 @@ import { map } from "./map.js";
 import { matrix } from "./matrix.js";
 import { lines } from "./lines.js";
 import { lists } from "./lists.js";
-import { picture, sound } from "./media.js";
 import { numbers } from "./numbers.js";
 import { parts } from "./parts.js";
 import { product } from "./product.js";
 import { command, proof } from "./proof.js";
-import { Reading, rowOf } from "./reading.js";
+import { meanRow, Reading, rowOf } from "./reading.js";
 import { preferred, scaleOf, theme, themed } from "./shades.js";
 import { begin, follow, link, listen, set, state, VIEWS } from "./state.js";
 import { text } from "./text.js";
 
 /** @type {Record<string, (reading: any, page: any) => Promise<any[]>>} */
-const DRAWN = { text: async () => [], both, lines, matrix, heads, product, parts, map, picture, sound, numbers, proof };
+const DRAWN = { text: async () => [], both, lines, matrix, heads, product, parts, map, numbers, proof };
 /** @type {Record<string, string>} */
-const TITLES = { text: "Text", both: "Side by side", lines: "Lines", matrix: "Matrix", heads: "All heads", product: "Query x key", parts: "Parts of a score", map: "Map of queries and keys", picture: "Picture", sound: "Sound", numbers: "Numbers", proof: "Proof" };
+const TITLES = { text: "Text", both: "Side by side", lines: "Lines", matrix: "Matrix", heads: "All heads", product: "Query x key", parts: "Parts of a score", map: "Map of queries and keys", numbers: "Numbers", proof: "Proof" };
 const KEYS = "↑ ↓ query · ← → key · in the text ← → ↑ ↓ token, Enter its strongest link · [ ] layer · , . head · 1-9 views · w words · Esc all queries";
 const PAPER = [690, 800]; // pixels of a sheet of A4 or Letter between its margins
 
 const given = readDocument();
+const media = given.picture ? "Picture" : given.sound ? "Sound" : "";
 const readings = given.readings.map((/** @type {any} */ each) => new Reading(each));
 /** @type {any} what the views may ask of the page */
 const page = {
@@ -60,12 +60,12 @@ function there() {
   const full = readings.some((/** @type {any} */ each) => Object.values(each.it.full).some((/** @type {any} */ f) => f.q));
   const many = readings.some((/** @type {any} */ each) => each.it.layers.length * each.it.heads.length > 1);
   /** @type {Record<string, any>} */
-  const has = { text: read() && given.apart, both: given.both && readings.length > 1, lines: page.reading, matrix: page.reading, heads: many, product: full, parts: full, map: given.map, picture: given.picture, sound: given.sound, numbers: given.rows, proof: true };
+  const has = { text: read() && given.apart, both: given.both && readings.length > 1, lines: page.reading, matrix: page.reading, heads: many, product: full, parts: full, map: given.map, numbers: given.rows, proof: true };
   return VIEWS.filter((view) => has[view] && !given.below.includes(view));
 }
 
 /** Whether a text stands above the views, or in their place. */
-const read = () => Boolean(page.reading?.it.queries.text && !given.both);
+const read = () => Boolean(page.reading && !given.both && (page.reading.it.queries.text || media));
 
 /** What of an address this page has. @param {any} asked @returns {any} */
 function allowed(asked) {
@@ -80,7 +80,8 @@ function allowed(asked) {
   if (!["show", "hide", "renormalise"].includes(found.special)) found.special = "show";
   if (!/^[AB]-[AB]$/.test(found.pairs) || !reading.it.pair) found.pairs = "all";
   if (!["sqrt", "1", "max", "row", "log"].includes(found.scale)) found.scale = "sqrt";
-  found.words = found.words && Boolean(reading.it.queries.words || reading.it.keys.words);
+  if (reading.it.kept && found.special === "renormalise") found.special = "show"; // a sum needs all of a row
+  found.words = found.words && !reading.it.kept && Boolean(reading.it.queries.words || reading.it.keys.words);
   return found;
 }
 
@@ -100,16 +101,16 @@ function sided(i) {
 }
 
 function controls() {
-  const reading = page.reading, tokens = reading?.it, weights = ["text", "both", "lines", "matrix"].includes(state.view), shaded = weights || state.view === "picture";
+  const reading = page.reading, tokens = reading?.it, weights = ["text", "both", "lines", "matrix"].includes(state.view);
   const special = tokens && (tokens.queries.special.length || tokens.keys.special.length);
   byId("controls").replaceChildren(...[
     readings.length > 1 && state.view !== "both" && choice("side", "side", given.readings.map((/** @type {any} */ r, /** @type {number} */ i) => [String(i), r.name]), Number, sided),
-    weights && (tokens.queries.words || tokens.keys.words) && choice("by", "words", [["false", "tokens"], ["true", "words"]], (v) => v === "true"),
-    weights && special && choice("special tokens", "special", [["show", "shown"], ["hide", "hidden"], ["renormalise", "left out, rows rescaled"]]),
+    weights && !tokens.kept && (tokens.queries.words || tokens.keys.words) && choice("by", "words", [["false", "tokens"], ["true", "words"]], (v) => v === "true"),
+    weights && special && choice("special", "special", [["show", "shown"], ["hide", "hidden"], ...(tokens.kept ? [] : [["renormalise", "left out, rows rescaled"]])]),
     weights && tokens.pair && choice("texts", "pairs", [["all", "all"], ["A-A", "A → A"], ["A-B", "A → B"], ["B-A", "B → A"], ["B-B", "B → B"]]),
-    shaded && choice("shades", "scale", [["sqrt", "square root, 0 to 1"], ["1", "in proportion, 0 to 1"], ["max", "in proportion, to the largest"], ["row", "in proportion, row by row"], ["log", "logarithmic"]]),
-    state.query !== null && tokens && ["lines", "matrix"].includes(state.view) && el("button", { click: () => set({ query: null, key: null }) }, `query ${state.query} ${tokens.queries.names[state.query]} ✕`),
-    page.drawn.length > 0 && el("span", { class: "field" }, "save ", ...["svg", "png"].map((kind) => el("button", { "data-save": kind, click: () => saved(/** @type {any} */ (kind)) }, kind.toUpperCase()))),
+    weights && choice("shades", "scale", [["sqrt", "square root, 0 to 1"], ["1", "in proportion, 0 to 1"], ["max", "in proportion, to the largest"], ["row", "in proportion, row by row"], ["log", "logarithmic"]]),
+    state.query !== null && tokens && ["lines", "matrix"].includes(state.view) && el("button", { title: "all queries again", "aria-label": `query ${state.query} ${tokens.queries.names[state.query]}: all queries again`, click: () => set({ query: null, key: null }) }, `${state.query} ${tokens.queries.names[state.query]} ✕`),
+    (page.drawn.length > 0 || media) && el("span", { class: "field" }, "save ", ...["svg", "png"].map((kind) => el("button", { "data-save": kind, click: () => saved(/** @type {any} */ (kind)) }, kind.toUpperCase()))),
     el("button", { title: "light or dark", click: () => paint(theme() === "dark" ? "light" : "dark") }, "◐"),
     el("button", { title: KEYS, click: () => keys() }, "?"),
   ].filter(Boolean));
@@ -118,7 +119,8 @@ function controls() {
 /** @param {"svg"|"png"} kind */
 function saved(kind) {
   const where = page.reading ? `L${state.layer}-H${state.head}` : "heads";
-  for (const { drawn, name } of page.drawn) {
+  const above = byId("reader").hidden ? [] : reader.saved();
+  for (const { drawn, name } of [...above, ...page.drawn]) {
     const verdict = ["certified", "recomputed", "none"].includes(given.verdict) ? [] : [byId("verdict").textContent.trim()];
     save(drawn, `attnscope-${where}-${name}`, kind, [`${page.reading && !["heads", "row"].includes(name) ? `L${state.layer} H${state.head} · ` : ""}${given.heading}`, ...verdict], [...given.small, link()]);
   }
@@ -177,7 +179,7 @@ function fit() {
 
 /** @type {any} */
 let current = null;
-const reader = text(byId("reader")), largest = lists(byId("lists"));
+const reader = text(byId("reader"), given), largest = lists(byId("lists"));
 listen(() => {
   if (current) reader.point(current), largest.point(current);
   page.pointing?.();
@@ -193,7 +195,7 @@ async function above(mine) {
   const seen = await reading.seen(state.layer, state.head);
   if (mine !== turn) return;
   const own = reading.it.self && (state.pairs === "all" || state.pairs[0] === state.pairs[2]);
-  current = { seen, reading, own, scale: scaleOf(seen.weights, seen.keys.length, state.scale) };
+  current = { seen, reading, own, scale: scaleOf(seen.weights, seen.keys.length, state.scale), mean: media && !seen.lossy ? meanRow(seen) : null };
   if (read()) reader.show(current);
   largest.point(current);
   if (state.aloud) byId("said").textContent = reader.told(current);
@@ -213,7 +215,7 @@ function attributeOfFocus() {
 }
 
 function tabs() {
-  byId("tabs").replaceChildren(...there().map((view, i) => el("button", { role: "tab", id: `tab-${view}`, "aria-selected": view === state.view ? "true" : "false", tabindex: view === state.view ? 0 : -1, title: `key ${i + 1}`, click: () => set({ view }) }, TITLES[view])));
+  byId("tabs").replaceChildren(...there().map((view, i) => el("button", { role: "tab", id: `tab-${view}`, "aria-selected": view === state.view ? "true" : "false", tabindex: view === state.view ? 0 : -1, title: `key ${i + 1}`, click: () => set({ view }) }, (view === "text" && media) || TITLES[view])));
   byId("view").setAttribute("aria-labelledby", `tab-${state.view}`);
 }
 

@@ -5,14 +5,15 @@ import { codes, decodeWeights, floats, jsonBlock } from "./decode.js";
 import { groupNames, groups, regrouped } from "./grouping.js";
 import { state } from "./state.js";
 
-/** @typedef {{weights: Float32Array, rows: number[][], columns: number[][], queries: string[], keys: string[], digits: number, about: boolean}} Seen */
+/** @typedef {{weights: Float32Array, rows: number[][], columns: number[][], queries: string[], keys: string[], digits: number, about: boolean, absent: (q: number, k: number) => string, lossy: boolean}} Seen
+ * `absent` says why there is no number: masked, or not among the largest of a row, which are all that a `lossy` page has */
 
 export class Reading {
   /** @param {any} given a reading of the document */
   constructor(given) {
     /** @type {any} */
     this.it = { ...given, keys: given.keys || given.queries };
-    /** @type {Map<string, Float32Array>} */
+    /** @type {Map<string, {weights: Float32Array, lost: Uint8Array|null}>} */
     this.decoded = new Map();
     /** @type {any} every head in small, by how many dots are drawn of it */
     this.dots = {};
@@ -47,13 +48,24 @@ export class Reading {
     return small && { bytes: await (this.pooled ||= codes(small.block, 0)), rows: cells(this.queries.names), columns: cells(this.keys.names) };
   }
 
-  /** Weights by tokens. @param {number} layer @param {number} head @returns {Promise<Float32Array>} */
+  /** Weights by tokens. @param {number} layer @param {number} head */
   async weights(layer, head) {
+    return (await this.held(layer, head)).weights;
+  }
+
+  /** How many of a row are kept, and what share of a head's weight they hold; null where all are. @param {number} layer @param {number} head */
+  kept(layer, head) {
+    const [i, j] = this.place(layer, head);
+    return this.it.kept && !this.full(layer, head)?.planes ? { most: this.it.kept.most, share: this.it.kept.share[i][j] } : null;
+  }
+
+  /** Weights by tokens, and which are not in the page. @param {number} layer @param {number} head */
+  async held(layer, head) {
     const name = `L${layer}H${head}`, found = this.decoded.get(name), exact = this.full(layer, head);
     if (found) return found;
     const [i, j] = this.place(layer, head);
     const planes = exact?.planes || this.it.blocks?.[i], line = exact?.planes ? 0 : j;
-    const made = exact?.weights ? await floats(exact.weights) : decodeWeights(await Promise.all(planes.map((/** @type {string} */ plane) => codes(plane, line))), this.it.queries.names.length);
+    const made = exact?.weights ? { weights: await floats(exact.weights), lost: null } : decodeWeights(await Promise.all(planes.map((/** @type {string} */ plane) => codes(plane, line))), this.it.queries.names.length, Boolean(this.kept(layer, head)));
     if (this.decoded.size > 40) this.decoded.clear();
     this.decoded.set(name, made);
     return made;
@@ -67,12 +79,12 @@ export class Reading {
 
   /** The weights as they are looked at now. @param {number} layer @param {number} head @returns {Promise<Seen>} */
   async seen(layer, head) {
-    const whole = await this.weights(layer, head), { rows, columns } = this.axes();
+    const { weights: whole, lost } = await this.held(layer, head), { rows, columns } = this.axes();
     const usual = !state.words && state.special === "show" && state.pairs === "all";
     const width = this.it.keys.names.length, divided = state.special === "renormalise";
     const weights = usual ? whole : regrouped(whole, width, rows, columns, divided);
-    const digits = this.digits(layer, head);
-    return { weights, rows, columns, queries: groupNames(this.it.queries, rows), keys: groupNames(this.it.keys, columns), digits, about: digits < 4 };
+    const digits = this.digits(layer, head), absent = (/** @type {number} */ q, /** @type {number} */ k) => (lost?.[rows[q][0] * width + columns[k][0]] ? "not kept" : "masked");
+    return { weights, rows, columns, queries: groupNames(this.it.queries, rows), keys: groupNames(this.it.keys, columns), digits, about: digits < 4, absent, lossy: Boolean(lost) };
   }
 
   /** Which tokens stand behind rows and columns now. @returns {{rows: number[][], columns: number[][]}} */
@@ -105,6 +117,19 @@ export class Reading {
 export function chosen(seen, own) {
   const at = state.hover || state, q = rowOf(seen.rows, at.query ?? null), k = rowOf(seen.columns, at.key ?? null);
   return own ? { q: q < 0 ? k : q, k: q < 0 ? k : q } : { q, k };
+}
+
+/** What the queries that have a key give to each key, on average. @param {Seen} seen @returns {Float32Array} */
+export function meanRow({ weights, keys, queries }) {
+  const width = keys.length, found = new Float32Array(width);
+  let asking = 0;
+  for (let q = 0; q < queries.length; q++) {
+    const row = weights.subarray(q * width, (q + 1) * width);
+    if (row.every(Number.isNaN)) continue;
+    asking++;
+    row.forEach((w, k) => (found[k] += w || 0));
+  }
+  return found.map((sum) => sum / (asking || 1));
 }
 
 /**

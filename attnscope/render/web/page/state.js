@@ -3,7 +3,7 @@
 
 import { embedded } from "./elements.js";
 
-export const VIEWS = ["text", "both", "matrix", "lines", "heads", "product", "parts", "map", "picture", "sound", "numbers", "proof"];
+export const VIEWS = ["text", "both", "matrix", "lines", "heads", "product", "parts", "map", "numbers", "proof"];
 
 /** @type {any} `hover` is a query, a key or both that the pointer is at; it stands in no address */
 export const state = {

@@ -1,6 +1,7 @@
 // @ts-check
 /** The text as it is read: what the chosen token looks at is shaded, what looks at it is underlined. */
 
+import { boardOf } from "./board.js";
 import { el, root, weightText } from "./elements.js";
 import { chosen, largest } from "./reading.js";
 import { ruler } from "./ruler.js";
@@ -11,13 +12,15 @@ export const LONG = 110; // tokens from which on a ruler stands beside the text,
 const FEW = 28; // tokens up to which letters are large
 const LEVELS = 32, UNBROKEN = 26; // shades; letters of what stands on one line because no blank is in it
 
-/** @typedef {{role: "query"|"key", names: string[], groups: number[][], root: HTMLElement, spans: HTMLElement[], paint: (values: Int32Array) => void}} Strip */
+/** @typedef {{role: "query"|"key", laid: number, names: string[], groups: number[][], root: HTMLElement, spans: HTMLElement[], paint: (values: Int32Array) => void}} Strip */
 
 /**
- * The place of the text in the page. `current` is what is looked at: `seen`, its reading, its scale, whether both sides are `own`.
- * @param {HTMLElement} root
+ * The place of the text in the page. `current` is what is looked at: `seen`, its reading, its scale, whether both sides are
+ * `own`, and the `mean` row where nothing is chosen.
+ * @param {HTMLElement} root @param {any} given the document
  */
-export function text(root) {
+export function text(root, given) {
+  const board = boardOf(given);
   const title = el("h2"), strips = el("div", { class: "strips" }), beside = ruler((i) => built[0]?.spans[i]?.scrollIntoView({ block: "center" }));
   root.append(title, legend(), el("div", { class: "ruled" }, strips, beside.root));
   /** @type {Strip[]} */
@@ -36,24 +39,27 @@ export function text(root) {
     show(current) {
       const { seen, own, reading } = (now = current), looked = `${state.side} ${state.words} ${state.special} ${state.pairs}`;
       if (looked !== shape) {
-        built = own ? [strip(seen.rows, reading.it.queries, seen.queries, "query", "The text: arrow keys choose a token, Enter follows its strongest link")]
-          : [strip(seen.rows, reading.it.queries, seen.queries, "query", "What looks"), strip(seen.columns, reading.it.keys, seen.keys, "key", "What is looked at")];
-        strips.replaceChildren(...built.flatMap((each, i) => [!own && el("p", { class: "side" }, ["what looks", "what is looked at"][i]), each.root]).filter(Boolean));
+        const what = board ? `The ${board.kind}, ${board.told}` : "The text";
+        built = own ? [strip(seen.rows, reading.it.queries, seen.queries, "query", `${what}: arrow keys choose a token, Enter follows its strongest link`, board)]
+          : [strip(seen.rows, reading.it.queries, seen.queries, "query", "What looks", null), strip(seen.columns, reading.it.keys, seen.keys, "key", `What is looked at${board ? `: ${board.told}` : ""}`, board)];
+        strips.replaceChildren(...built.flatMap((each, i) => [!own && el("p", { class: "side" }, ["what looks", "what is looked at"][i]), each.root]).filter(Boolean), ...(board?.beside ? [board.beside] : []));
         shape = looked;
       }
-      const most = Math.max(seen.rows.length, seen.columns.length), long = most > LONG;
+      const most = Math.max(...built.map((each) => each.spans.length - each.laid)), long = most > LONG;
       root.className = most <= FEW ? "few" : long ? "long" : "mid";
       beside.root.hidden = !long;
       shades();
+      board?.fit();
       if (long) beside.fit();
       this.point(current);
     },
     /** @param {any} current */
     point(current) {
-      const { seen, own, scale } = current, at = chosen(seen, own), width = seen.keys.length, least = width > LONG ? 2 / width : 0;
+      const { seen, own, scale, reading } = current, at = chosen(seen, own), width = seen.keys.length, least = width > LONG && !board ? 2 / width : 0;
+      const mean = at.q < 0 && at.k < 0 ? current.mean : null;
       const looks = (/** @type {number} */ k) => {
-        const w = at.q < 0 ? 0 : seen.weights[at.q * width + k];
-        return Number.isNaN(w) ? 512 : w < least ? 0 : Math.round(LEVELS * scale.shade(w, at.q));
+        const w = mean ? mean[k] : at.q < 0 ? 0 : seen.weights[at.q * width + k];
+        return Number.isNaN(w) ? (seen.lossy && at.q >= 0 && seen.absent(at.q, k) !== "masked" ? 0 : 512) : w < least ? 0 : Math.round(LEVELS * scale.shade(w, at.q));
       };
       const asks = (/** @type {number} */ q) => {
         const w = at.k < 0 ? 0 : seen.weights[q * width + at.k];
@@ -65,10 +71,14 @@ export function text(root) {
         return found;
       });
       built.forEach((each, i) => each.paint(values[i]));
-      title.textContent = `L${state.layer} H${state.head}${at.q < 0 ? "" : ` · ${seen.rows[at.q][0]} ${seen.queries[at.q]}`}`;
+      const whose = mean ? "the mean over all queries" : at.q >= 0 ? `${seen.rows[at.q][0]} ${seen.queries[at.q]}` : at.k >= 0 ? `what looks at ${seen.columns[at.k][0]} ${seen.keys[at.k]}` : "";
+      const kept = reading.kept(state.layer, state.head), told = kept && `the ${kept.most} largest of each row are here, ${Math.floor(100 * kept.share)} % of its weight`;
+      title.textContent = [`L${state.layer} H${state.head}`, whose, told].filter(Boolean).join(" · ");
       if (!beside.root.hidden) beside.draw(values, own, at.q);
       if (!state.hover) built.forEach((each) => selected(each, each.role === "query" ? at.q : at.k));
     },
+    /** The picture or the sound as it is seen, for a file. */
+    saved: () => (board ? [{ drawn: board.saved(), name: board.kind }] : []),
     /** What is said of a choice that was made with the keys. @param {any} current */
     told: ({ seen, own }) => {
       const at = chosen(seen, own), width = seen.keys.length, name = (/** @type {string[]} */ names) => (/** @type {any} */ e) => `${names[e.i]} ${weightText(e.w, 2)}`;
@@ -85,28 +95,43 @@ function legend() {
   return el("p", { class: "key" }, el("span", {}, "it looks at: 0 ", ramp, " 1"), el("span", {}, "looks at it: ", ...[1, 3, 6].map((i) => el("i", { class: `under u${i}` }))));
 }
 
-/** One side of what was read, a token or a word each. @param {number[][]} groups @param {any} tokens @param {string[]} names @param {"query"|"key"} role @param {string} label @returns {Strip} */
-function strip(groups, tokens, names, role, label) {
+/**
+ * One side of what was read, a token or a word each; those that lie on the board stand there.
+ * @param {number[][]} groups @param {any} tokens @param {string[]} names @param {"query"|"key"} role @param {string} label
+ * @param {import("./board.js").Board|null} board @returns {Strip}
+ */
+function strip(groups, tokens, names, role, label, board) {
   const special = new Set(tokens.special), inner = new Set((tokens.words || []).flatMap((/** @type {number[]} */ word) => word.slice(1)));
   const root = el("div", { class: "text", role: "listbox", tabindex: 0, "aria-label": label, "aria-orientation": "horizontal", id: `text-${role}` });
   const shown = groups.map((group, i) => group.map((t, j) => (j ? tokens.gaps[t] : "") + (tokens.said[t] ?? tokens.names[t])).join("") || names[i]);
-  const base = groups.map(([t]) => (special.has(t) ? "t s" : inner.has(t) ? "t o" : "t"));
-  const spans = shown.map((letters, i) => el("span", { class: base[i], role: "option", id: `${role}${groups[i][0]}`, "data-at": i, "aria-selected": "false", "aria-label": `${groups[i][0]} ${names[i]}` }, letters));
+  const place = groups.map(([t]) => board?.places.get(t) ?? -1), laid = place.filter((i) => i >= 0).length;
+  const base = groups.map(([t], i) => (place[i] >= 0 ? "t cell" : special.has(t) ? "t s" : inner.has(t) ? "t o" : "t"));
+  const spans = shown.map((letters, i) => el("span", { class: base[i], role: "option", id: `${role}${groups[i][0]}`, "data-at": i, "aria-selected": "false", "aria-label": `${groups[i][0]} ${names[i]}` }, place[i] < 0 && letters));
   /** @type {any} */
   let run = null;
   let held = 0;
   spans.forEach((span, i) => {
+    if (board && place[i] >= 0) return void board.put(span, place[i]);
     const own = special.has(groups[i][0]), gap = own || (i > 0 && special.has(groups[i - 1][0])) ? tokens.gaps[groups[i][0]] || " " : tokens.gaps[groups[i][0]];
-    if (i && gap) root.append(gap), (run = null);
+    if (run && gap) root.append(gap), (run = null);
     if (run && held + shown[i].length < UNBROKEN) run.append(span), (held += shown[i].length);
     else (run = el("span", { class: "run", role: "presentation" }, span)), (held = shown[i].length), root.append(run);
   });
+  if (board && laid) {
+    root.append(board.root);
+    board.follow((i) => point(choice(place.indexOf(i))), () => point(null));
+  }
   const at = (/** @type {any} */ event) => Number(event.target.closest?.(".t")?.dataset.at ?? -1), other = role === "query" ? "key" : "query";
   const choice = (/** @type {number} */ i) => ({ [role]: groups[i][0], [other]: null });
   root.addEventListener("pointerover", (/** @type {any} */ e) => e.pointerType !== "touch" && at(e) >= 0 && point(choice(at(e))));
   root.addEventListener("pointerleave", (/** @type {any} */ e) => e.pointerType !== "touch" && state.hover && point(null));
-  root.addEventListener("click", (/** @type {any} */ e) => at(e) >= 0 && set(choice(at(e))));
+  root.addEventListener("click", (/** @type {any} */ e) => {
+    if (at(e) < 0) return;
+    if (board && place[at(e)] >= 0) board.go(place[at(e)]);
+    set(choice(at(e)));
+  });
   root.addEventListener("keydown", (/** @type {any} */ event) => {
+    if (event.key === " " && board) return void (event.preventDefault(), event.stopPropagation(), board.play());
     const i = Math.max(spans.findIndex((each) => each.getAttribute("aria-selected") === "true"), 0), to = next(event.key, spans, i);
     if (to === null || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault(), event.stopPropagation();
@@ -120,7 +145,7 @@ function strip(groups, tokens, names, role, label) {
     const shade = value & 63, under = (value >> 6) & 7;
     spans[i].className = `${base[i]}${shade ? ` l${shade}` : ""}${under ? ` u${under}` : ""}${value & 512 ? " masked" : ""}${value & 1024 ? " chosen" : ""}`;
   });
-  return { role, names, groups, root, spans, paint };
+  return { role, laid, names, groups, root, spans, paint };
 }
 
 /** Where a key leads from a token: along the text, or to the nearest one of the next line. @param {string} key @param {HTMLElement[]} spans @param {number} i @returns {number|null} */
@@ -154,5 +179,5 @@ function shades() {
   if (drawnFor === theme()) return;
   drawnFor = theme();
   const colours = Array.from({ length: LEVELS }, (_, i) => shadeColour((i + 1) / LEVELS));
-  rules.replaceSync(colours.map((colour, i) => `.l${i + 1}{background:${css(colour)};color:${inkOn(colour)}}`).join("") + Array.from({ length: 6 }, (_, i) => `.u${i + 1}{box-shadow:inset 0 -${i + 1}px 0 var(--asks)}`).join(""));
+  rules.replaceSync(`.page{--none:${css(shadeColour(0))}}` + colours.map((colour, i) => `.l${i + 1}{--shade:${css(colour)};background-color:var(--shade);color:${inkOn(colour)}}`).join("") + Array.from({ length: 6 }, (_, i) => `.u${i + 1}{box-shadow:inset 0 -${i + 1}px 0 var(--asks)}`).join(""));
 }
