@@ -17,8 +17,8 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "one": ({"found": 1}, f"The one link that stands out: {CLEAREST}."),
     "undecided": (
         {"as_clear": 7},
-        f"No link of this text stands out. The clearest: {CLEAREST}, but 7 of 20 texts with the words in other "
-        "orders have a link as clear.",
+        f"No link of this text stands out. The clearest: {CLEAREST}, but 7 of 20 texts with the words in "
+        "other orders have a link as clear.",
     ),
     "too few controls": (
         {"controls": 18},

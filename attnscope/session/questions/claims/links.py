@@ -7,7 +7,7 @@ import numpy as np
 
 from attnscope.analysis.claims.controls import MOST_CONTROLS
 from attnscope.analysis.claims.finding.links import Read, in_order, telling_links
-from attnscope.analysis.claims.finding.rows import Layer, rows_of
+from attnscope.analysis.claims.finding.rows import Layer, rows_of, verdicts_of
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.results.base.evidence import Weights
 from attnscope.results.claims.links import Links
@@ -20,7 +20,6 @@ from attnscope.session.questions.claims.exchanging import (
     runs,
 )
 from attnscope.session.questions.claims.finding import TOKENS, notes_of
-from attnscope.session.questions.claims.rows import verdicts_of
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
 from attnscope.session.selection import check_seed
