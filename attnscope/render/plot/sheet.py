@@ -184,7 +184,9 @@ def _panels(blocks: Sequence[Block], alone: bool = False) -> list[Panel]:
 
 
 def _drawn(block: Block) -> bool:
-    """Whether a picture has anything to draw of it, and not only words and numbers."""
+    """Whether a picture has anything to draw of it, and not only words and numbers, or what is for pages."""
+    if isinstance(block, Drawing):
+        return type(block) in DRAWINGS
     return not isinstance(block, Ranking) or (bool(block.marks or block.cells) and not block.repeats)
 
 

@@ -24,6 +24,7 @@ from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, Values, both_ways, only
 from attnscope.render.sheets import ablation_labels as labels
 from attnscope.render.sheets.ablation_words import answer
+from attnscope.render.sheets.heaps import of_ablation
 from attnscope.results import Ablation, Kind
 from attnscope.results.claims.ablation import Asks, Case, Effect, Group, HeadEffect, Method
 
@@ -77,6 +78,7 @@ def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
         summary=(f"most {name(*best)}",) if best else (),
         record=(("kind", result.kind.value), ("tower", result.tower), ("method", result.method.value)),
         next=_next(result),
+        more=tuple(of_ablation(result)),
         opens={"layer": best[0], "head": best[1]} | _answers(result) if best else {},
     )
 

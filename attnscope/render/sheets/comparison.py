@@ -22,6 +22,7 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Line, Mark, Table, Tint
 from attnscope.render.sheets import comparison_words as words
 from attnscope.render.sheets.comparison_words import cosine
+from attnscope.render.sheets.passages import of_comparison
 from attnscope.results import Comparison, Side, Verdict
 
 MOST_KEYS = 16
@@ -53,7 +54,7 @@ def sheet(result: Comparison, focus: Focus = WHOLE) -> Sheet:
         summary=(words.heads(result),),
         record=tuple(_record(result)),
         departs=tuple(words.looks(result)),
-        more=tuple(_grids(result)),
+        more=(*of_comparison(result), *_grids(result)),
         next=words.following(result),
     )
 

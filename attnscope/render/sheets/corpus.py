@@ -15,6 +15,7 @@ from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
 from attnscope.render.sheets import corpus_words as words
+from attnscope.render.sheets.corpus_scatter import scattered
 from attnscope.render.sheets.overview_words import form_of_tokens
 from attnscope.results import Corpus
 from attnscope.results.claims.corpus import GAIN, LEVELS, LINKS, CorpusRead, CorpusScores
@@ -42,7 +43,7 @@ def sheet(result: Corpus, focus: Focus = WHOLE) -> Sheet:
         origins=(result.provenance,),
         answer=words.answer(result, in_tokens),
         blocks=(*_links(result), main, *_measures(result, in_tokens, focus.verbose)),
-        more=tuple(_grid(result, each) for each in there),
+        more=(*scattered(result, in_tokens), *(_grid(result, each) for each in there)),
         table=lambda: Table.of(_FACTS, _facts(result)),
         control=words.control(result),
         notes=tuple(words.notes(result)),

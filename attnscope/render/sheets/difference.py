@@ -17,6 +17,7 @@ from attnscope.render.sheet.said import attention, in_sentence
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
+from attnscope.render.sheets.passages import of_difference
 from attnscope.results import Difference, Provenance, Verdict
 from attnscope.results.claims.difference import Run
 from attnscope.tokens import Tokens
@@ -44,6 +45,7 @@ def sheet(result: Difference, focus: Focus = WHOLE) -> Sheet:
         proof=tuple(_proof(result)),
         main=matrix,
         summary=(counted(len(result.pairs), "head"),),
+        more=tuple(of_difference(result)),
         opens={"layer": layer, "head": head},
     )
 

@@ -29,6 +29,7 @@ from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, Tint, Values, only
 from attnscope.render.sheets import finding_words as words
+from attnscope.render.sheets.heaps import of_finding
 from attnscope.results import Contents, Finding, Kind
 from attnscope.results.claims.finding import Case
 from attnscope.results.claims.ranking import LEAST_CONTROLS, LEAST_SPREAD, LEVEL, DependsOn, Group
@@ -82,7 +83,7 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
         summary=(counted(result.weights.size, "head"), f"best {named(result, best)}" if best else ""),
         record=(("kind", result.kind.value), ("tower", result.tower)),
         next=_next(result),
-        more=() if focus.verbose else grids,
+        more=(*of_finding(result), *(() if focus.verbose else grids)),
         opens=_opens(result, best or (0, 0)),
     )
 

@@ -20,13 +20,14 @@ from attnscope.render.kit.numbers import (
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.words.command import finding
 from attnscope.render.kit.words.header import model_words
-from attnscope.render.sheet.blocks import Beside, Matrix, Names, Ranking
+from attnscope.render.sheet.blocks import Beside, Curve, Matrix, Names, Ranking
 from attnscope.render.sheet.said import at, attention, numbered, text
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Mark, Table, as_written, only
+from attnscope.render.sheet.table import Column, Line, Mark, Table, Tint, as_written, only
 from attnscope.render.sheets import flow_words as words
 from attnscope.render.sheets.flow_words import patches_of
+from attnscope.render.sheets.passages import of_flow
 from attnscope.results import Flow
 from attnscope.results.claims.flow import DISTANCE, Ablated
 from attnscope.tokens import Patches
@@ -34,6 +35,7 @@ from attnscope.vocabulary import Scaling
 
 _MOST, _LISTED, _PATCHES = 64, 40, 12  # tokens that all have a row; of more, and of a picture, so many
 _FIRST = 12  # that were replaced, the largest effect first
+_LINES: tuple[Tint, ...] = ("own", "other", "kin", "peers")
 _FIRST_METHOD = "attention"
 _HEADED = {"attention": "last layer's attention", "zeroing": "value zeroing"}
 _FACTS = "fact layer position token value"
@@ -61,6 +63,7 @@ def sheet(result: Flow, focus: Focus = WHOLE) -> Sheet:
         proof=tuple(words.proofs(result)),
         main=tokens,
         next=_next(result),
+        more=(*of_flow(result), *_by_layer(result)),
     )
 
 
@@ -185,6 +188,35 @@ def _laid_out(patches: Patches, values: Float[np.ndarray, " key"]) -> Float[np.n
     """Values by position as those of the patches, row by row; NaN for a patch that has no position."""
     flat = [values[place] if place >= 0 else np.nan for place in patches.positions]
     return np.array(flat, dtype=np.float64).reshape(patches.rows, patches.columns)
+
+
+def _by_layer(result: Flow) -> Iterator[Curve]:
+    """What has come through the layers from the first tokens of the ranking, layer by layer."""
+    if len(result.layers) < 2:
+        return
+    ablated = result.ablated
+    order = np.argsort(-result.rollout[-1], kind="stable").tolist() if ablated is None else ablated.ranking
+    first = [each for each in order if result.reached[each]][: len(_LINES)]
+    labels, shares = numbered(result.tokens, first), result.rollout[:, first]
+    table = Table(
+        *(
+            Column(f"token_{each}", values.tolist(), label.strip(), weight, scale=Scale(0.0, 1.0))
+            for each, label, values in zip(first, labels, shares.T, strict=True)
+        )
+    )
+    yield Curve(
+        title=f"rollout of the first {counted(len(first), words.unit(result))}, layer by layer",
+        of="layer",
+        names=tuple(f"L{layer}" for layer in result.layers),
+        table=table,
+        places=tuple(map(float, result.layers)),
+        named=True,
+        measured="share of the rollout",
+        lines=tuple(
+            Line("line", tint, label.strip(), values.tolist())
+            for tint, label, values in zip(_LINES, labels, shares.T, strict=False)
+        ),
+    )
 
 
 def _agreement(result: Flow, ablated: Ablated, whole: bool) -> Ranking:

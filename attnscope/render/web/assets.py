@@ -41,7 +41,7 @@ def script() -> str:
 
 @cache
 def style() -> str:
-    return _colours() + _INDENT.sub("", asset("page.css"))
+    return _colours() + _INDENT.sub("", asset("page.css") + asset("sheet.css"))
 
 
 @cache

@@ -3,27 +3,29 @@
 Nothing of it needs a script; the numbers stand in the table below it.
 """
 
+import math
+
 from attnscope.render.kit.numbers import parameter
-from attnscope.render.kit.palette import TINTS
 from attnscope.render.sheet.blocks import Curve
 from attnscope.render.sheet.scale import missing
 from attnscope.render.sheet.table import Line
+from attnscope.render.web.axis import colour, ticks
 from attnscope.render.web.blocks import escape
 
-_WIDE, _HIGH, _LEFT, _BELOW, _EDGE = 460, 200, 46, 34, 10  # pixels
-_THEMED = {"control": "var(--ink)", "noise": "var(--ink)"}  # by light and dark
+_WIDE, _HIGH, _LEFT, _BELOW, _EDGE = 350, 190, 40, 36, 8  # pixels
+_LETTER = 7.0  # pixels of a letter below the axis
 
 
 def drawn(block: Curve) -> str:
     """The lines with their ends on both axes, and what each of them is."""
-    low, high = block.extent()
     shapes = "".join(_line(block, each) for each in block.lines)
-    chosen = "".join(f'<path d="M{_x(block, row)} 0V{_HIGH}" class="rule"/>' for row in sorted(block.chosen))
-    zero = f'<path d="M{_LEFT} {_y(block, 0.0)}H{_WIDE}" class="rule"/>' if low < 0 < high else ""
+    chosen = "".join(
+        f'<path d="M{_x(block, row)} 0V{_HIGH}" class="row-chosen"/>' for row in sorted(block.chosen)
+    )
     sizes = f'width="{_WIDE + _EDGE}" height="{_HIGH + _BELOW}"'
     told = escape(f"{block.title}: {', '.join(block.key())}")
-    picture = f'<svg {sizes} role="img" aria-label="{told}">{chosen}{zero}{shapes}{_axes(block)}</svg>'
-    return f'{_key(block)}<div class="wide">{picture}</div>'
+    picture = f'<svg {sizes} role="img" aria-label="{told}">{_axes(block)}{chosen}{shapes}</svg>'
+    return f"{_key(block)}{picture}"
 
 
 def _x(block: Curve, row: int) -> float:
@@ -37,21 +39,31 @@ def _y(block: Curve, value: float) -> float:
 
 
 def _axes(block: Curve) -> str:
-    """Both axes, the ends of what is measured, and the names of the first and the last row."""
+    """Round numbers up, and below the names of as many rows as have room."""
+    shapes = [f'<path d="M{_LEFT} 0V{_HIGH}H{_WIDE}" class="frame"/>']
+    for value, text in _ticks(block):
+        y = _y(block, value)
+        shapes.append(f'<path d="M{_LEFT} {y}H{_WIDE}" class="{"rule" if value == 0 else "frame"}"/>')
+        shapes.append(_text(_LEFT - 4, min(max(y + 4, 9), _HIGH), "end", text))
+    count, longest = len(block.names), max(map(len, block.names), default=1)
+    step = max(1, math.ceil(count * (longest + 1) * _LETTER / (_WIDE - _LEFT)))
+    last = count - 1
+    named = [row for row in range(0, count, step) if row == last or last - row >= step] + [last][:count]
+    for row in dict.fromkeys(named):
+        shapes.append(_text(_x(block, row), _HIGH + 14, "middle", block.names[row]))
+    measured = f"{block.measured}, by {block.of}{', each step as many times more' if block.log else ''}"
+    shapes.append(_text((_LEFT + _WIDE) / 2, _HIGH + 30, "middle", measured))
+    return "".join(shapes)
+
+
+def _ticks(block: Curve) -> list[tuple[float, str]]:
+    """Round numbers; where equal steps are equal ratios the ends."""
     low, high = block.extent()
-    frame = f'<path d="M{_LEFT} 0V{_HIGH}H{_WIDE}" class="frame"/>'
-    ends = (
-        (_LEFT - 4, 10, "end", parameter(high, 2)),
-        (_LEFT - 4, _HIGH, "end", parameter(low, 2)),
-        (_x(block, 0), _HIGH + 14, "middle", block.names[0]),
-        (_x(block, len(block.names) - 1), _HIGH + 14, "middle", block.names[-1]),
-        ((_LEFT + _WIDE) / 2, _HIGH + 28, "middle", f"{block.measured}, by {block.of}"),
-    )
-    texts = (
-        f'<text x="{x}" y="{y}" text-anchor="{anchor}" class="small">{escape(text)}</text>'
-        for x, y, anchor, text in ends
-    )
-    return frame + "".join(texts)
+    return [(each, parameter(each, 2)) for each in (low, high)] if block.log else ticks(low, high)
+
+
+def _text(x: float, y: float, anchor: str, text: str) -> str:
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" class="small">{escape(text)}</text>'
 
 
 def _line(block: Curve, line: Line) -> str:
@@ -59,30 +71,26 @@ def _line(block: Curve, line: Line) -> str:
     rows = [row for row, value in enumerate(line.at) if not missing(value)]
     if line.shape == "points":
         places = [(row, value) for row in rows for value in line.at[row] if not missing(value)]
-        return "".join(_point(block, line, row, value, 2.5, 'fill-opacity=".4"') for row, value in places)
+        return "".join(_point(block, line, row, value, 2.5, 'fill-opacity=".5"') for row, value in places)
     if line.shape == "ring":
         return "".join(_point(block, line, row, line.at[row], 6.0, "") for row in rows)
     path = "L".join(f"{_x(block, row)} {_y(block, line.at[row])}" for row in rows)
     if line.shape == "band":
         back = "L".join(f"{_x(block, row)} {_y(block, line.to[row])}" for row in reversed(rows))
-        return f'<path d="M{path}L{back}Z" fill="{_tint(line)}" fill-opacity=".15"/>'
-    joined = f'<path d="M{path}" fill="none" stroke="{_tint(line)}" stroke-width="1.6"{_dashes(line)}/>'
+        return f'<path d="M{path}L{back}Z" class="fills" {colour(line.tint)} fill-opacity=".18"/>'
+    joined = f'<path d="M{path}" class="lines" {colour(line.tint)}{_dashes(line)}/>'
     return joined + "".join(_point(block, line, row, line.at[row], 3.0, "") for row in rows)
 
 
 def _point(block: Curve, line: Line, row: int, value: float, radius: float, look: str) -> str:
     told = escape(f"{block.names[row]} {line.label} {parameter(value)}")
-    fill = f'fill="none" stroke="{_tint(line)}"' if line.shape == "ring" else f'fill="{_tint(line)}"'
+    fill = f'class="{"lines" if line.shape == "ring" else "fills"}" {colour(line.tint)}'
     place = f'cx="{_x(block, row)}" cy="{_y(block, value)}" r="{radius}"'
     return f"<circle {place} {fill} {look}><title>{told}</title></circle>"
 
 
 def _dashes(line: Line) -> str:
     return ' stroke-dasharray="5 3"' if line.shape == "dashed" else ""
-
-
-def _tint(line: Line) -> str:
-    return _THEMED.get(line.tint, TINTS[line.tint])
 
 
 def _key(block: Curve) -> str:
@@ -95,9 +103,11 @@ def _key(block: Curve) -> str:
 
 def _sample(line: Line) -> str:
     """A piece of a line, or one of its points."""
-    tint = _tint(line)
-    if line.shape in ("points", "ring"):
-        look = f'fill="none" stroke="{tint}"' if line.shape == "ring" else f'fill="{tint}" fill-opacity=".4"'
-        return f'<circle cx="12" cy="6" r="{5 if line.shape == "ring" else 2.5}" {look}/>'
-    look = 'stroke-width="8" stroke-opacity=".15"' if line.shape == "band" else 'stroke-width="2"'
-    return f'<path d="M1 6H23" stroke="{tint}" {look}{_dashes(line)}/>'
+    tint = colour(line.tint)
+    if line.shape == "ring":
+        return f'<circle cx="12" cy="6" r="5" class="lines" {tint}/>'
+    if line.shape == "points":
+        return f'<circle cx="12" cy="6" r="2.5" class="fills" {tint} fill-opacity=".5"/>'
+    if line.shape == "band":
+        return f'<rect x="1" y="1" width="22" height="10" class="fills" {tint} fill-opacity=".18"/>'
+    return f'<path d="M1 6H23" class="lines" {tint}{_dashes(line)}/>'

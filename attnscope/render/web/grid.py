@@ -5,28 +5,29 @@ from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.scale import missing
 from attnscope.render.web.blocks import escape, shaded
+from attnscope.render.web.key import strip
 
 _MOST_NUMBERS = 24  # heads of a layer whose number stands in its cell
 
 
-def grid(block: HeadGrid) -> str:
-    """Layers down and heads across, what the shades mean below; a cell leads to its head."""
+def grid(block: HeadGrid, leads: bool = False) -> str:
+    """Layers down and heads across under what the shades mean; a cell is a link where the page `leads`."""
     columns = range(len(block.heads))
     heads = "".join(f'<th scope="col">H{each}</th>' for each in block.heads)
     rows = "".join(
-        f'<tr><th scope="row">L{layer}</th>{"".join(_cell(block, i, j) for j in columns)}</tr>'
+        f'<tr><th scope="row">L{layer}</th>{"".join(_cell(block, i, j, leads) for j in columns)}</tr>'
         for i, layer in enumerate(block.layers)
     )
-    told = "; ".join(each for each in (_shades(block), block.says, *_marks(block)) if each)
+    told = "; ".join(each for each in (block.says, *_marks(block)) if each)
     kind = "heads" if len(columns) <= _MOST_NUMBERS else "heads many"
     return (
-        f'<figure><figcaption>{escape(block.heading)}</figcaption><div class="wide"><table class="{kind}">'
-        f"<thead><tr><td></td>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
-        f'<p class="told">{escape(told)}</p></figure>'
+        f'<h2>{escape(block.heading)}</h2><p class="told">{_shades(block)} {escape(told)}</p>'
+        f'<div class="wide"><table class="{kind}"><thead><tr><td></td>{heads}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
     )
 
 
-def _cell(block: HeadGrid, i: int, j: int) -> str:
+def _cell(block: HeadGrid, i: int, j: int, leads: bool) -> str:
     """The number on its shade, as far as it has room; exact under the pointer, with what stands with it."""
     if block.itself == (i, j):
         return f'<td title="{block.name(i, j)}">■</td>'
@@ -35,7 +36,8 @@ def _cell(block: HeadGrid, i: int, j: int) -> str:
         return f"<td>{escape(text)}</td>"
     outline = _outline(block, i, j)
     shown = escape(text) if len(block.heads) <= _MOST_NUMBERS else ""
-    link = f'<a href="#L{block.layers[i]}H{block.heads[j]}">{shown}</a>'
+    address = f"#L{block.layers[i]}H{block.heads[j]}"
+    link = f'<a href="{address}" aria-label="{block.name(i, j)}">{shown}</a>' if leads else shown
     shade = f'class="shade" style="{shaded(block.scale, value)}{outline}"'
     return f'<td {shade} title="{escape(_told(block, i, j))}">{link}</td>'
 
@@ -59,9 +61,11 @@ def _told(block: HeadGrid, i: int, j: int) -> str:
 
 
 def _shades(block: HeadGrid) -> str:
-    """`light 0 none, dark 1.0 all of it`."""
-    ends = zip(block.scale.shades, block.ends, block.scale.ends, strict=True)
-    return ", ".join(f"{shade} {number} {meant}".strip() for shade, number, meant in ends)
+    """`0 none [strip] 1.0 all of it`."""
+    low, high = (
+        f"{number} {meant}".strip() for number, meant in zip(block.ends, block.scale.ends, strict=True)
+    )
+    return strip(block.scale, low, high)
 
 
 def _marks(block: HeadGrid) -> list[str]:

@@ -27,13 +27,11 @@ from attnscope.render.web.blocks import Blocks, as_json, escape
 from attnscope.render.web.document import Document, document
 from attnscope.render.web.document.parts import weights_view
 from attnscope.render.web.media import original
-from attnscope.render.web.ranking import paragraph
+from attnscope.render.web.ranking import linked, paragraph
 from attnscope.render.web.room import HARD_BYTES, KEPT, room_for, too_large
 from attnscope.render.web.sheet import section
-from attnscope.render.web.spread import spread
 from attnscope.results import (
     Comparison,
-    Finding,
     HeadView,
     HeadWeights,
     PictureAttention,
@@ -71,7 +69,9 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
         "read": escape(told["read"]),
         "verdict": "" if result.verdict is None else result.verdict.value,
         "verdict_words": escape(_verdict_words(sheet, result.verdict)),
-        "answer": escape(sheet.answer or made.heading) if made.told is None else made.told.sentence,
+        "answer": linked(sheet.answer or made.heading, made.first == "sheet" and bool(made.readings))
+        if made.told is None
+        else made.told.sentence,
         "said": ' class="said"' if made.told is None else "",
         "why": "" if made.told is None else f'<p id="why">{made.told.why}</p>\n',
         "proof": escape(told["proof"]),
@@ -92,10 +92,8 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
 def _section(result: Result, sheet: Sheet, made: Document, beside: Beside) -> str:
     """The blocks of its sheet, but of a head, whose matrix a reader can point at; its answer stands above."""
     blocks = not isinstance(result, HeadWeights | HeadView)
-    after = spread(result) if isinstance(result, Finding) else ""
-    if isinstance(beside.laid, PictureAttention):
-        after = original(Original(beside.laid.picture))
-    return section(sheet, answer=made.told is not None, blocks=blocks, after=after)
+    after = original(Original(beside.laid.picture)) if isinstance(beside.laid, PictureAttention) else ""
+    return section(sheet, answer=made.told is not None, blocks=blocks, after=after, leads=bool(made.readings))
 
 
 def _titled(made: Document) -> str:

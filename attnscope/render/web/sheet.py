@@ -1,36 +1,56 @@
 """A sheet in a page: its answer, its blocks, and what has to be known. Nothing of it needs a script."""
 
+from collections.abc import Callable
+from typing import Any
+
 from attnscope.render.sheet.blocks import Block, Drawing, Matrix, Rows
+from attnscope.render.sheet.drawings import Heap, Passage
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import legend
 from attnscope.render.sheets.picture import Original
+from attnscope.render.sheets.worked import Steps
 from attnscope.render.terminal.blocks import lines_of
 from attnscope.render.web.blocks import escape
 from attnscope.render.web.grid import grid
+from attnscope.render.web.heap import heap
 from attnscope.render.web.matrix import matrix
 from attnscope.render.web.media import original
+from attnscope.render.web.passage import passage
 from attnscope.render.web.ranking import paragraph, ranking
+from attnscope.render.web.steps import steps
 
 _CELLS = 100  # of a line
 
 
-def section(sheet: Sheet, *, answer: bool = True, blocks: bool = True, after: str = "") -> str:
+def section(
+    sheet: Sheet, *, answer: bool = True, blocks: bool = True, leads: bool = False, after: str = ""
+) -> str:
     """The element of the page, with its `answer` and its `blocks` where these stand nowhere else.
 
-    All text is escaped. `after` is markup behind the first block.
+    Texts come first, all else in the order of the sheet, side by side where there is room. Names of heads are
+    links where the page `leads` to them. All text is escaped. `after` is markup behind the first block.
     """
-    every = (*sheet.every, *sheet.more) if blocks else ()
+    every = sorted(
+        (*sheet.every, *sheet.more) if blocks else (), key=lambda each: not isinstance(each, Passage)
+    )
     drawn = [each for each in every if isinstance(each, Rows) and each.names]
     said = legend(column for each in drawn for column in each.table.headed)
     told = "".join(paragraph(each, "told") for each in (said, *sheet.told))
     if told:
         told = f"<details><summary>What this rests on, and what the words mean</summary>{told}</details>"
     first = paragraph(sheet.answer, "answer") if answer else ""
-    drawing = [f'<div class="block">{drawn}</div>' for drawn in map(_block, every) if drawn]
-    drawing.insert(1, after)
-    inside = "".join((first, *drawing, told, _next(sheet)))
-    return f'<section id="sheet" aria-label="The result">{inside}</section>\n'
+    shown = [(_kind(each), _block(each, leads)) for each in every]
+    shown.insert(1, ("", after))
+    drawing = "".join(f'<div class="block{kind}">{markup}</div>' for kind, markup in shown if markup)
+    if drawing:
+        drawing = f'<div class="blocks">{drawing}</div>'
+    return f'<section id="sheet" aria-label="The result">{first}{drawing}{told}{_next(sheet)}</section>\n'
+
+
+def _kind(block: Block) -> str:
+    """What reads as text is as wide as the page."""
+    return " across" if isinstance(block, Passage | Steps) else ""
 
 
 def _next(sheet: Sheet) -> str:
@@ -41,19 +61,30 @@ def _next(sheet: Sheet) -> str:
     )
 
 
-def _block(block: Block) -> str:
-    if isinstance(block, HeadGrid):
-        return grid(block)
-    if isinstance(block, Matrix):
-        return matrix(block)
-    if isinstance(block, Original):
-        return original(block)
-    if isinstance(block, Drawing):
-        return _written(block) if block.plain is None else _block(block.plain)
-    return ranking(block) if isinstance(block, Rows) and block.names else ""
+def _block(block: Block, leads: bool) -> str:
+    match block:
+        case Rows():
+            return ranking(block, leads) if block.names else ""
+        case HeadGrid():
+            return grid(block, leads)
+        case Matrix():
+            return matrix(block)
+        case Drawing() if type(block) in _DRAWINGS:
+            return _DRAWINGS[type(block)](block)
+        case Drawing():
+            return _written(block) if block.plain is None else _block(block.plain, leads)
+    return ""
 
 
 def _written(block: Drawing) -> str:
     """What a terminal writes of a drawing, in letters of one width; nothing of what only a picture shows."""
     text = "\n".join(escape(each.plain) for each in lines_of(block, _CELLS))
     return f'<div class="wide"><pre>{text}</pre></div>' if text else ""
+
+
+_DRAWINGS: dict[type, Callable[[Any], str]] = {
+    Passage: passage,
+    Heap: heap,
+    Original: original,
+    Steps: steps,
+}

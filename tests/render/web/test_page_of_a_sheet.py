@@ -13,17 +13,20 @@ import numpy as np
 import pytest
 from made_blocks import curve, grid, matrix, ranking, sheet
 
-from attnscope.render.kit.numbers import weight
+from attnscope.render.kit.numbers import signed, weight
 from attnscope.render.kit.palette import RAMPS
 from attnscope.render.saving import content
+from attnscope.render.sheet.drawings import Heap, Passage
 from attnscope.render.sheet.heads import Companion, HeadGrid
 from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.table import Line
+from attnscope.render.sheet.table import Line, Mark
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.worked import Steps
+from attnscope.render.web.axis import ticks
 from attnscope.render.web.blocks import shaded
 from attnscope.render.web.sheet import section
 from attnscope.results import Result, Verdict
+from attnscope.tokens import Token, Tokens
 from attnscope.worked import example
 
 MADE: list[Result] = [made_finding.finding(), made_ablation.together(), made_composition.composition()]
@@ -42,28 +45,56 @@ def test_a_row_has_its_texts_and_under_the_pointer_its_exact_numbers() -> None:
     assert rows(page)[1] == ["L10 H11", "", "+.40", ".30", "1 of 4", "word"]
     assert 'title="0.3">.30</td>' in page
     assert "<title>its control .3</title>" in page
-    assert "and 5 more, among the numbers" in page
+    assert 'and <a href="#view=numbers">5 more, among the numbers</a>' in page
     assert "score: how much it does" in page
 
 
 def test_marks_stand_at_their_places_on_one_axis() -> None:
+    """The value a dot, the mean of its controls a tick, their interval a band, and a line through all."""
     block = ranking()
     low, high = block.extent()
-    page = section(sheet(blocks=(block,)))
-    body = page.split("<tbody>")[1]
-    rings = [float(x) for x in re.findall(r'<circle cx="([\d.]+)" cy="10" r="3"', body)]
-    assert rings == pytest.approx([300 * (each - low) / (high - low) for each in (0.2, 0.3)], abs=0.06)
-    bars = [
-        float(x) for x in re.findall(r'<rect x="[\d.]+" y="4" width="([\d.]+)"', page.split("<tbody>")[1])
+    percent = [100 * (each - low) / (high - low) for each in (0.91, 0.4, -0.05)]
+    body = section(sheet(blocks=(block,))).split("<tbody>")[1]
+    dots = re.findall(r'<circle cx="([\d.]+)%" cy="11" r="4.5" class="(\w+)"', body)
+    assert [float(x) for x, _ in dots] == pytest.approx(percent, abs=0.01)
+    assert [kind for _, kind in dots] == ["fills", "hollow", "fills"], "only .40 lies within .2 and .5"
+    bands = re.findall(r'<rect x="([\d.]+)%" width="([\d.]+)%" [^>]*class="held"><title>(.*?)</title>', body)
+    ends = [(float(x), float(x) + float(wide)) for x, wide, _ in bands]
+    expected = [
+        (100 * (a - low) / (high - low), 100 * (b - low) / (high - low)) for a, b in ((0.1, 0.3), (0.2, 0.5))
     ]
-    assert bars == pytest.approx([300 * each / (high - low) for each in (0.91, 0.4, 0.05)], abs=0.11)
+    assert ends == [pytest.approx(each, abs=0.02) for each in expected]
+    assert [told for *_, told in bands] == [".1 to .3", ".2 to .5"]
+    means = re.findall(r'<line x1="([\d.]+)%" x2="\1%" y1="5" y2="17"', body)
+    assert [float(x) for x in means] == pytest.approx(
+        [100 * (each - low) / (high - low) for each in (0.2, 0.3)], abs=0.01
+    )
+    assert body.count("stroke-dasharray") == len(block.names), "the line crosses every row"
+
+
+def test_the_key_of_a_ranking_says_what_a_hollow_dot_is_and_only_where_there_is_one() -> None:
+    key = section(sheet(blocks=(ranking(),))).split('<p class="marks">')[1].split("</p>")[0]
+    assert "hollow: within its controls" in key
+    apart = ranking(marks=(Mark("bar", "own", "score", [0.9, 0.6, 0.7]), *ranking().marks[1:]))
+    assert "hollow:" not in section(sheet(blocks=(apart,)))
+    bars = ranking(marks=ranking().marks[:1])
+    assert re.search(r'<rect x="[\d.]+%" width="[\d.]+%" y="5"', section(sheet(blocks=(bars,)))), (
+        "no interval"
+    )
+
+
+def test_heads_are_links_only_where_the_page_leads_to_them() -> None:
+    blocks = (ranking(names=("L0 H3", "10 L9", "L12 H0")),)
+    there, without = (section(sheet(blocks=blocks), leads=each) for each in (True, False))
+    assert re.findall(r'<a href="(#L[^"]*)">(.*?)</a>', there) == [("#L0H3", "L0 H3"), ("#L12H0", "L12 H0")]
+    assert 'href="#L' not in without
 
 
 def test_a_cell_of_a_grid_leads_to_its_head_and_tells_its_number_and_what_stands_with_it() -> None:
     errors = Companion.numbers("its error", np.full((2, 3), 0.25), weight)
     bad = (((Verdict.CERTIFIED,) * 3), (Verdict.CERTIFIED, Verdict.FAILED, Verdict.CERTIFIED))
     block = grid(2, 3, companion=errors, verdicts=bad, beyond=("more than chance", frozenset({(0, 0)})))
-    page = section(sheet(blocks=(block,)))
+    page = section(sheet(blocks=(block,)), leads=True)
     assert 'title="L0 H1: −.14 (-0.14), its error .25"><a href="#L0H1"' in page
     assert "its error .25, ✗ FAILED" in page
     assert page.count("box-shadow") == 2
@@ -82,7 +113,7 @@ def test_a_curve_has_its_points_at_their_places_and_its_numbers_below() -> None:
     (x0, y0), (x1, y1), (x2, _) = [(float(x), float(y)) for x, y, _ in circles]
     assert x1 - x0 == pytest.approx(x2 - x1, abs=0.2)
     low, high = curve().extent()
-    assert (y0 - y1) / 200 == pytest.approx(0.4 / (high - low), abs=0.01)
+    assert (y0 - y1) / 190 == pytest.approx(0.4 / (high - low), abs=0.01)
     assert rows(page)[1] == ["L1", ".50"]
 
 
@@ -100,7 +131,7 @@ def test_the_key_of_a_curve_has_a_piece_of_each_line_as_it_is_drawn() -> None:
     assert all(f"a {each}" in sample for each, sample in samples.items())
     assert [each for each in shapes if "<circle" in samples[each]] == ["points", "ring"]
     assert [each for each in shapes if "dasharray" in samples[each]] == ["dashed"]
-    assert 'fill="none"' in samples["ring"]
+    assert 'class="lines"' in samples["ring"], "a ring is not filled"
 
 
 def test_a_matrix_has_a_cell_for_every_number_and_none_where_there_is_none() -> None:
@@ -121,6 +152,57 @@ def test_what_a_text_is_called_is_never_markup() -> None:
     page = section(sheet(blocks=(hostile,), answer=named))
     assert "<script" not in page
     assert page.count(html.escape(named)) == 5
+
+
+def test_a_text_reads_as_it_is_with_each_token_on_the_shade_of_its_number() -> None:
+    """Blanks and words are the text's own; the tokens that it does not hold stand in their order."""
+    tokens = Tokens(
+        ("A  cat<b> ran.",),
+        (
+            Token(0, "[CLS]", "[CLS]", None, None, special=True),
+            Token(1, "A", "A", (0, 1), 0), Token(2, "cat", "cat", (3, 6), 1),
+            Token(3, " ran", " ran", (9, 13), 2), Token(4, ".", ".", (13, 14), 3),
+        ),
+    )  # fmt: skip
+    values = np.array([0.5, -0.25, 1.0, np.nan, 0.125])
+    scale = Scale.around(values)
+    block = Passage("what it does", tokens, values, scale, signed, frozenset({2}))
+    page = section(sheet(blocks=(block,))).split('<p class="passage">')[1].split("</p>")[0]
+    assert html.unescape(re.sub(r"<[^>]+>", "", page)).strip() == "[CLS] A  cat<b> ran."
+    spans = re.findall(r'<span class="([^"]*)"([^>]*)>(.*?)</span>', page)
+    assert [(kind, text) for kind, _, text in spans] == [
+        ("w added shade", "[CLS]"), ("w shade", "A"), ("w chosen shade", "cat"), ("w", "ran"),
+        ("w shade", "."),
+    ]  # fmt: skip
+    assert 'title="cat: +1.00 (1)"' in spans[2][1]
+    assert shaded(scale, -0.25) in spans[1][1]
+    assert 'title="ran: no number"' in spans[3][1]
+
+
+def test_a_heap_has_a_dot_for_each_number_and_a_line_where_the_own_one_is() -> None:
+    values = (0.0, 0.1, 0.1, 2.0)
+    block = Heap("the others", "another", values, "L1 H2", 1.0, "nats", signed)
+    page = section(sheet(blocks=(block,)))
+    drawn = page.split('role="img"')[1]
+    dots = [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', drawn)]
+    assert len(dots) == len(values)
+    left, right = min(dots), max(dots)
+    own = float(re.search(r'<path d="M([\d.]+) 2V', drawn)[1])  # type: ignore[index]
+    assert own == pytest.approx((left + right) / 2, abs=4), "1 lies half way from 0 to 2"
+    assert "L1 H2 +1.00; the dots from 0 to +2.00" in drawn
+    many = replace(block, values=(0.0,) * 100)
+    assert "a dot is up to 5 of them" in section(sheet(blocks=(many,)))
+
+
+def test_round_numbers_of_an_axis_lie_on_it_and_have_the_same_decimals() -> None:
+    for low, high, told in (
+        (0.0, 1.02, ["0", ".5", "1.0"]), (-0.07, 1.05, ["0", ".25", ".50", ".75", "1.00"]),
+        (-0.9, 0.1, ["−.8", "−.6", "−.4", "−.2", "0"]), (0.0, 4.2, ["0", "1", "2", "3", "4"]),
+        (0.0, 3e-6, ["0", "1e-6", "2e-6", "3e-6"]),
+    ):  # fmt: skip
+        found = ticks(low, high, 3 if high == 1.02 else 5)
+        assert [text for _, text in found] == told
+        assert all(low <= value <= high * 1.001 for value, _ in found)
 
 
 def test_nothing_ranked_is_no_table() -> None:
@@ -162,7 +244,7 @@ def test_two_sides_of_a_word_have_a_grid_of_every_head_for_rows_and_for_vectors(
     for each in vectors.similarities:
         alike = comparison_grids(vectors)[f"cosine of the {each.vector} vectors"]
         assert np.array_equal(alike, each.heads, equal_nan=True)
-    assert content(rows, ".html").decode().count("<figcaption>") == len(grids)
+    assert content(rows, ".html").decode().count('<table class="heads') == len(grids)
 
 
 def comparison_grids(found: Result) -> dict[str, np.ndarray]:

@@ -10,14 +10,14 @@ const SHOWN = 300;
 /** @param {any} _reading @param {any} page @returns {Promise<any[]>} */
 export async function numbers(_reading, page) {
   const [heads, ...rows] = await jsonBlock(page.given.rows);
-  const holder = el("div", { class: "wide" });
+  const holder = el("div", { class: "wide tall" });
   let by = -1, down = false, all = false;
   const fill = () => {
     const sorted = by < 0 ? rows : [...rows].sort((a, b) => (down ? -1 : 1) * compared(a[by], b[by]));
     const shown = all ? sorted : sorted.slice(0, SHOWN);
     holder.replaceChildren(el("table", { class: "numbers" }, el("caption", {}, counted(rows.length, page.given.every_row)),
       el("thead", {}, el("tr", {}, heads.map((/** @type {string} */ name, /** @type {number} */ i) => el("th", { scope: "col", "aria-sort": i === by ? (down ? "descending" : "ascending") : "none" }, el("button", { click: () => ((down = i === by && !down), (by = i), fill()) }, name, i === by ? (down ? " ▾" : " ▴") : ""))))),
-      el("tbody", {}, shown.map((/** @type {any[]} */ row) => el("tr", { class: opens(heads, row) ? "opens" : null, click: () => open(heads, row) }, row.map((/** @type {any} */ cell) => el("td", { title: String(cell), class: typeof cell === "number" ? null : "text" }, typeof cell === "number" && !Number.isInteger(cell) ? numberText(cell) : String(cell))))))),
+      el("tbody", {}, shown.map((/** @type {any[]} */ row) => el("tr", { class: opens(heads, row) ? "opens" : null, click: () => open(heads, row) }, row.map((/** @type {any} */ cell) => el("td", { title: String(cell), class: typeof cell === "number" ? null : "words" }, typeof cell === "number" && !Number.isInteger(cell) ? numberText(cell) : String(cell))))))),
       ...(rows.length > SHOWN && !all ? [el("button", { click: () => ((all = true), fill()) }, `show all ${rows.length} rows`)] : []));
     holder.prepend(...page.given.says.map((/** @type {string} */ each) => el("p", { class: "told" }, each)));
   };

@@ -157,7 +157,7 @@ async function redraw() {
   byId("where").textContent = embedded ? "" : `What is shown stands at ${location.pathname.split("/").pop()}${link()}`;
   controls();
   lead();
-  for (const each of root.querySelectorAll("#view .wide, #below .wide")) if (each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight) scrolled(each);
+  for (const each of root.querySelectorAll("#view .wide, #below .wide, #sheet .wide")) if (each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight) scrolled(each);
   const again = kept ? `[data-choice="${kept}"]` : word;
   if (again) /** @type {any} */ (root.querySelector(again))?.focus();
   keep();
@@ -204,7 +204,7 @@ async function above(mine) {
 
 /** What is wider than the window can be moved with the keys too. @param {Element} wide */
 function scrolled(wide) {
-  wide.setAttribute("tabindex", "0"), wide.setAttribute("role", "region"), wide.setAttribute("aria-label", "wider than the window");
+  wide.setAttribute("tabindex", "0"), wide.setAttribute("role", "group"), wide.setAttribute("aria-label", "wider than the window");
 }
 
 /** What finds the token that has the focus again, once it is drawn anew. @returns {string} */
@@ -325,6 +325,8 @@ function followed(event) {
 byId("page").hidden = false;
 begin(given.open, allowed, redraw);
 (embedded ? root : window).addEventListener("keydown", keyed);
+// the rows that a table of the sheet has no room for stand further down
+root.addEventListener("click", (/** @type {any} */ event) => event.target.closest?.('[href="#view=numbers"]') && (event.preventDefault(), set({ view: "numbers" }), byId("tabs").scrollIntoView()));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => paint(preferred()));
 if (embedded || (self !== top && origin === "null")) root.addEventListener("click", followed);
 if (embedded) within();

@@ -1,0 +1,44 @@
+"""What a page draws of any result beside rankings, curves and grids: a text as it reads, a heap of dots."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope.render.kit.scale import Scale as Weights
+from attnscope.render.sheet.blocks import Drawing
+from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheet.table import Form
+from attnscope.tokens import Tokens
+
+
+@dataclass(frozen=True, eq=False)
+class Passage(Drawing):
+    """A text as it reads, each token on the shade of its number; NaN where it has none.
+
+    The `chosen` tokens have a frame. `says` is told below the title.
+    """
+
+    title: str
+    tokens: Tokens
+    values: Float[np.ndarray, " token"]
+    scale: Scale | Weights
+    form: Form
+    chosen: frozenset[int] = frozenset()
+    says: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Heap(Drawing):
+    """Numbers of one kind as dots on one axis, and among them the one that they are held against.
+
+    `dots` says what a dot is, `name` whose number `own` is, `measured` what all of them are in.
+    """
+
+    title: str
+    dots: str
+    values: tuple[float, ...]
+    name: str
+    own: float
+    measured: str
+    form: Form

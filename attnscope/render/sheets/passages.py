@@ -1,0 +1,70 @@
+"""Texts as they read, shaded by what a result says of their tokens."""
+
+import math
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from attnscope.render.kit.labels import settled
+from attnscope.render.kit.numbers import number, signed, weight
+from attnscope.render.kit.scale import by_root
+from attnscope.render.sheet.drawings import Passage
+from attnscope.render.sheet.said import at
+from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheets import flow_words
+from attnscope.results import Comparison, Difference, Flow
+
+_THREE = 3  # decimals of a weight beside its bar
+
+
+def of_flow(result: Flow) -> Iterator[Passage]:
+    """What replacing each token does, and what the method gives that agrees with it best; of text alone."""
+    if not result.tokens.texts:
+        return
+    asked, own = at(result.tokens, result.query), frozenset({result.query})
+    ablated, trusted = result.ablated, ""
+    if ablated is not None:
+        costs = "costs, in nats" if ablated.answer else f"turns {asked}: 1 less the cosine"
+        scale = Scale.around(ablated.effects)
+        form = signed if ablated.answer else number
+        yield Passage(f"what replacing each token {costs}", result.tokens, ablated.effects, scale, form, own)
+        trusted = "" if ablated.best is None else ablated.best.method
+    name = trusted if trusted in result.methods else next(iter(result.methods))
+    shares = np.where(result.reached, result.methods[name], math.nan)
+    called = flow_words.CALLED.get(name, name)
+    yield Passage(
+        f"what reaches {asked}, by {called}",
+        result.tokens,
+        shares,
+        Scale(0.0, float(np.nanmax(shares, initial=0.0)) or 1.0),
+        weight,
+        own,
+    )
+
+
+def of_comparison(result: Comparison) -> Iterator[Passage]:
+    """What the word looks at on either side."""
+    for letter, side in zip("AB", result.sides, strict=True):
+        if side.key_tokens.texts:
+            yield Passage(
+                f"{letter}, {side.head.name}: {side.position} {settled(side.word)} looks at",
+                side.key_tokens,
+                np.where(side.allowed, side.weights, math.nan),
+                by_root(),
+                partial(weight, decimals=_THREE),
+                frozenset({side.row}) if side.query_tokens is side.key_tokens else frozenset(),
+            )
+
+
+def of_difference(result: Difference) -> Iterator[Passage]:
+    """How far each query of the head that is shown differs, in the text of B where both are texts."""
+    tokens, apart = result.b.query_tokens, result.rows[result.shown]
+    if tokens.texts and len(tokens) == len(apart):
+        yield Passage(
+            f"{result.name(result.shown)}: how far each query looks elsewhere in B, in nats",
+            tokens,
+            apart,
+            Scale(0.0, float(np.nanmax(apart, initial=0.0)) or 1.0),
+            number,
+        )
