@@ -13,9 +13,18 @@ from attnscope.render.kit.numbers import counted, descending, parameter, signifi
 from attnscope.render.kit.stage import OF_KEYS, VECTORS, Panel, Show, only, panel
 from attnscope.render.kit.words.command import asking, label, looked_at
 from attnscope.render.kit.words.header import where_words
-from attnscope.render.kit.words.weights import head_of, special_words, sums_words, view_words
+from attnscope.render.kit.words.weights import head_of, spans, special_words, sums_words, view_words
 from attnscope.render.sheet.blocks import Block, Dimensions, Matrix
-from attnscope.render.sheet.said import certified, departures, features, limits, of_head, read, setting
+from attnscope.render.sheet.said import (
+    certified,
+    departures,
+    features,
+    limits,
+    of_head,
+    read,
+    setting,
+    span_notes,
+)
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Table
@@ -80,12 +89,20 @@ def _opens(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None) 
     found: dict[str, object] = {"query": query, "key": key}
     if isinstance(result, HeadView):
         found |= {"words": result.words, "special": result.special.value}
+    if isinstance(result, HeadView) and spans(result):  # which a page has not got: of a span its first token
+        sides = {"query": (result.query_groups, query), "key": (result.key_groups, key)}
+        shown = result.special is Special.SHOW
+        found |= {
+            name: groups[at][0] if shown and at is not None else None for name, (groups, at) in sides.items()
+        }
     return {name: value for name, value in found.items() if value is not None}
 
 
 def _viewed(result: HeadWeights | HeadView) -> str:
     if not isinstance(result, HeadView):
         return ""
+    if result.special is Special.SHOW:
+        return " by words" if result.words else ""
     return " by words" if result.words else f", special tokens: {result.special.value}"
 
 
@@ -161,6 +178,11 @@ def _beside(result: HeadWeights | HeadView, shown: Panel, focus: Focus) -> Itera
         yield sums
     if focus.query is not None and shown.show not in VECTORS:
         yield left_out(result, focus.query, focus.key)
+    if isinstance(result, HeadView) and spans(result):
+        asked, given = (0 if at is None else at for at in (focus.query, focus.key))
+        queries, keys = result.query_groups[asked], result.key_groups[given]
+        names = result.query_tokens.names[asked], result.key_tokens.names[given]
+        yield from span_notes(names[0], queries, names[1], keys)
 
 
 def _matrix(result: HeadWeights | HeadView, shown: Panel, rows: int | None) -> Matrix:

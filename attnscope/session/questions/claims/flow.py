@@ -26,7 +26,6 @@ from attnscope.results.base.origin import tallied
 from attnscope.results.claims.flow import Flow
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.replacing import beside_replacing
-from attnscope.session.questions.media import position_of
 from attnscope.session.reading import Reading
 from attnscope.session.selection import check_seed
 from attnscope.verify import certify_heads
@@ -49,7 +48,7 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
         attention = reading.attention(chosen, projections=True)
     layers, certified = _layers(attention, chosen, reading.asked.sensed)
     tokens = layers[0].query_tokens
-    place = position_of(tokens, str(query))
+    place = tokens.span(query).one("flow goes back from one token, choose one of these")
     with reading.listener.working("following the attention through the layers"):
         weights = [_mean_weights(layer, chosen.heads) for layer in layers]
         mixing, by_norm = [mixed(mean) for mean in weights], _by_norm(layers, chosen.heads)
