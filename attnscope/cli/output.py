@@ -133,9 +133,7 @@ class Output:
         from attnscope.render.saving import save
         from attnscope.render.web.beside import NOTHING
 
-        beside = replace(
-            beside or NOTHING, command=typed_command("page.html"), fragment=delivery.fragment
-        )
+        beside = replace(beside or NOTHING, command=typed_command("page.html"), fragment=delivery.fragment)
         self._written += save(result, target, focus, delivery.look, self.notice, beside)
 
     def _tell_written(self) -> None:

@@ -1,6 +1,7 @@
 """`attnscope find`: which heads look from one token at another, or do anything else that has a name."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -108,6 +109,7 @@ def find(
     inputs = read.inputs(writing)  # before anything is imported for it
     wish = asked.wish()
     from attnscope.session.opening import Purpose
+    from attnscope.session.questions.claims.finding import check_wish
     from attnscope.session.questions.claims.finding import find as found
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
@@ -115,4 +117,6 @@ def find(
         result = found(reading, chosen, wish, looking)
         return Answer(result, page=lambda: ranked_heads(reading, chosen, result))
 
-    Question(ask, request, read, wanted, delivery, output, ranks=True).put(inputs, Purpose.ATTENTION)
+    names = partial(check_wish, wish=wish, looking=looking)
+    question = Question(ask, request, read, wanted, delivery, output, ranks=True, names=names)
+    question.put(inputs, Purpose.ATTENTION)

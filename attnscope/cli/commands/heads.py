@@ -43,6 +43,7 @@ def heads(
     asked.check(looking, read, writing, wanted.kind)
     check_delivery(delivery, "HeadWeights")
     inputs, measures = read.inputs(writing), asked.measures
+    from attnscope.session.naming import link_named, single_named
     from attnscope.session.opening import Purpose
 
     answers = asked.of_an_answer
@@ -87,7 +88,12 @@ def heads(
         )
 
     from_cache = None if no_cache or long.asked else ask_kept
-    question = Question(ask, request, read, wanted, delivery, output, whole=answers, ask_kept=from_cache)
+    asks, looked = asked.query, asked.key
+    single = asked.terms or asked.dims or asked.show is not Stage.WEIGHTS
+    names = single_named(asks) if single else link_named(asks, looked, looking)
+    question = Question(
+        ask, request, read, wanted, delivery, output, whole=answers, ask_kept=from_cache, names=names
+    )
     question.put(inputs, Purpose.ANSWER_OR_CLASS if answers else Purpose.ATTENTION)
 
 

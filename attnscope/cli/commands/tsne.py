@@ -56,6 +56,7 @@ def tsne(
     from attnscope.render.focus import Focus
     from attnscope.results import HeadView
     from attnscope.session.looking import aim_at, map_head
+    from attnscope.session.naming import link_named
     from attnscope.session.opening import Purpose
 
     def mapped(heads: "ChosenHeads") -> Answer:
@@ -76,4 +77,6 @@ def tsne(
         return mapped(OpenedHeads(reading, chosen))
 
     ask_kept = None if no_cache else mapped
-    Question(ask, request, read, wanted, delivery, output, ask_kept=ask_kept).put(inputs, Purpose.ATTENTION)
+    names = link_named(query, key, looking)
+    question = Question(ask, request, read, wanted, delivery, output, ask_kept=ask_kept, names=names)
+    question.put(inputs, Purpose.ATTENTION)

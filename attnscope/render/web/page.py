@@ -30,7 +30,16 @@ from attnscope.render.web.ranking import paragraph
 from attnscope.render.web.room import HARD_BYTES, too_large
 from attnscope.render.web.sheet import section
 from attnscope.render.web.spread import spread
-from attnscope.results import Comparison, Finding, HeadView, HeadWeights, PictureAttention, Provenance, Result, Verdict
+from attnscope.results import (
+    Comparison,
+    Finding,
+    HeadView,
+    HeadWeights,
+    PictureAttention,
+    Provenance,
+    Result,
+    Verdict,
+)
 from attnscope.tokens import Tokens
 from attnscope.version import __version__
 

@@ -10,7 +10,14 @@ from attnscope.analysis.heads.overlay import (
 )
 from attnscope.attention import Capture
 from attnscope.errors import InputError
-from attnscope.results import HeadAttention, Picture, PictureAttention, PictureHeads, SoundAttention, SoundHeads
+from attnscope.results import (
+    HeadAttention,
+    Picture,
+    PictureAttention,
+    PictureHeads,
+    SoundAttention,
+    SoundHeads,
+)
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.reading import Reading

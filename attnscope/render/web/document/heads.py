@@ -25,7 +25,6 @@ from attnscope.results import (
     Projection,
     Report,
     SoundAttention,
-    SoundHeads,
     Thumbnails,
 )
 from attnscope.results.base.evidence import Opening

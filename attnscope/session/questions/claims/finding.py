@@ -185,6 +185,16 @@ def _of_writing(
     return (f"read at once, as the controls are, its numbers lie up to {strays:.2g} from those of writing",)
 
 
+def check_wish(
+    chosen: Chosen, queries: Tokens | None, keys: Tokens, *, wish: Wish, looking: Looking = TOKENS
+) -> None:
+    """Raises `InputError` for tokens that are not there, before weights are read."""
+    if queries is None:
+        _lens(replace(wish, query=0) if wish.key is not None else wish, looking, keys, keys)
+    else:
+        _lens(wish, looking, queries, keys)
+
+
 def _lens(wish: Wish, looking: Looking, queries: Tokens, keys: Tokens) -> Lens:
     """How rows and columns are looked at: a span that is named is one of them."""
     how: dict[str, Any] = {"words": looking.words, "special": looking.treatment}

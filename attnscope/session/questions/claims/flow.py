@@ -28,6 +28,7 @@ from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.replacing import beside_replacing
 from attnscope.session.reading import Reading
 from attnscope.session.selection import check_seed
+from attnscope.tokens import Tokens
 from attnscope.verify import certify_heads
 from attnscope.vocabulary import Kind, Route
 
@@ -48,7 +49,7 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
         attention = reading.attention(chosen, projections=True)
     layers, certified = _layers(attention, chosen, reading.asked.sensed)
     tokens = layers[0].query_tokens
-    place = tokens.span(query).one("flow goes back from one token, choose one of these")
+    place = check_query(chosen, tokens, tokens, query=query)
     with reading.listener.working("following the attention through the layers"):
         weights = [_mean_weights(layer, chosen.heads) for layer in layers]
         mixing, by_norm = [mixed(mean) for mean in weights], _by_norm(layers, chosen.heads)
@@ -78,6 +79,15 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
     )
     result = _with_zeroing(reading, chosen, result)
     return beside_replacing(reading, chosen, result, seed)
+
+
+def check_query(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, query: str | int) -> int:
+    """The position of the one query; `InputError` for what is not there, and for several tokens."""
+    return (
+        (keys if queries is None else queries)
+        .span(query)
+        .one("flow goes back from one token, choose one of these")
+    )
 
 
 def _check(reading: Reading, chosen: Chosen) -> None:

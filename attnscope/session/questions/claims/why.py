@@ -1,7 +1,6 @@
 """Why one head looks from one token at another: which parts of the model its score comes from."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from attnscope.analysis import recompute_head
 from attnscope.analysis.claims.why.explain import Question, explain
@@ -12,12 +11,8 @@ from attnscope.results import Why
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.ablation import read_other
 from attnscope.session.reading import Reading
-from attnscope.session.request import Inputs
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
-
-if TYPE_CHECKING:
-    from attnscope.model.loading.load import Plan
 
 MOST = 1024  # tokens: what is known of a run is held until the sum is made
 
@@ -79,24 +74,13 @@ def why(reading: Reading, chosen: Chosen, link: Link) -> Why:
     )
 
 
-def check_link(planned: "Plan", chosen: Chosen, *, inputs: Inputs, link: Link, code: bool = False) -> None:
+def check_link(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, link: Link) -> None:
     """Raises `InputError` for what the tokenizer and the configuration show, before weights are read."""
     chosen.only()
-    if inputs.text is None or inputs.sensed or inputs.ids is not None or inputs.split:
-        return
-    from attnscope.model.inputs.text import encode
-    from attnscope.model.loading.tokenizer import tokenizer_for
-
-    folder = planned.checkpoint.source.folder
-    tokenizer = tokenizer_for(planned.model_class, folder, planned.name, code, True)
-    texts = tuple(text for text in (inputs.text, inputs.pair) if text is not None)
-    tokens = encode(tokenizer, texts, name=planned.name, limit=None).tokens
-    if inputs.truncate or (planned.writes and chosen.kind is Kind.DECODER):
-        return  # what is left of the text, or what the decoder reads, is not known yet
-    if chosen.kind is Kind.CROSS:  # whose queries are not read yet
-        _places(replace(link, query=0), tokens, tokens)
+    if queries is None:
+        _places(replace(link, query=0), keys, keys)
     else:
-        _check(*_places(link, tokens, tokens), chosen.kind, tokens, tokens)
+        _check(*_places(link, queries, keys), chosen.kind, queries, keys)
 
 
 def _places(link: Link, queries: Tokens, keys: Tokens) -> tuple[int, int, int | None]:
