@@ -50,7 +50,11 @@ def _read(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
     folder, name = planned.checkpoint.source.folder, planned.name
     try:
         tokenizer = tokenizer_for(planned.model_class, folder, name, code, True)
-        how = {"name": name, "limit": limit_of(tokenizer, planned.config), "truncate": inputs.truncate}
+        how: dict[str, Any] = {
+            "name": name,
+            "limit": limit_of(tokenizer, planned.config),
+            "truncate": inputs.truncate,
+        }
         if (words := inputs.given_words) is not None:
             return encode_words(tokenizer, words, **how).tokens
         sentence = MASKED_SENTENCE if tokenizer.mask_token is not None else WHOLE_SENTENCE

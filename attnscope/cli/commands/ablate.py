@@ -1,6 +1,7 @@
 """`attnscope ablate`: what the model's answer becomes without a head, or with its output of another text."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -42,8 +43,8 @@ Link = Annotated[
     typer.Option(
         "--link",
         metavar="QUERY->KEY",
-        help="Cut this one link before the softmax and leave the rest of a head: two tokens by text or "
-        'position, such as "[MASK]->door".',
+        help="Cut this link before the softmax and leave the rest of a head: two tokens, or spans of several, "
+        'such as "[MASK]->the door": every one of the first from every one of the second.',
     ),
     Brief('cut this one link: "[MASK]->door"', metavar="FROM->TO"),
     Former("--edge"),
@@ -140,13 +141,15 @@ def ablate(
         wish = replace(wish, each=True)
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.claims.ablation import ablate as ablated
+    from attnscope.session.questions.claims.ablation import link_ends
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "heads are wanted"
         result = ablated(reading, chosen, wish)
         return Answer(result, page=lambda: ranked_heads(reading, chosen, result))
 
-    question = Question(ask, request, read, wanted, delivery, output, whole=True, ranks=True)
+    names = None if wish.link is None else partial(link_ends, asked=wish)
+    question = Question(ask, request, read, wanted, delivery, output, whole=True, ranks=True, names=names)
     question.put(inputs, Purpose.ANSWER_OR_CLASS)
 
 
