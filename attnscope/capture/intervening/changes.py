@@ -2,8 +2,8 @@
 
     Zero()            nothing: the head adds nothing to what its layer writes
     Put(answers)      its output in another run, or any other of the same shape
-    Cut(queries, keys)   its output without some links: these keys get no weight, and the other weights of the row
-                      are divided by what is left, as if its score had been minus infinity
+    Cut(queries, keys)   its output without some links: these keys get no weight, and the other weights
+                      of the row are divided by what is left, as if its score had been minus infinity
     Rounded()         itself, every number moved by its precision: what rounding alone does
 
 Each is made from the attention as it passes by (`Attended`), for one head and one entry of the batch.

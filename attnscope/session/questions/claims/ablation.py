@@ -67,7 +67,8 @@ def _ablated(
 ) -> Ablation:
     answer = question.answered(experiments.untouched)
     replacement, link = _replacement(reading, chosen, asked, experiments, other)
-    heads: Sequence[Head] = asked.named or [(layer, head) for layer in chosen.layers for head in chosen.heads]
+    every = [(layer, head) for layer in chosen.layers for head in chosen.heads]
+    heads: Sequence[Head] = asked.named or chosen.apart or every
     check_heads(heads, head_counts(experiments))
     predicted = _estimates(experiments, answer.ids, replacement, heads, asked.by) if asked.rank else ()
     if asked.rank:
