@@ -150,9 +150,9 @@ def span_notes(asked: str, queries: Sequence[int], given: str, keys: Sequence[in
         yield f"weights to {given} are the sum over its tokens {listed(keys)}"
 
 
-def at(tokens: Tokens, position: int) -> str:
-    """`5 [MASK]`."""
-    return f"{tokens.positions[position]} {settled(tokens.names[position])}"
+def at(tokens: Tokens, position: int, span: Sequence[int] = ()) -> str:
+    """`5 [MASK]`; of several tokens, at the positions `span`, `4-5 the door`."""
+    return f"{listed(span or [tokens.positions[position]])} {settled(tokens.names[position])}"
 
 
 def marked_word(before: str, word: str, after: str) -> str:

@@ -99,7 +99,8 @@ def _subject(result: Finding) -> str:
         return f"weight on {pattern}, mean of {counted(result.rows, 'query')}"
     assert sought.query is not None, "a pair, where nothing else is sought"
     assert sought.key is not None, "a pair has both"
-    return f"weight of {at(result.query_tokens, sought.query)} → {at(result.key_tokens, sought.key)}"
+    query = at(result.query_tokens, sought.query, sought.query_span)
+    return f"weight of {query} → {at(result.key_tokens, sought.key, sought.key_span)}"
 
 
 def _spans(result: Finding) -> Iterator[str]:

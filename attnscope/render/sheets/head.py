@@ -42,7 +42,7 @@ from attnscope.render.sheets.looking import (
 )
 from attnscope.render.sheets.telling import most_telling, strongest_link, telling_words
 from attnscope.results import HeadAttention, HeadView, HeadWeights, Kind, Special
-from attnscope.results.base.distances import at_distance, even
+from attnscope.results.base.distances import at_distance, even, even_share
 
 _MOST_TERMS = 5
 _VECTORS = {"q": "query vector", "k": "key vector", "v": "value vector", "output": "output"}
@@ -125,11 +125,16 @@ def answer_of(result: HeadWeights | HeadView, pair: tuple[int, int] | None) -> s
         told += f" It gives {weight(mass.total)} of its weight to special tokens, {settled(most)} most."
     if pair is not None:
         named = link(result.query_tokens, result.key_tokens, *pair)
-        beside = (
-            f"{weight(float(result.weights[pair]))} (even attention: {weight(even(result.allowed, pair[0]))})"
-        )
+        beside = f"{weight(float(result.weights[pair]))} (even attention: {weight(_even(result, *pair))})"
         told += f" Its strongest link is {named}: {beside}."
     return f"{told} {NO_CONTROL}" if own.query_tokens.texts else told
+
+
+def _even(result: HeadWeights | HeadView, query: int, key: int) -> float:
+    """What a row that weighs all of its keys alike gives this one; of several tokens together their share."""
+    if isinstance(result, HeadView) and spans(result):
+        return even_share(result.head.allowed, result.query_groups[query], result.key_groups[key])
+    return even(result.allowed, query)
 
 
 def _leaves_out(result: HeadWeights | HeadView) -> bool:

@@ -11,6 +11,7 @@ from transformers import AutoModelForSeq2SeqLM
 
 import attnscope as at
 from attnscope.errors import InputError
+from attnscope.render.sheets import sheet_of
 from attnscope.session.looking import aim_at
 from attnscope.session.request import Looking
 
@@ -120,3 +121,9 @@ def test_words_are_taken_together_by_their_text_and_spans_that_share_tokens_are_
         reading.find("the door", "door when")
     with pytest.raises(InputError, match="no token 'the window' in the input"):
         reading.find("[MASK]", "the window")
+
+
+def test_even_attention_to_a_span_is_that_to_all_of_its_tokens() -> None:
+    reading = at.load("demo").read("I was watching the door when [MASK] opened.")
+    shown = aim_at(reading.head(3, 11), Looking(), "[MASK]", "the door").shown
+    assert sheet_of(shown).answer.count("“the door”: .98 (even attention: .18)") == 1, "2 of 11 tokens"
