@@ -42,8 +42,8 @@ Link = Annotated[
     typer.Option(
         "--link",
         metavar="QUERY->KEY",
-        help="Cut this link before the softmax and leave the rest of a head: two tokens, or spans of several, such "
-        'as "[MASK]->the door": every one of the first from every one of the second.',
+        help="Cut this link before the softmax and leave the rest of a head: two tokens or spans, such as "
+        '"[MASK]->the door": every one of the first from every one of the second.',
     ),
     Brief('cut this one link: "[MASK]->door"', metavar="FROM->TO"),
     Former("--edge"),
