@@ -5,17 +5,15 @@ vocabularies show real characters. This module knows no tokenizer and imports no
 fills it.
 """
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from attnscope.errors import Damaged, InputError, listed, nearest
+from attnscope.errors import Damaged
 from attnscope.printable import VISIBLE, printable
+from attnscope.spans import Span, span_of
 
-_LISTED = 40  # tokens that a message names at most, about
-_NUMBER = re.compile(r"-?[0-9]{1,9}")
 _VISIBLE = VISIBLE | {" ": "␣", "\u3000": "␣"}
 _SPELLED = str.maketrans({"▁": "␣", "Ġ": "␣", "Ċ": "↵", "č": "␍", "ĉ": "⇥"})  # blanks in vocabularies
 
@@ -191,73 +189,16 @@ class Tokens:
         """The pieces of the source text that the vocabulary cannot spell."""
         return tuple(printable(token.text) for token in self.items if token.unknown)
 
-    def position(self, wanted: str) -> int:
-        """Position of the token that `wanted` names.
+    def span(self, wanted: str | int) -> Span:
+        """The tokens that `wanted` names, as `attnscope.spans` reads it: `door`, `the door`, `door@5`, `4-5`.
 
-        `wanted` is a position (negatives count from the end), a token's text, `text@position`, or
-        `@position` where tokens are numbers themselves.
-        Raises `InputError` that lists the choices when nothing or more than one token answers to it.
+        Raises `InputError` that lists the choices when nothing answers to it, or more than one place does.
         """
-        matches = self._named(wanted)
-        if not matches and wanted.startswith("@") and _NUMBER.fullmatch(wanted[1:]):
-            return self._numbered(int(wanted[1:]))
-        if _NUMBER.fullmatch(wanted) and not (matches and self._beyond(int(wanted))):
-            number = self._numbered(int(wanted))
-            if matches in ([], [number]):
-                return number
-            matches = sorted({number, *matches})
-            choices = ", ".join(f"{self.names[i]}@{self.positions[i]}" for i in matches)
-            raise InputError(f"'{wanted}' is a position and the text of a token: choose one of {choices}")
-        if len(matches) == 1:
-            return matches[0]
-        if matches:
-            choices = ", ".join(self.labels[i] for i in matches)
-            raise InputError(f"token '{wanted}' stands {len(matches)} times: choose one of {choices}")
-        if pieces := self._pieces_of_word(wanted):
-            choices = ", ".join(f"{self.names[i]} ({self.positions[i]})" for i in pieces)
-            raise InputError(f"'{wanted}' is cut into the tokens {choices}: choose one of these")
-        names = {name.casefold(): i for i, name in reversed([*enumerate(self.names)])}
-        near = [names[name] for name in nearest(wanted.casefold(), names)]
-        meant = "".join(f"the nearest is {self.positions[i]} {self.names[i]}; " for i in near)
-        raise InputError(f"no token '{wanted}' in the input: {meant}tokens are {self._listed()}")
+        return span_of(self, wanted)
 
-    def _listed(self) -> str:
-        """Every token with its position, the middle of a long input left out."""
-        named = [f"{i} {name}" for i, name in zip(self.positions, self.names, strict=True)]
-        return ", ".join(named if len(named) <= _LISTED else [*named[: _LISTED // 2], "...", *named[-3:]])
-
-    def _beyond(self, number: int) -> bool:
-        return number not in self.positions and not -len(self) <= number < 0
-
-    def _numbered(self, number: int) -> int:
-        if -len(self) <= number < 0:
-            return number % len(self)
-        if number not in self.positions:
-            raise InputError(f"no token {number} in the input: positions {listed(self.positions)}")
-        return self.positions.index(number)
-
-    def _named(self, wanted: str) -> list[int]:
-        if wanted in self.labels:
-            return [self.labels.index(wanted)]
-        if numbered := [i for i, name in enumerate(self.names) if wanted == f"{name}@{self.positions[i]}"]:
-            return numbered
-        for same in (str, str.casefold):
-            forms = [{same(t.name), same(t.text.strip()), same(t.piece)} - {""} for t in self.items]
-            if matches := [i for i, form in enumerate(forms) if same(wanted) in form]:
-                return matches
-        return []
-
-    def _pieces_of_word(self, wanted: str) -> list[int]:
-        words: dict[tuple[int, int], list[int]] = {}
-        for i, token in enumerate(self.items):
-            if token.word is not None and token.span is not None and token.part < len(self.texts):
-                words.setdefault((token.part, token.word), []).append(i)
-        for (part, _), positions in words.items():
-            spans = [span for i in positions if (span := self.items[i].span)]
-            source = self.texts[part][spans[0][0] : spans[-1][1]]
-            if source.strip().casefold() == wanted.casefold():
-                return positions
-        return []
+    def position(self, wanted: str | int) -> int:
+        """The same where a single token is meant: `InputError` also for several."""
+        return self.span(wanted).one()
 
     def check_parts(self) -> None:
         """Raises `Damaged` where positions are not as many as tokens, or a token lies outside of its text."""

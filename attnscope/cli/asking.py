@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from attnscope.session.cache.memory import Memory
     from attnscope.session.choosing import Chosen
     from attnscope.session.looking import ChosenHeads
+    from attnscope.session.naming import Names
     from attnscope.session.opening import Check, Opened, Purpose
     from attnscope.session.questions.pages import Held
     from attnscope.session.reading import Reading
@@ -73,7 +74,8 @@ class Question:
 
     `whole` says that the model runs to its end whatever is looked at: its decoder reads all that it reads;
     `ranks` that the answer is numbers, and a page of it holds no more weights than it has room for.
-    `check` looks at what will be loaded before it is. `ask_kept` asks the same of heads that the cache holds;
+    `names` is given the tokens before any weight is read, and refuses what is named and not there.
+    `ask_kept` asks the same of heads that the cache holds;
     None where it is not asked, and nothing is kept.
     """
 
@@ -86,7 +88,7 @@ class Question:
     whole: bool = False
     ranks: bool = False
     ask_kept: "Callable[[ChosenHeads], Answer] | None" = None
-    check: "Check | None" = None
+    names: "Names | None" = None
 
     def put(self, inputs: "Inputs", purpose: "Purpose") -> None:
         """Load the model, read, ask, and show; of many texts one after the other."""
@@ -108,7 +110,7 @@ class Question:
         if (memory := self._memory(inputs)) is not None:
             self._with_cache(memory, inputs, purpose)
             return
-        opened = open_model(self.request, inputs, self.wanted, purpose, self.output, self.check)
+        opened = open_model(self.request, inputs, self.wanted, purpose, self.output, self._check(inputs))
         if self.read.texts is None:
             self._deliver(self._answer(opened, inputs), self.delivery.targets)
             return
@@ -117,6 +119,14 @@ class Question:
             self.output.document(summary(codes))
         if code := max(codes.values()):
             raise typer.Exit(code)
+
+    def _check(self, inputs: "Inputs") -> "Check | None":
+        """What is named, of one text: each of many is told for itself."""
+        if self.names is None or self.read.texts is not None:
+            return None
+        from attnscope.session.naming import names_checked
+
+        return names_checked(self.names, inputs, self.request.trust_remote_code)
 
     def _memory(self, inputs: "Inputs") -> "Memory | None":
         """What is kept of such a question; None for pages and many files, which take several runs."""
@@ -140,7 +150,8 @@ class Question:
             return
         from attnscope.session.cache.keeping import reading_kept
 
-        with reading_kept(memory, self.request, inputs, self.wanted, purpose) as (reading, chosen):
+        check = self._check(inputs)
+        with reading_kept(memory, self.request, inputs, self.wanted, purpose, check) as (reading, chosen):
             self._deliver(self.ask(reading, chosen), self.delivery.targets)
 
     def _answer(self, opened: "Opened", inputs: "Inputs") -> Answer:

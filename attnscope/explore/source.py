@@ -157,12 +157,13 @@ class Source:
 
     def _map(self, question: ask.OfMap) -> Any:
         from attnscope.results import HeadAttention, MapSettings
-        from attnscope.session.looking import map_head
+        from attnscope.session.looking import look_at, map_head
 
         head = self._of(question).head(question.layer, question.head)
         if not isinstance(head, HeadAttention):
             raise InputError(f"{self._model.name} returns weights alone here: a map needs queries and keys")
-        return map_head(head, MapSettings(), self.listener, Looking(question.words, question.special.value))
+        view = look_at(head, Looking(question.words, question.special.value))
+        return map_head(head, MapSettings(), self.listener, view)
 
     def _medium(self, question: ask.OfMedium) -> Any:
         return self._of(question).over(question.layer, question.head, question.query)

@@ -84,10 +84,10 @@ def focus_on(
     if stage in VECTORS:
         if key is not None:
             raise InputError(f"{stage} of one token is a vector: leave key out")
-        return Focus(stage, ((keys if stage in OF_KEYS else queries).position(str(query)),))
+        return Focus(stage, ((keys if stage in OF_KEYS else queries).position(query),))
     if stage != "weights":
         raise InputError(f"a query shows its weights and scaled scores as it is: leave show {stage} out")
-    asked, looked_at = queries.position(str(query)), None if key is None else keys.position(str(key))
+    asked, looked_at = queries.position(query), None if key is None else keys.position(key)
     return Focus(stage, (asked,), looked_at, scale=_scale(result, stage, scale))
 
 

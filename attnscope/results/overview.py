@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attnscope.errors import InputError
-from attnscope.results.base.distances import Aimed, Distances, at_distance, elsewhere, even
+from attnscope.results.base.distances import Aimed, Distances, at_distance, elsewhere, even, even_share
 from attnscope.results.base.evidence import Link, Weights, most_telling_link
 from attnscope.results.base.groups import Special, SpecialMass, special_mass
 from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict, worst
@@ -25,8 +25,9 @@ class Overview(Presented):
     `scores` are by the name of their measure, at least one; `main` is the first of them that has a meaning.
     `strongest[i, j]` holds the query and key position of the largest weight of that head, (-1, -1) where
     no query has a key; `strongest_weight` the weight itself. With `ordinary` that is among tokens that are
-    not special. `aim` is the query, or the query and the key, that alone was asked for. Certificates are by
-    layer, then head.
+    not special. `aim` is the query, or the query and the key, that alone was asked for; where one of them is
+    a span of several tokens, `aim_spans` are the positions of the tokens of each, and its weights are the sum
+    over the keys of a span, the mean over its queries. Certificates are by layer, then head.
 
     Of an overview by words, or without special tokens, `tokens` is the one that it was made from. `tower`
     and `notes` are as in `HeadWeights`; `sharing` counts by layer how many heads read the same key head, 1
@@ -60,6 +61,7 @@ class Overview(Presented):
     told_aimed: Aimed | None = field(default=None, metadata={"file": "aimed", "of": "aimed"})
     ordinary: bool = False
     aim: tuple[int, int | None] | None = None
+    aim_spans: tuple[tuple[int, ...], ...] = ()
 
     @property
     def dense_weights(self) -> tuple[tuple[Float[np.ndarray, "query key"], ...], ...]:
@@ -119,13 +121,22 @@ class Overview(Presented):
         if self.weights is None or self.aim is None:
             return self.told_aimed if self.aim is not None else None
         query, key = self.aim
-        alike = even(self.weights[0][0] > 0, query)
+        alike = self._even(query)
         if key is None:
             return Aimed(alike, None, None)
         rows = [np.nan_to_num(each[query], nan=-1.0) for row in self.weights for each in row]
         away = np.array([[elsewhere(each, each > 0, query, key) for each in row] for row in self.weights])
-        apart = None if self.kind is Kind.CROSS or np.isnan(away).all() else away
+        alone = self.kind is Kind.CROSS or bool(self.aim_spans)  # a span has no other at its distance
+        apart = None if alone or np.isnan(away).all() else away
         return Aimed(alike, sum(int(each.argmax()) == key for each in rows), apart)
+
+    def _even(self, query: int) -> float:
+        """What a row that weighs all alike gives the key that is meant, or each of its keys."""
+        by_tokens = self.tokens or self
+        if not self.aim_spans or self.words or by_tokens.weights is None:
+            return even(self.dense_weights[0][0] > 0, query)
+        rows, *keys = self.aim_spans
+        return even_share(by_tokens.weights[0][0] > 0, rows, keys[0] if keys else (0,))
 
     def most_telling(self, controls: Weights | None = None) -> Link | None:
         """The link that says most of this text, by tokens; None where none is worth opening on.

@@ -34,13 +34,17 @@ class Built(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The layers and heads of one tower that are meant, and how they are to be read."""
+    """The layers and heads of one tower that are meant, and how they are to be read.
+
+    Where heads of several layers were named one by one, only these, `apart`, are.
+    """
 
     tower: Tower
     layers: tuple[int, ...]
     heads: tuple[int, ...]
     block: int = 0
     route: Route | None = None
+    apart: tuple[selection.Head, ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -64,11 +68,11 @@ def choose(built: Built, wanted: Wanted, listener: Listener, *, sensed: bool) ->
     if not built.towers:
         raise InputError(without_attention(built.skeleton, built.name))
     tower = _tower_that_senses(built, wanted, listener) if sensed else _tower(built, wanted, listener)
-    wanted = wanted.among(tower.heads, listener)
+    apart, wanted = wanted.apart, wanted.among(tower.heads, listener)
     ranges = selection.parse(wanted.layer, "layer"), selection.parse(wanted.head, "head")
     layers, heads = _layers_and_heads(built, tower, *ranges, listener)
     route = None if wanted.route is None else ROUTES[wanted.route]
-    return Chosen(tower, layers, heads, wanted.block, route)
+    return Chosen(tower, layers, heads, wanted.block, route, apart)
 
 
 def choose_layers(built: Built, tower: Tower, wanted: str | int | Sequence[int] | None) -> tuple[int, ...]:

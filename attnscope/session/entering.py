@@ -1,6 +1,7 @@
 """From what is asked for to a reading: the model opened, its inputs made, what its decoder reads settled."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from attnscope.capture import Labels, Selection
 from attnscope.capture.generated import record_written
@@ -18,6 +19,9 @@ from attnscope.session.request import Inputs, ModelRequest, Wanted
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 
+if TYPE_CHECKING:
+    from attnscope.session.opening import Check
+
 
 def open_chosen(
     request: ModelRequest,
@@ -25,9 +29,10 @@ def open_chosen(
     wanted: Wanted,
     listener: Listener,
     purpose: Purpose = Purpose.ATTENTION,
+    check: "Check | None" = None,
 ) -> tuple[Reading, Chosen]:
     """The model that is asked for, loaded as far as `wanted` needs it, what it reads, and what is meant."""
-    opened = open_model(request, inputs, wanted, purpose, listener)
+    opened = open_model(request, inputs, wanted, purpose, listener, check)
     assert opened.chosen is not None, "something was wanted"
     return read_inputs(opened, inputs, listener), opened.chosen
 

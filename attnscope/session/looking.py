@@ -3,11 +3,11 @@
 Imports no torch: it also serves what the cache answers.
 """
 
-import re
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from attnscope.analysis.heads.view import aimed, viewed
+from attnscope.analysis.heads.view import Name, aimed, units_of, viewed, with_units
 from attnscope.results import (
     Dimensions,
     HeadAttention,
@@ -21,10 +21,9 @@ from attnscope.results import (
 )
 from attnscope.session.listener import Listener
 from attnscope.session.request import Looking
-from attnscope.tokens import Tokens
 
+__all__ = ["Name"]
 ENTROPY = ("entropy",)
-Name = str | int  # of a token: its text or its position
 
 
 class ChosenHeads(Protocol):
@@ -71,9 +70,10 @@ def overview_aimed(
     `measures` of the heads stand beside it.
     """
     overview = heads.overview(measures or ENTROPY, looking)
-    row = position_of(overview.query_tokens, str(query))
-    column = None if key is None else position_of(overview.key_tokens, str(key))
-    return aimed(overview, row, column, beside=measures)
+    units = units_of(overview.query_tokens, overview.key_tokens, query=query, key=key)
+    assert units.query is not None, "that is what was asked for"
+    seen = overview if units.plain else with_units(overview, units)
+    return aimed(seen, units.query, units.key, beside=measures)
 
 
 def look_at(head: HeadWeights, looking: Looking) -> HeadView | None:
@@ -81,35 +81,35 @@ def look_at(head: HeadWeights, looking: Looking) -> HeadView | None:
     return viewed(head, words=looking.words, special=looking.treatment) if looking.changes else None
 
 
-_TIME = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?s")
+@dataclass(frozen=True)
+class Seen:
+    """One head as it is looked at, and the row and the column that are meant, if any."""
+
+    shown: HeadWeights | HeadView
+    query: int | None = None
+    key: int | None = None
 
 
-def position_of(tokens: Tokens, wanted: str) -> int:
-    """Where what is named stands: a token, a patch (`r2c4`), a frame (`0.20s`, or a time within it)."""
-    return tokens.position(frame_at(wanted, tokens.names))
+def aim_at(head: HeadWeights, looking: Looking, query: Name | None = None, key: Name | None = None) -> Seen:
+    """`head` with what `query` and `key` name as one row and one column each, of however many tokens.
 
-
-def frame_at(wanted: str, names: Sequence[str]) -> str:
-    """The frame that holds a time such as `7.77s`, as it is called; what is no time within them as it is."""
-    starts = {float(name[:-1]): name for name in names if _TIME.fullmatch(name)}
-    if wanted in names or not starts or not _TIME.fullmatch(wanted):
-        return wanted
-    time, ascending = float(wanted[:-1]), sorted(starts)
-    step = ascending[1] - ascending[0] if len(ascending) > 1 else 0.0
-    begun = [start for start in ascending if start <= time < start + step + 1e-9]
-    return starts[begun[-1]] if begun else wanted
+    Raises `InputError` for names that fit nothing or several places, and for spans that share tokens.
+    """
+    how: dict[str, Any] = {"words": looking.words, "special": looking.treatment}
+    units = units_of(head.query_tokens, head.key_tokens, query=query, key=key, **how)
+    as_it_is = units.plain and not looking.changes
+    return Seen(head if as_it_is else viewed(head, units=units, **how), units.query, units.key)
 
 
 def map_head(
     head: HeadAttention,
     settings: MapSettings,
     listener: Listener,
-    looking: Looking = Looking(),  # noqa: B008 - frozen
+    view: HeadView | None = None,
 ) -> Projection:
-    """The map of a head, or of its words; what was done other than asked is told."""
+    """The map of a head, or of a view of it; what was done other than asked is told."""
     from attnscope.analysis.heads.projection import project_head  # loads what reduces dimensions
 
-    view = look_at(head, looking)
     with listener.working("drawing the map"):
         result = project_head(head, settings, view)
     if result.perplexity < result.wanted_perplexity:

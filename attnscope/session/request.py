@@ -214,10 +214,14 @@ class Inputs:
 class Wanted:
     """Which layers and heads of which attention: numbers, or text such as `-1`, `0,3,7`, `4-8`, `all`.
 
-    Where one head is meant `USUAL` are the layer and the head that are taken where none is named.
+    A head may be named with its layer, `L3H11`, and `L3` are all heads of a layer; heads of several layers
+    that do not make up a list of each (`L3H11,L2H10`) are `apart`, which only what looks at each head by
+    itself takes (`APART`). Where one head is meant `USUAL` are the layer and the head that are taken where
+    none is named.
     """
 
     USUAL: ClassVar[tuple[int, int] | None] = None
+    APART: ClassVar[bool] = False
 
     layer: Numbers = None
     head: Numbers = None
@@ -231,8 +235,29 @@ class Wanted:
             raise InputError(f"no kind of attention '{self.kind}': {', '.join(Kind)}")
         if self.route not in (None, *ROUTES):
             raise InputError(f"no route '{self.route}': {', '.join(ROUTES)}")
+        self._take_apart()
         selection.parse(self.layer, "layer")
         selection.parse(self.head, "head")
+
+    def _take_apart(self) -> None:
+        """A head that is named with its layer is a layer and a head."""
+        named = selection.named_heads(self.head) if isinstance(self.head, str) else None
+        if named is None:
+            return
+        if self.layer is not None:
+            raise InputError(f"--head {self.head} names its layer: leave --layer out")
+        if named.apart and not self.APART:
+            each = f"--layer {named.layers} --head {named.heads}"
+            raise InputError(f"--head {self.head}: here heads are those of whole lists, {each}")
+        object.__setattr__(self, "layer", named.layers)
+        object.__setattr__(self, "head", named.heads)
+        object.__setattr__(self, "_apart", named.apart)
+
+    @property
+    def apart(self) -> tuple[selection.Head, ...]:
+        """Heads of several layers that were named one by one."""
+        found: tuple[selection.Head, ...] = getattr(self, "_apart", ())
+        return found
 
     @property
     def all_layers(self) -> "Wanted":

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from attnscope.errors import InputError
 
@@ -9,7 +10,48 @@ _TOKEN = re.compile(r"[0-9]{1,9}")
 _PART = re.compile(r"(-?[0-9]{1,9})(?:-(-?[0-9]{1,9}))?")
 
 
+_SOME = r"-?[0-9]{1,9}(?:--?[0-9]{1,9})?"
+_NAMED = re.compile(rf"[Ll]({_SOME})(?:[ .]?[Hh]({_SOME}))?")
+
+
 Ranges = list[tuple[int, int]]
+Head = tuple[int, int]  # layer and head
+
+
+@dataclass(frozen=True)
+class Named:
+    """Layers and heads as lists, of heads that were named with their layer: `L3H11`, `L3`, `L3-5`.
+
+    `apart` are single heads of several layers that are not all heads of the one list in the other.
+    """
+
+    layers: str
+    heads: str | None
+    apart: tuple[Head, ...] = ()
+
+
+def named_heads(text: str) -> Named | None:
+    """What a list of heads means that are named with their layer; None for one of numbers alone.
+
+    Raises `InputError` for a list of which only a part is named so, and for ranges that do not go together.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not any(part[:1] in ("l", "L") and part[1:2].isdecimal() for part in parts):
+        return None
+    found = [_NAMED.fullmatch(part) for part in parts]
+    if not all(found):
+        raise InputError(f"--head '{text}' is no list of heads: write them as L3H11, L3 or L3-5")
+    pairs = list(dict.fromkeys((match[1], match[2]) for match in found if match))
+    layers, heads = (list(dict.fromkeys(side)) for side in zip(*pairs, strict=True))
+    together = len(pairs) == len(layers) * len(heads)
+    if together and None not in heads:
+        return Named(",".join(layers), ",".join(heads))
+    if heads == [None]:
+        return Named(",".join(layers), None)
+    if None in heads or not all(each.isdecimal() for pair in pairs for each in pair):
+        raise InputError(f"--head '{text}': name whole layers (L3-5) or heads one by one (L3H11,L2H10)")
+    single = tuple((int(layer), int(head)) for layer, head in pairs)
+    return Named(",".join(layers), ",".join(heads), single)
 
 
 def parse(wanted: str | int | Sequence[int] | None, what: str) -> Ranges | None:
@@ -29,7 +71,8 @@ def _ranges(text: str, what: str) -> Ranges | None:
         return None
     parts = [_PART.fullmatch(part.strip()) for part in text.split(",")]
     if not all(parts):
-        raise InputError(f"--{what} '{text}' is not a list: use 3, -1, 0,3,7, 4-8 or all")
+        named = "; L3H11 and L3 name layers as well" if what == "head" else ""
+        raise InputError(f"--{what} '{text}' is not a list: use 3, -1, 0,3,7, 4-8 or all{named}")
     return [(int(part[1]), int(part[2] or part[1])) for part in parts if part]
 
 

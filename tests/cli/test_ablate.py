@@ -235,10 +235,10 @@ def test_the_class_of_a_text(attnscope, classifier: str) -> None:
         (("--route", "returned"), "nothing can be put in the place of an output"),
         (("--layer", "9"), "no layer 9 in demo"),
         (("--block", "1"), "a head is changed in all blocks of its layer"),
-        (("--heads", "L9H1"), "no layer 9: layers are 0-3"),
-        (("--heads", "L1H99"), "no head 99 in layer 1: heads are 0-11"),
-        (("--heads", "3,7"), "--heads '3,7' is no list of heads: write them as L1H10,L2H3"),
-        (("--heads", "L1H1", "--layer", "1"), "leave --layer and --head out"),
+        (("--heads", "L9H1"), "no layer 9 in demo: layers 0-3, heads 0-11"),
+        (("--heads", "L1H99"), "no head 99 in demo: layers 0-3, heads 0-11"),
+        (("--heads", "L3H1,x"), "--head 'L3H1,x' is no list of heads: write them as L3H11, L3 or L3-5"),
+        (("--heads", "L1H1", "--layer", "1"), "--head L1H1 names its layer: leave --layer out"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(attnscope, arguments: tuple[str, ...], message: str) -> None:

@@ -262,7 +262,8 @@ CUT = ("compare", PIECES, OTHERS, "--word", "detective", "-m", "demo")
 
 
 def test_a_word_of_several_pieces_is_compared_by_words(attnscope) -> None:
-    assert "is cut into the tokens" in attnscope(*CUT).stderr
+    assert "is 9 tokens, 2 d, 3 ##e" in attnscope(*CUT).stderr
+    assert "--words takes the pieces of one word together" in attnscope(*CUT).stderr
     document = json.loads(attnscope(*CUT, "--words", "--special", "renormalise", "--json").stdout)
     assert (document["words"], document["special"]) == (True, "renormalise")
     for letter in "ab":

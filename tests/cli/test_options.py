@@ -78,7 +78,8 @@ def test_the_help_has_every_option_once_under_a_heading(attnscope, command: str)
 def test_options_stand_with_those_that_are_about_the_same(attnscope) -> None:
     told = attnscope("heads", "--help-all").stdout
     places = [told.index(each) for each in (
-        "What is read:", "--image FILE", "Which attention:", "--head N", "What is shown, and how:", "--terms",
+        "What is read:", "--image FILE", "Which attention:", "--head, --heads N", "What is shown, and how:",
+        "--terms",
         "--words", "Text that the model writes:", "--top-p", "Which model, and how it runs:", "--attn",
         "Besides:",
     )]  # fmt: skip

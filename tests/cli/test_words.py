@@ -105,9 +105,12 @@ def test_positions_stay_those_of_the_input(attnscope, own_weights) -> None:
 
 def test_a_word_may_be_asked_for_whole(attnscope) -> None:
     assert "query 2 detective" in attnscope(*ONE, "--words", "--query", "detective").stdout
-    refused = attnscope(*ONE, "--query", "detective")
+    alone = attnscope(*ONE, "--query", "detective").stdout
+    assert "query 2 detective" in alone  # a span of its pieces, among other tokens as they are
+    assert "weights from detective are the mean over its tokens 2-10" in alone
+    refused = attnscope(*ONE, "--query", "detective", "--show", "q")
     assert refused.exit_code == 2
-    assert "is cut into the tokens" in refused.stderr
+    assert "'2-10 detective' is 9 tokens" in refused.stderr
 
 
 def test_files_hold_the_words_with_the_tokens_behind_them(attnscope, own_weights, tmp_path: Path) -> None:

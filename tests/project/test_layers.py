@@ -12,17 +12,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-EVERYWHERE = "printable errors tokens vocabulary incoming results version process"  # to all above
+EVERYWHERE = "printable errors spans tokens vocabulary incoming results version process"  # to all above
 MAY_IMPORT = {  # by package, lowest first; a package may only name those above it in this table
     "version": "",
     "presenter": "",
     "printable": "",
     "process": "printable",
     "errors": "printable",
-    "tokens": "printable errors",
+    "spans": "printable errors",
+    "tokens": "printable errors spans",
     "vocabulary": "errors",
     "incoming": "printable errors tokens process",
-    "results": "printable errors tokens vocabulary incoming process presenter",
+    "results": "printable errors spans tokens vocabulary incoming process presenter",
     "reference": "",
     "demo": "errors",
     "sdpa": "reference results",

@@ -5,7 +5,7 @@ still sums to what the rows of its pieces sum to. Weights are regrouped, never m
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -22,26 +22,104 @@ from attnscope.results import (
     Overview,
     Special,
 )
-from attnscope.results.base.groups import Groups, joined, members, regrouped, words_of
+from attnscope.results.base.groups import Groups, joined, members, regrouped, taken_together, words_of
+from attnscope.spans import Span
 from attnscope.tokens import Tokens
 
+Name = str | int  # of tokens: their text or their position
 
-def viewed(head: HeadWeights, *, words: bool = False, special: Special = Special.SHOW) -> HeadView:
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """What rows and columns are: groups of tokens, what each is called, and which of them are meant.
+
+    `query` and `key` are the row and the column that were named, None where none was.
+    """
+
+    queries: Groups
+    keys: Groups
+    query_tokens: Tokens
+    key_tokens: Tokens
+    query: int | None = None
+    key: int | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether every row and column is a single one of what they are groups of."""
+        return all(len(group) == 1 for group in (*self.queries, *self.keys))
+
+
+def units_of(
+    queries: Tokens,
+    keys: Tokens,
+    *,
+    words: bool = False,
+    special: Special = Special.SHOW,
+    query: Name | None = None,
+    key: Name | None = None,
+) -> Units:
+    """Words or tokens, without special ones unless they are shown; what `query` and `key` name is one unit.
+
+    `InputError` where nothing is left, where a name fits nothing or several places, and for two spans of one
+    text that share a part of their tokens.
+    """
+    rows, columns = groups_of(queries, "query", words, special), groups_of(keys, "key", words, special)
+    same = queries is keys or queries == keys
+    asked = _as_units(queries, rows)
+    given = asked if same else _as_units(keys, columns)
+    row = None if query is None else asked.span(query)
+    column = None if key is None else given.span(key)
+    if same and row is not None and column is not None:
+        _check_apart(asked, row, column)
+    ours, theirs = ([] if each is None else [each.positions] for each in (row, column))
+    both = [*ours, *(each for each in theirs if each not in ours)] if same else []
+    joined_rows = taken_together(rows, *(both or ours))
+    joined_columns = joined_rows if same else taken_together(columns, *theirs)
+    asked = _as_units(queries, joined_rows)
+    return Units(
+        joined_rows,
+        joined_columns,
+        asked,
+        asked if same else _as_units(keys, joined_columns),
+        None if row is None else _holding(joined_rows, rows[row.positions[0]][0]),
+        None if column is None else _holding(joined_columns, columns[column.positions[0]][0]),
+    )
+
+
+def _check_apart(tokens: Tokens, row: Span, column: Span) -> None:
+    """Raises `InputError` for two spans of one text of which only a part is the same."""
+    shared = sorted({*row.positions} & {*column.positions})
+    if shared and row.positions != column.positions:
+        named = ", ".join(tokens.named(i) for i in shared)
+        raise InputError(f"'{row.name}' and '{column.name}' share {named}: take spans that lie apart")
+
+
+def _as_units(tokens: Tokens, groups: Groups) -> Tokens:
+    single = len(groups) == len(tokens) and all(len(group) == 1 for group in groups)
+    return tokens if single else joined(tokens, groups)
+
+
+def _holding(groups: Groups, position: int) -> int:
+    return next(i for i, group in enumerate(groups) if position in group)
+
+
+def viewed(
+    head: HeadWeights, *, words: bool = False, special: Special = Special.SHOW, units: Units | None = None
+) -> HeadView:
     """The weights of `head`, by `words` or by tokens, with special tokens as `special` says.
 
-    `InputError` where nothing is left to show, or the tokens do not say which words they belong to.
+    `units` are its rows and columns where more is taken together than words. `InputError` where nothing is
+    left to show, or the tokens do not say which words they belong to.
     """
-    queries = groups_of(head.query_tokens, "query", words, special)
-    keys = groups_of(head.key_tokens, "key", words, special)
+    units = units or units_of(head.query_tokens, head.key_tokens, words=words, special=special)
+    queries, keys = units.queries, units.keys
     rows, columns = members(queries, len(head.query_tokens)), members(keys, len(head.key_tokens))
-    same = head.query_tokens is head.key_tokens
-    query_tokens = joined(head.query_tokens, queries)
     return HeadView(
         head=head,
         words=words,
         special=special,
-        query_tokens=query_tokens,
-        key_tokens=query_tokens if same else joined(head.key_tokens, keys),
+        query_tokens=units.query_tokens,
+        key_tokens=units.key_tokens,
         query_groups=queries,
         key_groups=keys,
         weights=regrouped(head.weights, queries, keys, renormalise=special is Special.RENORMALISE),
@@ -113,6 +191,33 @@ def among_all(overview: Overview) -> Overview:
     return replace(overview, **best._asdict())
 
 
+def with_units(overview: Overview, units: Units) -> Overview:
+    """The overview with what is named taken together; measures are those of the rows before.
+
+    `units` are of its own tokens.
+    """
+    weights = tuple(
+        tuple(regrouped(each, units.queries, units.keys) for each in row) for row in overview.dense_weights
+    )
+    sides = (
+        (units.queries, units.query, overview.query_tokens),
+        (units.keys, units.key, overview.key_tokens),
+    )
+    spans = tuple(
+        tuple(tokens.positions[i] for i in groups[place])
+        for groups, place, tokens in sides
+        if place is not None
+    )
+    return replace(
+        overview,
+        query_tokens=units.query_tokens,
+        key_tokens=units.key_tokens,
+        weights=weights,
+        tokens=overview.tokens or overview,
+        aim_spans=spans,
+    )
+
+
 def aimed(overview: Overview, query: int, key: int | None = None, beside: Sequence[str] = ()) -> Overview:
     """One row of every head, or one weight of it: what the query at row `query` gives to the key at `key`.
 
@@ -141,14 +246,14 @@ def aimed(overview: Overview, query: int, key: int | None = None, beside: Sequen
 
 
 def _described(overview: Overview, query: int, key: int | None) -> MeasureDescription:
-    asked = f"{overview.query_tokens.positions[query]} {overview.query_tokens.names[query]}"
+    asked = overview.query_tokens.named(query)
     if key is None:
         label, strongest = f"largest weight of {asked}", "heads in which it looks hardest at one key"
         return MeasureDescription(
             name="row", unit="weight", meaning=label, label=label, strongest=strongest, low="spread thin",
             high="all on one key",
         )  # fmt: skip
-    label = f"weight of {asked} → {overview.key_tokens.positions[key]} {overview.key_tokens.names[key]}"
+    label = f"weight of {asked} → {overview.key_tokens.named(key)}"
     return MeasureDescription(
         name="pair", unit="weight", meaning=label, label=label, strongest="heads in which it is largest"
     )
@@ -159,21 +264,15 @@ def pair_of(head: HeadAttention, query: str | int | None, key: str | int | None)
     if query is None and key is not None:
         raise InputError("a key goes with a query: name a query")
     queries, keys = head.query_tokens, head.key_tokens
-    row = _strongest_of(head.weights, queries, keys)[0] if query is None else _place(queries, query)
+    row = _strongest_of(head.weights, queries, keys)[0] if query is None else queries.position(query)
     if row < 0 or not head.answered[row]:
         raise InputError(f"query {queries.named(max(row, 0))} has no key that it may look at")
     if key is None:
         return row, _strongest_of(head.weights[row : row + 1], queries.only([row]), keys)[1]
-    column = _place(keys, key)
+    column = keys.position(key)
     if not head.allowed[row, column]:
         raise InputError(f"key {keys.named(column)} is masked for query {queries.named(row)}")
     return row, column
-
-
-def _place(tokens: Tokens, wanted: str | int) -> int:
-    """A number is a position here, even where a token is called so."""
-    inside = isinstance(wanted, int) and 0 <= wanted < len(tokens)
-    return int(wanted) if inside else tokens.position(str(wanted))
 
 
 def _strongest_of(weights: Float[np.ndarray, "query key"], queries: Tokens, keys: Tokens) -> tuple[int, int]:

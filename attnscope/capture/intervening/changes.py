@@ -2,8 +2,8 @@
 
     Zero()            nothing: the head adds nothing to what its layer writes
     Put(answers)      its output in another run, or any other of the same shape
-    Cut(query, key)   its output without one link: that key gets no weight, and the other weights of the row
-                      are divided by what is left, as if its score had been minus infinity
+    Cut(queries, keys)   its output without some links: these keys get no weight, and the other weights
+                      of the row are divided by what is left, as if its score had been minus infinity
     Rounded()         itself, every number moved by its precision: what rounding alone does
 
 Each is made from the attention as it passes by (`Attended`), for one head and one entry of the batch.
@@ -123,23 +123,23 @@ class Put:
 
 @dataclass(frozen=True)
 class Cut:
-    """The output without the link from the query to the key, both by position."""
+    """The output without the links from every one of the queries to every one of the keys, by position."""
 
-    query: int
-    key: int
+    queries: tuple[int, ...]
+    keys: tuple[int, ...]
 
     def made(self, seen: Attended, head: int, parts: slice) -> Tensor:
-        rows = seen.output[parts, head].clone()
-        weights = seen.weights()[parts, head, self.query].to(rows.dtype)
+        rows, asked, given = seen.output[parts, head].clone(), list(self.queries), list(self.keys)
+        weights = seen.weights()[parts, head][:, asked].to(rows.dtype)
         others = weights.clone()
-        others[:, self.key] = 0
+        others[..., given] = 0
         if not bool((others.sum(-1) > 0).all()):
             raise InputError(
                 f"layer {seen.place[0]} head {head}: the query sees no other key, so that link cannot be cut"
             )
         # the sum of the others keeps its digits where it is little; a sink has the rest to 1
-        left = 1 - weights[:, self.key] if seen.sink else others.sum(-1)
-        rows[:, self.query] = (others / left[:, None])[:, None].matmul(seen.values_of(head)[parts])[:, 0]
+        left = 1 - weights[..., given].sum(-1) if seen.sink else others.sum(-1)
+        rows[:, asked] = (others / left[..., None]).matmul(seen.values_of(head)[parts])
         return rows
 
 

@@ -133,9 +133,10 @@ def _expected(attended: Attended, variants: Sequence[Variant]) -> _Expected:
             )
             if isinstance(change.what, Cut):
                 off = torch.zeros_like(rows) if off is None else off
-                row, tolerance = _without_edge(attended, change, parts)
-                rows[parts, change.what.query, columns] = row
-                off[parts, change.what.query, columns] = tolerance
+                for query in change.what.queries:
+                    row, tolerance = _without_links(attended, change, query, parts)
+                    rows[parts, query, columns] = row
+                    off[parts, query, columns] = tolerance
             elif isinstance(change.what, Rounded):
                 rows[parts, :, columns] = change.what.made(attended, change.head, parts)
             else:
@@ -146,15 +147,15 @@ def _expected(attended: Attended, variants: Sequence[Variant]) -> _Expected:
     return _Expected(attended.place, rows.view(shape), None if off is None else off.view(shape), control)
 
 
-def _without_edge(attended: Attended, change: Change, parts: slice) -> tuple[Tensor, Tensor]:
-    """The row of a cut link by subtraction, and how far off rounding may bring it."""
+def _without_links(attended: Attended, change: Change, query: int, parts: slice) -> tuple[Tensor, Tensor]:
+    """The row of a query whose links are cut by subtraction, and how far off rounding may bring it."""
     assert isinstance(change.what, Cut)
-    query, key = change.what.query, change.what.key
+    keys = list(change.what.keys)
     output = exact(attended.output[parts, change.head, query].cpu())
-    weight = exact(attended.weights()[parts, change.head, query, key].cpu())[:, None]
+    weights = exact(attended.weights()[parts, change.head, query][:, keys].cpu())
     values = exact(attended.values_of(change.head)[parts].cpu())
-    left = (1 - weight).clamp_min(torch.finfo(EXACT).tiny)
-    row = (output - weight * values[:, key]) / left
+    left = (1 - weights.sum(-1, keepdim=True)).clamp_min(torch.finfo(EXACT).tiny)
+    row = (output - (weights[..., None] * values[:, keys]).sum(1)) / left
     off = 2 * attended.rounding  # of the row, and of what is left
     tolerance = off * values.abs().amax((1, 2))[:, None] / left
     return row.to(attended.output), tolerance.expand_as(row).to(attended.output)

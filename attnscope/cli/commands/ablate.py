@@ -1,6 +1,7 @@
 """`attnscope ablate`: what the model's answer becomes without a head, or with its output of another text."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,10 +9,9 @@ import typer
 from attnscope.cli.asking import Answer, Question, ranked_heads
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import Read, decoded
-from attnscope.cli.options.model import Request, Wanted
+from attnscope.cli.options.model import HeadsApart, Request
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN, Brief, Former
-from attnscope.errors import InputError
 from attnscope.session import effects
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ Link = Annotated[
     typer.Option(
         "--link",
         metavar="QUERY->KEY",
-        help="Cut this one link before the softmax and leave the rest of a head: two tokens by text or "
-        'position, such as "[MASK]->door".',
+        help="Cut this link before the softmax and leave the rest of a head: two tokens or spans, such as "
+        '"[MASK]->the door": every one of the first from every one of the second.',
     ),
     Brief('cut this one link: "[MASK]->door"', metavar="FROM->TO"),
     Former("--edge"),
@@ -56,15 +56,6 @@ AnswerName = Annotated[
         help="The answer whose probability is meant: a word, a class, follows. Default: the likeliest one.",
     ),
     Brief("whose probability is meant; default: the likeliest"),
-]
-Named = Annotated[
-    str | None,
-    typer.Option(
-        "--heads",
-        metavar="L1H10,L2H3",
-        help="These heads, of several layers, in place of --layer and --head.",
-    ),
-    Brief("of several layers, in place of --layer and --head", metavar="L1H10,L2H3"),
 ]
 To = Annotated[
     str | None,
@@ -118,12 +109,18 @@ class AblateOptions(effects.Ablating):
     top: Top = None
     controls: Texts = None
     seed: DrawSeed = 0
-    heads: Named = None
     by: By = None
+    heads: None = field(default=None, init=False)  # --head names them
 
 
 def ablate(
-    read: Read, wanted: Wanted, asked: AblateOptions, delivery: Delivery, *, request: Request, output: Output
+    read: Read,
+    wanted: HeadsApart,
+    asked: AblateOptions,
+    delivery: Delivery,
+    *,
+    request: Request,
+    output: Output,
 ) -> None:
     """Take heads away: what the answer becomes, beside others.
 
@@ -133,20 +130,19 @@ def ablate(
     """
     check_delivery(delivery, "Ablation")
     wish, inputs = _decoded(asked), read.inputs()
-    if wanted.layer is not None or wanted.head is not None:
-        if asked.heads is not None:
-            raise InputError("--heads names layers and heads: leave --layer and --head out")
-    elif asked.heads is None:
+    if wanted.layer is None and wanted.head is None:
         wish = replace(wish, each=True)
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.claims.ablation import ablate as ablated
+    from attnscope.session.questions.claims.ablation import link_ends
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "heads are wanted"
         result = ablated(reading, chosen, wish)
         return Answer(result, page=lambda: ranked_heads(reading, chosen, result))
 
-    question = Question(ask, request, read, wanted, delivery, output, whole=True, ranks=True)
+    names = None if wish.link is None else partial(link_ends, asked=wish)
+    question = Question(ask, request, read, wanted, delivery, output, whole=True, ranks=True, names=names)
     question.put(inputs, Purpose.ANSWER_OR_CLASS)
 
 

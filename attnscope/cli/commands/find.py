@@ -1,6 +1,7 @@
 """`attnscope find`: which heads look from one token at another, or do anything else that has a name."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,15 +25,21 @@ From = Annotated[
         "--from",
         "--query",
         metavar="TOKEN",
-        help="The token that looks: its text or position, or the@5; of a picture a patch (r3c5: row 3, "
-        "column 5), of a sound a time (0.20s).",
+        help='The token that looks, or several words ("the door"), of which the mean is taken: their text; '
+        "the@5 begins at position 5, the#2 is the second one; 4-5, pos:first, pos:last, pos:all; of a "
+        "picture a patch (r3c5: row 3, column 5), of a sound a time (0.20s).",
     ),
-    Brief("the token that looks: its text, the@7, position 5"),
+    Brief('what looks: its text, "the door", the@7, the#2, 4-5'),
 ]
 To = Annotated[
     str | None,
-    typer.Option("--to", "--key", metavar="TOKEN", help="The token, patch or time that it looks at."),
-    Brief("the token that is looked at, named likewise"),
+    typer.Option(
+        "--to",
+        "--key",
+        metavar="TOKEN",
+        help="What it looks at, named likewise; of several tokens the weights are summed.",
+    ),
+    Brief("what is looked at, named likewise"),
 ]
 PatternName = Annotated[
     str | None,
@@ -109,6 +116,7 @@ def find(
     wish = asked.wish()
     check_delivery(delivery, "Links" if wish.names_nothing else "Finding")
     from attnscope.session.opening import Purpose
+    from attnscope.session.questions.claims.finding import check_wish
     from attnscope.session.questions.claims.finding import find as found
     from attnscope.session.questions.claims.links import find_links
 
@@ -119,4 +127,6 @@ def find(
         result = found(reading, chosen, wish, looking)
         return Answer(result, page=lambda: ranked_heads(reading, chosen, result))
 
-    Question(ask, request, read, wanted, delivery, output, ranks=True).put(inputs, Purpose.ATTENTION)
+    names = partial(check_wish, wish=wish, looking=looking)
+    question = Question(ask, request, read, wanted, delivery, output, ranks=True, names=names)
+    question.put(inputs, Purpose.ATTENTION)

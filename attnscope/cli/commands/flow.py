@@ -1,5 +1,6 @@
 """`attnscope flow`: from a token back to the input through all layers, beside what replacing tokens does."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -51,10 +52,13 @@ def flow(
     check_seed(seed)
     name, inputs = decoded(query), read.inputs(writing)
     from attnscope.session.opening import Purpose
+    from attnscope.session.questions.claims.flow import check_query
     from attnscope.session.questions.claims.flow import flow as followed
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "layers are wanted"
         return Answer(followed(reading, chosen, name, seed))
 
-    Question(ask, request, read, wanted, delivery, output).put(inputs, Purpose.ATTENTION_AND_ANSWER)
+    names = partial(check_query, query=name)
+    question = Question(ask, request, read, wanted, delivery, output, names=names)
+    question.put(inputs, Purpose.ATTENTION_AND_ANSWER)

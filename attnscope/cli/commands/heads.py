@@ -16,7 +16,7 @@ from attnscope.vocabulary import Pool, Stage
 if TYPE_CHECKING:
     from attnscope.render.focus import Focus
     from attnscope.render.web.beside import Beside
-    from attnscope.results import HeadTerms, HeadView, HeadWeights, Overview, Result
+    from attnscope.results import HeadView, HeadWeights, Overview, Result
     from attnscope.session.choosing import Chosen
     from attnscope.session.looking import ChosenHeads
     from attnscope.session.reading import Reading
@@ -43,6 +43,7 @@ def heads(
     asked.check(looking, read, writing, wanted.kind)
     check_delivery(delivery, "HeadWeights")
     inputs, measures = read.inputs(writing), asked.measures
+    from attnscope.session.naming import link_named, single_named
     from attnscope.session.opening import Purpose
 
     answers = asked.of_an_answer
@@ -87,44 +88,49 @@ def heads(
         )
 
     from_cache = None if no_cache or long.asked else ask_kept
-    question = Question(ask, request, read, wanted, delivery, output, whole=answers, ask_kept=from_cache)
+    asks, looked = asked.query, asked.key
+    single = asked.terms or asked.dims or asked.show is not Stage.WEIGHTS
+    names = single_named(asks) if single else link_named(asks, looked, looking)
+    question = Question(
+        ask, request, read, wanted, delivery, output, whole=answers, ask_kept=from_cache, names=names
+    )
     question.put(inputs, Purpose.ANSWER_OR_CLASS if answers else Purpose.ATTENTION)
 
 
 def _over_medium(reading: "Reading", chosen: "Chosen", asked: HeadOptions) -> Answer:
     """Heads over the picture or the sound; of one head also what the query gives to a key."""
     from attnscope.render.focus import Focus
-    from attnscope.session.looking import position_of
     from attnscope.session.questions.media import lay_over
 
     found = lay_over(reading, chosen, decoded(asked.query or "") or None)
     if asked.key is None:
         return Answer(found, Focus(scale=asked.scale))
     head = found.head  # type: ignore[union-attr] # with a key there is one
-    return Answer(found, Focus(key=position_of(head.key_tokens, decoded(asked.key)), scale=asked.scale))
+    return Answer(found, Focus(key=head.key_tokens.position(decoded(asked.key)), scale=asked.scale))
 
 
 def _in_full(heads: "ChosenHeads", asked: HeadOptions, looking: Looking) -> Answer:
     """One head as it is looked at, or its scores taken apart, and which query of it is meant."""
     from attnscope.render.focus import Focus, listed
-    from attnscope.session.looking import look_at
+    from attnscope.results import HeadTerms
+    from attnscope.session.looking import aim_at
 
     if asked.dims:
         pair = heads.dimensions(asked.query, asked.key)
         return Answer(pair, Focus(rows=listed(asked.rows)), every_head=lambda: [pair])
     result: HeadTerms | HeadWeights | HeadView
-    if asked.terms:
-        result = heads.terms()
-        queries, keys = result.head.query_tokens, result.head.key_tokens
+    if not asked.terms and asked.show is Stage.WEIGHTS:
+        seen = aim_at(heads.weights(asked.show), looking, asked.query, asked.key)
+        result, query, key = seen.shown, seen.query, seen.key
     else:
-        head = heads.weights(asked.show)
-        result = look_at(head, looking) or head
-        queries, keys = result.query_tokens, result.key_tokens
-        if asked.show in (Stage.K, Stage.V):
-            queries = keys  # whose vectors these are
-    query = () if asked.query is None else (queries.position(asked.query),)
-    key = None if asked.key is None else keys.position(asked.key)
-    focus = Focus(asked.show.value, query, key, scale=asked.scale, rows=listed(asked.rows))
+        result = heads.terms() if asked.terms else heads.weights(asked.show)
+        head = result.head if isinstance(result, HeadTerms) else result
+        keys = head.key_tokens
+        queries = keys if asked.show in (Stage.K, Stage.V) else head.query_tokens  # whose vectors these are
+        query = None if asked.query is None else queries.position(asked.query)
+        key = None if asked.key is None else keys.position(asked.key)
+    asks = () if query is None else (query,)
+    focus = Focus(asked.show.value, asks, key, scale=asked.scale, rows=listed(asked.rows))
     return Answer(result, focus, every_head=lambda: [result])
 
 

@@ -38,9 +38,12 @@ def report(
     settings = mapping.settings()
     check_delivery(delivery, "Report")
     inputs = read.inputs(writing)
+    from attnscope.session.naming import single_named
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.heads import OpenedHeads
     from attnscope.session.questions.prediction import report_head
+
+    names = single_named(query)
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "a head is wanted"
@@ -51,7 +54,8 @@ def report(
             result, every_head=lambda: [result], place=place, page=lambda: _page(reading, chosen, result)
         )
 
-    Question(ask, request, read, wanted, delivery, output).put(inputs, Purpose.ATTENTION_AND_ANSWER)
+    question = Question(ask, request, read, wanted, delivery, output, names=names)
+    question.put(inputs, Purpose.ATTENTION_AND_ANSWER)
 
 
 def _page(reading: "Reading", chosen: "Chosen", report: "Report") -> "tuple[Result, Beside]":

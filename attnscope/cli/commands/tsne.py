@@ -54,16 +54,20 @@ def tsne(
     check_delivery(delivery, "Projection")
     inputs = read.inputs(writing)
     from attnscope.render.focus import Focus
-    from attnscope.session.looking import look_at, map_head
+    from attnscope.results import HeadView
+    from attnscope.session.looking import aim_at, map_head
+    from attnscope.session.naming import link_named
     from attnscope.session.opening import Purpose
 
     def mapped(heads: "ChosenHeads") -> Answer:
         head = heads.head()
-        shown = look_at(head, looking) or head
-        queries = [shown.query_tokens.position(name) for name in (query, compare_query) if name is not None]
-        focus = Focus(queries=tuple(queries), key=None if key is None else shown.key_tokens.position(key))
+        seen = aim_at(head, looking, query, key)
+        view = seen.shown if isinstance(seen.shown, HeadView) else None
+        queries = [] if seen.query is None else [seen.query]
+        queries += [] if compare_query is None else [seen.shown.query_tokens.position(compare_query)]
+        focus = Focus(queries=tuple(queries), key=seen.key)
         place = own_place("tsne", head, (looking, settings, queries, focus.key), read.media)
-        result = map_head(head, settings, output, looking)
+        result = map_head(head, settings, output, view)
         return Answer(result, focus, every_head=lambda: [result], place=place)
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
@@ -73,4 +77,6 @@ def tsne(
         return mapped(OpenedHeads(reading, chosen))
 
     ask_kept = None if no_cache else mapped
-    Question(ask, request, read, wanted, delivery, output, ask_kept=ask_kept).put(inputs, Purpose.ATTENTION)
+    names = link_named(query, key, looking)
+    question = Question(ask, request, read, wanted, delivery, output, ask_kept=ask_kept, names=names)
+    question.put(inputs, Purpose.ATTENTION)

@@ -95,7 +95,5 @@ def why(
         assert chosen is not None, "a head is wanted"
         return Answer(explained(reading, chosen, link))
 
-    check = (
-        None if read.texts else partial(check_link, inputs=inputs, link=link, code=request.trust_remote_code)
-    )
-    Question(ask, request, read, wanted, delivery, output, check=check).put(inputs, Purpose.ATTENTION)
+    names = partial(check_link, link=link)
+    Question(ask, request, read, wanted, delivery, output, names=names).put(inputs, Purpose.ATTENTION)

@@ -84,8 +84,14 @@ Layer = Annotated[
 ]
 Head = Annotated[
     str | None,
-    typer.Option("--head", metavar="N", help="Heads, from 0: 11, -1, 0,3,7, 4-8 or all."),
-    Brief("the same: 11, -1, 0,3,7, 4-8 or all", under=WHICH),
+    typer.Option(
+        "--head",
+        "--heads",
+        metavar="N",
+        help="Heads, from 0: 11, -1, 0,3,7, 4-8 or all. With their layer: L3H11, all heads of one L3, of "
+        "several L3-5; for ablate also L3H11,L2H10.",
+    ),
+    Brief("the same: 11, -1, 0,3,7, 4-8, all; or L3H11, L3, L3-5", metavar="N", under=WHICH),
 ]
 OneLayer = Annotated[
     str,
@@ -105,7 +111,10 @@ ArticleLayer = Annotated[
 ArticleOneHead = Annotated[
     str | None,
     typer.Option(
-        "--head", metavar="N", help="Head, from 0; -1 is the last. Default: 11, of fewer the middle one."
+        "--head",
+        "--heads",
+        metavar="N",
+        help="Head, from 0; -1 is the last. With its layer: L3H11. Default: 11, of fewer the middle one.",
     ),
     Brief("from 0; -1 is last. Default: 11, else the middle", under=WHICH),
 ]
@@ -176,6 +185,13 @@ class Wanted(request.Wanted):
     tower: Tower = None
     block: Block = 0
     route: Route = None
+
+
+@dataclass(frozen=True)
+class HeadsApart(Wanted):
+    """The same, also of several layers one by one."""
+
+    APART = True
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ Query = Annotated[
         "--query",
         "--from",
         metavar="TOKEN",
-        help="Show what one query attends to: a token's text or its position.",
+        help='Show what one query attends to: a token\'s text or its position; several words ("the door", '
+        "4-5) are one query, their mean; the#2 is the second one.",
     ),
     Brief("the token that looks: its text, the@7, position 5"),
 ]
@@ -28,7 +29,8 @@ QueryOverFile = Annotated[
         "--query",
         "--from",
         metavar="TOKEN",
-        help="Show what one query attends to: a token's text or its position; over a picture or a sound also "
+        help="Show what one query attends to: a token's text or its position (the@5; the#2 the second one); "
+        'several words ("the door", 4-5, pos:all) are one query, their mean; over a picture or a sound also '
         "a patch (r3c5: row 3, column 5), a time (0.20s) or mean, the mean over all queries.",
     ),
     Brief("the token that looks: its text, the@7, position 5"),
@@ -36,7 +38,10 @@ QueryOverFile = Annotated[
 Key = Annotated[
     str | None,
     typer.Option(
-        "--key", "--to", metavar="TOKEN", help="State the figures of one key: its text or position."
+        "--key",
+        "--to",
+        metavar="TOKEN",
+        help="State the figures of one key, named likewise: several tokens are one key, their sum.",
     ),
     Brief("the token that is looked at, named likewise"),
 ]

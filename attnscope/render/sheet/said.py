@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from attnscope.errors import listed
 from attnscope.printable import printable
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, significant
@@ -142,9 +143,17 @@ def in_sentence(tokens: Tokens, position: int) -> str:
     return f"“{settled(name)}”{where}"
 
 
-def at(tokens: Tokens, position: int) -> str:
-    """`5 [MASK]`."""
-    return f"{tokens.positions[position]} {settled(tokens.names[position])}"
+def span_notes(asked: str, queries: Sequence[int], given: str, keys: Sequence[int]) -> Iterator[str]:
+    """What a weight is where several tokens are named together: `queries` and `keys` are their positions."""
+    if len(queries) > 1:
+        yield f"weights from {asked} are the mean over its tokens {listed(queries)}"
+    if len(keys) > 1:
+        yield f"weights to {given} are the sum over its tokens {listed(keys)}"
+
+
+def at(tokens: Tokens, position: int, span: Sequence[int] = ()) -> str:
+    """`5 [MASK]`; of several tokens, at the positions `span`, `4-5 the door`."""
+    return f"{listed(span or [tokens.positions[position]])} {settled(tokens.names[position])}"
 
 
 def marked_word(before: str, word: str, after: str) -> str:

@@ -27,6 +27,7 @@ from attnscope.render.sheets.ablation_words import answer
 from attnscope.render.sheets.heaps import of_ablation
 from attnscope.results import Ablation, Kind
 from attnscope.results.claims.ablation import Asks, Case, Effect, Group, HeadEffect, Method
+from attnscope.spans import spelled
 
 # what numbers of a grid are told in where the largest of them is below so much
 _PARTS = {"millionths": 1e-4, "thousandths": 0.1}
@@ -93,7 +94,7 @@ def _next(result: Ablation) -> Next | None:
         if result.case is Case.NO_GAP or len(result.heads) < 2:
             return Next("which heads does the answer need?", ran)
     elif result.link is not None:
-        return Next("do heads look there because of the words?", finding(result, *result.link))
+        return Next("do heads look there because of the words?", _finding(result, *result.link))
     elif result.case in (Case.EACH, Case.FLAT):
         two = ",".join(f"L{each.layer}H{each.head}" for each in result.heads[:2])
         means = ("--with", "mean") if result.method is Method.MEAN else ()
@@ -104,6 +105,14 @@ def _next(result: Ablation) -> Next | None:
     first = "that head" if len(result.heads) == 1 else name(*labels.most(result))
     query = result.answer.position if result.kind is not Kind.CROSS else None
     return Next(f"what does {first} look at?", opening_head(result, *labels.most(result), query))
+
+
+def _finding(result: Ablation, query: int, key: int) -> str:
+    if not result.link_spans:
+        return finding(result, query, key)
+    sides = zip((result.query_tokens, result.key_tokens), result.link_spans, strict=True)
+    asked, given = (word(f"{spelled(tokens, span)}@{span[0]}") for tokens, span in sides)
+    return asking(result, "find", "--from", asked, "--to", given)
 
 
 def _head(one: HeadEffect, kind: Literal["", "random"] = "") -> Row:

@@ -20,6 +20,7 @@ from attnscope.results.claims.ablation import (
     HeadEffect,
     Method,
 )
+from attnscope.spans import spelled
 
 LONGEST, _HEADING = 60, 24  # cells of an answer in a sentence, and above a column
 _NAMED = 3  # heads of a group that are named one by one
@@ -65,6 +66,11 @@ def link(result: Ablation) -> str:
     if result.link is None:
         return ""
     query, key = result.link
+    if result.link_spans:
+        asked, given = result.link_spans
+        return (
+            f"{settled(spelled(result.query_tokens, asked))} → {settled(spelled(result.key_tokens, given))}"
+        )
     return f"{in_sentence(result.query_tokens, query)} → {in_sentence(result.key_tokens, key)}"
 
 

@@ -24,13 +24,14 @@ from attnscope.render.sheet.said import (
     proof,
     read,
     setting,
+    span_notes,
 )
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, Tint, Values, only
 from attnscope.render.sheets import finding_words as words
 from attnscope.render.sheets.heaps import of_finding
-from attnscope.results import Contents, Finding, Kind
+from attnscope.results import Contents, Finding, Kind, Special
 from attnscope.results.claims.finding import Case
 from attnscope.results.claims.ranking import LEAST_CONTROLS, LEAST_SPREAD, LEVEL, DependsOn, Group
 
@@ -54,7 +55,8 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
         Scale.around(result.above_control),
     )
     beside = Companion.numbers("mean of its controls", result.controls.mean, weight_cell)
-    pieces = " by tokens" if departures(result.words, result.special) else ""
+    sought, changed = result.question, departures(result.words, result.special)
+    pieces = " by tokens" if changed or sought.query_span or sought.key_span else ""
     grids = (
         _grid(result, "above the mean of its controls", result.above_control, change),
         _grid(result, measured, result.weights, _scale(result), beside),
@@ -68,10 +70,10 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
         table=lambda: _table(result, result.ranking, True),
         texts=read(result.kind, result.query_tokens, result.key_tokens),
         control=words.control(result),
-        notes=(*_notes(result), *limits(result)),
+        notes=(*_spans(result), *_notes(result), *limits(result)),
         legend=tuple(_legend(result)),
         details=tuple(_details(result)),
-        departs=(*departures(result.words, result.special), *_departures(result)),
+        departs=(*changed, *_departures(result)),
         proof=proof(
             (each for row in result.verdicts for each in row),
             "head",
@@ -98,7 +100,13 @@ def _subject(result: Finding) -> str:
         return f"weight on {pattern}, mean of {counted(result.rows, 'query')}"
     assert sought.query is not None, "a pair, where nothing else is sought"
     assert sought.key is not None, "a pair has both"
-    return f"weight of {at(result.query_tokens, sought.query)} → {at(result.key_tokens, sought.key)}"
+    query = at(result.query_tokens, sought.query, sought.query_span)
+    return f"weight of {query} → {at(result.key_tokens, sought.key, sought.key_span)}"
+
+
+def _spans(result: Finding) -> Iterator[str]:
+    sides, sought = words.sides(result), result.question
+    return span_notes(sides[0], sought.query_span, sides[1], sought.key_span)
 
 
 def _scale(result: Finding) -> Scale:
@@ -351,11 +359,17 @@ def _is_mask(result: Finding) -> bool:
 
 
 def _opens(result: Finding, best: Place) -> dict[str, object]:
+    """Head and link; of a span its first token."""
+    found = result.question
+    pair = {"query": found.query, "key": found.key}
+    if found.query_span or found.key_span:
+        sides = (result.query_tokens, found.query), (result.key_tokens, found.key)
+        places = [tokens.positions[place] for tokens, place in sides if place is not None]
+        pair = dict(zip(pair, places, strict=True)) if result.special is Special.SHOW else {}
     return {
         "layer": result.layers[best[0]],
         "head": result.heads[best[1]],
-        "query": result.question.query,
-        "key": result.question.key,
+        **pair,
         "words": result.words,
         "special": result.special,
     }

@@ -251,5 +251,7 @@ def control(result: Finding) -> str:
     whose = "the source's" if result.kind is Kind.CROSS and result.query_tokens.texts else "your"
     of = {Contents.TEXT: f"{whose} words", Contents.PICTURE: "its patches", Contents.SOUND: "its frames"}
     beside = "what the decoder reads stays" if whose == "the source's" else stays
-    at = "the same two positions are read" if result.question.query is not None else ""
+    sought = result.question
+    how_many = "" if sought.query_span or sought.key_span else "two "
+    at = f"the same {how_many}positions are read" if sought.query is not None else ""
     return "; ".join(each for each in (f"{of[result.controls.of]} shuffled", beside, at) if each)

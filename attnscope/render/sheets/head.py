@@ -13,9 +13,18 @@ from attnscope.render.kit.numbers import counted, descending, parameter, signifi
 from attnscope.render.kit.stage import OF_KEYS, VECTORS, Panel, Show, only, panel
 from attnscope.render.kit.words.command import asking, label, looked_at
 from attnscope.render.kit.words.header import where_words
-from attnscope.render.kit.words.weights import head_of, special_words, sums_words, view_words
+from attnscope.render.kit.words.weights import head_of, spans, special_words, sums_words, view_words
 from attnscope.render.sheet.blocks import Block, Dimensions, Matrix
-from attnscope.render.sheet.said import certified, departures, features, limits, of_head, read, setting
+from attnscope.render.sheet.said import (
+    certified,
+    departures,
+    features,
+    limits,
+    of_head,
+    read,
+    setting,
+    span_notes,
+)
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Table
@@ -33,7 +42,7 @@ from attnscope.render.sheets.looking import (
 )
 from attnscope.render.sheets.telling import most_telling, strongest_link, telling_words
 from attnscope.results import HeadAttention, HeadView, HeadWeights, Kind, Special
-from attnscope.results.base.distances import at_distance, even
+from attnscope.results.base.distances import at_distance, even, even_share
 
 _MOST_TERMS = 5
 _VECTORS = {"q": "query vector", "k": "key vector", "v": "value vector", "output": "output"}
@@ -80,12 +89,20 @@ def _opens(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None) 
     found: dict[str, object] = {"query": query, "key": key}
     if isinstance(result, HeadView):
         found |= {"words": result.words, "special": result.special.value}
+    if isinstance(result, HeadView) and spans(result):  # which a page has not got: of a span its first token
+        sides = {"query": (result.query_groups, query), "key": (result.key_groups, key)}
+        shown = result.special is Special.SHOW
+        found |= {
+            name: groups[at][0] if shown and at is not None else None for name, (groups, at) in sides.items()
+        }
     return {name: value for name, value in found.items() if value is not None}
 
 
 def _viewed(result: HeadWeights | HeadView) -> str:
     if not isinstance(result, HeadView):
         return ""
+    if result.special is Special.SHOW:
+        return " by words" if result.words else ""
     return " by words" if result.words else f", special tokens: {result.special.value}"
 
 
@@ -108,11 +125,16 @@ def answer_of(result: HeadWeights | HeadView, pair: tuple[int, int] | None) -> s
         told += f" It gives {weight(mass.total)} of its weight to special tokens, {settled(most)} most."
     if pair is not None:
         named = link(result.query_tokens, result.key_tokens, *pair)
-        beside = (
-            f"{weight(float(result.weights[pair]))} (even attention: {weight(even(result.allowed, pair[0]))})"
-        )
+        beside = f"{weight(float(result.weights[pair]))} (even attention: {weight(_even(result, *pair))})"
         told += f" Its strongest link is {named}: {beside}."
     return f"{told} {NO_CONTROL}" if own.query_tokens.texts else told
+
+
+def _even(result: HeadWeights | HeadView, query: int, key: int) -> float:
+    """What a row that weighs all of its keys alike gives this one; of several tokens together their share."""
+    if isinstance(result, HeadView) and spans(result):
+        return even_share(result.head.allowed, result.query_groups[query], result.key_groups[key])
+    return even(result.allowed, query)
 
 
 def _leaves_out(result: HeadWeights | HeadView) -> bool:
@@ -161,6 +183,11 @@ def _beside(result: HeadWeights | HeadView, shown: Panel, focus: Focus) -> Itera
         yield sums
     if focus.query is not None and shown.show not in VECTORS:
         yield left_out(result, focus.query, focus.key)
+    if isinstance(result, HeadView) and spans(result):
+        asked, given = (0 if at is None else at for at in (focus.query, focus.key))
+        queries, keys = result.query_groups[asked], result.key_groups[given]
+        names = result.query_tokens.names[asked], result.key_tokens.names[given]
+        yield from span_notes(names[0], queries, names[1], keys)
 
 
 def _matrix(result: HeadWeights | HeadView, shown: Panel, rows: int | None) -> Matrix:

@@ -1,6 +1,6 @@
 """Several heads at a glance: measures of each, and the strongest link of those that are worth a look."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -26,6 +26,7 @@ from attnscope.render.sheet.said import (
     proof,
     read,
     setting,
+    span_notes,
 )
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
@@ -59,7 +60,7 @@ def sheet(result: Overview, focus: Focus = WHOLE) -> Sheet:
         table=lambda: _every(result),
         texts=read(result.kind, result.query_tokens, result.key_tokens),
         control=words.control(result),
-        notes=(*words.notes(result), *limits(result)),
+        notes=(*_spans(result), *words.notes(result), *limits(result)),
         legend=(*overview_view_words(result), *features(result)),
         details=tuple(measured.absent(result.scores)),
         departs=departures(result.words, result.special),
@@ -70,6 +71,14 @@ def sheet(result: Overview, focus: Focus = WHOLE) -> Sheet:
         record=tuple((key, each.absent) for key, each in result.scores.items() if each.absent),
         next=_next(result, best),
     )
+
+
+def _spans(result: Overview) -> Iterator[str]:
+    if result.aim is None or not result.aim_spans:
+        return iter(())
+    (query, key), (asked, *given) = result.aim, result.aim_spans
+    looked = "" if key is None else result.key_tokens.names[key]
+    return span_notes(result.query_tokens.names[query], asked, looked, given[0] if given else ())
 
 
 def _next(result: Overview, best: Place) -> Next:

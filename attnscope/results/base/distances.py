@@ -64,6 +64,12 @@ def even(allowed: Allowed, query: int) -> float:
     return 1.0 / max(int(allowed[query].sum()), 1)
 
 
+def even_share(allowed: Allowed, queries: Sequence[int], keys: Sequence[int]) -> float:
+    """What rows that weigh all of their keys alike give these keys together: the mean over the queries."""
+    rows = allowed[list(queries)]
+    return float((rows[:, list(keys)].sum(axis=1) / rows.sum(axis=1).clip(min=1)).mean())
+
+
 def elsewhere(weights: Weights, allowed: Allowed, query: int, key: int) -> float:
     """The mean weight of other queries on the key at the same distance; NaN where no other has one."""
     apart = key - query

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.errors import InputError
+from attnscope.spans import spelled
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Special
 
@@ -42,6 +43,17 @@ def words_of(tokens: Tokens) -> Groups:
     return tuple(map(tuple, groups))
 
 
+def taken_together(groups: Groups, *spans: Sequence[int]) -> Groups:
+    """The same with the groups at the places of each of `spans` as one; spans share none."""
+    first = {span[0]: span for span in spans}
+    inside = {place for span in spans for place in span[1:]}
+    return tuple(
+        tuple(position for each in first.get(place, (place,)) for position in groups[each])
+        for place in range(len(groups))
+        if place not in inside
+    )
+
+
 def joined(tokens: Tokens, groups: Groups) -> Tokens:
     """One token for each of `groups`, which may leave tokens out.
 
@@ -57,9 +69,12 @@ def joined(tokens: Tokens, groups: Groups) -> Tokens:
 
 def _joined(tokens: Tokens, pieces: Sequence[Token]) -> Token:
     first = pieces[0]
-    spans = [token.span for token in pieces if token.span is not None]
-    if len(pieces) == 1 or len(spans) < len(pieces):
+    if len(pieces) == 1:
         return first
+    spans = [token.span for token in pieces if token.span is not None and token.part == first.part]
+    if len(spans) < len(pieces) or first.part >= len(tokens.texts):  # special tokens among them
+        text = spelled(replace(tokens, items=tuple(pieces)), range(len(pieces)))
+        return replace(first, id=-1, piece=text, text=text, span=None, special=False, unknown=False)
     span = min(start for start, _ in spans), max(end for _, end in spans)
     text = tokens.texts[first.part][slice(*span)]
     return replace(first, id=-1, piece=text.strip() or first.piece, text=text, span=span, unknown=False)

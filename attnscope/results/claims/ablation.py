@@ -199,7 +199,9 @@ class Predicted:
 class Ablation(Presented):
     """The `heads`, ranked by what the answer becomes without each of them, beside the typical head.
 
-    `how` says what stood in the place of their outputs, `link` which query and key were cut. `other` is the
+    `how` says what stood in the place of their outputs, `link` which query and key were cut; where an end of
+    it is a span of several tokens, `link_spans` are the positions of both, every one of the first cut from
+    every one of the second, and `link` has the first of each. `other` is the
     text that outputs were taken from, and `total` what the answer's probability is there. `predicted` are
     there where heads were ranked by the gradient first: of all heads, the largest first, of which those in
     `heads` were then taken away; `rank_correlation` is Spearman's, between both of these. `predicted_by` is
@@ -220,6 +222,7 @@ class Ablation(Presented):
     provenance: Provenance
     tower: str = ""
     link: tuple[int, int] | None = None
+    link_spans: tuple[tuple[int, ...], ...] = ()
     other: Tokens | None = field(default=None, metadata={"file": "other_tokens"})
     total: Effect | None = None
     predicted: tuple[Predicted, ...] = ()

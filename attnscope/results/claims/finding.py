@@ -73,13 +73,17 @@ class Case(StrEnum):
 class Sought:
     """What heads are ranked by: the weight of one query on one key, that on a pattern, or likeness to a head.
 
-    Exactly one of the three is there. `query` and `key` are positions, `like` is a layer and a head.
+    Exactly one of the three is there. `query` and `key` are positions, `like` is a layer and a head. Where
+    several tokens are named together, `query_span` and `key_span` are their positions: the weight is the sum
+    over the keys, the mean over the queries.
     """
 
     query: int | None = None
     key: int | None = None
     pattern: Pattern | None = None
     like: tuple[int, int] | None = None
+    query_span: tuple[int, ...] = ()
+    key_span: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

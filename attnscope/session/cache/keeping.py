@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -35,6 +35,9 @@ from attnscope.session.opening import Purpose
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted
 from attnscope.verify import certify_heads
+
+if TYPE_CHECKING:
+    from attnscope.session.opening import Check
 
 MOST_PAIRS = 2**19  # pairs of a query and a key, over all heads: twelve heads of 209 tokens, 144 of 60
 _BELIEVED = {Verdict.CERTIFIED, Verdict.PARTIAL, Verdict.INCONCLUSIVE}
@@ -209,12 +212,17 @@ class _Recording:
 
 @contextmanager
 def reading_kept(
-    memory: Memory, request: ModelRequest, inputs: Inputs, wanted: Wanted, purpose: Purpose
+    memory: Memory,
+    request: ModelRequest,
+    inputs: Inputs,
+    wanted: Wanted,
+    purpose: Purpose,
+    check: "Check | None" = None,
 ) -> Iterator[tuple[Reading, Chosen]]:
     """A reading of the model, and what is chosen of it; what was shown meanwhile is kept if all went well."""
     memory.about_to_read()
     recording = _Recording(memory.listener)
-    reading, chosen = open_chosen(request, inputs, wanted, recording, purpose)
+    reading, chosen = open_chosen(request, inputs, wanted, recording, purpose, check)
     keeper = Keeper(memory, reading, chosen, recording.notices)
     yield replace(reading, keeper=keeper), chosen
     keeper.keep()

@@ -188,7 +188,7 @@ class Reading(Claimed):
         looking = Looking(words, special)
         settings = MapSettings(metric, perplexity, seed, max_iter, center_keys)
         head_read = self._heads(Wanted(layer, head, **attention)).head()
-        return map_head(head_read, settings, self._listener, looking)
+        return map_head(head_read, settings, self._listener, look_at(head_read, looking))
 
     def report(
         self,

@@ -190,7 +190,8 @@ def position_of(
     units = tokens if groups is None else joined(tokens, groups)
     forms = forms_in(units, word)
     try:
-        place = forms[0] if len(forms) == 1 else units.position(word)
+        whole = "--words takes the pieces of one word together, or choose one of these"
+        place = forms[0] if len(forms) == 1 else units.span(word).one(whole)
     except InputError as error:
         others = ", ".join(units.labels[form] for form in forms)
         why = f"'{word}' has several forms there: {others}: name one" if forms else str(error)

@@ -130,7 +130,7 @@ def read_long(
     queries = reading.tokens_of(chosen.kind)
     keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
     seen = None if zoom is None else window(zoom, len(queries), len(keys))
-    row = None if query is None else queries.position(str(query))
+    row = None if query is None else queries.position(query)
     with reading.listener.working("reading the attention in tiles"):
         captured = captured_long(reading, chosen)
         with running.part(_TILES):

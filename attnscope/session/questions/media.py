@@ -20,7 +20,6 @@ from attnscope.results import (
 )
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
-from attnscope.session.looking import position_of as position_of
 from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
 
@@ -73,7 +72,7 @@ def tell_windows(captured: Capture, reading: Reading, chosen: Chosen) -> None:
 def _query(tokens: Tokens, keys: Tokens, wanted: str | None, listener: Listener) -> int | None:
     """Position of the query, None for the mean over all."""
     if wanted is not None:
-        return None if wanted == MEAN and MEAN not in tokens.names else position_of(tokens, wanted)
+        return None if wanted == MEAN and MEAN not in tokens.names else tokens.position(wanted)
     chosen = default_query(tokens, keys)
     shown = f"the mean over all {len(tokens)} queries" if chosen is None else f"query {tokens.named(chosen)}"
     listener.notice(f"showing {shown} (--query chooses)")

@@ -165,8 +165,8 @@ def test_a_patched_head_is_the_one_of_the_other_text_at_the_projection(family: s
     assert torch.allclose(outcome.scores, by_hand, atol=2e-5)
 
 
-def masked_by_hand(family: str, layer: int, query: int, key: int) -> Tensor:
-    """Attention of one layer in which a number is added to the scores of one edge in every head."""
+def masked_by_hand(family: str, layer: int, queries: tuple[int, ...], keys: tuple[int, ...]) -> Tensor:
+    """Attention of one layer in which a number is added to the scores of some edges in every head."""
     model, inputs = model_and_inputs(family)
     from transformers.modeling_utils import AttentionInterface
 
@@ -174,7 +174,8 @@ def masked_by_hand(family: str, layer: int, query: int, key: int) -> Tensor:
 
     module = find_sites(model)[layer].module
     mask = torch.zeros(1, 1, 11, 11)
-    mask[..., query, key] = float("-inf")
+    for query in queries:
+        mask[..., query, list(keys)] = float("-inf")
 
     def eager(of: nn.Module, q: Tensor, k: Tensor, v: Tensor, attention_mask: Tensor | None, **more: object):  # type: ignore[no-untyped-def]
         if of is module:
@@ -190,12 +191,15 @@ def masked_by_hand(family: str, layer: int, query: int, key: int) -> Tensor:
         AttentionInterface._global_mapping.update(registered)
 
 
+@pytest.mark.parametrize(("queries", "keys"), [((8,), (3,)), ((6, 8), (2, 3, 4))], ids=["one", "span"])
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "t5"])
-def test_a_cut_edge_is_minus_infinity_before_the_softmax(family: str) -> None:
+def test_a_cut_edge_is_minus_infinity_before_the_softmax(
+    family: str, queries: tuple[int, ...], keys: tuple[int, ...]
+) -> None:
     made = experiments(family)
-    every = tuple(Change(1, head, Cut(8, 3)) for head in range(HEADS))
+    every = tuple(Change(1, head, Cut(queries, keys)) for head in range(HEADS))
     (outcome,) = made.run([every])
-    by_hand = masked_by_hand(family, 1, 8, 3)
+    by_hand = masked_by_hand(family, 1, queries, keys)
     assert (by_hand - made.untouched).abs().max() > 1e-3
     assert torch.allclose(outcome.scores, by_hand, atol=3e-5)
     assert made.tally.lost == 0
@@ -204,9 +208,9 @@ def test_a_cut_edge_is_minus_infinity_before_the_softmax(family: str) -> None:
 
 def test_a_cut_edge_leaves_the_sinks_share_in_its_row() -> None:
     made = experiments("gpt_oss", ids())
-    every = tuple(Change(1, head, Cut(8, 6)) for head in range(HEADS))
+    every = tuple(Change(1, head, Cut((8,), (6,))) for head in range(HEADS))
     (outcome,) = made.run([every])
-    by_hand = masked_by_hand("gpt_oss", 1, 8, 6)
+    by_hand = masked_by_hand("gpt_oss", 1, (8,), (6,))
     assert (by_hand - made.untouched).abs().max() > 1e-3
     assert torch.allclose(outcome.scores, by_hand, atol=5e-5)
     assert (made.tally.back, made.tally.lost) == (1, 0)
@@ -214,12 +218,12 @@ def test_a_cut_edge_leaves_the_sinks_share_in_its_row() -> None:
 
 def test_an_edge_that_is_a_rows_only_one_is_not_cut() -> None:
     with pytest.raises(InputError, match="layer 1 head 4: the query sees no other key"):
-        experiments("gpt2").run([(Change(1, 4, Cut(0, 0)),)])
+        experiments("gpt2").run([(Change(1, 4, Cut((0,), (0,))),)])
 
 
 def test_traced_edges_are_cut_by_the_row_of_the_models_own_weights() -> None:
     made = experiments("mpnet")
-    (outcome,) = made.run([(Change(1, 2, Cut(6, 4)),)])
+    (outcome,) = made.run([(Change(1, 2, Cut((6,), (4,))),)])
     assert (made.tally.back, made.tally.lost) == (1, 0)
     changed = (outcome.scores - made.untouched).abs().amax(-1)[0]
     rounded = 64 * EPSILON * float(made.untouched.abs().max())  # of an entry of a batch, and alone
@@ -238,12 +242,12 @@ def test_the_row_of_a_cut_edge_is_read_back_within_rounding_and_no_further(
 
     def off(cut: Cut, seen: changes.Attended, head: int, parts: slice) -> Tensor:
         rows, values = right(cut, seen, head, parts), seen.values_of(head)[parts]
-        left = 1 - seen.weights()[parts, head, cut.query, cut.key].float()
-        rows[0, cut.query, 5] += times * 2 * seen.rounding * values.abs().max() / left[0]
+        left = 1 - seen.weights()[parts, head, cut.queries[0], cut.keys[0]].float()
+        rows[0, cut.queries[0], 5] += times * 2 * seen.rounding * values.abs().max() / left[0]
         return rows
 
     made = experiments_on(model, inputs, Selection(), AnswerRows(hidden, tuple(range(11)), 11))
-    every = tuple(Change(1, head, Cut(8, 6)) for head in range(HEADS))
+    every = tuple(Change(1, head, Cut((8,), (6,))) for head in range(HEADS))
     made.run([every])
     assert (made.tally.back, made.tally.lost) == (1, 0)
     monkeypatch.setattr(Cut, "made", off)

@@ -14,6 +14,7 @@ from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site
 from attnscope.reference import exact
 from attnscope.results.claims.ablation import ControlIds, Method
+from attnscope.spans import Span
 from attnscope.tokens import Tokens
 
 
@@ -36,10 +37,10 @@ def zeros() -> Replacement:
     return Replacement(Method.ZERO, Zero(), "each output replaced by zeros")
 
 
-def without_link(query: int, key: int, names: tuple[str, str]) -> Replacement:
-    """Their own outputs without the attention of one query to one key, both by position."""
-    how_replaced = f"the attention of {query} {names[0]} to {key} {names[1]} cut before the softmax"
-    return Replacement(Method.LINK, Cut(query, key), how_replaced)
+def without_link(query: Span, key: Span) -> Replacement:
+    """Their own outputs without the attention of these queries to these keys."""
+    how_replaced = f"the attention of {query.name} to {key.name} cut before the softmax"
+    return Replacement(Method.LINK, Cut(query.positions, key.positions), how_replaced)
 
 
 def of_text(model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site]) -> Replacement:

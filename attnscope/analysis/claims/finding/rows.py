@@ -15,13 +15,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from attnscope.analysis.heads.view import groups_of
+from attnscope.analysis.heads.view import Name, units_of
 from attnscope.attention import AttentionCall
 from attnscope.capture.returned import ReturnedLayer
 from attnscope.errors import InputError
 from attnscope.reference import exact
 from attnscope.results import Special, Verdict
-from attnscope.results.base.groups import Groups, joined
+from attnscope.results.base.groups import Groups
 from attnscope.sdpa import Operands, weights_alone
 from attnscope.tiles.call import LongCall
 from attnscope.tiles.certify import certify_rows
@@ -130,6 +130,7 @@ class Lens:
     """What a row and a column are: `queries` and `keys` are the positions of the tokens of each.
 
     `query_tokens` and `key_tokens` are what they are called, `count` is how many tokens the keys are of all.
+    `query` and `key` are the row and the column that were named, if any.
     """
 
     queries: Groups
@@ -139,11 +140,14 @@ class Lens:
     count: int
     words: bool = False
     special: Special = Special.SHOW
+    query: int | None = None
+    key: int | None = None
 
-    @property
+    @cached_property
     def plain(self) -> bool:
         """Whether rows and columns are the tokens themselves."""
-        return not self.words and self.special is Special.SHOW
+        single = all(len(group) == 1 for group in (*self.queries, *self.keys))
+        return single and not self.words and self.special is Special.SHOW
 
     @cached_property
     def members(self) -> Bool[np.ndarray, "key token"]:
@@ -255,12 +259,21 @@ def _together(
     return np.asarray(np.sqrt(np.maximum(np.einsum("hrp,hpq,hrq->hr", taken, products, taken), 0.0)))
 
 
-def lens(queries: Tokens, keys: Tokens, *, words: bool, special: Special) -> Lens:
-    """How rows and columns of these tokens are looked at; `InputError` where nothing is left, or no word."""
+def lens(
+    queries: Tokens,
+    keys: Tokens,
+    *,
+    words: bool,
+    special: Special,
+    query: Name | None = None,
+    key: Name | None = None,
+) -> Lens:
+    """How rows and columns of these tokens are looked at; what `query` and `key` name is one of them.
+
+    `InputError` where nothing is left, or no word, and as `units_of` for what is not there.
+    """
     if words and not queries.texts and not keys.texts and (queries.stretches or keys.stretches):
         raise InputError("--words joins the pieces of words: a picture or a sound has none")
-    rows, columns = groups_of(queries, "query", words, special), groups_of(keys, "key", words, special)
-    asked = queries if not words and special is Special.SHOW else joined(queries, rows)
-    same = queries is keys or queries == keys
-    given = keys if not words and special is Special.SHOW else joined(keys, columns)
-    return Lens(rows, columns, asked, asked if same else given, len(keys), words, special)
+    units = units_of(queries, keys, words=words, special=special, query=query, key=key)
+    rows = units.queries, units.keys, units.query_tokens, units.key_tokens
+    return Lens(*rows, len(keys), words, special, units.query, units.key)

@@ -56,6 +56,9 @@ def of_overview(made: Document, overview: Overview, beside: Beside) -> None:
     if overview.aim is not None:
         query, key = overview.aim
         i, j = _strongest(overview)
+        if overview.aim_spans:  # a page has no spans: it opens on the first token of each
+            query, *keys = (span[0] for span in overview.aim_spans)
+            key = keys[0] if keys else None
     else:
         opening = beside.opening or Opening(overview.most_telling())
         link = opening.link

@@ -27,6 +27,8 @@ from attnscope.session.entering import encode_inputs
 from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.answers import question_of
 from attnscope.session.reading import Reading
+from attnscope.spans import Span
+from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Route
 
 
@@ -65,7 +67,8 @@ def _ablated(
 ) -> Ablation:
     answer = question.answered(experiments.untouched)
     replacement, link = _replacement(reading, chosen, asked, experiments, other)
-    heads: Sequence[Head] = asked.named or [(layer, head) for layer in chosen.layers for head in chosen.heads]
+    every = [(layer, head) for layer in chosen.layers for head in chosen.heads]
+    heads: Sequence[Head] = asked.named or chosen.apart or every
     check_heads(heads, head_counts(experiments))
     predicted = _estimates(experiments, answer.ids, replacement, heads, asked.by) if asked.rank else ()
     if asked.rank:
@@ -101,7 +104,8 @@ def _ablated(
         intervention=intervention(experiments),
         provenance=provenance,
         tower=chosen.tower.distinct_name,
-        link=link,
+        link=None if link is None else (link[0].positions[0], link[1].positions[0]),
+        link_spans=() if link is None else several(*link),
         other=None if other is None else other.encoded.tokens,
         total=total,
         predicted=predicted,
@@ -111,6 +115,11 @@ def _ablated(
         modules={str(layer): site.path for site in experiments.sites for layer in site.layers},
         notes=reading.notes,
     )
+
+
+def several(query: Span, key: Span) -> tuple[tuple[int, ...], ...]:
+    """The positions of both ends of a link; none where each is a single token."""
+    return (query.positions, key.positions) if len(query) + len(key) > 2 else ()
 
 
 def _estimates(
@@ -130,11 +139,11 @@ def _estimates(
 
 def _replacement(
     reading: Reading, chosen: Chosen, asked: Ablating, experiments: Experiments, other: Reading | None
-) -> tuple[Replacement, tuple[int, int] | None]:
-    """What stands in the place of outputs, and the link by its positions where one is cut."""
+) -> tuple[Replacement, tuple[Span, Span] | None]:
+    """What stands in the place of outputs, and the ends of the link where one is cut."""
     if asked.method == "link":
-        link, names = _link(reading, chosen, asked, experiments)
-        return replacing.without_link(*link, names), link
+        link = _link(reading, chosen, asked, experiments)
+        return replacing.without_link(*link), link
     if other is not None:
         return replacing.of_text(experiments.model, other.inputs, experiments.sites), None
     if asked.method == "zero":
@@ -156,23 +165,31 @@ def _replacement(
     ), None
 
 
-def _link(
-    reading: Reading, chosen: Chosen, asked: Ablating, experiments: Experiments
-) -> tuple[tuple[int, int], tuple[str, str]]:
-    """The link by positions, and the names of both of its ends."""
+def _link(reading: Reading, chosen: Chosen, asked: Ablating, experiments: Experiments) -> tuple[Span, Span]:
+    """Both ends of the links that are cut."""
     if reading.perceived is not None:
         raise InputError("--link is between tokens of a text: what is read here is none")
     queries = reading.tokens_of(chosen.kind)
-    keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
-    query_name, key_name = asked.link_names
-    query, key = queries.position(query_name), keys.position(key_name)
     lengths = {answer.shape[2] for answer in experiments.answers.values()}
+    keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
+    found = link_ends(chosen, queries, keys, asked=asked)
     if lengths != {len(queries)}:
         raise InputError("--link needs attention from token to token: this one reads in windows")
-    if chosen.kind is Kind.DECODER and key > query:
-        ends = f"{queries.named(query)} cannot look at {keys.named(key)}"
+    return found
+
+
+def link_ends(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Ablating) -> tuple[Span, Span]:
+    """What the ends of a link name; `InputError` for tokens that are not there, or only follow the queries.
+
+    Where the queries are not known yet the keys stand for both.
+    """
+    query_name, key_name = asked.link_names
+    key = keys.span(key_name)
+    query = key if queries is None else queries.span(query_name)
+    if chosen.kind is Kind.DECODER and min(key.positions) > max(query.positions):
+        ends = f"{query.name} cannot look at {key.name}"
         raise InputError(f"--link: in causal attention {ends}, which follows it")
-    return (query, key), (queries.names[query], keys.names[key])
+    return query, key
 
 
 def read_other(reading: Reading, text: str) -> Reading:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from attnscope.session.questions.claims.rows import (
     may_read_rows,
 )
 from attnscope.session.questions.long import captured_long
-from attnscope.session.questions.media import position_of, tell_windows
+from attnscope.session.questions.media import tell_windows
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
 from attnscope.session.selection import check_seed
@@ -103,8 +104,8 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
     if reading.perceived is not None and isinstance(attention, Capture):
         tell_windows(attention, reading, chosen)
     layers, whole = layers_of(attention, chosen)
-    seen = lens(layers[0].query_tokens, layers[0].key_tokens, words=looking.words, special=looking.treatment)
-    sought = _sought(wish, seen, layers[0])
+    seen = _lens(wish, looking, layers[0].query_tokens, layers[0].key_tokens)
+    sought = _sought(wish, seen)
     target = _target(sought, layers, chosen, seen)
     own = numbers(target, layers, chosen.heads, seen)
     key = () if sought.key is None else seen.keys[sought.key]
@@ -162,8 +163,8 @@ def _rows_asked(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking) 
         return None
     queries = reading.tokens_of(chosen.kind)
     keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
-    seen = lens(queries, keys, words=looking.words, special=looking.treatment)
-    return seen.queries[_named(str(wish.query), seen.query_tokens, queries, seen)]
+    seen = _lens(wish, looking, queries, keys)
+    return None if seen.query is None else seen.queries[seen.query]
 
 
 def _strays(own: ByHead, others: ByHead) -> float:
@@ -191,26 +192,39 @@ def _of_writing(
     return (f"read at once, as the controls are, its numbers lie up to {strays:.2g} from those of writing",)
 
 
-def _sought(wish: Wish, seen: Lens, layer: Layer) -> Sought:
+def check_wish(
+    chosen: Chosen, queries: Tokens | None, keys: Tokens, *, wish: Wish, looking: Looking = TOKENS
+) -> None:
+    """Raises `InputError` for tokens that are not there, before weights are read."""
+    if queries is None:
+        _lens(replace(wish, query=0) if wish.key is not None else wish, looking, keys, keys)
+    else:
+        _lens(wish, looking, queries, keys)
+
+
+def _lens(wish: Wish, looking: Looking, queries: Tokens, keys: Tokens) -> Lens:
+    """How rows and columns are looked at: a span that is named is one of them."""
+    how: dict[str, Any] = {"words": looking.words, "special": looking.treatment}
+    try:
+        return lens(queries, keys, query=wish.query, key=wish.key, **how)
+    except InputError:
+        sides = ((wish.query, queries), (wish.key, keys))
+        for name, tokens in sides if looking.treatment is not Special.SHOW else ():
+            if any(token.special and name in (token.name, token.piece) for token in tokens.items):
+                raise InputError(f"'{name}' is left out by --special {looking.treatment}") from None
+        raise
+
+
+def _sought(wish: Wish, seen: Lens) -> Sought:
     if wish.like is not None:
         return Sought(like=wish.like)
     if wish.pattern is not None:
         return Sought(pattern=Pattern(wish.pattern))
-    return Sought(
-        query=_named(str(wish.query), seen.query_tokens, layer.query_tokens, seen),
-        key=_named(str(wish.key), seen.key_tokens, layer.key_tokens, seen),
-    )
-
-
-def _named(name: str, left: Tokens, every: Tokens, seen: Lens) -> int:
-    try:
-        return position_of(left, name)
-    except InputError:
-        if seen.special is not Special.SHOW and any(
-            token.special and name in (token.name, token.piece) for token in every.items
-        ):
-            raise InputError(f"'{name}' is left out by --special {seen.special}") from None
-        raise
+    assert seen.query is not None, "a pair, where nothing else is sought"
+    assert seen.key is not None, "a pair has both"
+    units = seen.queries[seen.query], seen.keys[seen.key]
+    query, key = ((), ()) if seen.words else (unit if len(unit) > 1 else () for unit in units)
+    return Sought(seen.query, seen.key, query_span=query, key_span=key)
 
 
 def _target(sought: Sought, layers: Sequence[Layer], chosen: Chosen, seen: Lens) -> Target | Likeness:

@@ -22,9 +22,9 @@ from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.replacing import beside_replacing
 from attnscope.session.questions.claims.rows import check_whole_fits, may_read_rows, sample_with
 from attnscope.session.questions.long import captured_long
-from attnscope.session.questions.media import position_of
 from attnscope.session.reading import Reading
 from attnscope.session.selection import check_seed
+from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Route
 
 MOST_FLOW = 128  # tokens up to which the largest flow is looked for: one search for each
@@ -39,7 +39,7 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
     """
     check_seed(seed)
     _check(reading, chosen)
-    sampled = _sampled(reading, chosen, str(query))
+    sampled = _sampled(reading, chosen, query)
     with reading.listener.working("reading the attention"):
         attention = (
             reading.attention(chosen, projections=True)
@@ -48,7 +48,7 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
         )
     layers, certified = _layers(attention, chosen, reading.asked.sensed)
     tokens = layers[0].query_tokens
-    place = position_of(tokens, str(query))
+    place = check_query(chosen, tokens, tokens, query=query)
     with reading.listener.working("following the attention through the layers"):
         back = followed_back(layers, chosen.heads, place)
         most = _most(layers, chosen.heads, place) if len(tokens) <= MOST_FLOW else None
@@ -79,11 +79,20 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
     return beside_replacing(reading, chosen, result, seed)
 
 
-def _sampled(reading: Reading, chosen: Chosen, query: str) -> tuple[int, ...] | None:
+def check_query(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, query: str | int) -> int:
+    """The position of the one query; `InputError` for what is not there, and for several tokens."""
+    return (
+        (keys if queries is None else queries)
+        .span(query)
+        .one("flow goes back from one token, choose one of these")
+    )
+
+
+def _sampled(reading: Reading, chosen: Chosen, query: str | int) -> tuple[int, ...] | None:
     """The rows by which heads of a long text are certified, the query's among them; None: all are read."""
     if may_read_rows(reading, chosen):
         tokens = reading.tokens_of(chosen.kind)
-        return sample_with(len(tokens), position_of(tokens, query))
+        return sample_with(len(tokens), check_query(chosen, tokens, tokens, query=query))
     check_whole_fits(reading, chosen, "flow")
     return None
 

@@ -1,7 +1,6 @@
 """Why one head looks from one token at another: which parts of the model its score comes from."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 from attnscope.analysis import recompute_head
 from attnscope.analysis.claims.why.explain import Question, explain
@@ -11,14 +10,9 @@ from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Why
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.ablation import read_other
-from attnscope.session.questions.media import position_of
 from attnscope.session.reading import Reading
-from attnscope.session.request import Inputs
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
-
-if TYPE_CHECKING:
-    from attnscope.model.loading.load import Plan
 
 MOST = 1024  # tokens: what is known of a run is held until the sum is made
 
@@ -47,8 +41,7 @@ def why(reading: Reading, chosen: Chosen, link: Link) -> Why:
     queries, keys = call.query_tokens, call.key_tokens
     if (longest := max(len(queries), len(keys))) > MOST:
         raise InputError(f"why holds all of a run at once: up to {MOST} tokens, here are {longest}")
-    query, key = position_of(queries, str(link.query)), position_of(keys, str(link.key))
-    against = None if link.against is None else position_of(keys, str(link.against))
+    query, key, against = _places(link, queries, keys)
     _check(query, key, against, chosen.kind, queries, keys)
     other = None if link.patch_from is None else read_other(reading, link.patch_from)
     model, inputs = reading.model.module, reading.inputs
@@ -81,24 +74,20 @@ def why(reading: Reading, chosen: Chosen, link: Link) -> Why:
     )
 
 
-def check_link(planned: "Plan", chosen: Chosen, *, inputs: Inputs, link: Link, code: bool = False) -> None:
+def check_link(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, link: Link) -> None:
     """Raises `InputError` for what the tokenizer and the configuration show, before weights are read."""
     chosen.only()
-    if inputs.text is None or inputs.sensed or inputs.ids is not None or inputs.split:
-        return
-    from attnscope.model.inputs.text import encode
-    from attnscope.model.loading.tokenizer import tokenizer_for
+    if queries is None:
+        _places(replace(link, query=0), keys, keys)
+    else:
+        _check(*_places(link, queries, keys), chosen.kind, queries, keys)
 
-    folder = planned.checkpoint.source.folder
-    tokenizer = tokenizer_for(planned.model_class, folder, planned.name, code, True)
-    texts = tuple(text for text in (inputs.text, inputs.pair) if text is not None)
-    tokens = encode(tokenizer, texts, name=planned.name, limit=None).tokens
-    if inputs.truncate or (planned.writes and chosen.kind is Kind.DECODER):
-        return  # what is left of the text, or what the decoder reads, is not known yet
-    key = position_of(tokens, str(link.key))
-    against = None if link.against is None else position_of(tokens, str(link.against))
-    if chosen.kind is not Kind.CROSS:
-        _check(position_of(tokens, str(link.query)), key, against, chosen.kind, tokens, tokens)
+
+def _places(link: Link, queries: Tokens, keys: Tokens) -> tuple[int, int, int | None]:
+    """The positions of the query, the key and the other key; `InputError` for spans of several tokens."""
+    single = "one query and one key have a score that can be taken apart, choose one of these"
+    against = None if link.against is None else keys.span(link.against).one(single)
+    return queries.span(link.query).one(single), keys.span(link.key).one(single), against
 
 
 def _check(query: int, key: int, against: int | None, kind: Kind, queries: Tokens, keys: Tokens) -> None:

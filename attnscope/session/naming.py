@@ -1,0 +1,87 @@
+"""Whether the tokens that are named are there, told by tokenizer and configuration before weights are read.
+
+What is not known yet is left to the question itself: pictures and sounds, what a decoder beside an encoder
+reads, text that the model writes on, tokens that are given by number.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from attnscope.analysis.heads.view import Name, units_of
+from attnscope.errors import AttnscopeError
+from attnscope.session.request import Inputs, Looking
+from attnscope.tokens import Tokens
+from attnscope.vocabulary import MASKED_SENTENCE, WHOLE_SENTENCE, Kind
+
+if TYPE_CHECKING:
+    from attnscope.model.loading.load import Plan
+    from attnscope.session.choosing import Chosen
+    from attnscope.session.opening import Check
+
+Names = Callable[["Chosen", Tokens | None, Tokens], object]
+
+
+def names_checked(names: Names, inputs: Inputs, code: bool = False) -> "Check":
+    """A check of a plan that calls `names` with the queries, None where not known yet, and the keys.
+
+    `names` raises `InputError` for what is not there; it is not called where the keys are not known.
+    """
+    return partial(_check, names=names, inputs=inputs, code=code)
+
+
+def _check(planned: "Plan", chosen: "Chosen", *, names: Names, inputs: Inputs, code: bool) -> None:
+    beside_encoder = planned.writes and chosen.kind is not Kind.ENCODER
+    if beside_encoder and chosen.kind is Kind.DECODER:
+        return
+    keys = _read(planned, inputs, code)
+    if keys is not None:
+        names(chosen, None if beside_encoder else keys, keys)
+
+
+def _read(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
+    """The tokens of the text; None where these are not known, or where reading it says why it cannot be."""
+    if inputs.sensed or inputs.ids is not None or inputs.goes_on:
+        return None
+    from attnscope.model.inputs.given import encode_words
+    from attnscope.model.inputs.text import encode, limit_of
+    from attnscope.model.loading.tokenizer import tokenizer_for
+
+    folder, name = planned.checkpoint.source.folder, planned.name
+    try:
+        tokenizer = tokenizer_for(planned.model_class, folder, name, code, True)
+        how: dict[str, Any] = {
+            "name": name,
+            "limit": limit_of(tokenizer, planned.config),
+            "truncate": inputs.truncate,
+        }
+        if (words := inputs.given_words) is not None:
+            return encode_words(tokenizer, words, **how).tokens
+        sentence = MASKED_SENTENCE if tokenizer.mask_token is not None else WHOLE_SENTENCE
+        text = sentence if inputs.text is None else inputs.text
+        texts = (text,) if inputs.pair is None else (text, inputs.pair)
+        return encode(tokenizer, texts, **how).tokens
+    except (AttnscopeError, AttributeError):
+        return None
+
+
+def link_named(query: Name | None, key: Name | None, looking: Looking = Looking()) -> Names:  # noqa: B008
+    """What is looked for where a link is named: a query, a key or both, each of one token or several."""
+
+    def check(chosen: "Chosen", queries: Tokens | None, keys: Tokens) -> None:
+        asked = None if queries is None else query
+        how: dict[str, Any] = {"words": looking.words, "special": looking.treatment}
+        units_of(keys if queries is None else queries, keys, query=asked, key=key, **how)
+
+    return check
+
+
+def single_named(*names: Name | None) -> Names:
+    """The same of queries that must be single tokens each."""
+
+    def check(chosen: "Chosen", queries: Tokens | None, keys: Tokens) -> None:
+        for name in names:
+            if name is not None and queries is not None:
+                queries.position(name)
+
+    return check

@@ -1,0 +1,303 @@
+"""What a user calls tokens, and which ones are meant: a word, several words, positions.
+
+`door` and `the door` are words of the text, `door@5` those that begin at position 5, `door#2` the second
+ones; `5`, `-1` and `4-5` are positions where no word is called so, as `@5`, `pos:4-5`, `pos:first`,
+`pos:last` and `pos:all` are whatever the words are. This is the only place that reads such names.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from attnscope.errors import InputError, listed, nearest
+from attnscope.printable import printable
+
+_LISTED = 40  # tokens that a message names at most, about
+_PIECES = 6  # of a span that a message names
+_LONGEST = 40  # characters of a span's text that are shown
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
+_RANGE = re.compile(r"(-?[0-9]{1,9})-(-?[0-9]{1,9})")
+_TIME = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?s")
+_MASK = re.compile(r"\[mask\]|<mask>", re.IGNORECASE)
+_MASKS = re.compile(r"\[mask\]|<mask>|<extra_id_[0-9]+>", re.IGNORECASE)
+_MARKS = ("▁", "Ġ")  # of a word's start, as vocabularies spell it
+_PLACES = "pos:"
+
+Same = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Span:
+    """Tokens that are named together: their places among those that were asked, ascending, one at least.
+
+    `name` is what a reader is told, `5 door` or `4-5 the door`, and `pieces` the same of each token.
+    """
+
+    positions: tuple[int, ...]
+    name: str
+    pieces: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def one(self, why: str = "choose one of these") -> int:
+        """The only position; `InputError` that says `why` several will not do."""
+        if len(self) > 1:
+            some = [*self.pieces[:_PIECES], *(["..."] if len(self) > _PIECES else [])]
+            raise InputError(f"'{self.name}' is {len(self)} tokens, {', '.join(some)}: {why}")
+        return self.positions[0]
+
+
+class Piece(Protocol):
+    """What is known of one token (`attnscope.tokens.Token`)."""
+
+    @property
+    def piece(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def span(self) -> tuple[int, int] | None: ...
+    @property
+    def part(self) -> int: ...
+    @property
+    def special(self) -> bool: ...
+
+
+class Pieces(Protocol):
+    """The tokens that may be meant (`attnscope.tokens.Tokens`)."""
+
+    @property
+    def texts(self) -> tuple[str, ...]: ...
+    @property
+    def items(self) -> Sequence[Piece]: ...
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+    @property
+    def positions(self) -> Sequence[int]: ...
+    def __len__(self) -> int: ...
+
+
+def span_of(tokens: Pieces, wanted: str | int) -> Span:
+    """The tokens that `wanted` names; a number that is no text is a position.
+
+    Raises `InputError` that lists the choices when nothing answers to it, or more than one place does.
+    """
+    found = _Names(tokens).meant(wanted) if isinstance(wanted, str) else _place(tokens, int(wanted))
+    return Span(found, told(tokens, found), tuple(told(tokens, [i]) for i in found))
+
+
+def told(tokens: Pieces, places: Sequence[int]) -> str:
+    """`5 door`, `4-5 the door`: positions and text."""
+    numbers = [tokens.positions[i] for i in places]
+    if len(numbers) == 1:
+        return f"{numbers[0]} {tokens.names[places[0]]}"
+    return f"{listed(numbers)} {shortened(spelled(tokens, places))}"
+
+
+def shortened(text: str) -> str:
+    """A text in one short line, its middle left out."""
+    text = printable(" ".join(text.split()))
+    half = _LONGEST // 2 - 2
+    return text if len(text) <= _LONGEST else f"{text[:half].rstrip()} … {text[-half:].lstrip()}"
+
+
+def spelled(tokens: Pieces, places: Sequence[int]) -> str:
+    """The text of these tokens together, cut from the source as far as they have a place in it."""
+    return _Line(tokens, places).text
+
+
+class _Line:
+    """Tokens as one text, and which of them begin and end at its characters; blanks are none of a token's.
+
+    What stands in a source is cut from it; what does not is put together as its vocabulary marks words.
+    """
+
+    def __init__(self, tokens: Pieces, places: Sequence[int]) -> None:
+        self.text = ""
+        self.first: dict[int, int] = {}
+        self.last: dict[int, int] = {}
+        items, texts = tokens.items, tokens.texts
+        unsourced = {i for i in places if items[i].span is None or items[i].part >= len(texts)}
+        marked = any(items[i].piece.startswith(_MARKS) for i in unsourced)
+        part, offset = None, 0
+        for i in places:
+            token = items[i]
+            if i in unsourced or token.span is None:
+                part = None
+                self._add_piece(i, token, marked)
+                continue
+            (start, end), source = token.span, texts[token.part]
+            if token.part != part:
+                self.text += " " if self.text else ""
+                part, offset = token.part, len(self.text) - start
+            self.text += source[len(self.text) - offset : end]
+            if cut := source[start:end].strip():
+                begin = offset + start + source[start:end].index(cut)
+                self.first.setdefault(begin, i)
+                self.last[begin + len(cut)] = i
+
+    def _add_piece(self, place: int, token: Piece, marked: bool) -> None:
+        text = token.name if token.special else token.text.strip().removeprefix("##") or token.name
+        apart = token.piece.startswith(_MARKS) if marked else not token.piece.startswith("##")
+        self.text += " " if self.text and (apart or token.special) else ""
+        self.first[len(self.text)] = place
+        self.text += text
+        self.last[len(self.text)] = place
+
+    def whole(self, start: int, end: int) -> bool:
+        """Whether no word goes on before or behind."""
+        before, after = self.text[max(start - 1, 0) : start], self.text[end : end + 1]
+        begun = before.isalnum() and self.text[start : start + 1].isalnum()
+        return not begun and not (after.isalnum() and self.text[end - 1 : end].isalnum())
+
+
+class _Names:
+    """What tokens are called, and who is called so: words before pieces, the exact spelling before others."""
+
+    def __init__(self, tokens: Pieces) -> None:
+        self.tokens = tokens
+
+    def meant(self, wanted: str) -> tuple[int, ...]:
+        if wanted.casefold().startswith(_PLACES):
+            return self._stated(wanted)
+        wanted = frame_at(wanted, self.tokens.names)
+        if wanted in self.tokens.labels:
+            return (self.tokens.labels.index(wanted),)
+        found = self._called(wanted)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise InputError(self._several(wanted, found))
+        by_count = self._counted(wanted)
+        numbered = _numbered(self.tokens, wanted.removeprefix("@"))
+        return self._at(wanted) or by_count or numbered or self._nothing(wanted)
+
+    def _stated(self, wanted: str) -> tuple[int, ...]:
+        """What `pos:` is followed by."""
+        place, count = wanted[len(_PLACES) :].casefold(), len(self.tokens)
+        named = {"first": (0,), "last": (count - 1,), "all": tuple(range(count))}
+        found = named.get(place) or _numbered(self.tokens, place)
+        if found is None:
+            raise InputError(f"no position '{wanted}': there are pos:first, pos:last, pos:all, pos:4-5")
+        return found
+
+    def _called(self, wanted: str) -> list[tuple[int, ...]]:
+        """All that are called so, by the first reading of it that there is."""
+        return next(filter(None, self._readings(wanted)), [])
+
+    def _readings(self, wanted: str) -> Iterator[list[tuple[int, ...]]]:
+        for whole in (True, False):
+            for same in (str, str.casefold):
+                yield sorted({*self._in_text(wanted, whole, same), *self._alone(wanted, whole, same)})
+        if _MASK.fullmatch(wanted):  # in whatever spelling the model has for it
+            items = enumerate(self.tokens.items)
+            yield [(i,) for i, token in items if token.special and _MASKS.fullmatch(token.piece)]
+
+    def _in_text(self, wanted: str, whole: bool, same: Same) -> Iterator[tuple[int, ...]]:
+        words, line = r"\s+".join(map(re.escape, wanted.split())), self._line
+        for match in re.finditer(words, line.text, 0 if same is str else re.IGNORECASE) if words else ():
+            first, last = line.first.get(match.start()), line.last.get(match.end())
+            if first is not None and last is not None and (not whole or line.whole(*match.span())):
+                yield tuple(range(first, last + 1))
+
+    def _alone(self, wanted: str, whole: bool, same: Same) -> Iterator[tuple[int, ...]]:
+        """Single tokens by their name, text or spelling in the vocabulary."""
+        wanted = same(wanted)
+        for i, token in enumerate(self.tokens.items):
+            forms = {same(token.name), same(token.text.strip()), same(token.piece)} - {""}
+            if wanted in forms and (not whole or i in self._words):
+                yield (i,)
+
+    @cached_property
+    def _line(self) -> _Line:
+        return _Line(self.tokens, range(len(self.tokens)))
+
+    @cached_property
+    def _words(self) -> set[int]:
+        """Places of tokens that are no part of a longer word."""
+        line = self._line
+        ends = {place: end for end, place in line.last.items()}
+        return {i for start, i in line.first.items() if i in ends and line.whole(start, ends[i])}
+
+    def _at(self, wanted: str) -> tuple[int, ...] | None:
+        """`door@5`: those that begin there."""
+        name, _, number = wanted.rpartition("@")
+        if not name or not _NUMBER.fullmatch(number):
+            return None
+        count = len(self.tokens)
+        place = int(number) + count if -count <= int(number) < 0 else int(number)
+        elsewhere = list[tuple[int, ...]]()
+        for found in self._readings(name):
+            if there := [each for each in found if self.tokens.positions[each[0]] == place]:
+                return there[0]
+            elsewhere = elsewhere or found
+        if not elsewhere:
+            return None
+        stands = ", ".join(str(self.tokens.positions[each[0]]) for each in elsewhere[:_LISTED])
+        raise InputError(f"no token '{wanted}' in the input: '{name}' stands at {stands}")
+
+    def _counted(self, wanted: str) -> tuple[int, ...] | None:
+        """`door#2`: the second of them."""
+        name, _, number = wanted.rpartition("#")
+        found = self._called(name) if name and _NUMBER.fullmatch(number) else []
+        if found and not 1 <= int(number) <= len(found):
+            times = "once" if len(found) == 1 else f"{len(found)} times"
+            raise InputError(f"no token '{wanted}' in the input: '{name}' stands {times}, #1 is the first")
+        return found[int(number) - 1] if found else None
+
+    def _several(self, wanted: str, found: Sequence[tuple[int, ...]]) -> str:
+        choices = ", ".join(self._label(each) for each in found[:_LISTED])
+        more = ", ..." if len(found) > _LISTED else ""
+        return f"token '{wanted}' stands {len(found)} times: choose one of {choices}{more}"
+
+    def _label(self, places: tuple[int, ...]) -> str:
+        if len(places) == 1:
+            return self.tokens.labels[places[0]]
+        return f"{shortened(spelled(self.tokens, places))}@{self.tokens.positions[places[0]]}"
+
+    def _nothing(self, wanted: str) -> tuple[int, ...]:
+        names = {name.casefold(): i for i, name in reversed([*enumerate(self.tokens.names)])}
+        near = [names[name] for name in nearest(wanted.casefold(), names)]
+        meant = "".join(f"the nearest is {told(self.tokens, [i])}; " for i in near)
+        every = [told(self.tokens, [i]) for i in range(len(self.tokens))]
+        if len(every) > _LISTED:
+            every = [*every[: _LISTED // 2], "...", *every[-3:]]
+        raise InputError(f"no token '{wanted}' in the input: {meant}tokens are {', '.join(every)}")
+
+
+def _numbered(tokens: Pieces, wanted: str) -> tuple[int, ...] | None:
+    """`5`, `-1`, `4-5`; None for what is no number."""
+    if _NUMBER.fullmatch(wanted):
+        return _place(tokens, int(wanted))
+    if not (ends := _RANGE.fullmatch(wanted)):
+        return None
+    (first,), (last,) = (_place(tokens, int(end)) for end in ends.groups())
+    if last < first:
+        raise InputError(f"no tokens {wanted} in the input: the first of them comes after the last")
+    return tuple(range(first, last + 1))
+
+
+def _place(tokens: Pieces, number: int) -> tuple[int]:
+    """Where this position stands; negatives count from the end."""
+    if -len(tokens) <= number < 0:
+        return (number % len(tokens),)
+    if number not in tokens.positions:
+        raise InputError(f"no token {number} in the input: positions {listed(tokens.positions)}")
+    return (tokens.positions.index(number),)
+
+
+def frame_at(wanted: str, names: Sequence[str]) -> str:
+    """The frame that holds a time such as `7.77s`, as it is called; what is no time within them as it is."""
+    starts = {float(name[:-1]): name for name in names if _TIME.fullmatch(name)}
+    if wanted in names or not starts or not _TIME.fullmatch(wanted):
+        return wanted
+    time, ascending = float(wanted[:-1]), sorted(starts)
+    step = ascending[1] - ascending[0] if len(ascending) > 1 else 0.0
+    begun = [start for start in ascending if start <= time < start + step + 1e-9]
+    return starts[begun[-1]] if begun else wanted
