@@ -24,7 +24,18 @@ BY_VALUE = {  # numbers, names and tokens
     ),
 }
 KEPT_UP = {  # what becomes of an answer, what is seen of a run or of several: noted as it happens
-    *("_Seen", "Tally", "Experiments", "_Expected", "ReadBack", "Walked", "ValueZeroing", "Trial", "Clean"),
+    *(
+        "_Seen",
+        "Tally",
+        "Experiments",
+        "_Expected",
+        "ReadBack",
+        "Walked",
+        "ValueZeroing",
+        "Trial",
+        "Clean",
+        "Stack",
+    ),
 }
 
 

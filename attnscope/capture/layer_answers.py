@@ -46,7 +46,7 @@ def answers_by_layer(model: nn.Module, inputs: Mapping[str, Any], pick: Pick) ->
 
     Raises `InputError` for a model without layers that follow one another in one shape.
     """
-    stacks = [_Stack(frozenset(each)) for each in layer_stacks(model).values()]
+    stacks = [Stack(frozenset(each)) for each in layer_stacks(model).values()]
     own = _run(model, inputs, stacks, pick)
     left = [each for each in stacks if each.states]
     if not left:
@@ -62,13 +62,13 @@ def answers_by_layer(model: nn.Module, inputs: Mapping[str, Any], pick: Pick) ->
     answers = []
     for start in range(0, len(states), at_once):
         given = torch.cat(list(states[start : start + at_once]))
-        instead = _Stack(stack.layers, given, last=stack.calls - 1)
+        instead = Stack(stack.layers, given, last=stack.calls - 1)
         answers.append(_run(model, inputs, [instead], pick))
     return Layered(own[0], layers, torch.cat(answers))
 
 
 def _run(
-    model: nn.Module, inputs: Mapping[str, Any], stacks: Sequence["_Stack"], pick: Pick
+    model: nn.Module, inputs: Mapping[str, Any], stacks: Sequence["Stack"], pick: Pick
 ) -> Float[Tensor, "answer place choice"]:
     with evaluating(model), ExitStack() as hooked:
         for stack in stacks:
@@ -79,7 +79,7 @@ def _run(
 
 
 @dataclass(eq=False)
-class _Stack:
+class Stack:
     """The layers of one stack in one run. With `put`, the `last` call leaves these states.
 
     `states` are what entered the first call, and what each left; `ended` says when the last of them was.

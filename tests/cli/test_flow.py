@@ -17,7 +17,7 @@ def test_the_screen_has_a_row_per_token_and_says_how_far_to_trust_it(attnscope: 
     assert shown.exit_code == 0
     lines = shown.stdout.splitlines()
     heading = next(i for i, line in enumerate(lines) if line.startswith("token "))
-    assert " ".join(lines[heading].split()) == "token replacing costs (nats) last layer's attention"
+    assert " ".join(lines[heading].split()) == "token answer loses (nats) last layer's attention"
     door = next(line.split() for line in lines if line.startswith("5 door"))
     assert door[2] == "+.13"
     assert "distance alone" in shown.stdout

@@ -231,6 +231,7 @@ def test_a_grid_holds_the_model_s_own_weights_and_is_shown_again(
     assert shown.exit_code == 0, shown.output
     largest = np.argwhere(own_weights > own_weights.max() - 0.0005)
     told = next(line for line in shown.stdout.splitlines() if line.startswith("The largest weight is "))
+    told = told.translate({ord(quote): None for quote in "“”"})
     assert any(f", of L{layer} H{head} from {query} " in told for layer, head, query, _ in largest)
     with np.load(files[0]) as stored:
         assert stored["weights"] == pytest.approx(own_weights, abs=1e-6)

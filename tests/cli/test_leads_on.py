@@ -162,7 +162,7 @@ def test_what_is_shown_of_a_file_says_that_it_was_stored_and_when(
         shown = attnscope("show", "my run.npz")
         assert (shown.exit_code, shown.stderr) == (0, "")
         plain = " ".join(shown.stdout.split())
-        answer = " ".join(made.stdout.partition("\n“")[0].split())
+        answer = " ".join(made.stdout.partition(f"\n“{TEXT[:9]}")[0].split())
         assert plain.startswith(f"{answer} (stored) “")
         assert proof in plain
         assert re.search(r"stored 2001-09-0[89]", plain)

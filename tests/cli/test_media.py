@@ -514,8 +514,7 @@ def test_the_page_of_a_report_holds_what_was_seen_or_heard(attnscope, given, tmp
     told = json.loads(re.search(r'<script type="application/json" id="document">(.*?)</script>', text)[1])
     medium = "picture" if given[0] == "--image" else "sound"
     assert told[medium] is not None
-    assert told["open"]["view"] == medium
-    assert told["below"] == ["matrix", "map", "proof"]
+    assert (told["open"]["view"], told["below"]) == ("matrix", ["map", "proof"])
     assert ('id="original"' in text) == (medium == "picture")
     assert attnscope("report", *given, *options, "--fragment", "-o", str(part)).exit_code == 0
     assert part.read_text(encoding="utf-8").startswith('<div class="attnscope"')

@@ -63,7 +63,7 @@ def test_the_terminal_has_prediction_contributions_and_numbers(attnscope, docume
     strongest = int(np.argmax(document["contributions"]))
     label = f"{strongest} {document['key_tokens'][strongest]['text']}"
     first = next(line for line in lines if line.lstrip().startswith(f"{label} "))
-    assert numbers.cell(document["contributions"][strongest], 3) in first
+    assert numbers.percent(document["contributions"][strongest]) in first
     assert result.stdout.startswith(
         "At [MASK] the model answers “it” (99.8 %). From there L3 H11 looks most at"
     )

@@ -174,9 +174,9 @@ def test_the_report_has_words_and_says_what_was_left_out(attnscope, own_weights,
     assert document["query"] == 11
     assert np.array(document["view"]["weights"]) == pytest.approx(by_words(own_weights)[1:-1, 1:-1], abs=1e-6)
     row = next(line for line in result.stdout.splitlines() if line.lstrip().startswith("2 detective "))
-    assert row.split()[2] == numbers.weight(own_weights[11, 2:11].sum())
+    assert row.split()[2] == numbers.weight(own_weights[11, 2:11].sum(), 3)
     shares = np.array(document["contributions"])
-    assert row.split()[3] == numbers.cell(shares[2:11].sum(), 3)
+    assert " ".join(row.split()[3:5]) == numbers.percent(shares[2:11].sum())
     left_out = f"special tokens left out: weight {numbers.weight(own_weights[11, [0, 14]].sum())}"
     assert left_out in result.stdout
     assert f"share {numbers.percent(shares[[0, 14]].sum())}" in result.stdout

@@ -104,7 +104,7 @@ def find(
     request: Request,
     output: Output,
 ) -> None:
-    """Find heads that look from one token at another, or what is linked in a text.
+    """Find heads that look from one token at another.
 
     Without --from and --to all links between two words are ranked. Each stands beside texts with other
     words. A head that looks so many tokens back does so whatever the words are: its weight in the controls

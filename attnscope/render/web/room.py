@@ -15,7 +15,7 @@ DENSE_BYTES = 9_000_000  # of the weights of many heads, up to which all of them
 KEPT = 64  # weights of a row beyond that
 FINE_TOKENS = 110  # up to which weights have 16 bits, where there is room for them
 _EXACT = 4.8  # bytes of a weight of a head alone
-_FRAME = 100_000  # bytes of style, script, certificates and tables
+_FRAME = 115_000  # bytes of style, script, certificates and tables
 
 
 def expected_bytes(heads: int, queries: int, keys: int, *, causal: bool) -> float:

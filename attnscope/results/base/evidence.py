@@ -42,8 +42,10 @@ Pairs = Bool[np.ndarray, "query key"]
 class Link:
     """One link and what may explain it. `layer` and `head` count the rows and columns of the heads.
 
-    `controls` is None without control texts, `distance` where distances have no meaning or no other query has
-    such a key.
+    `query` and `key` are positions of tokens, `weight` is what the one gives to the other, 0 to 1. `controls`
+    is the most that any control text has there, None without; `distance` is the mean of the head's other
+    queries at that distance, None where distances have no meaning or no other query has such a key; `others`
+    is the mean that other queries give to this key, and `even` what each key would get if all were alike.
     """
 
     layer: int
@@ -60,7 +62,7 @@ class Link:
 
     @property
     def evidence(self) -> float:
-        """The weight above the largest of what may explain it."""
+        """The weight less the largest of the numbers that may explain it."""
         explained = (self.controls, self.distance, self.others, self.even)
         return self.weight - max(each for each in explained if each is not None)
 

@@ -36,7 +36,7 @@ def test_tokens_of_a_tokenizers_result_are_known_by_their_pieces(tokenizer):
     assert call.query_tokens.labels == call.key_tokens.labels == ("[CLS]", "clos", "##ing", "the", "door")
     assert call.query_tokens.position("door") == 4
     assert call.query_tokens.items[0].special
-    with pytest.raises(InputError, match="no token 'closing' in the input"):
+    with pytest.raises(InputError, match="'1-2 closing' is 2 tokens, 1 clos, 2 ##ing"):
         call.query_tokens.position("closing")
 
 

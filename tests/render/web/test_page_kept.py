@@ -78,6 +78,7 @@ def test_what_is_masked_is_not_told_as_lost(opened, page) -> None:
 def test_the_table_of_a_row_says_of_each_key_whether_it_is_kept(opened, page, overview) -> None:
     with opened(page, "#L1H0,q=7,view=lines") as view:
         view.click("#view summary")
+        view.locator("#view .behind td").first.wait_for()
         cells = view.locator("#view .behind td:last-child").all_inner_texts()
     kept = largest(overview.dense_weights[1][0][7])
     assert [each != "not kept" for each in cells] == [k in kept for k in range(TOKENS)]

@@ -110,8 +110,8 @@ def test_a_report_over_a_medium_begins_with_it(opened, made_laid, name) -> None:
     laid = made_laid()
     page = content(made_reports.report(laid.head), ".html", beside=Beside(laid=laid))
     with opened(page) as view:
-        assert view.locator(f"#tab-{name}").get_attribute("aria-selected") == "true"
-        assert view.get_by_role("region", name="Matrix").is_visible()
+        view.locator(f".board.{name}").wait_for()
+        assert view.locator("#tab-matrix").get_attribute("aria-selected") == "true"
 
 
 def test_forced_colours_leave_shades_marks_and_the_chosen_tab(browser, tmp_path) -> None:

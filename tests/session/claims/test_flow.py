@@ -119,7 +119,7 @@ def test_inside_an_encoder_of_two_halves_the_querys_vector_is_looked_at() -> Non
     assert len(effects) == 5
     assert (effects > 0).all()
     assert (effects < 2).all()
-    assert "The vector of door turns most where . is replaced" in found.text(width=200)
+    assert "The vector of “door” turns most where “.” is replaced" in found.text(width=200)
 
 
 def test_the_decoders_own_tokens_are_replaced_in_its_own_input(translated: at.Reading) -> None:

@@ -81,6 +81,7 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
 
 def check_query(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, query: str | int) -> int:
     """The position of the one query; `InputError` for what is not there, and for several tokens."""
+    _check_kind(chosen)
     return (
         (keys if queries is None else queries)
         .span(query)
@@ -103,12 +104,16 @@ def _most(layers: Sequence[Layer], heads: Sequence[int], place: int) -> Float[np
     return max_flow([mixed(mean) for mean in means], place)
 
 
-def _check(reading: Reading, chosen: Chosen) -> None:
+def _check_kind(chosen: Chosen) -> None:
     if chosen.kind is Kind.CROSS:
         raise InputError(
             "flow goes back through self-attention: cross-attention leads to another text (--kind encoder or "
             "decoder)"
         )
+
+
+def _check(reading: Reading, chosen: Chosen) -> None:
+    _check_kind(chosen)
     before = [layer for layer in chosen.tower.layers if layer <= max(chosen.layers)]
     if list(chosen.layers) != before:
         raise InputError(f"flow goes back to the input: choose the first layers, --layer {listed(before)}")
