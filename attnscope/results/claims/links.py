@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 
 from attnscope.results.base.evidence import Link
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
-from attnscope.results.base.parts import fits, within
+from attnscope.results.base.parts import fits, one_for_each, within
 from attnscope.results.base.presented import Presented
 from attnscope.results.claims.ranking import LEAST_CONTROLS, LEVEL
 from attnscope.tokens import Tokens
@@ -51,7 +51,8 @@ class Links(Presented):
             there = within(link.query, len(self.query_tokens)) and within(link.key, len(self.key_tokens))
             fits(there, "'links' are not all between tokens")
             fits(link.layer in self.layers, "'links' are not all of these layers")
-        fits(len(self.verdicts) == len(self.layers), "'verdicts' are not one for each layer")
+            fits(link.head in self.heads, "'links' are not all of these heads")
+        one_for_each(self.verdicts, (len(self.layers), len(self.heads)), "verdicts")
 
     @property
     def verdict(self) -> Verdict:

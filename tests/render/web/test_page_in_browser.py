@@ -52,7 +52,8 @@ def head() -> HeadAttention:
 def test_every_view_of_every_kind_of_result_is_drawn_in_light_and_dark(opened, kind) -> None:
     with opened(made_pages.KINDS[kind]()) as view:
         names = view.locator("#tabs button").all_inner_texts()
-        assert "Proof" in names
+        below = view.locator("#below h2").all_inner_texts()
+        assert "Proof" in (*names, *below)
         for scheme in ("light", "dark"):
             view.emulate_media(color_scheme=scheme)
             for name in names:
