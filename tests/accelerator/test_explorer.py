@@ -32,7 +32,7 @@ def shown(device: str) -> list[str]:
                         break
                     await asyncio.sleep(0.01)
                 await pilot.pause()
-                told.extend(app.pane(name).text for name in PANES)
+                told.extend(" ".join(app.pane(name).text.split()) for name in PANES)  # lines break elsewhere
 
     asyncio.run(walk())
     return told
