@@ -61,8 +61,8 @@ def test_enough_controls_tell_which_heads_stand_out_and_the_link_is_what_to_try_
     assert command[5:] == ["--layer", clear[0][1], "--link", "[MASK]->opened"]
     quiet = attnscope(*pair, "-q").stdout.splitlines()
     assert quiet[:2] == lines[:2], "the answer"
-    assert len(quiet) == 3
-    assert quiet[2].startswith("✓ certified: 48 of 48 heads")
+    assert " ".join(quiet[2:]).startswith("✓ certified: 48 of 48 heads recomputed, equal to the model's")
+    assert len(quiet) == 4, "the proof is one sentence"
 
 
 def test_json_has_the_ranking_best_first_and_files_are_written_beside(attnscope: Run, tmp_path: Path) -> None:
