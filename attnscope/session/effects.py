@@ -12,6 +12,7 @@ CONTROLS, TOP = 30, 10
 PATCHING = "patching"
 ESTIMATES = (PATCHING, "importance", "attention-gradient", "logit")
 MOST_CONTROLS = 10_000
+LAYER_CONTROLS = 20  # texts beside the answers of layers
 OTHERS, _MOST = 10, 1000  # answers beside the one that is meant
 
 
@@ -103,6 +104,19 @@ class Ablating:
             if there and query.strip() and key.strip() and arrow not in key:
                 return query.strip(), key.strip()
         raise InputError(f"--link '{self.link}' is no link: write it as \"query->key\", by text or position")
+
+
+@dataclass(frozen=True)
+class Layering:
+    """Beside how many `controls`, texts with the words in other orders drawn with `seed`, layers answer."""
+
+    controls: int = LAYER_CONTROLS
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.controls <= MOST_CONTROLS:
+            raise InputError(f"--controls {self.controls}: give 0 to {MOST_CONTROLS}")
+        check_seed(self.seed)
 
 
 @dataclass(frozen=True)

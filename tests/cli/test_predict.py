@@ -261,6 +261,8 @@ def test_layers_tell_where_the_planted_circuit_answers(attnscope) -> None:
         (("The door opened.", "-m", "demo"), "no [MASK] to fill"),
         (("A [MASK].", "--pair", "B.", "-m", "demo"), "no verdict on a pair"),
         (("A [MASK].", "-m", "demo", "--seed", "-1"), "--seed is -1"),
+        (("A [MASK].", "-m", "demo", "--controls", "20000"), "--controls 20000: give 0 to 10000"),
+        (("A [MASK].", "-m", "demo", "--top", "3"), "--layers shows the first of each layer"),
     ],
 )
 def test_layers_refuse_what_has_no_one_answer(attnscope, arguments: tuple[str, ...], said: str) -> None:
@@ -275,3 +277,10 @@ def test_the_layers_of_a_classifier_name_classes(attnscope, tmp_path: Path) -> N
     assert shown.exit_code == 0, shown.stderr
     assert shown.stdout.startswith("For the class, ")
     assert "LABEL_" in shown.stdout
+
+
+def test_controls_of_layers_are_refused_where_layers_are_not_asked(attnscope) -> None:
+    for option in ("--controls", "--seed"):
+        result = attnscope("predict", "A [MASK].", "-m", "demo", option, "3")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert f"{option} is about control texts: it goes with --layers" in result.stderr

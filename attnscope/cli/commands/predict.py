@@ -11,14 +11,16 @@ from attnscope.cli.options.inputs import Read
 from attnscope.cli.options.model import Request
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN, Brief
+from attnscope.errors import InputError
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
+    from attnscope.session.effects import Layering
     from attnscope.session.reading import Reading
 
 Top = Annotated[
-    int,
-    typer.Option("--top", "-k", metavar="N", min=1, help="How many words or classes to show."),
+    int | None,
+    typer.Option("--top", "-k", metavar="N", min=1, help="How many words or classes to show. Default: 5."),
     Brief("how many words or classes to show"),
 ]
 
@@ -32,9 +34,14 @@ Layers = Annotated[
     Brief("what each layer would answer if it were the last"),
 ]
 Count = Annotated[
-    int, typer.Option("--controls", metavar="N", min=0, help="With --layers: how many control texts.")
+    int | None,
+    typer.Option(
+        "--controls", metavar="N", min=0, help="How many control texts --layers reads. Default: 20."
+    ),
 ]
-ControlSeed = Annotated[int, typer.Option("--seed", metavar="N", help="With --layers: seed of the controls.")]
+ControlSeed = Annotated[
+    int | None, typer.Option("--seed", metavar="N", help="Seed of these control texts. Default: 0.")
+]
 
 
 @dataclass(frozen=True)
@@ -43,10 +50,24 @@ class PredictOptions:
 
     PANEL = SHOWN
 
-    top: Top = 5
+    top: Top = None
     layers: Layers = False
-    controls: Count = 20
-    seed: ControlSeed = 0
+    controls: Count = None
+    seed: ControlSeed = None
+
+    def layering(self) -> "Layering | None":
+        """What is asked of layers, None for nothing; `InputError` for an option of the other answer."""
+        from attnscope.session.effects import Layering
+
+        told = {"controls": self.controls, "seed": self.seed}
+        given = {name: value for name, value in told.items() if value is not None}
+        if not self.layers:
+            for name in given:
+                raise InputError(f"--{name} is about control texts: it goes with --layers")
+            return None
+        if self.top is not None:
+            raise InputError("--top is how many answers are shown: --layers shows the first of each layer")
+        return Layering(**given)
 
 
 def predict(
@@ -58,18 +79,19 @@ def predict(
     whether the second text follows; a causal model goes on by one token; an encoder-decoder writes; a
     classifier names the class. With --layers each layer's state takes the place of the last one's.
     """
-    check_delivery(delivery, "LayeredPrediction" if asked.layers else "Prediction")
+    layering = asked.layering()
+    check_delivery(delivery, "Prediction" if layering is None else "LayeredPrediction")
     inputs = read.inputs()
     from attnscope.session.opening import Purpose
-    from attnscope.session.questions.layered import predict_layers
-    from attnscope.session.questions.prediction import predict as predicted
-    from attnscope.session.selection import check_seed
-
-    check_seed(asked.seed)
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
-        if asked.layers:
-            return Answer(predict_layers(reading, asked.controls, asked.seed))
-        return Answer(predicted(reading, asked.top))
+        if layering is not None:
+            from attnscope.session.questions.layered import predict_layers
+
+            return Answer(predict_layers(reading, layering))
+        from attnscope.session.questions.prediction import TOP
+        from attnscope.session.questions.prediction import predict as predicted
+
+        return Answer(predicted(reading, TOP if asked.top is None else asked.top))
 
     Question(ask, request, read, None, delivery, output).put(inputs, Purpose.ANSWER_OR_CLASS)

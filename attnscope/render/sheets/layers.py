@@ -1,5 +1,6 @@
 """What each layer would answer if it were the last: a curve and a table for every place (the logit lens)."""
 
+import math
 from collections.abc import Iterator
 
 from attnscope.render.focus import WHOLE, Focus
@@ -10,8 +11,9 @@ from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Curve
 from attnscope.render.sheet.said import in_sentence, text
 from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Line, Table
+from attnscope.render.sheets.prediction import heads_needed
 from attnscope.results import Guess, LayerAnswer, LayeredPlace, LayeredPrediction
 
 _LONGEST_NAME = 24  # cells of a token
@@ -35,12 +37,19 @@ def sheet(result: LayeredPrediction, focus: Focus = WHOLE) -> Sheet:
         notes=tuple(_notes(result)),
         legend=(
             "a layer's answer: its hidden state put in the place of the last layer's, then the model's own "
-            "norm and word head (logit lens, nostalgebraist 2020)",
+            "norm and head (logit lens, nostalgebraist 2020)",
         ),
         untouched=f"the last layer's state alone gives the model's own answer {_near(result)}",
         main=curves[0] if len(curves) == 1 else None,
+        next=_next(result),
         record=tuple(("answer", _said(each.answer)) for each in result.places),
     )
+
+
+def _next(result: LayeredPrediction) -> Next | None:
+    """What of the model the one answer needs."""
+    (first, *others) = result.places
+    return None if others else heads_needed(result.tokens, result.task, result.provenance, first.answer)
 
 
 def _near(result: LayeredPrediction) -> str:
@@ -64,9 +73,9 @@ def _answer(result: LayeredPrediction) -> str:
 
 
 def _since(place: LayeredPlace) -> str:
-    """`L3 on`, `the last layer alone`."""
+    """`L3 on`, `the last layer on`."""
     if place.leads_from == place.layers[-1].layer:
-        return "the last layer alone"
+        return "the last layer on"
     return f"{_article(place.leads_from)} on"
 
 
@@ -80,7 +89,9 @@ def _one(result: LayeredPrediction, place: LayeredPlace) -> str:
     here, where = place.layers[i], _place(result, place)
     answer = _said(place.answer)
     if i == len(place.layers) - 1:
-        first = f"{where}, only the last layer puts {answer} first ({likely(here.probability)})"
+        once = all(each.rank > 1 for each in place.layers[:i])  # no earlier layer has it first and loses it
+        puts, again = ("only the last layer puts", "") if once else ("the last layer puts", " again")
+        first = f"{where}, {puts} {answer} first{again} ({likely(here.probability)})"
     else:
         first = (
             f"{where}, the model would answer {answer} from {_article(here.layer)} on "
@@ -97,7 +108,7 @@ def _one(result: LayeredPrediction, place: LayeredPlace) -> str:
 
 def _beside(here: LayerAnswer) -> str:
     """What the same layer gives it in the control texts, and whether that is as much."""
-    if here.control != here.control:
+    if math.isnan(here.control):
         return ""
     as_much = ", and as much in some of them" if here.control_high >= here.probability else ""
     return f". In texts with the words in other orders it gets {chance(here.control)} there{as_much}"
@@ -165,7 +176,7 @@ def _notes(result: LayeredPrediction) -> Iterator[str]:
     if not result.controls:
         yield result.how
     yield (
-        "the word head was trained on the last layer alone: a late answer here does not show that the model "
+        "what answers was trained on the last layer alone: a late answer here does not show that the model "
         "decides late"
     )
 

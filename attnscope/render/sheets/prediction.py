@@ -15,7 +15,7 @@ from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.said import at, in_sentence, text
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
-from attnscope.results import Blank, Classes, Generated, Guess, Kind, NextSentence, Prediction
+from attnscope.results import Blank, Classes, Generated, Guess, Kind, NextSentence, Prediction, Provenance
 from attnscope.tokens import Tokens
 
 _LONGEST_NAME = 24  # cells of a token
@@ -158,23 +158,28 @@ def _written_words(generated: Generated) -> str:
 
 def _next(result: Prediction) -> Next | None:
     """What of the model the answer needs."""
-    tokens, kind = result.tokens, Kind.DECODER if result.task == "next" else Kind.ENCODER
     if result.generated is not None:
         if not result.generated.written or not result.generated.tokens:
             return None
-        return Next("which heads does this text need?", asking(_Read(tokens, Kind.CROSS, result), "ablate"))
+        read = _Read(result.tokens, Kind.CROSS, result.provenance)
+        return Next("which heads does this text need?", asking(read, "ablate"))
     places = [each.guesses for each in (*result.blanks, result.classes) if each is not None]
     if len(places) != 1 or not places[0]:
         return None
-    best = settled(places[0][0].name)
-    return Next(f"which heads does “{best}” need?", asking(_Read(tokens, kind, result), "ablate"))
+    return heads_needed(result.tokens, result.task, result.provenance, places[0][0])
+
+
+def heads_needed(tokens: Tokens, task: str, provenance: Provenance, answer: Guess) -> Next:
+    """Which heads an answer to one text hangs on."""
+    read = _Read(tokens, Kind.DECODER if task == "next" else Kind.ENCODER, provenance)
+    return Next(f"which heads does “{settled(answer.name)}” need?", asking(read, "ablate"))
 
 
 class _Read:
     """What was read, as a command tells it that asks for heads."""
 
-    def __init__(self, tokens: Tokens, kind: Kind, result: Prediction) -> None:
-        self.kind, self.provenance, self.tower = kind, result.provenance, ""
+    def __init__(self, tokens: Tokens, kind: Kind, provenance: Provenance) -> None:
+        self.kind, self.provenance, self.tower = kind, provenance, ""
         self.key_tokens = tokens
         self.query_tokens = replace(tokens, written="greedily") if kind is Kind.CROSS else tokens
 

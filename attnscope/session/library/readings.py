@@ -21,12 +21,12 @@ from attnscope.results import (
     Verification,
 )
 from attnscope.session.choosing import choose
-from attnscope.session.effects import OTHERS, Attributing
+from attnscope.session.effects import LAYER_CONTROLS, OTHERS, Attributing, Layering
 from attnscope.session.library.claimed import Claimed
 from attnscope.session.looking import ENTROPY, look_at, map_head, overview_aimed
 from attnscope.session.questions.claims.answers import of_answers, read_measured
 from attnscope.session.questions.heads import OpenedHeads, verify_reading
-from attnscope.session.questions.layered import CONTROLS, predict_layers
+from attnscope.session.questions.layered import predict_layers
 from attnscope.session.questions.long import ask_long, in_tiles, read_long_overview
 from attnscope.session.questions.media import Laid, lay_over
 from attnscope.session.questions.prediction import TOP, predict, report_head
@@ -217,13 +217,13 @@ class Reading(Claimed):
         """What the model itself makes of what it read: masks filled, the next token, a text, a verdict."""
         return predict(self._whole(), top)
 
-    def predict_layers(self, controls: int = CONTROLS, seed: int = 0) -> LayeredPrediction:
+    def predict_layers(self, controls: int = LAYER_CONTROLS, seed: int = 0) -> LayeredPrediction:
         """What each layer would answer if it were the last, beside `controls` texts of other orders of words.
 
         `InputError` where there is no single place or class to ask about, or the head reads more than the
         last layer (logit lens, nostalgebraist 2020).
         """
-        return predict_layers(self._whole(), controls, seed)
+        return predict_layers(self._whole(), Layering(controls, seed))
 
     def verify(self, *, every_token: bool = False) -> Verification:
         """Every layer and head certified, and the model's results held against an untouched run.

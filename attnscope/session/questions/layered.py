@@ -15,14 +15,14 @@ from attnscope.capture.faults import if_it_runs
 from attnscope.errors import InputError
 from attnscope.model.loading.answering import class_names, tells_classes
 from attnscope.results import LayeredPlace, LayeredPrediction
+from attnscope.session.effects import Layering
 from attnscope.session.reading import Reading
 
-CONTROLS = 20
 _IDS = "input_ids"
 _HIGH = 0.95
 
 
-def predict_layers(reading: Reading, controls: int = CONTROLS, seed: int = 0) -> LayeredPrediction:
+def predict_layers(reading: Reading, beside: Layering = Layering()) -> LayeredPrediction:  # noqa: B008 - frozen
     """The logit lens at every mask, after the last token, or at the class of the whole input.
 
     `InputError` for a model that writes a text of its own, judges pairs or tells classes that do not exclude
@@ -36,7 +36,7 @@ def predict_layers(reading: Reading, controls: int = CONTROLS, seed: int = 0) ->
         if_it_runs(model.module, reading.inputs, model.name),
     ):
         places, read_back = layered_places(model.module, reading.inputs, positions, provenance, spell)
-    texts, how = _controls(reading, positions, controls, seed)
+    texts, how = _controls(reading, positions, beside)
     if texts is not None:
         with reading.listener.working(f"reading {len(texts)} controls"):
             answers = [place.answer.id for place in places]
@@ -46,7 +46,9 @@ def predict_layers(reading: Reading, controls: int = CONTROLS, seed: int = 0) ->
             ]
         places = _beside(places, torch.stack(seen).cpu().numpy())
     ids = np.zeros((0, 0), dtype=int) if texts is None else texts.ids
-    return LayeredPrediction(task, tokens, places, read_back, provenance, how, seed, ids, reading.notes)
+    return LayeredPrediction(
+        task, tokens, places, read_back, provenance, how, beside.seed, ids, reading.notes
+    )
 
 
 def _asked(reading: Reading) -> tuple[str, list[int | None], Spell]:
@@ -74,17 +76,18 @@ def _asked(reading: Reading) -> tuple[str, list[int | None], Spell]:
 
 
 def _controls(
-    reading: Reading, positions: list[int | None], count: int, seed: int
+    reading: Reading, positions: list[int | None], beside: Layering
 ) -> tuple[ControlTexts | None, str]:
     """The text in other orders, what is asked about in its place; or why there is none."""
-    if not count:
+    if not beside.controls:
         return None, "no control texts were asked for"
     if reading.perceived is not None or _IDS not in reading.inputs:
         return None, "no control: what was read is no text alone"
     kept = [each for each in positions if each is not None]
     mask = getattr(reading.model.tokenizer, "mask_token_id", None)
+    drawn = beside.controls, beside.seed
     try:
-        texts = control_texts(reading.encoded.tokens, mask_id=mask, count=count, seed=seed, kept=kept)
+        texts = control_texts(reading.encoded.tokens, mask_id=mask, count=drawn[0], seed=drawn[1], kept=kept)
     except InputError as error:
         return None, f"no control: {error}"
     return texts, texts.how

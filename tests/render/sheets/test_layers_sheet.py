@@ -24,8 +24,12 @@ CASES: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
         "At “on”, the model would answer “opened” from L1 on (40.0 % there, 62.0 % at the end); L0 would "
         "still say “the” (80.0 %).",
     ),
+    "a lead that was lost before": (
+        ("lost again",), {"controls": 0},
+        "At “on”, the last layer puts “opened” first again (62.0 %); L1 would still say “the” (50.0 %).",
+    ),
     "from the last alone": (
-        ("lost again",), {"task": "next"},
+        ("late",), {"task": "next"},
         "After “on”, only the last layer puts “opened” first (62.0 %); L1 would still say “the” (50.0 %). "
         f"{OTHERS} 6.2 % there.",
     ),
@@ -36,7 +40,7 @@ CASES: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
     ),
     "several places": (
         ("middle", "late", "early", "middle", "late", "late"), {},
-        "The model would answer at “on” “opened” from L1 on; at “the”@5 “opened” from the last layer alone; "
+        "The model would answer at “on” “opened” from L1 on; at “the”@5 “opened” from the last layer on; "
         "at “mat” “opened” from the embeddings on; at “because” “opened” from L1 on and 2 more places.",
     ),
 }  # fmt: skip

@@ -16,6 +16,7 @@ from attnscope.analysis.claims.ablation.question import (
     verdict_on_pair,
     word_at,
 )
+from attnscope.analysis.prediction import last_of, masks_of
 from attnscope.capture import Selection
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
@@ -50,10 +51,8 @@ def question_of(reading: Reading, answer: str | None) -> Question:
         return text_written(written.ids, written.sentence.strip(), reading.model.spell)
     tokens = reading.encoded.tokens
     if reading.task == "next":
-        spoken = [i for i, token in enumerate(tokens.items) if not token.added]
-        position = spoken[-1] if spoken else len(tokens) - 1
-        return _word(reading, Asks.NEXT, position, answer)
-    masks = [i for i, token in enumerate(tokens.items) if token.id == reading.model.tokenizer.mask_token_id]
+        return _word(reading, Asks.NEXT, last_of(tokens), answer)
+    masks = masks_of(tokens, reading.model.tokenizer.mask_token_id)
     if masks:
         if len(masks) > 1:
             reading.listener.notice(f"the text has {len(masks)} masks: the answer is the word of the first")
