@@ -6,7 +6,7 @@ import made_results as made
 import numpy as np
 import pytest
 
-from attnscope.results.base.evidence import Link, explained, most_telling_link, says_something, telling_pairs
+from attnscope.results.base.evidence import Explained, Link, most_telling_link, says_something, telling_pairs
 from attnscope.tokens import Token, Tokens
 
 NAMES = ["[CLS]", "The", "cat", "sat", "near", "the", "door", "because", "it", "slept", ".", "[SEP]"]
@@ -171,7 +171,9 @@ def test_across_two_texts_no_distance_is_taken_and_neighbours_are_links(tokens) 
 def test_what_others_give_is_what_a_loop_finds() -> None:
     random = np.random.default_rng(3)
     weights, allowed = random.random((4, 6)), random.random((4, 6)) > 0.3
-    distance, others = explained(weights, allowed, crosses=False)
+    explains = Explained.of(np.where(allowed, weights, 0.0)[None], crosses=False)
+    assert np.array_equal(explains.allowed, allowed)
+    distance, others = explains.distance[0], explains.others[0]
     for query, key in np.ndindex(4, 6):
         away = [
             weights[i, i + key - query]

@@ -123,7 +123,7 @@ def find(
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "heads are wanted"
         if wish.names_nothing:
-            return Answer(find_links(reading, chosen, wish.controls, wish.seed, looking))
+            return Answer(find_links(reading, chosen, wish, looking))
         result = found(reading, chosen, wish, looking)
         return Answer(result, page=lambda: ranked_heads(reading, chosen, result))
 

@@ -119,7 +119,44 @@ def says_something(token: Token) -> bool:
     )
 
 
-def explained(
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """What explains the links of one layer, head by head: axes `head query key`.
+
+    `distance` is what a head's other queries give at the same distance, NaN where none has one, and `others`
+    what they give to the same key; `even` what each key would get if all were alike. A pair that no head
+    gives anything is masked, and not `allowed`.
+    """
+
+    weights: Float[np.ndarray, "head query key"]
+    allowed: Pairs
+    distance: Float[np.ndarray, "head query key"]
+    others: Float[np.ndarray, "head query key"]
+    even: Float[np.ndarray, "query key"]
+
+    @classmethod
+    def of(cls, weights: Float[np.ndarray, "head query key"], *, crosses: bool) -> "Explained":
+        """Of the weights of a layer, 0 where there is none."""
+        allowed = np.asarray((weights > 0).any(axis=0))
+        even = np.broadcast_to(1.0 / np.maximum(allowed.sum(axis=1, keepdims=True), 1), allowed.shape)
+        found = [_elsewhere(head, allowed, crosses=crosses) for head in weights]
+        distance, others = (np.stack(each) for each in zip(*found, strict=True))
+        return cls(weights, allowed, distance, others, even)
+
+    @property
+    def most(self) -> Float[np.ndarray, "head query key"]:
+        """The largest of the three."""
+        return np.asarray(np.fmax(np.fmax(self.distance, self.others), self.even))
+
+    def link(self, layer: int, place: tuple[int, int, int], controls: float | None) -> Link:
+        """The link of a head, a query and a key."""
+        _, query, key = place
+        away = float(self.distance[place])
+        known = None if np.isnan(away) else away, float(self.others[place]), float(self.even[query, key])
+        return Link(layer, *place, float(self.weights[place]), controls, *known)
+
+
+def _elsewhere(
     weights: Float[np.ndarray, "query key"], allowed: Pairs, *, crosses: bool
 ) -> tuple[Float[np.ndarray, "query key"], Float[np.ndarray, "query key"]]:
     """What a head's other queries give at the same distance, NaN where none has one, and to the same key."""
@@ -156,21 +193,15 @@ def most_telling_link(
         telling[0][:-1] |= telling[0][1:].copy()
     meaning = np.where(telling[0][:, None] & telling[1], 1.0, HALF)
     for i, layer in enumerate(weights):
-        seen = np.nan_to_num(np.stack(layer))
-        allowed = (seen > 0).any(axis=0)
-        even = np.broadcast_to(1.0 / np.maximum(allowed.sum(axis=1, keepdims=True), 1), allowed.shape)
-        for j, head in enumerate(seen):
-            distance, others = explained(head, allowed, crosses=crosses)
-            most = np.fmax(np.fmax(distance, others), even)
+        explains = Explained.of(np.nan_to_num(np.stack(layer)), crosses=crosses)
+        for j, (head, most) in enumerate(zip(explains.weights, explains.most, strict=True)):
             most = most if controls is None else np.fmax(most, controls[i, j])
-            left = np.where(pairs & allowed, head - most, -np.inf)
+            left = np.where(pairs & explains.allowed, head - most, -np.inf)
             left = np.where(left > 0, left * meaning, left)
             best = max(best, float(left.max(initial=-np.inf)))
             for query, key in np.argwhere(left >= max(LEAST, best - NEARLY)).tolist():
                 of_controls = None if controls is None else float(controls[i, j, query, key])
-                away = None if np.isnan(distance[query, key]) else float(distance[query, key])
-                known = float(others[query, key]), float(even[query, key])
-                found.append(Link(i, j, query, key, float(head[query, key]), of_controls, away, *known))
+                found.append(explains.link(i, (j, query, key), of_controls))
 
     def worth(link: Link) -> float:
         return link.evidence * float(meaning[link.query, link.key])

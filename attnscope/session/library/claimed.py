@@ -114,7 +114,8 @@ class Claimed(Entered):
         They are held against `controls`, the text with its words in other orders; `attention` is kind,
         tower, block or route, as in `head`.
         """
-        return find_links(*self._read(Wanted(layers, heads, **attention)), controls, seed)
+        wish = Wish(controls=controls, seed=seed)
+        return find_links(*self._read(Wanted(layers, heads, **attention)), wish)
 
     def flow(
         self,

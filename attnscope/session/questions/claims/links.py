@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnscope.analysis.claims.controls import MOST_CONTROLS
 from attnscope.analysis.claims.finding.links import Read, in_order, telling_links
 from attnscope.analysis.claims.finding.rows import Layer, rows_of, verdicts_of
 from attnscope.errors import DoesNotFitError, InputError
@@ -19,17 +18,18 @@ from attnscope.session.questions.claims.exchanging import (
     rounding,
     runs,
 )
-from attnscope.session.questions.claims.finding import TOKENS, notes_of
+from attnscope.session.questions.claims.finding import TOKENS, Wish, notes_of
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
-from attnscope.session.selection import check_seed
 from attnscope.vocabulary import Kind
 
-MOST_KEPT, MOST_WEIGHTS = 1000, 40_000_000  # links; numbers of which five times as many are held
+MOST_KEPT, MOST_WEIGHTS = 1000, 25_000_000  # links; weights, of which about six times as many are held
 
 
-def find_links(reading: Reading, chosen: Chosen, count: int, seed: int, looking: Looking = TOKENS) -> Links:
+def find_links(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS) -> Links:
     """Every link between two words that nothing simpler explains, in any of the chosen heads.
+
+    `wish` names nothing but how many controls there are, and their seed.
 
     `InputError` for pictures and sounds, texts that the model goes on with, texts without controls, and where
     all weights have no room.
@@ -40,9 +40,6 @@ def find_links(reading: Reading, chosen: Chosen, count: int, seed: int, looking:
         raise InputError("links are sought in a text that is there: leave --generate out")
     if looking.changes:
         raise InputError("links are sought between tokens: leave --words and --special out")
-    if not 1 <= count <= MOST_CONTROLS:
-        raise InputError(f"--controls {count}: give 1 to {MOST_CONTROLS}")
-    check_seed(seed)
     _check_room(reading, chosen)
     with reading.listener.working("reading the attention"):
         attention = reading.attention(chosen)
@@ -50,7 +47,7 @@ def find_links(reading: Reading, chosen: Chosen, count: int, seed: int, looking:
     queries, keys = layers[0].query_tokens, layers[0].key_tokens
     crosses = chosen.kind is Kind.CROSS
     exchange = exchange_of(reading, chosen, whole[0], ())
-    controls = exchange.controls(Controls(count, seed))
+    controls = exchange.controls(Controls(wish.controls, wish.seed))
     own = _heads(layers, chosen)
 
     def alike(others: Sequence[Layer]) -> bool:
@@ -78,7 +75,7 @@ def find_links(reading: Reading, chosen: Chosen, count: int, seed: int, looking:
         more=max(0, len(links) - MOST_KEPT),
         best_of_controls=seen.best,
         how=controls.how,
-        seed=seed,
+        seed=wish.seed,
         ids=controls.ids,
         input=exchange.name,
         verdicts=tuple(verdicts_of(layer, chosen.heads) for layer in whole),
