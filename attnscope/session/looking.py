@@ -22,7 +22,6 @@ from attnscope.results import (
 from attnscope.session.listener import Listener
 from attnscope.session.request import Looking
 
-__all__ = ["Name"]
 ENTROPY = ("entropy",)
 
 

@@ -61,7 +61,7 @@ def _read(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
         text = sentence if inputs.text is None else inputs.text
         texts = (text,) if inputs.pair is None else (text, inputs.pair)
         return encode(tokenizer, texts, **how).tokens
-    except (AttnscopeError, AttributeError):
+    except AttnscopeError:
         return None
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from attnscope.analysis.heads.view import pair_of
+from attnscope.analysis.heads.view import Name, pair_of
 from attnscope.errors import InputError
 from attnscope.results import Dimensions, HeadAttention, HeadTerms, Overview, Result, Rotation, Thumbnails
 from attnscope.session import selection
@@ -17,7 +17,6 @@ from attnscope.session.cache.entry import DamagedEntryError, Part
 from attnscope.session.cache.memory import Memory, NotKeptError
 from attnscope.session.cache.packed import unpacked
 from attnscope.session.listener import Quiet
-from attnscope.session.looking import Name
 from attnscope.session.request import Looking, Numbers, Wanted
 
 Several = TypeVar("Several", Overview, Thumbnails)

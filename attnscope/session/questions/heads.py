@@ -9,7 +9,7 @@ from attnscope.analysis.heads.head import head_terms
 from attnscope.analysis.heads.overview import viewed_overview
 from attnscope.analysis.heads.returned import returned_head, returned_overview
 from attnscope.analysis.heads.thumbnails import View, thumbnails
-from attnscope.analysis.heads.view import among_all
+from attnscope.analysis.heads.view import Name, among_all
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.scores.supplies import AllowedPairs
 from attnscope.attention import Capture
@@ -31,7 +31,7 @@ from attnscope.results import (
 )
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
-from attnscope.session.looking import ENTROPY, Name, look_at
+from attnscope.session.looking import ENTROPY, look_at
 from attnscope.session.opening import Purpose
 from attnscope.session.questions.apart import with_apart
 from attnscope.session.questions.media import tell_windows
