@@ -196,9 +196,9 @@ class Source:
         from attnscope.session.effects import Ablating
         from attnscope.session.questions.claims.ablation import ablate
 
-        names = ",".join(f"L{layer}H{head}" for layer, head in question.heads)
+        chosen = replace(self._of(question).chosen, apart=tuple(question.heads))
         with self._running:
-            return ablate(self._whole(question), self._of(question).chosen, Ablating(heads=names))
+            return ablate(self._whole(question), chosen, Ablating())
 
     def _other(self, question: ask.OfOther) -> Any:
         """Both heads, and what the second text gives more where the two can be held against each other."""

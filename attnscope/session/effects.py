@@ -1,13 +1,11 @@
 """Questions about the model's answer as plain data, checked: heads taken away, heads measured by it."""
 
-import re
 from dataclasses import dataclass
 
 from attnscope.errors import InputError
 from attnscope.session.selection import check_seed
 
 ARROWS = ("->", "→")
-_HEAD = re.compile(r"[Ll]([0-9]{1,4}) ?[Hh]([0-9]{1,4})")
 CONTROLS, TOP = 30, 10
 PATCHING = "patching"
 ESTIMATES = (PATCHING, "importance", "attention-gradient", "logit")
@@ -20,7 +18,6 @@ OTHERS, _MOST = 10, 1000  # answers beside the one that is meant
 class Ablating:
     """What is done to heads, as the options of the same names.
 
-    `heads` are some of several layers (`L1H10,L2H3`), in place of those that layers and heads name.
     `replacement` is `zero`, `mean`, or a text whose outputs are put in. With `to` they are those of that text
     in every head in turn, and what is told is the way from one to the other. `by` is what `rank` goes by.
     """
@@ -34,7 +31,6 @@ class Ablating:
     top: int | None = None
     controls: int | None = None
     seed: int = 0
-    heads: str | None = None
     by: str | None = None
 
     def __post_init__(self) -> None:
@@ -57,8 +53,6 @@ class Ablating:
             raise InputError("--controls are the texts of a mean: it goes with --with mean, or with --rank")
         if self.controls is not None and not 1 <= self.controls <= MOST_CONTROLS:
             raise InputError(f"--controls {self.controls}: give 1 to {MOST_CONTROLS}")
-        if self.heads is not None:
-            self.named  # noqa: B018 - refused in its words where it is none
         if self.link is not None:
             self.link_names  # noqa: B018 - refused in its words where it is none
 
@@ -85,15 +79,6 @@ class Ablating:
         if self.to is not None:
             return self.to
         return None if self.replacement in (None, "zero", "mean") else self.replacement
-
-    @property
-    def named(self) -> tuple[tuple[int, int], ...]:
-        """The layer and head of every head that was named, none twice."""
-        parts = [] if self.heads is None else self.heads.split(",")
-        matches = [_HEAD.fullmatch(part.strip()) for part in parts]
-        if not all(matches):
-            raise InputError(f"--heads '{self.heads}' is no list of heads: write them as L1H10,L2H3")
-        return tuple(dict.fromkeys((int(match[1]), int(match[2])) for match in matches if match))
 
     @property
     def link_names(self) -> tuple[str, str]:

@@ -286,6 +286,13 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class WantedApart(Wanted):
+    """The same, also heads of several layers one by one."""
+
+    APART = True
+
+
+@dataclass(frozen=True)
 class Looking:
     """How to look at weights: by words instead of tokens, with special tokens or without.
 

@@ -1,6 +1,6 @@
 """`attnscope ablate`: what the model's answer becomes without a head, or with its output of another text."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -110,7 +110,6 @@ class AblateOptions(effects.Ablating):
     controls: Texts = None
     seed: DrawSeed = 0
     by: By = None
-    heads: None = field(default=None, init=False)  # --head names them
 
 
 def ablate(

@@ -16,7 +16,7 @@ from attnscope.session.questions.claims.flow import flow
 from attnscope.session.questions.claims.links import find_links
 from attnscope.session.questions.claims.why import Link, why
 from attnscope.session.reading import Reading as SessionReading
-from attnscope.session.request import Inputs, Looking, Numbers, Wanted
+from attnscope.session.request import Inputs, Looking, Numbers, Wanted, WantedApart
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 
@@ -138,7 +138,6 @@ class Claimed(Entered):
         layers: Numbers = None,
         heads: Numbers = None,
         *,
-        named: str | None = None,
         each: bool = False,
         replacement: str | None = None,
         link: str | None = None,
@@ -155,13 +154,13 @@ class Claimed(Entered):
 
         In the place of their outputs stand zeros, or as `replacement` "mean" or another text; `link`
         ("it->door") cuts one link. With `to` every head is patched from that text, with `rank` heads are
-        ranked by one backward pass and the `top` ones taken away. Heads of several layers are `named`, as in
-        "L1H10,L2H3"; `by` is what ranks, "patching", "importance", "attention-gradient" or "logit".
+        ranked by one backward pass and the `top` ones taken away. `heads` may be of several
+        layers, "L1H10,L2H3"; `by` is what ranks, "patching", "importance", "attention-gradient" or "logit".
         `attention` is kind, tower or route.
         """
-        turn = each or (layers is None and heads is None and named is None)
-        wish = Ablating(turn, replacement, link, answer, to, rank, top, controls, seed, named, by)
-        wanted = Wanted(layers, heads, **attention)
+        turn = each or (layers is None and heads is None)
+        wish = Ablating(turn, replacement, link, answer, to, rank, top, controls, seed, by)
+        wanted = WantedApart(layers, heads, **attention)
         chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
         return ablate(self._whole(), chosen, wish)
 

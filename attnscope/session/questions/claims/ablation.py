@@ -68,7 +68,7 @@ def _ablated(
     answer = question.answered(experiments.untouched)
     replacement, link = _replacement(reading, chosen, asked, experiments, other)
     every = [(layer, head) for layer in chosen.layers for head in chosen.heads]
-    heads: Sequence[Head] = asked.named or chosen.apart or every
+    heads: Sequence[Head] = chosen.apart or every
     check_heads(heads, head_counts(experiments))
     predicted = _estimates(experiments, answer.ids, replacement, heads, asked.by) if asked.rank else ()
     if asked.rank:
