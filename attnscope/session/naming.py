@@ -50,6 +50,8 @@ def _read(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
     folder, name = planned.checkpoint.source.folder, planned.name
     try:
         tokenizer = tokenizer_for(planned.model_class, folder, name, code, True)
+        if tokenizer is None:  # of a model that reads no text
+            return None
         how: dict[str, Any] = {
             "name": name,
             "limit": limit_of(tokenizer, planned.config),
