@@ -1,7 +1,7 @@
 """What attnscope does on the accelerator of this machine: whether it is right there, and what it costs.
 
     python -m benchmarks.accelerator [--device auto] [--lengths 1024 4096 16384 65536 131072] [--seconds 120]
-                                     [--texts 4000] [--only NAME] [-o accelerator.md]
+                                     [--texts 4000] [--only NAME] [--parts NAME ...] [-o accelerator.md]
 
 For whoever has a card. Four parts, each a section of the table, which is headed by the name of the card:
 
@@ -34,6 +34,7 @@ from benchmarks import tiles
 HERE = Path(__file__).parent
 LENGTHS = (1024, 4096, 16384, 65536, 131072)
 WAYS = ("attnscope", "transformers", "fused")
+PARTS = ("questions", "head", "heads", "corpus")
 LAYER, HEAD = 1, 5
 Cost = dict[str, float]
 
@@ -49,14 +50,16 @@ def main() -> int:
         print("no accelerator on this machine: torch.accelerator finds none", file=sys.stderr)
         return 4
     told = [_heading(device)]
-    parts: tuple[Callable[[], list[str]], ...] = (
-        lambda: _questions(device, asked.only),
-        lambda: _table("One head", WAYS, asked, lambda way, length: _one_head(way, length, device)),
-        lambda: _table("All heads", tiles.WAYS, asked, lambda way, length: _all_heads(way, length, device)),
-        lambda: _corpus(asked.texts, device),
-    )
-    for part in parts:
-        told += part()
+    parts: dict[str, Callable[[], list[str]]] = {
+        "questions": lambda: _questions(device, asked.only),
+        "head": lambda: _table("One head", WAYS, asked, lambda way, length: _one_head(way, length, device)),
+        "heads": lambda: _table(
+            "All heads", tiles.WAYS, asked, lambda way, length: _all_heads(way, length, device)
+        ),
+        "corpus": lambda: _corpus(asked.texts, device),
+    }
+    for name in asked.parts:
+        told += parts[name]()
         asked.out.write_text("\n".join(told) + "\n", "utf-8", newline="\n")
     print(asked.out.read_text("utf-8"))
     return 0
@@ -69,6 +72,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--texts", type=int, default=4000)
     parser.add_argument("--only", default="", help="questions whose name has this in it")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("-o", "--out", type=Path, default=Path("accelerator.md"))
     parser.add_argument("--one", choices=WAYS)
     return parser.parse_args()

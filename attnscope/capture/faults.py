@@ -2,17 +2,18 @@
 
 A model that runs on other inputs, or with other answers, than it was made for may refuse:
 
-    with running_again():
+    with running_again(model):
         model(**other_inputs)  # what its code raises becomes `Refused`; what a hook of `ours` raises does not
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from torch import nn
 
+from attnscope.capture.cards import InBounds, cards_of
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.errors import AttnscopeError, InputError, is_out_of_memory, one_line
 from attnscope.model.inputs.generation import Settings, write
@@ -97,10 +98,11 @@ def ours(hook: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
 
 
 @contextmanager
-def running_again() -> Iterator[None]:
+def running_again(model: nn.Module) -> Iterator[None]:
     """While open, errors of the model's own code are raised as `Refused`, and those of `ours` as they are."""
     try:
-        yield
+        with InBounds() if cards_of(model) else nullcontext():
+            yield
     except _Bug as bug:
         raise bug.error from None
     except _REFUSALS as error:

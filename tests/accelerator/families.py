@@ -1,12 +1,15 @@
-"""Model types of transformers on the emulated accelerator: whatever the processor's survey says of one.
+"""Model types of transformers on an accelerator: whatever the processor's survey says of one.
 
-    python -m tests.accelerator.families [--only PATTERN]
+    python -m tests.accelerator.families [--only PATTERN] [--card]
+
+On both emulated ones, or with `--card` on the one that torch names on this machine.
 
 Whatever attention adds to its scores, leaves out of them or does to them passes here through the door to
 float64 and back (tests/zoo). Ends with 1 where a type is read otherwise than on the processor.
 """
 
 import argparse
+import contextlib
 import fnmatch
 import sys
 from collections import Counter
@@ -17,6 +20,8 @@ import torch
 from zoo import NotBuildable, Specimen, build, model_types
 from zoo.survey import Survey, survey
 
+from attnscope.model.loading.memory import torch_device
+
 from . import backend
 
 # one of each mechanism: plain, relative, distances, windows, soft cap, sinks, experts, latent keys, pictures
@@ -24,6 +29,7 @@ NAMED = (
     "bart", "bert", "bloom", "cpmant", "deberta-v2", "deepseek_v3", "gemma2", "gpt2", "gpt_neo", "gpt_oss",
     "llama", "longformer", "mpt", "swin", "t5", "vit", "whisper",
 )  # fmt: skip
+CARD = "card"
 ROUNDED = ("weight_error", "power", "faintest")  # figures of rounding, not of what was read
 
 
@@ -50,10 +56,10 @@ def compared(model_type: str, kind: str) -> tuple[str, list[str]]:
     """Why nothing is compared, and what the survey on the device says otherwise than the processor's."""
     specimen = build(model_type)
     right = survey(specimen)
-    with backend.present(kind):
-        there = Specimen(
-            model_type, specimen.model.to(backend.NAME), placed(specimen.inputs, backend.NAME), specimen.peak
-        )
+    device = str(torch_device("auto")) if kind == CARD else backend.NAME
+    with contextlib.nullcontext() if kind == CARD else backend.present(kind):
+        inputs = placed(specimen.inputs, device)
+        there = Specimen(model_type, specimen.model.to(device), inputs, specimen.peak)
         if why := runs_there(there):
             return why, []
         try:
@@ -73,11 +79,12 @@ def unlike(ours: Survey, theirs: Survey) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.accelerator.families", description=__doc__)
     parser.add_argument("--only", default="*", help="model types that match")
+    parser.add_argument("--card", action="store_true", help="the accelerator of this machine in their place")
     options = parser.parse_args()
     torch.set_num_threads(1)
     said: Counter[str] = Counter()
     for model_type in fnmatch.filter(model_types(), options.only):
-        for kind in backend.KINDS:
+        for kind in (CARD,) if options.card else backend.KINDS:
             try:
                 why, wrong = compared(model_type, kind)
             except NotBuildable:

@@ -59,7 +59,12 @@ def handed_over(
     `Refused` where the model does not run like this.
     """
     seen: Seen[Made] = {}
-    with suppress(_Enough), evaluating(model), running_again(), _muted(model, watched, wanted, seen, make):
+    with (
+        suppress(_Enough),
+        evaluating(model),
+        running_again(model),
+        _muted(model, watched, wanted, seen, make),
+    ):
         model(**inputs)
     return seen
 

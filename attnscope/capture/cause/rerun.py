@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
+from attnscope.capture.cards import draw_from, drawing
 from attnscope.capture.cause.passage import Enough, Hooks, Passage, Plan
 from attnscope.capture.cause.rows import size_of
 from attnscope.capture.cause.sketched import Sketches
@@ -91,7 +91,7 @@ class Rerun:
         self.runs = 0
         self.before: dict[Forward, Tensor] = {}  # what blocks read in every later run
         self.last: frozenset[Forward] = frozenset()  # of each block the last module that is asked about
-        self.random = torch.get_rng_state()
+        self.random = drawing(model)
 
     def sharing(self, module: nn.Module) -> list[nn.Module]:
         """The tried modules in the same block, in the model's order."""
@@ -142,14 +142,14 @@ class Rerun:
         """
         asked = Plan(self.sites, self.tried, self.block_of, self.before, self.last)
         passage = Passage(asked, hooks, Sketches() if sketched and self.last else None)
-        state = torch.get_rng_state()
-        torch.set_rng_state(self.random)  # what draws by lot draws the same
+        state = drawing(self.model)
+        draw_from(self.random)  # what draws by lot draws the same
         self.runs += 1
         try:
-            with suppress(Enough), evaluating(self.model), running_again(), passage.open():
+            with suppress(Enough), evaluating(self.model), running_again(self.model), passage.open():
                 self.model(**self.inputs)
         finally:
-            torch.set_rng_state(state)
+            draw_from(state)
         return passage
 
 

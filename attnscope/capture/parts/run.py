@@ -39,7 +39,7 @@ def cut_run(
         stack.enter_context(_followed(rule, model, frozenset(sites), until))
         stack.enter_context(torch.enable_grad())
         stack.enter_context(rule)
-        stack.enter_context(running_again())
+        stack.enter_context(running_again(model))
         stack.enter_context(suppress(_Done))
         model(**without_cache(model, inputs))
     return rule

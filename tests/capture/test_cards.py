@@ -1,0 +1,79 @@
+"""On a card too an index out of bounds is an error, and what draws by lot draws the same again."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from attnscope.capture import cards
+from attnscope.capture.cards import InBounds, draw_from, drawing
+
+VALUES = torch.arange(24.0).reshape(2, 3, 4)
+TABLE = torch.arange(10.0).reshape(5, 2)
+COLUMN = torch.tensor([[[0], [3], [1]], [[2], [0], [3]]])
+
+
+@pytest.fixture(autouse=True)
+def as_on_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every device is taken for a card, so that indices are looked at here."""
+    monkeypatch.setattr(cards, "_is_card", lambda device: True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "fits"),
+    [
+        (lambda: VALUES[torch.tensor([0, 2])], lambda: VALUES[torch.tensor([0, -2])]),
+        (lambda: VALUES[:, [3]], lambda: VALUES[:, [2]]),
+        (lambda: VALUES[..., torch.tensor([-5])], lambda: VALUES[..., torch.tensor([-4])]),
+        (lambda: VALUES[0, None, torch.tensor(3)], lambda: VALUES[0, None, torch.tensor(2)]),
+        (lambda: VALUES[VALUES[..., 0] > 0, torch.tensor([4])], lambda: VALUES[VALUES[..., 0] > 0, [3]]),
+        (lambda: F.embedding(torch.tensor([5]), TABLE), lambda: F.embedding(COLUMN[0], TABLE)),
+        (lambda: F.embedding(input=torch.tensor([-1]), weight=TABLE), lambda: TABLE[-1]),
+        (lambda: TABLE.gather(1, torch.tensor([[2]])), lambda: VALUES.gather(-1, COLUMN)),
+        (lambda: torch.index_select(TABLE, dim=0, index=torch.tensor([5])), lambda: TABLE[4]),
+        (lambda: TABLE.scatter(0, torch.tensor([[5, 0]]), 0.0), lambda: TABLE.scatter(0, COLUMN[0, :1], 0.0)),
+    ],
+)  # fmt: skip
+def test_an_index_out_of_bounds_is_an_error_before_a_card_is_asked(
+    wrong: Callable[[], Tensor], fits: Callable[[], Tensor]
+) -> None:
+    plain = fits()
+    with InBounds():
+        assert fits().equal(plain)
+        with pytest.raises(IndexError, match="is out of bounds for a dimension of size"):
+            wrong()
+
+
+def test_what_is_put_at_a_place_out_of_bounds_is_an_error_too() -> None:
+    values = VALUES.clone()
+    with InBounds():
+        values[:, torch.tensor([1])] = 0
+        with pytest.raises(IndexError, match="index 3 is out of bounds for a dimension of size 3"):
+            values[:, torch.tensor([3])] = 0
+    assert values[:, 1].eq(0).all()
+    assert values[:, [0, 2]].equal(VALUES[:, [0, 2]])
+
+
+def test_each_device_that_holds_weights_draws_again_what_it_drew(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Card:
+        """A device module whose generator is a number."""
+
+        at = torch.tensor([3])
+
+        def get_rng_state(self, device: Any) -> Tensor:
+            return self.at.clone()
+
+        def set_rng_state(self, state: Tensor, device: Any) -> None:
+            self.at = state
+
+    card = Card()
+    monkeypatch.setattr(torch, "get_device_module", lambda device: card)
+    state = drawing(nn.Linear(2, 3))
+    first = torch.rand(4)
+    card.at += 5
+    draw_from(state)
+    assert card.at.tolist() == [3]
+    assert torch.rand(4).equal(first)
