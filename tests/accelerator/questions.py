@@ -89,9 +89,12 @@ GATE = tuple(
         verify: verify "The door opened." -m demo
         tsne: tsne "I was watching the door when it opened." -m demo --query it
         predict: predict TEXT -m demo
+        predict layers: predict TEXT -m demo --layers --controls 2
         find: find TEXT -m demo --from [MASK] --to opened --controls 8
         induction: find "river king river king" --pattern induction -m demo-causal --controls 8
+        links: find TEXT -m demo --controls 4
         flow: flow TEXT -m demo --from [MASK]
+        why: why TEXT -m demo -l 3 --head 11 --from [MASK] --to opened
         ablate: ablate TEXT -m demo -l 3 --head 11
         ablate each: ablate "The [MASK] opened." -m demo
         ablate rank: ablate TEXT -m demo --rank

@@ -52,7 +52,7 @@ def find_row(rule: Rule, call: AttentionCall, head: int, query: int, heads: int)
         flat = weights.reshape(-1, *weights.shape[-2:])
         if flat.shape[0] % heads or number >= len(flat) or flat.shape[1] <= query:
             continue
-        row = exact(flat[number, query])[: len(expected)]
+        row = exact(flat[number, query])[: len(expected)].to(expected)
         if row.shape == expected.shape and torch.allclose(row, expected, rtol=0, atol=_SAME):
             return row_of(rule, softmax, number, query)
     raise InputError(
