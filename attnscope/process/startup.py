@@ -178,6 +178,16 @@ class _Compiler:
     disable = allow_in_graph = assume_constant_result = mark
 
 
+class _Solver:
+    """In the place of `sympy`: whether a number is one of its own is told without it, all else by itself."""
+
+    def __init__(self) -> None:
+        self.Basic = _stand_in("sympy", "Basic", None)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module("sympy"), name)
+
+
 @contextmanager
 def _stand_ins() -> Iterator[None]:
     """What is imported in here gets stand-ins for what is unneeded, and keeps them; nobody else sees them."""
@@ -186,6 +196,7 @@ def _stand_ins() -> Iterator[None]:
 
     ordinary: Any = builtins.__import__
     compiler: Any = _Compiler()
+    solver: Any = _Solver()
 
     def with_stand_ins(
         name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
@@ -195,7 +206,7 @@ def _stand_ins() -> Iterator[None]:
             if name == "torch._dynamo":
                 return torch
             if name == "sympy":
-                return SimpleNamespace(Basic=_stand_in("sympy", "Basic", None))
+                return solver
         calls = UNNEEDED.get((importer, name), {})
         if not fromlist or name in sys.modules or not calls.keys() >= set(fromlist):
             return ordinary(name, globals, locals, fromlist, level)

@@ -17,11 +17,12 @@ _FLOAT32 = 2.0**-23
 _UNITS = {"float32": 84 * _FLOAT32, "float64": 84 * _FLOAT32, "float16": 2.0**-9, "bfloat16": 2.0**-6}
 _OF_LARGEST = 3
 # where a map's points are and when it stopped; which of several stages is farthest off, by rounding
-UNRULED = ("query_places", "key_places", "iterations", "stage")
+UNRULED = ("query_places", "key_places", "iterations", "settled", "stage")
 LOOSER = {"divergence": 0.15, "trustworthiness": 0.1, "near": 1e-3}
 _OTHER_DEVICE = "the device is another one"  # `check` says so, and should
 _DEVICE = re.compile(r"\b(emulated|cuda|mps|xpu)(:\d+)?\b")
 _TRUST = re.compile(r"(?<=trustworthiness )\.\d+")  # in a sentence; the number itself has a key
+_MOVED = re.compile(r" Its points still moved [^.]*\.")  # so is whether it was settled
 _INDEX = re.compile(r"\[\d+\]")
 
 
@@ -36,7 +37,7 @@ def differences(our_document: str, their_document: str) -> list[str]:
     for place, one, other in _leaves("", ours, theirs):
         if _number(one) and _number(other):
             numbers[_INDEX.sub("[]", place)].append((place, one, other))
-        elif not (_named(one) == _named(other) or (_last(place) in UNRULED and isinstance(one, str))):
+        elif not (_named(one) == _named(other) or (_last(place) in UNRULED and isinstance(one, str | bool))):
             found.append(f"{place}: {one!r}, not {other!r}")
     for column, pairs in numbers.items():
         allowed = _allowed(_last(column), [other for *_, other in pairs], unit)
@@ -72,7 +73,9 @@ def _number(value: Any) -> bool:
 
 def _named(value: Any) -> Any:
     """A device by any name is the same, and a map of any quality; everything else is what it is."""
-    return _TRUST.sub("", _DEVICE.sub("cpu", value)) if isinstance(value, str) else (type(value), value)
+    if not isinstance(value, str):
+        return type(value), value
+    return _MOVED.sub("", _TRUST.sub("", _DEVICE.sub("cpu", value)))
 
 
 def _kept(key: str, value: Any) -> Any:

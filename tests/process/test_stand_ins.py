@@ -2,6 +2,8 @@
 
 import builtins
 import importlib
+import os
+import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -129,3 +131,45 @@ def test_every_unneeded_name_is_there_to_be_loaded():
     for (_, module), names in UNNEEDED.items():
         there = importlib.import_module(module)
         assert all(hasattr(there, name) for name in names), module
+
+
+NEIGHBOUR = """
+import torch._dynamo
+import torch.export
+import torch.fx.experimental.symbolic_shapes
+from torch._dynamo.utils import is_compile_supported
+from torch.distributed.fsdp import FullyShardedDataParallel
+from torch.distributed.tensor import DTensor
+from torch.fx.experimental.symbolic_shapes import guard_or_false
+import sympy
+assert isinstance(sympy.Integer(3), sympy.Basic)
+assert torch.compile(lambda x: x + 1, backend="eager")(torch.zeros(3)).tolist() == [1, 1, 1]
+"""
+HASTENED = """
+import os, sys
+from attnscope.process import startup
+startup.hasten()
+with startup.lean_loading():
+    from transformers import BertConfig, BertModel
+    import neighbour
+import torch
+sizes = dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
+model = BertModel(BertConfig(vocab_size=9, **sizes))
+assert model(torch.tensor([[1, 2, 3]])).last_hidden_state.shape == (1, 3, 8)
+print("ran")
+"""
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_another_package_may_import_what_is_stood_in_for(tmp_path: Path, first: bool) -> None:
+    """As torchvision does, which transformers imports wherever it is installed."""
+    (tmp_path / "neighbour.py").write_text(NEIGHBOUR)
+    lines = HASTENED.replace("    import neighbour\n", "") if first else HASTENED
+    if first:
+        lines = lines.replace("    from transformers", "    import neighbour\n    from transformers")
+    place = os.pathsep.join((str(tmp_path), str(Path(startup.__file__).parents[2])))
+    given = {name: value for name, value in os.environ.items() if name != startup.EAGER_IMPORTS}
+    done = subprocess.run(
+        [sys.executable, "-c", lines], env=given | {"PYTHONPATH": place}, capture_output=True, text=True
+    )
+    assert (done.stdout, done.returncode) == ("ran\n", 0), done.stderr[-2000:]
