@@ -188,7 +188,7 @@ def _texts(shown: Overview | HeadWeights, writes: bool) -> tuple[str, ...] | Non
     """The text, or the two of a pair, that were read, where the tokens tell and nothing else made them."""
     tokens: Tokens = shown.key_tokens if shown.kind is Kind.CROSS else shown.query_tokens
     hidden = writes and shown.kind is Kind.DECODER
-    written_otherwise = tokens.written or tokens.words_given or tokens.numbers
+    written_otherwise = tokens.written or tokens.words_given or tokens.numbers or tokens.given
     return None if hidden or written_otherwise or not tokens.texts or not all(tokens.texts) else tokens.texts
 
 
