@@ -123,17 +123,24 @@ class Section:
     """A stretch of positions that a template made and that can be named: the message of a role.
 
     `kind` and `name` make up what it is called, `role:user`. `first` is its first position, `count` how many
-    there are; the marks that a template puts around a message are among them.
+    there are; of these the template put `before` in front of what was said, and `after` behind it.
     """
 
     kind: str
     name: str
     first: int
     count: int
+    before: int = 0
+    after: int = 0
 
     @property
     def positions(self) -> tuple[int, ...]:
         return tuple(range(self.first, self.first + self.count))
+
+    @property
+    def said(self) -> tuple[int, ...]:
+        """The positions of what was said, without what the template put around it."""
+        return self.positions[self.before : self.count - self.after]
 
     @property
     def called(self) -> str:
@@ -141,14 +148,18 @@ class Section:
 
     def among(self, places: Sequence[int]) -> "Section | None":
         """The same where only the positions `places` are left, in their order; None where none of it is."""
-        left = [
-            i for i, position in enumerate(places) if position in range(self.first, self.first + self.count)
-        ]
-        return replace(self, first=left[0], count=len(left)) if left else None
+        own, said = self.positions, self.said
+        left = [(i, position) for i, position in enumerate(places) if position in own]
+        if not left:
+            return None
+        begins, ends = (said[0], said[-1]) if said else (own[-1] + 1, own[-1])
+        before = sum(position < begins for _, position in left)
+        after = sum(position > ends for _, position in left)
+        return replace(self, first=left[0][0], count=len(left), before=before, after=after)
 
     def check_parts(self) -> None:
-        """Raises `Damaged` where it has no positions."""
-        if self.first < 0 or self.count < 1:
+        """Raises `Damaged` where it has no positions, or fewer than the template's own."""
+        if min(self.first, self.before, self.after) < 0 or self.count < max(1, self.before + self.after):
             raise Damaged("'stretches' do not fit together")
 
 
@@ -197,6 +208,12 @@ class Tokens:
     def sections(self) -> tuple[Section, ...]:
         """The stretches that a template made and that have names, in their order."""
         return tuple(each for each in self.marked if isinstance(each, Section))
+
+    @cached_property
+    def of_template(self) -> frozenset[int]:
+        """The positions of a chat at which nothing stands that anybody said; none of any other text."""
+        said = {position for each in self.sections for position in each.said}
+        return frozenset(range(len(self))) - said if self.sections else frozenset()
 
     @property
     def given(self) -> Given | None:

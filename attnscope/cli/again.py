@@ -3,10 +3,9 @@
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from attnscope.model.inputs.chat import Chat
 from attnscope.render.kit.words.command import Typed, as_typed, text_words
 from attnscope.render.kit.words.shell import word
-from attnscope.session.request import Inputs, ModelRequest, Tokens, Wanted
+from attnscope.session.request import Chat, Inputs, ModelRequest, Tokens, Wanted
 
 
 def typed(inputs: Inputs, request: ModelRequest, wanted: Wanted | None) -> Typed:

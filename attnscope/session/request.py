@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attnscope.errors import InputError
-from attnscope.model.inputs.chat import Chat, asked
+from attnscope.model.inputs.chat import Chat as Chat
+from attnscope.model.inputs.chat import asked
+from attnscope.model.inputs.chat import read_chat as read_chat
 from attnscope.model.source.here import BUNDLED, check_environment
 from attnscope.model.source.here import check_logs as check_logs
 from attnscope.session import placing, selection

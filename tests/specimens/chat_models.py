@@ -29,7 +29,8 @@ LLAMA3 = """{{- bos_token }}{%- if tools %}{{- '<|start_header_id|>system<|end_h
 message['role'] + '<|end_header_id|>\\n\\n' + message['content'] | trim + '<|eot_id|>' }}{%- endfor %}
 {%- if add_generation_prompt %}{{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{%- endif %}"""
 
-QWEN = """{%- if messages[0].role != 'system' %}{{- '<|im_start|>system\\nYou are a helpful assistant.<|im_end|>\\n' }}
+QWEN = """{%- if messages[0].role != 'system' %}{{-
+'<|im_start|>system\\nYou are a helpful assistant.<|im_end|>\\n' }}
 {%- endif %}{%- if tools %}{{- '<|im_start|>tools\\n' + (tools | tojson) + '<|im_end|>\\n' }}{%- endif %}
 {%- set last = namespace(user=0) %}
 {%- for message in messages %}{%- if message.role == 'user' %}{%- set last.user = loop.index0 %}{%- endif %}
@@ -38,18 +39,21 @@ QWEN = """{%- if messages[0].role != 'system' %}{{- '<|im_start|>system\\nYou ar
 {%- if message.role == 'assistant' and message.reasoning_content and loop.index0 > last.user %}
 {%- set content = '<think>\\n' + message.reasoning_content + '\\n</think>\\n\\n' + content %}{%- endif %}
 {{- '<|im_start|>' + message.role + '\\n' + content }}
-{%- for call in message.tool_calls or [] %}{{- '<tool_call>' + (call | tojson) + '</tool_call>' }}{%- endfor %}
+{%- for call in message.tool_calls or [] %}{{-
+'<tool_call>' + (call | tojson) + '</tool_call>' }}{%- endfor %}
 {{- '<|im_end|>\\n' }}{%- endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}
 {%- if enable_thinking is defined and not enable_thinking %}{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}
 {%- endif %}"""
 
-MISTRAL = """{{- bos_token }}{%- if messages[0]['role'] == 'system' %}{%- set system = messages[0]['content'] +
-'\\n\\n' %}{%- set turns = messages[1:] %}{%- else %}{%- set system = '' %}{%- set turns = messages %}{%- endif %}
+MISTRAL = """{{- bos_token }}{%- set system = '' %}{%- set turns = messages %}
+{%- if messages[0]['role'] == 'system' %}{%- set system = messages[0]['content'] + '\\n\\n' %}
+{%- set turns = messages[1:] %}{%- endif %}
 {%- if not turns %}{{- raise_exception('A user message has to come first') }}{%- endif %}
 {%- for message in turns %}{%- if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}
 {{- raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}{%- endif %}
-{%- if message['role'] == 'user' %}{{- '[INST] ' + (system if loop.last else '') + message['content'] + '[/INST]' }}
+{%- if message['role'] == 'user' %}{%- set before = system if loop.last else '' %}
+{{- '[INST] ' + before + message['content'] + '[/INST]' }}
 {%- else %}{{- ' ' + message['content'] + eos_token }}{%- endif %}{%- endfor %}"""
 
 TEMPLATES = {"chatml": CHATML, "llama3": LLAMA3, "qwen": QWEN, "mistral": MISTRAL}

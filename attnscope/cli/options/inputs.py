@@ -12,8 +12,8 @@ from attnscope.cli.lines import Line, read_lines
 from attnscope.cli.named import check_is_text
 from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
-from attnscope.model.inputs.chat import Chat, read_chat
 from attnscope.session import request
+from attnscope.session.request import Chat, read_chat
 from attnscope.vocabulary import MASKED_SENTENCE
 
 SparedText = Annotated[

@@ -185,9 +185,22 @@ def _sectioned(template: Template, chat: Chat, tokens: Tokens, name: str) -> Tok
 def _sections(chat: Chat, stretches: Sequence[Stretch], tokens: Tokens, name: str) -> list[Section]:
     if any(token.span is None for token in tokens.items):
         raise _Untold(f"the tokenizer of {name} does not say where in the text its tokens are")
-    starts = [token.span[0] for token in tokens.items if token.span is not None]
+    spans = [token.span for token in tokens.items if token.span is not None]
     sections = []
     for message, (start, end) in zip(chat.messages, stretches, strict=True):
-        if inside := [i for i, at in enumerate(starts) if start <= at < end]:
-            sections.append(Section("role", message["role"], inside[0], len(inside)))
+        if not (inside := [span for span in spans if start <= span[0] < end]):
+            continue  # cut off
+        begins, ends = _said(message, tokens.texts[0][start:end])
+        before = sum(span[1] <= start + begins for span in inside)
+        after = sum(span[0] >= start + ends for span in inside)
+        whole = spans.index(inside[0]), len(inside)
+        sections.append(Section("role", message["role"], *whole, before, after))
     return sections
+
+
+def _said(message: Message, written: str) -> Stretch:
+    """Where the content of a message stands in what the template made of it; all of that where it is not."""
+    content = str(message.get("content") or "").strip()
+    behind = max(written.find(message["role"]), 0) + len(message["role"])
+    at = written.find(content, behind) if written.count(content) > 1 else written.find(content)
+    return (at, at + len(content)) if content and at >= 0 else (0, len(written))

@@ -281,5 +281,10 @@ def _way(told: Provenance) -> list[str]:
 
 
 def label(tokens: Tokens, position: int) -> str:
-    """The name of a token as a word of a command."""
-    return word(tokens.labels[position])
+    """The name of a token as a word of a command; its place where that reads the tokens by number."""
+    if tokens.given is None or _typed.get().read is not None:
+        return word(tokens.labels[position])
+    first, behind = tokens.positions[position], position + 1
+    if tokens.items[position].id >= 0:  # no unit of several
+        return f"@{first}"
+    return f"pos:{first}-{tokens.positions[behind] - 1 if behind < len(tokens) else -1}"
