@@ -253,12 +253,13 @@ class Wanted:
 
     A head may be named with its layer, `L3H11`, and `L3` are all heads of a layer; heads of several layers
     that do not make up a list of each (`L3H11,L2H10`) are `apart`, which only what looks at each head by
-    itself takes (`APART`). Where one head is meant `USUAL` are the layer and the head that are taken where
-    none is named.
+    itself takes (`APART`). `mean` is the mean over all heads, of one layer or of all (`MEANS`). Where one
+    head is meant `USUAL` are the layer and the head that are taken where none is named.
     """
 
     USUAL: ClassVar[tuple[int, int] | None] = None
     APART: ClassVar[bool] = False
+    MEANS: ClassVar[bool] = False
 
     layer: Numbers = None
     head: Numbers = None
@@ -273,6 +274,7 @@ class Wanted:
         if self.route not in (None, *ROUTES):
             raise InputError(f"no route '{self.route}': {', '.join(ROUTES)}")
         self._take_apart()
+        self._take_mean()
         selection.parse(self.layer, "layer")
         selection.parse(self.head, "head")
 
@@ -289,6 +291,20 @@ class Wanted:
         object.__setattr__(self, "layer", named.layers)
         object.__setattr__(self, "head", named.heads)
         object.__setattr__(self, "_apart", named.apart)
+
+    def _take_mean(self) -> None:
+        """The mean over heads is all of them, which are then averaged."""
+        if not isinstance(self.head, str) or self.head.strip().casefold() != "mean":
+            return
+        if not self.MEANS:
+            raise InputError("--head mean: heads and flow show the mean over heads, here name some, or all")
+        object.__setattr__(self, "head", None)
+        object.__setattr__(self, "_mean", True)
+
+    @property
+    def mean(self) -> bool:
+        """Whether the mean over heads is meant."""
+        return bool(getattr(self, "_mean", False))
 
     @property
     def apart(self) -> tuple[selection.Head, ...]:
@@ -327,6 +343,13 @@ class WantedApart(Wanted):
     """The same, also heads of several layers one by one."""
 
     APART = True
+
+
+@dataclass(frozen=True)
+class WantedMean(Wanted):
+    """The same, also the mean over heads."""
+
+    MEANS = True
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from attnscope.results import (
 )
 from attnscope.results.claims.ablation import Asks, Method
 from attnscope.results.claims.composition import STRONGEST
+from attnscope.results.heads import MEAN
 from attnscope.tokens import Tokens
 
 _MOST = 2048  # weights of a head: all of short texts, of longer ones the largest of every query
@@ -78,6 +79,8 @@ def _run(origin: Provenance, tokens: Tokens, kind: Kind, tower: str) -> Told:
 
 
 def _head(result: HeadWeights) -> Told:
+    if result.head == MEAN:
+        raise InputError("no script: it is a mean over heads")
     if result.blocks > 1:
         raise InputError("no script: its layer attends in windows")
     queries, keys = result.query_tokens, result.key_tokens

@@ -21,6 +21,7 @@ from attnscope.render.kit.words.header import (
 from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL, special_words
 from attnscope.render.look import look_now
 from attnscope.results import Certificate, HeadWeights, Kind, Overview, Provenance, Special, Verdict
+from attnscope.results.heads import head_name
 from attnscope.results.worked import Check
 from attnscope.tokens import Tokens
 
@@ -30,7 +31,12 @@ _MARK = re.compile(r"\[\w+\]|<\|?\w+\|?>")  # [MASK], <mask>, <|im_start|>
 
 
 def name(layer: int, head: int) -> str:
-    return f"L{layer} H{head}"
+    return head_name(layer, head)
+
+
+def begun(sentence: str) -> str:
+    """The same with a capital, where a sentence or a title begins so."""
+    return sentence[:1].upper() + sentence[1:]
 
 
 def attention(kind: Kind, tower: str) -> str:
