@@ -15,7 +15,7 @@ from typing import Protocol
 
 from attnscope.errors import InputError, listed, nearest
 from attnscope.printable import printable
-from attnscope.sections import IS_NO, Named, Origin, section_named
+from attnscope.sections import IS_NO, Named, Origin, called, section_named
 
 _LISTED = 40  # tokens that a message names at most, about
 _PIECES = 6  # of a span that a message names
@@ -106,6 +106,9 @@ def told(tokens: Pieces, places: Sequence[int]) -> str:
     numbers = [tokens.positions[i] for i in places]
     if len(numbers) == 1:
         return f"{numbers[0]} {tokens.names[places[0]]}"
+    for name, each in zip(called(tokens.sections), tokens.sections, strict=True):
+        if each.positions == tuple(places):
+            return f"{listed(numbers)} {name}"
     return f"{listed(numbers)} {shortened(spelled(tokens, places))}"
 
 

@@ -166,6 +166,12 @@ def test_a_message_is_named_by_its_role_and_a_bare_word_is_a_word(chat, wanted, 
     assert span_of(chat, wanted).positions == places
 
 
+def test_a_message_is_told_by_its_role_and_not_by_all_that_it_says(chat: Tokens) -> None:
+    assert span_of(chat, "role:user#2").name == "4-6 role:user#2"
+    assert span_of(chat, "4-6").name == "4-6 role:user#2"
+    assert span_of(chat, "4-5").name == "4-5 user it"
+
+
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [

@@ -199,8 +199,10 @@ def _sections(chat: Chat, stretches: Sequence[Stretch], tokens: Tokens, name: st
 
 
 def _said(message: Message, written: str) -> Stretch:
-    """Where the content of a message stands in what the template made of it; all of that where it is not."""
+    """Where what was said stands in what the template made of a message: all of it where that is not told."""
     content = str(message.get("content") or "").strip()
+    if not content and not message.keys() - {"role", "content"}:
+        return len(written), len(written)
     behind = max(written.find(message["role"]), 0) + len(message["role"])
     at = written.find(content, behind) if written.count(content) > 1 else written.find(content)
     return (at, at + len(content)) if content and at >= 0 else (0, len(written))
