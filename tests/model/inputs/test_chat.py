@@ -206,3 +206,17 @@ def test_a_section_keeps_what_is_left_of_it() -> None:
     assert section.among([0, 2, 3, 4, 6, 7, 9]) == Section("role", "user", 1, 5, before=2, after=1)
     assert section.among([4, 5]) == Section("role", "user", 0, 2)
     assert section.among([0, 1, 8]) is None
+
+
+def test_in_control_texts_the_template_stays_and_what_was_said_changes_places() -> None:
+    from attnscope.analysis.claims.controls import control_texts
+
+    tokens = read("llama3", SYSTEM, WHO, CAT).tokens
+    drawn = control_texts(tokens, count=20, seed=1)
+    said = sorted({i for each in tokens.sections for i in each.said})
+    around = [i for i in range(len(tokens)) if i not in said]
+    for ids in drawn.ids:
+        assert [ids[i] for i in around] == [tokens.ids[i] for i in around]
+        assert sorted(ids[i] for i in said) == sorted(tokens.ids[i] for i in said)
+        assert tuple(ids) != tokens.ids
+    assert "the template of the chat" in drawn.how
