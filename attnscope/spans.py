@@ -2,7 +2,9 @@
 
 `door` and `the door` are words of the text, `door@5` those that begin at position 5, `door#2` the second
 ones; `5`, `-1` and `4-5` are positions where no word is called so, as `@5`, `pos:4-5`, `pos:first`,
-`pos:last` and `pos:all` are whatever the words are. This is the only place that reads such names.
+`pos:last` and `pos:all` are whatever the words are. `role:user` is a message of a chat, the marks of the
+template around it included, `role:user#2` the second one of that role. This is the only place that reads
+such names.
 """
 
 import re
@@ -13,6 +15,7 @@ from typing import Protocol
 
 from attnscope.errors import InputError, listed, nearest
 from attnscope.printable import printable
+from attnscope.sections import IS_NO, Named, Origin, called, section_named
 
 _LISTED = 40  # tokens that a message names at most, about
 _PIECES = 6  # of a span that a message names
@@ -24,6 +27,7 @@ _MASK = re.compile(r"\[mask\]|<mask>", re.IGNORECASE)
 _MASKS = re.compile(r"\[mask\]|<mask>|<extra_id_[0-9]+>", re.IGNORECASE)
 _MARKS = ("▁", "Ġ")  # of a word's start, as vocabularies spell it
 _PLACES = "pos:"
+_SECTION = re.compile(r"(role|field):", re.IGNORECASE)
 
 Same = Callable[[str], str]
 
@@ -71,6 +75,11 @@ class Pieces(Protocol):
     """The tokens that may be meant (`attnscope.tokens.Tokens`)."""
 
     @property
+    def sections(self) -> Sequence[Named]: ...
+    @property
+    def given(self) -> Origin | None: ...
+
+    @property
     def texts(self) -> tuple[str, ...]: ...
     @property
     def items(self) -> Sequence[Piece]: ...
@@ -97,6 +106,9 @@ def told(tokens: Pieces, places: Sequence[int]) -> str:
     numbers = [tokens.positions[i] for i in places]
     if len(numbers) == 1:
         return f"{numbers[0]} {tokens.names[places[0]]}"
+    for name, each in zip(called(tokens.sections), tokens.sections, strict=True):
+        if each.positions == tuple(places):
+            return f"{listed(numbers)} {name}"
     return f"{listed(numbers)} {shortened(spelled(tokens, places))}"
 
 
@@ -167,6 +179,8 @@ class _Names:
         if wanted.casefold().startswith(_PLACES):
             return self._stated(wanted)
         wanted = frame_at(wanted, self.tokens.names)
+        if (kind := _SECTION.match(wanted)) and (section := self._section(wanted, kind[1].casefold())):
+            return section
         if wanted in self.tokens.labels:
             return (self.tokens.labels.index(wanted),)
         found = self._called(wanted)
@@ -186,6 +200,16 @@ class _Names:
         if found is None:
             raise InputError(f"no position '{wanted}': there are pos:first, pos:last, pos:all, pos:4-5")
         return found
+
+    def _section(self, wanted: str, kind: str) -> tuple[int, ...] | None:
+        """What such a name stands for; None where the text has no sections, and these words."""
+        there = [each for each in self.tokens.sections if each.kind == kind]
+        if there:
+            return section_named(self.tokens.positions, there, wanted)
+        if self._called(wanted):
+            return None
+        why = "" if self.tokens.given is None or kind != "role" else self.tokens.given.no_roles
+        raise InputError(f"no {kind} '{wanted}' in the input: {why or IS_NO[kind]}")
 
     def _called(self, wanted: str) -> list[tuple[int, ...]]:
         """All that are called so, by the first reading of it that there is."""

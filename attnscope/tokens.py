@@ -119,10 +119,67 @@ class Frames:
 
 
 @dataclass(frozen=True)
+class Section:
+    """A stretch of positions that a template made and that can be named: the message of a role.
+
+    `kind` and `name` make up what it is called, `role:user`. `first` is its first position, `count` how many
+    there are; of these the template put `before` in front of what was said, and `after` behind it.
+    """
+
+    kind: str
+    name: str
+    first: int
+    count: int
+    before: int = 0
+    after: int = 0
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        return tuple(range(self.first, self.first + self.count))
+
+    @property
+    def said(self) -> tuple[int, ...]:
+        """The positions of what was said, without what the template put around it."""
+        return self.positions[self.before : self.count - self.after]
+
+    @property
+    def called(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+    def among(self, places: Sequence[int]) -> "Section | None":
+        """The same where only the positions `places` are left, in their order; None where none of it is."""
+        own, said = self.positions, self.said
+        left = [(i, position) for i, position in enumerate(places) if position in own]
+        if not left:
+            return None
+        begins, ends = (said[0], said[-1]) if said else (own[-1] + 1, own[-1])
+        before = sum(position < begins for _, position in left)
+        after = sum(position > ends for _, position in left)
+        return replace(self, first=left[0][0], count=len(left), before=before, after=after)
+
+    def check_parts(self) -> None:
+        """Raises `Damaged` where it has no positions, or fewer than the template's own."""
+        if min(self.first, self.before, self.after) < 0 or self.count < max(1, self.before + self.after):
+            raise Damaged("'stretches' do not fit together")
+
+
+@dataclass(frozen=True)
+class Given:
+    """That the tokens are not those of a text as it is read alone: `by` is `chat` or `ids`.
+
+    Where the messages of a chat cannot be told apart, `no_roles` says why.
+    """
+
+    by: str
+    no_roles: str = ""
+
+
+@dataclass(frozen=True)
 class Tokens:
     """The tokens of one input, in order, with the text or the pair of texts that they came from.
 
-    `stretches` are the positions that stand for pictures and sounds instead of text. Where the model wrote
+    What is `marked` (`stretches` in files) are the positions that stand for pictures and sounds instead of
+    text, those that a template made of a message, and how the tokens were given. Where the model wrote
     the last of the texts itself, `written` says how; that text then ends with a token that was not read.
     `numbers` are the positions in the model's input where these are only some of its tokens, or words. Where
     `words_given`, the user says what is a word, and `word` counts these. `texts` are these texts.
@@ -130,7 +187,7 @@ class Tokens:
 
     texts: tuple[str, ...]
     items: tuple[Token, ...] = field(metadata={"file": "tokens"})
-    stretches: tuple[Patches | Frames, ...] = ()
+    marked: tuple[Patches | Frames | Section | Given, ...] = field(default=(), metadata={"file": "stretches"})
     written: str = ""
     numbers: tuple[int, ...] = field(default=(), metadata={"file": "positions"})
     words_given: bool = False
@@ -141,6 +198,27 @@ class Tokens:
     @property
     def ids(self) -> tuple[int, ...]:
         return tuple(token.id for token in self.items)
+
+    @property
+    def stretches(self) -> tuple[Patches | Frames, ...]:
+        """The positions that stand for pictures and sounds."""
+        return tuple(each for each in self.marked if isinstance(each, Patches | Frames))
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The stretches that a template made and that have names, in their order."""
+        return tuple(each for each in self.marked if isinstance(each, Section))
+
+    @cached_property
+    def of_template(self) -> frozenset[int]:
+        """The positions of a chat at which nothing stands that anybody said; none of any other text."""
+        said = {position for each in self.sections for position in each.said}
+        return frozenset(range(len(self))) - said if self.sections else frozenset()
+
+    @property
+    def given(self) -> Given | None:
+        """How the tokens were given, where that was not by a text as it is read alone."""
+        return next((each for each in self.marked if isinstance(each, Given)), None)
 
     @property
     def positions(self) -> Sequence[int]:
@@ -175,14 +253,18 @@ class Tokens:
     def only(self, kept: Sequence[int]) -> "Tokens":
         """Those at the positions `kept` as a text of their own, which is counted from 0."""
         place = {position: i for i, position in enumerate(kept)}
-        moved = (replace(each, first=place[each.first]) for each in self.stretches if each.first in place)
-        stretches = (
-            replace(each, places=tuple(place.get(i, -1) for i in each.places))
-            if isinstance(each, Patches) and each.places
-            else each
-            for each in moved
-        )
-        return replace(self, items=tuple(self.items[i] for i in kept), stretches=tuple(stretches), numbers=())
+        marked = list[Patches | Frames | Section | Given]()
+        for each in self.marked:
+            if isinstance(each, Given):
+                marked.append(each)
+            elif isinstance(each, Section):
+                marked += [section] if (section := each.among(kept)) else []
+            elif each.first in place:
+                moved = replace(each, first=place[each.first])
+                if isinstance(moved, Patches) and moved.places:
+                    moved = replace(moved, places=tuple(place.get(i, -1) for i in moved.places))
+                marked.append(moved)
+        return replace(self, items=tuple(self.items[i] for i in kept), marked=tuple(marked), numbers=())
 
     @property
     def unknown(self) -> tuple[str, ...]:

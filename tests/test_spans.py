@@ -4,7 +4,7 @@ import pytest
 
 from attnscope.errors import InputError
 from attnscope.spans import span_of
-from attnscope.tokens import Token, Tokens
+from attnscope.tokens import Given, Section, Token, Tokens
 
 
 def cut(text: str, *pieces: str, around: bool = True) -> Tokens:
@@ -135,3 +135,65 @@ def test_a_character_of_several_bytes_is_the_span_of_all_of_them():
     items = tuple(Token(i, f"<0x{i}>", "💥", (2, 3), 1) for i in range(3))
     first = Token(9, "a", "a", (0, 1), 0)
     assert span_of(Tokens(("a 💥",), (first, *items)), "a 💥").positions == (0, 1, 2, 3)
+
+
+@pytest.fixture
+def chat() -> Tokens:
+    """0 user 1 Hi 2 assistant 3 Yes 4 user 5 it 6 user, three messages and one word more."""
+    pieces = ("user", "Hi", "assistant", "Yes", "user", "it", "user")
+    tokens = cut(" ".join(pieces), *pieces, around=False)
+    sections = (
+        Section("role", "user", 0, 2, 1),
+        Section("role", "assistant", 2, 2, 1),
+        Section("role", "user", 4, 3, 1),
+    )
+    return Tokens(tokens.texts, tokens.items, (*sections, Given("chat")))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "places"),
+    [
+        ("role:assistant", (2, 3)),
+        ("ROLE:Assistant", (2, 3)),
+        ("role:user#1", (0, 1)),
+        ("role:user#2", (4, 5, 6)),
+        ("role:user@4", (4, 5, 6)),
+        ("user@6", (6,)),
+        ("assistant", (2,)),
+    ],
+)
+def test_a_message_is_named_by_its_role_and_a_bare_word_is_a_word(chat, wanted, places) -> None:
+    assert span_of(chat, wanted).positions == places
+
+
+def test_a_message_is_told_by_its_role_and_not_by_all_that_it_says(chat: Tokens) -> None:
+    assert span_of(chat, "role:user#2").name == "4-6 role:user#2"
+    assert span_of(chat, "4-6").name == "4-6 role:user#2"
+    assert span_of(chat, "4-5").name == "4-5 user it"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (
+            "role:user",
+            "'role:user' stands 2 times: choose one of role:user#1 (0-1), role:assistant (2-3), role:user#2",
+        ),
+        ("role:system", "no role 'role:system' in the input: there are role:user#1 (0-1)"),
+        ("role:user#3", "no role 'role:user#3'"),
+        ("role:user#0", "no role 'role:user#0'"),
+        ("role:user@1", "no role 'role:user@1'"),
+        ("field:a", "the text is not made from a template with fields"),
+    ],
+)
+def test_a_role_that_is_not_there_or_there_twice_lists_what_there_is(chat, wanted, said) -> None:
+    with pytest.raises(InputError) as told:
+        span_of(chat, wanted)
+    assert said in str(told.value)
+
+
+def test_a_text_that_is_no_chat_has_no_roles_and_may_hold_such_words(story: Tokens) -> None:
+    with pytest.raises(InputError, match="the text is no chat: --chat reads one, --system makes one"):
+        span_of(story, "role:user")
+    words = cut("a role : user", "a", "role", ":", "user")
+    assert span_of(words, "role : user").positions == (2, 3, 4)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from attnscope.render.kit.words.command import Typed, as_typed, text_words
 from attnscope.render.kit.words.shell import word
-from attnscope.session.request import Inputs, ModelRequest, Tokens, Wanted
+from attnscope.session.request import Chat, Inputs, ModelRequest, Tokens, Wanted
 
 
 def typed(inputs: Inputs, request: ModelRequest, wanted: Wanted | None) -> Typed:
@@ -57,7 +57,9 @@ def _read(inputs: Inputs) -> tuple[str, ...]:
             ("--target", inputs.target),
             ("--target-ids", _numbers(inputs.target_ids)),
             ("--ids", _numbers(inputs.ids)),
+            ("--system", inputs.system),
         ),
+        *_chat(inputs.chat),
         *_file("--vocab", inputs.vocab, "your-vocabulary.txt"),
         *_file("--image", inputs.image, "your-picture.png"),
         *_file("--audio", inputs.audio, "your-sound.wav"),
@@ -67,6 +69,11 @@ def _read(inputs: Inputs) -> tuple[str, ...]:
 
 def _numbers(tokens: Tokens | None) -> str | None:
     return tokens if tokens is None or isinstance(tokens, str) else ",".join(map(str, tokens))
+
+
+def _chat(chat: Chat | None) -> tuple[str, ...]:
+    """The file of a conversation; one that came from elsewhere stands in one of another name."""
+    return () if chat is None else _file("--chat", chat.file or "-", "your-chat.json")
 
 
 def _file(option: str, file: str | Path | None, piped: str) -> tuple[str, ...]:

@@ -102,7 +102,7 @@ def _writing(state: State, inputs: Inputs) -> list[str]:
 
 
 def _read(text: str, inputs: Inputs) -> list[str]:
-    parts = [text] if text and inputs.ids is None else []
+    parts = [text] if text and inputs.ids is None and inputs.chat is None else []
     if text.startswith("-") and parts:
         parts = ["--", text]
     given = {
@@ -113,6 +113,8 @@ def _read(text: str, inputs: Inputs) -> list[str]:
         "--vocab": inputs.vocab,
         "--image": inputs.image,
         "--audio": inputs.audio,
+        "--chat": None if inputs.chat is None else inputs.chat.file or "your-chat.json",
+        "--system": inputs.system,
     }
     for option, value in given.items():
         if value is not None:

@@ -75,7 +75,8 @@ class Source:
 
     def _called(self, inputs: Inputs) -> str:
         """What tells one text from another."""
-        return inputs.texts(self._model)[0] if not inputs.sensed and inputs.ids is None else inputs.text or ""
+        alone = not inputs.sensed and inputs.ids is None and inputs.chat is None
+        return inputs.texts(self._model)[0] if alone else inputs.text or ""
 
     @property
     def _model(self) -> Any:
@@ -86,6 +87,8 @@ class Source:
         """What was given, with another text in it."""
         if self.inputs.ids is not None:
             raise InputError("--ids is all that is read here: start with a text to change it")
+        if self.inputs.chat is not None:
+            raise InputError("--chat is all that is read here: start with a text to change it (--system)")
         if not text.strip():
             raise InputError("a text without words: nothing to read")
         return replace(self.inputs, text=text, words=None)
@@ -233,6 +236,7 @@ def _mask(reading: "Reading") -> str:
     """How its blank is spelled, where it fills those of a text that can be written anew."""
     tokenizer = reading.model.tokenizer
     fills = reading.task == "masked" and tokenizer is not None and reading.asked.ids is None
+    fills = fills and reading.asked.chat is None
     return str(tokenizer.mask_token or "") if fills and not reading.asked.sensed else ""
 
 

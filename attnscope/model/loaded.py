@@ -15,8 +15,10 @@ from attnscope.model.anatomy.placed import device_of
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers
 from attnscope.model.inputs import target
+from attnscope.model.inputs.chat import Chat
 from attnscope.model.inputs.given import Words, encode_numbers, encode_words
 from attnscope.model.inputs.numbered import Numbered, Unreadable
+from attnscope.model.inputs.rendered import encode_chat
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded, encode, limit_of
 from attnscope.model.inputs.tokenizer import Settled
@@ -126,6 +128,13 @@ class Model:
         self._check_reads_text()
         limit = self.limit(most)
         encoded = encode_words(self.tokenizer, texts, name=self.name, limit=limit, truncate=truncate)
+        self._check_ids(encoded.tokens)
+        return self._ready(encoded)
+
+    def encode_chat(self, chat: Chat, *, truncate: bool = False) -> Encoded:
+        """The same for a conversation, as the model's own chat template writes it."""
+        self._check_reads_text()
+        encoded = encode_chat(self.tokenizer, chat, name=self.name, limit=self.limit(), truncate=truncate)
         self._check_ids(encoded.tokens)
         return self._ready(encoded)
 

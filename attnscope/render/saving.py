@@ -17,6 +17,7 @@ from attnscope.render.look import USUAL, Look
 from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.web.beside import NOTHING, Beside
 from attnscope.results import Result
+from attnscope.results.heads import MEAN
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -129,6 +130,8 @@ def content(
     if suffix == PAGE:
         from attnscope.render.web.page import as_page
 
+        if (head := getattr(result, "head", None)) == MEAN or getattr(head, "head", None) == MEAN:
+            raise InputError("a page shows heads one by one: a mean over heads has none")
         return as_page(result, focus, beside)
     from attnscope.render import files
 

@@ -55,6 +55,8 @@ def _comments(result: Result, sheet: Sheet) -> Iterator[tuple[str, object]]:
     for origin in sheet.origins:
         yield from _provenance_comments(origin)
     yield from (("text", each) for each in sheet.texts)
+    if sheet.messages:
+        yield "messages", sheet.messages
 
 
 def _provenance_comments(origin: Provenance) -> Iterator[tuple[str, object]]:

@@ -12,6 +12,15 @@ from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
+MEAN = -1  # in the place of the number of a head: the mean over heads
+
+
+def head_name(layer: int, head: int) -> str:
+    """`L3 H11`, `the mean of all heads of L3`, `the mean of all heads`."""
+    if head != MEAN:
+        return f"L{layer} H{head}"
+    return "the mean of all heads" + ("" if layer == MEAN else f" of L{layer}")
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class HeadWeights(Presented):
@@ -20,7 +29,8 @@ class HeadWeights(Presented):
     A row without any allowed key is NaN and False in `answered`. `tower` is where in the model the head is,
     "" where its kind tells; `block` which of the `blocks` separate attentions of its layer this is; `notes`
     say what is odd about the weights. `allowed` is False where a key is masked. `layers` and `heads` count
-    those of the model. `weights` are those of each query, row by row.
+    those of the model. `weights` are those of each query, row by row. Of a mean over heads `head` is -1, and
+    `layer` too where it is over those of all layers.
     """
 
     layer: int
@@ -47,7 +57,7 @@ class HeadWeights(Presented):
 
     @property
     def name(self) -> str:
-        return f"L{self.layer} H{self.head}"
+        return head_name(self.layer, self.head)
 
     @property
     def answered(self) -> Bool[np.ndarray, " query"]:

@@ -36,7 +36,8 @@ class Built(Protocol):
 class Chosen:
     """The layers and heads of one tower that are meant, and how they are to be read.
 
-    Where heads of several layers were named one by one, only these, `apart`, are.
+    Where heads of several layers were named one by one, only these, `apart`, are. Of the `mean` over heads
+    all that are chosen are a part.
     """
 
     tower: Tower
@@ -45,6 +46,7 @@ class Chosen:
     block: int = 0
     route: Route | None = None
     apart: tuple[selection.Head, ...] = ()
+    mean: bool = False
 
     @property
     def kind(self) -> Kind:
@@ -52,11 +54,13 @@ class Chosen:
 
     @property
     def one(self) -> bool:
-        """Whether a single head is meant."""
-        return len(self.layers) == len(self.heads) == 1
+        """Whether a single head is meant, or the mean over some."""
+        return self.mean or len(self.layers) == len(self.heads) == 1
 
     def only(self) -> tuple[int, int]:
-        """The one layer and head; `InputError` where several are meant."""
+        """The one layer and head; `InputError` where several are meant, or their mean."""
+        if self.mean:
+            raise InputError("the mean over heads has weights alone: this needs one head")
         return selection.only_one(self.layers, self.heads)
 
 
@@ -68,11 +72,13 @@ def choose(built: Built, wanted: Wanted, listener: Listener, *, sensed: bool) ->
     if not built.towers:
         raise InputError(without_attention(built.skeleton, built.name))
     tower = _tower_that_senses(built, wanted, listener) if sensed else _tower(built, wanted, listener)
-    apart, wanted = wanted.apart, wanted.among(tower.heads, listener)
+    apart, mean, wanted = wanted.apart, wanted.mean, wanted.among(tower.heads, listener)
     ranges = selection.parse(wanted.layer, "layer"), selection.parse(wanted.head, "head")
     layers, heads = _layers_and_heads(built, tower, *ranges, listener)
     route = None if wanted.route is None else ROUTES[wanted.route]
-    return Chosen(tower, layers, heads, wanted.block, route, apart)
+    if mean and 1 < len(layers) < len(tower.layers):
+        raise InputError("--head mean is over the heads of one layer, or without --layer over all of them")
+    return Chosen(tower, layers, heads, wanted.block, route, apart, mean)
 
 
 def choose_layers(built: Built, tower: Tower, wanted: str | int | Sequence[int] | None) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from attnscope.capture.generated import record_written
 from attnscope.errors import InputError
 from attnscope.model.inputs.generation import Settings, Written, check_room, tokens_read
 from attnscope.model.inputs.numbered import read_vocabulary
+from attnscope.model.inputs.rendered import has_template
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded, limit_of
 from attnscope.process.stopwatch import timed
@@ -20,6 +21,7 @@ from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 
 if TYPE_CHECKING:
+    from attnscope.model.loaded import Model
     from attnscope.session.opening import Check
 
 
@@ -57,13 +59,25 @@ def encode_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading
             )
     elif ids is not None:
         encoded = model.encode_numbers(ids, truncate=inputs.truncate)
+    elif (chat := inputs.conversation) is not None:
+        encoded = model.encode_chat(chat, truncate=inputs.truncate)
     elif words is not None:
         encoded = model.encode_words(words, truncate=inputs.truncate)
     else:
         encoded = model.encode(inputs.texts(model), truncate=inputs.truncate)
-    for notice in encoded.notices:
+    for notice in (*encoded.notices, *_without_template(model, inputs)):
         listener.notice(notice)
     return Reading(model, inputs, encoded, None, listener, opened.task)
+
+
+def _without_template(model: "Model", inputs: Inputs) -> tuple[str, ...]:
+    """That a bare text is read without the model's chat template, and how to have it read with that."""
+    if inputs.text is None or inputs.sensed or inputs.conversation is not None or inputs.words is not None:
+        return ()
+    if not has_template(model.tokenizer):
+        return ()
+    how = "--system '' has it read as a user's message, --chat FILE.json whole conversations"
+    return (f"the text is read without the chat template of {model.name}: {how}",)
 
 
 def complete(reading: Reading, chosen: Chosen | None) -> Reading:

@@ -1,7 +1,7 @@
 """Whether the tokens that are named are there, told by tokenizer and configuration before weights are read.
 
 What is not known yet is left to the question itself: pictures and sounds, what a decoder beside an encoder
-reads, text that the model writes on, tokens that are given by number.
+reads, text that the model writes on.
 """
 
 from collections.abc import Callable
@@ -41,30 +41,39 @@ def _check(planned: "Plan", chosen: "Chosen", *, names: Names, inputs: Inputs, c
 
 def _read(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
     """The tokens of the text; None where these are not known, or where reading it says why it cannot be."""
-    if inputs.sensed or inputs.ids is not None or inputs.goes_on:
+    if inputs.sensed or inputs.goes_on:
         return None
-    from attnscope.model.inputs.given import encode_words
+    try:
+        return _tokens(planned, inputs, code)
+    except AttnscopeError:
+        return None
+
+
+def _tokens(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
+    from attnscope.model.inputs.given import encode_numbers, encode_words
+    from attnscope.model.inputs.numbered import Numbered, Unreadable, read_vocabulary
+    from attnscope.model.inputs.rendered import encode_chat
     from attnscope.model.inputs.text import encode, limit_of
     from attnscope.model.loading.tokenizer import tokenizer_for
 
-    folder, name = planned.checkpoint.source.folder, planned.name
-    try:
-        tokenizer = tokenizer_for(planned.model_class, folder, name, code, True)
-        if tokenizer is None:  # of a model that reads no text
-            return None
-        how: dict[str, Any] = {
-            "name": name,
-            "limit": limit_of(tokenizer, planned.config),
-            "truncate": inputs.truncate,
-        }
-        if (words := inputs.given_words) is not None:
-            return encode_words(tokenizer, words, **how).tokens
-        sentence = MASKED_SENTENCE if tokenizer.mask_token is not None else WHOLE_SENTENCE
-        text = sentence if inputs.text is None else inputs.text
-        texts = (text,) if inputs.pair is None else (text, inputs.pair)
-        return encode(tokenizer, texts, **how).tokens
-    except AttnscopeError:
+    folder, name, numbers = planned.checkpoint.source.folder, planned.name, inputs.numbers
+    tokenizer = tokenizer_for(planned.model_class, folder, name, code, numbers is None)
+    if numbers is not None and (inputs.vocab is not None or isinstance(tokenizer, Unreadable | None)):
+        tokenizer = Numbered(planned.config, {} if inputs.vocab is None else read_vocabulary(inputs.vocab))
+    if tokenizer is None:  # of a model that reads no text
         return None
+    limit = limit_of(tokenizer, planned.config)
+    how: dict[str, Any] = {"name": name, "limit": limit, "truncate": inputs.truncate}
+    if numbers is not None:
+        return encode_numbers(tokenizer, numbers, **how).tokens
+    if (chat := inputs.conversation) is not None:
+        return encode_chat(tokenizer, chat, **how).tokens
+    if (words := inputs.given_words) is not None:
+        return encode_words(tokenizer, words, **how).tokens
+    sentence = MASKED_SENTENCE if tokenizer.mask_token is not None else WHOLE_SENTENCE
+    text = sentence if inputs.text is None else inputs.text
+    texts = (text,) if inputs.pair is None else (text, inputs.pair)
+    return encode(tokenizer, texts, **how).tokens
 
 
 def link_named(query: Name | None, key: Name | None, looking: Looking = Looking()) -> Names:  # noqa: B008

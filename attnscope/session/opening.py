@@ -139,6 +139,7 @@ def _loaded(
         from attnscope.session.choosing import choose
 
     code = request.trust_remote_code
+    _check_chat(checkpoint, inputs, code)
     # a model that is opened for whatever may be asked of it may be given token numbers
     loading = request.loading | {"words": inputs.ids is None and purpose is not Purpose.ANYTHING}
     chosen, must_answer = None, purpose in (Purpose.ANSWER, Purpose.ANSWER_OR_CLASS)
@@ -168,6 +169,17 @@ def _loaded(
             listener.notice(f"no prediction: {error}")
     assert chosen is not None, "without a head that answers there is only attention to look at"
     return Opened(load_model(planned, layers=max(chosen.layers) + 1, **loading), None, chosen)
+
+
+def _check_chat(checkpoint: "Checkpoint", inputs: Inputs, code: bool) -> None:
+    """Raises `InputError` for a chat that the model has no template for, or one that refuses it."""
+    if (chat := inputs.conversation) is None:
+        return
+    from attnscope.model.inputs.rendered import Template
+    from attnscope.model.loading.tokenizer import open_tokenizer
+
+    name = checkpoint.source.name
+    Template(open_tokenizer(checkpoint.source.folder, name, code), chat, name).whole()
 
 
 def _tells_classes(checkpoint: "Checkpoint", remote_code: bool) -> bool:

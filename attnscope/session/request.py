@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attnscope.errors import InputError
+from attnscope.model.inputs.chat import Chat as Chat
+from attnscope.model.inputs.chat import asked
+from attnscope.model.inputs.chat import read_chat as read_chat
 from attnscope.model.source.here import BUNDLED, check_environment
 from attnscope.model.source.here import check_logs as check_logs
 from attnscope.session import placing, selection
@@ -111,8 +114,9 @@ class Inputs:
 
     `target` is what the decoder beside an encoder reads (None: what the model writes itself). With `split`
     the words of a text are those between its blanks, unless `words` are given. In place of a text stand
-    `ids`, and of a target `target_ids`: exactly these tokens, spelled as in the file `vocab`. Without
-    any text, picture or sound it is the sentence of the articles.
+    `ids`, and of a target `target_ids`: exactly these tokens, spelled as in the file `vocab`, or a `chat`.
+    With `system`, which may be empty, the text is the user's message of a chat behind that. Without any
+    text, picture or sound it is the sentence of the articles.
     """
 
     text: str | None = None
@@ -127,9 +131,12 @@ class Inputs:
     ids: Tokens | None = None
     vocab: Path | None = None
     target_ids: Tokens | None = None
+    chat: Chat | None = None
+    system: str | None = None
 
     def __post_init__(self) -> None:
         self._check_numbers()
+        self._check_chat()
         if self.split and (self.text is None or self.sensed):
             raise InputError(
                 "--split is about the words of a text alone: give TEXT, no --image and no --audio"
@@ -164,6 +171,34 @@ class Inputs:
             if self.target is not None:
                 raise InputError("--target and --target-ids: give one of the two")
             selection.parse_tokens(self.target_ids, "--target-ids")
+
+    def _check_chat(self) -> None:
+        """Raises `InputError` where a conversation does not stand in the place of a text."""
+        if self.chat is None and self.system is None:
+            return
+        option = "--system" if self.chat is None else "--chat"
+        others = {
+            "TEXT": self.text if self.chat is not None else None,
+            "--ids": self.ids,
+            "--pair": self.pair,
+            "--image": self.image,
+            "--audio": self.audio,
+            "--split": self.split or None,
+        }
+        if there := [name for name, value in others.items() if value is not None]:
+            reads = "is all that is read" if self.chat is not None else "is the system message of a chat"
+            raise InputError(f"{option} {reads}: leave {' and '.join(there)} out")
+        if self.chat is None and self.text is None:
+            raise InputError("--system goes with the user's message, TEXT, or with --chat")
+        if self.chat is not None and self.system is not None:
+            self.chat.behind(self.system)
+
+    @property
+    def conversation(self) -> Chat | None:
+        """What a chat template is to write, where one is asked for."""
+        if self.system is None:
+            return self.chat
+        return (self.chat or asked(self.text or "")).behind(self.system)
 
     @property
     def numbers(self) -> tuple[int, ...] | None:
@@ -204,6 +239,8 @@ class Inputs:
 
     def texts(self, model: "Model") -> tuple[str, ...]:
         """The text or the two of a pair, as `model` can read them; none beside a picture or a sound."""
+        if self.chat is not None:
+            return ()
         if self.text is None and not self.sensed:
             masked = model.tokenizer is None or model.tokenizer.mask_token is not None
             return (MASKED_SENTENCE if masked else WHOLE_SENTENCE,)
@@ -216,12 +253,13 @@ class Wanted:
 
     A head may be named with its layer, `L3H11`, and `L3` are all heads of a layer; heads of several layers
     that do not make up a list of each (`L3H11,L2H10`) are `apart`, which only what looks at each head by
-    itself takes (`APART`). Where one head is meant `USUAL` are the layer and the head that are taken where
-    none is named.
+    itself takes (`APART`). `mean` is the mean over all heads, of one layer or of all (`MEANS`). Where one
+    head is meant `USUAL` are the layer and the head that are taken where none is named.
     """
 
     USUAL: ClassVar[tuple[int, int] | None] = None
     APART: ClassVar[bool] = False
+    MEANS: ClassVar[bool] = False
 
     layer: Numbers = None
     head: Numbers = None
@@ -236,6 +274,7 @@ class Wanted:
         if self.route not in (None, *ROUTES):
             raise InputError(f"no route '{self.route}': {', '.join(ROUTES)}")
         self._take_apart()
+        self._take_mean()
         selection.parse(self.layer, "layer")
         selection.parse(self.head, "head")
 
@@ -252,6 +291,20 @@ class Wanted:
         object.__setattr__(self, "layer", named.layers)
         object.__setattr__(self, "head", named.heads)
         object.__setattr__(self, "_apart", named.apart)
+
+    def _take_mean(self) -> None:
+        """The mean over heads is all of them, which are then averaged."""
+        if not isinstance(self.head, str) or self.head.strip().casefold() != "mean":
+            return
+        if not self.MEANS:
+            raise InputError("--head mean: heads and flow show the mean over heads, here name some, or all")
+        object.__setattr__(self, "head", None)
+        object.__setattr__(self, "_mean", True)
+
+    @property
+    def mean(self) -> bool:
+        """Whether the mean over heads is meant."""
+        return bool(getattr(self, "_mean", False))
 
     @property
     def apart(self) -> tuple[selection.Head, ...]:
@@ -290,6 +343,13 @@ class WantedApart(Wanted):
     """The same, also heads of several layers one by one."""
 
     APART = True
+
+
+@dataclass(frozen=True)
+class WantedMean(Wanted):
+    """The same, also the mean over heads."""
+
+    MEANS = True
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ def test_where_pieces_cannot_be_told_there_are_none() -> None:
     pixels, read = torch.zeros(1, 3, 4, 6), tokens(Patches(0, 2, 3), 6)
     assert pieces_of({"pixel_values": pixels}, read, read, picture_of(pixels, (0, 0))) is None
     assert pieces_of({"pixel_values": pixels}, read, read, None) is None
-    numbered = replace(read, stretches=())
+    numbered = replace(read, marked=())
     assert pieces_of({"pixel_values": pixels}, read, numbered, picture_of(pixels, (4, 6))) is None
     square = tokens(Frames(0, 6, 0.3), 6)
     both = {"input_features": torch.zeros(1, 12, 12)}  # either axis could be time

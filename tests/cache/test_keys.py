@@ -16,7 +16,7 @@ from attnscope.model.source.here import folder_here
 from attnscope.session.cache import witnesses
 from attnscope.session.cache.memory import Memory, look_into, remember
 from attnscope.session.listener import Quiet
-from attnscope.session.request import Inputs, ModelRequest, Wanted, Writing
+from attnscope.session.request import Chat, Inputs, ModelRequest, Wanted, Writing
 
 MODEL, TEXT = ModelRequest("demo"), Inputs("The dog ran.")
 OTHER_MODEL: dict[str, Any] = {
@@ -29,7 +29,17 @@ OTHER_TEXT: dict[str, Any] = {
 }  # fmt: skip
 OTHER_ATTENTION: dict[str, Any] = {"kind": "encoder", "tower": "attention", "block": 1, "route": "traced"}
 PLACED = {"device_map", "max_memory"}
-NOT_KEPT = {"trust_remote_code", "adapter", "image", "audio", "writing", "ids", "vocab"} | PLACED
+NOT_KEPT = {
+    "trust_remote_code",
+    "adapter",
+    "image",
+    "audio",
+    "writing",
+    "ids",
+    "vocab",
+    "chat",
+    "system",
+} | PLACED
 
 
 def memory(model: ModelRequest = MODEL, text: Inputs = TEXT, wanted: Wanted = Wanted()) -> Memory | None:  # noqa: B008
@@ -66,6 +76,8 @@ def test_what_reads_other_files_runs_other_code_or_draws_is_not_kept(tmp_path: P
         Inputs(audio=file),
         Inputs("x", writing=Writing(3)),
         Inputs(ids=(1,), vocab=file),
+        Inputs(chat=Chat(({"role": "user", "content": "x"},))),
+        Inputs("x", system=""),
     ):
         assert memory(MODEL, inputs) is None
     for request in (replace(MODEL, trust_remote_code=True), replace(MODEL, adapter="none")):

@@ -376,7 +376,11 @@ def test_a_find_over_a_picture_is_shown_and_stored(
         ("hubert", ("--audio", "{square}"), "cannot read sound"),
         ("hubert", ("what",), "reads no text: give it a file with --audio"),
         ("vit", ("--image", "{square}", "--audio", "{tone}"), "--image and --audio: give one of the two"),
-        ("vit", (), "give a text to read, token numbers with --ids, or a file with --image or --audio"),
+        (
+            "vit",
+            (),
+            "give a text to read, token numbers with --ids, or a file with --chat, --image or --audio",
+        ),
         ("vit", ("--image", "{square}", "--query", "r9c9"), "no token 'r9c9' in the input"),
         ("vit", ("--image", "{square}", "--words"), "leave --words and --special out"),
         ("vit", ("--image", "{square}", "--show", "q"), "leave --show q out"),

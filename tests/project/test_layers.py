@@ -12,18 +12,21 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-EVERYWHERE = "printable errors spans tokens vocabulary incoming results version process"  # to all above
+EVERYWHERE = (
+    "printable errors sections spans tokens vocabulary incoming results version process"  # to all above
+)
 MAY_IMPORT = {  # by package, lowest first; a package may only name those above it in this table
     "version": "",
     "presenter": "",
     "printable": "",
     "process": "printable",
     "errors": "printable",
-    "spans": "printable errors",
+    "sections": "errors",
+    "spans": "printable errors sections",
     "tokens": "printable errors spans",
     "vocabulary": "errors",
     "incoming": "printable errors tokens process",
-    "results": "printable errors spans tokens vocabulary incoming process presenter",
+    "results": "printable errors sections spans tokens vocabulary incoming process presenter",
     "reference": "",
     "demo": "errors",
     "sdpa": "reference results",

@@ -60,6 +60,7 @@ def claims(models: dict[str, Path]) -> Iterator[tuple[str, Result]]:
         yield f"{kind} head of bart", bart.read(TEXT, target=PAIR).head(2, 5, kind=kind)
     said = bert.read(TEXT)
     yield "pair found in bert", said.find("opened", "door", controls=7, seed=5)
+    yield "spans found in bert", said.find("the cat", "The small door", controls=7, seed=5)
     yield "likeness in bert", said.find(like="L3H1", controls=5)
     yield (
         "words found in bert",
@@ -70,6 +71,7 @@ def claims(models: dict[str, Path]) -> Iterator[tuple[str, Result]]:
         again = at.load(str(models[family])).read("The door and the door opened, the door fell.")
         yield f"pattern found in {family}", again.find(pattern="induction", controls=6, layers="1-2")
     crossing = bart.read(TEXT, target=PAIR)
+    yield "span found across bart", crossing.find(2, "small door", kind="cross", controls=6)
     yield "found across bart", crossing.find(2, "door", kind="cross", controls=6)
     yield "heads of bert taken away", bert.read("The [MASK] opened.").ablate("1,3", "0,2")
     filled = bert.read("The small [MASK] opened the door.")
@@ -124,7 +126,7 @@ def ended(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
 
 def test_every_claim_is_computed_again_without_attnscope(ended: dict[str, Ended]) -> None:
     own = {name: told for name, told in ended.items() if not name.startswith(("forged", "demo"))}
-    assert len(own) == 28
+    assert len(own) == 30
     for name, told in own.items():
         assert told.code == 0, f"{name}: {told.said}"
         assert told.verdict.startswith("as shown: "), name
@@ -132,7 +134,7 @@ def test_every_claim_is_computed_again_without_attnscope(ended: dict[str, Ended]
 
 def test_a_figure_that_was_changed_in_the_file_is_shown_as_off(ended: dict[str, Ended]) -> None:
     changed = {name: told for name, told in ended.items() if name.startswith("forged")}
-    assert len(changed) == 28
+    assert len(changed) == 30
     for name, told in changed.items():
         assert told.code == 1, f"{name}: {told.said}"
         assert told.verdict.startswith("OFF: 1 of "), name

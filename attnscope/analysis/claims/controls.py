@@ -81,7 +81,8 @@ def control_texts(
             "the text has too few words that could change places: there is no control to hold it against"
         )
     drawn = np.array(sources)
-    *stay, last = "special tokens", "masks", *(staying if kept else ())
+    template = ["the template of the chat"] if tokens.of_template else []
+    *stay, last = "special tokens", "masks", *template, *(staying if kept else ())
     how = f"{_how(classes, joined)}; {', '.join(stay)} and {last} stay"
     return ControlTexts(ids[drawn], drawn, how, seed, count)
 
@@ -117,11 +118,12 @@ def _check_count(count: int) -> None:
 
 
 def classes_of(tokens: Tokens, mask_id: int | None = None, kept: Collection[int] = ()) -> list[str | None]:
-    """The class of every token, None for one that stays: special, mask, padding, `kept`, no text."""
+    """The class of every token, None for one that stays: special, mask, padding, `kept`, or nobody's word."""
     pictured = {place for stretch in tokens.stretches for place in stretch.positions}
+    stay = pictured | tokens.of_template | {*kept}
     return [
         None
-        if i in kept or i in pictured or token.special or token.padding or token.id in (mask_id, -1)
+        if i in stay or token.special or token.padding or token.id in (mask_id, -1)
         else _class(token, tokens.items[i - 1] if i else None)
         for i, token in enumerate(tokens.items)
     ]

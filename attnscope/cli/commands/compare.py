@@ -11,16 +11,19 @@ from attnscope.cli.lines import read_lines
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import (
     Audio,
+    ChatFile,
     Ids,
     Image,
     Pair,
     SparedText,
     Split,
+    System,
     Target,
     TargetIds,
     Truncate,
     Vocab,
     Writing,
+    chat_in,
     check_files,
     check_something,
     decoded,
@@ -75,6 +78,12 @@ IdsB = Annotated[
     str | None,
     typer.Option("--ids-b", metavar="N,N,...", help="Compare with these tokens, where --ids are the first."),
 ]
+ChatB = Annotated[
+    Path | None,
+    typer.Option(
+        "--chat-b", metavar="FILE", help="Compare with this conversation, where --chat is the first."
+    ),
+]
 TargetB = Annotated[
     str | None, typer.Option("--target-b", metavar="TEXT", help="What the decoder reads on the second side.")
 ]
@@ -107,7 +116,7 @@ class Sides:
     """The one thing that differs between both sides, and the word on each of them."""
 
     PANEL = "What is compared"
-    BEYOND = "pictures, sounds"
+    BEYOND = "chats, pictures, sounds"
 
     word: Word = None
     text: SparedText = None
@@ -130,6 +139,9 @@ class Sides:
     ids: Ids = None
     ids_b: IdsB = None
     vocab: Vocab = None
+    chat: ChatFile = None
+    chat_b: ChatB = None
+    system: System = None
 
     def __post_init__(self) -> None:
         if self.stored is not None:
@@ -145,14 +157,16 @@ class Sides:
             self._check_texts()
             incoming.check_there(self.texts)
             return
-        differing = (self.text_b, self.ids_b, self.layer_b, self.model_b)
+        differing = (self.text_b, self.ids_b, self.chat_b, self.layer_b, self.model_b)
         if sum(side is not None for side in differing) != 1:
             raise InputError(
                 "compare one thing at a time: give a second text, --texts, --layer-b or --model-b"
             )
-        check_something(self.text, self.ids, self.image, self.audio)
+        check_something(self.text, self.ids, self.image, self.audio, self.chat)
         if self.ids_b is not None and self.ids is None:
             raise InputError("--ids-b is compared with --ids: give these too")
+        if self.chat_b is not None and self.chat is None:
+            raise InputError("--chat-b is compared with --chat: give this too")
         if self.text == self.text_b == "-":
             raise InputError("only one of the two texts can come from standard input")
         if self.layer_b is not None and (self.word_b is not None or self.target_b is not None):
@@ -189,6 +203,7 @@ class Sides:
             "--image": self.image,
             "--audio": self.audio,
             "--ids": self.ids,
+            "--chat": self.chat,
         }
         if there := [name for name, value in others.items() if value is not None]:
             raise InputError(f"--texts is all that is read: leave {' and '.join(there)} out")
@@ -212,9 +227,12 @@ class Sides:
             ids=self.ids,
             vocab=self.vocab,
             target_ids=self.target_ids,
+            chat=chat_in(self.chat),
+            system=None if self.system is None else decoded(self.system),
         )
         check_files(self.vocab, self.image, self.audio)
-        one_target = self.text_b is None and self.ids_b is None and self.target_b is None
+        others = self.text_b, self.ids_b, self.chat_b, self.target_b
+        one_target = all(each is None for each in others)
         target = self.target if one_target else self.target_b
         text = first.text if self.text_b is None else given(self.text_b)
         return first, replace(
@@ -222,6 +240,7 @@ class Sides:
             text=text,
             target=None if target is None else decoded(target),
             ids=self.ids if self.ids_b is None else self.ids_b,
+            chat=first.chat if self.chat_b is None else chat_in(self.chat_b),
             target_ids=self.target_ids if one_target else None,
         )
 

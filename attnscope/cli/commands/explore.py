@@ -15,7 +15,7 @@ from attnscope.errors import InputError
 class OneRead(ArticleRead):
     """One text, which keys change: a file of many is for commands that answer each of them."""
 
-    BEYOND = "pictures, sounds"
+    BEYOND = "chats, pictures, sounds"
 
     texts: Texts = field(default=None, init=False)
 

@@ -26,8 +26,8 @@ From = Annotated[
         "--query",
         metavar="TOKEN",
         help='The token that looks, or several words ("the door"), of which the mean is taken: their text; '
-        "the@5 begins at position 5, the#2 is the second one; 4-5, pos:first, pos:last, pos:all; of a "
-        "picture a patch (r3c5: row 3, column 5), of a sound a time (0.20s).",
+        "the@5 begins at position 5, the#2 is the second one; 4-5, pos:first, pos:last, pos:all; of a chat "
+        "a message (role:user#2); of a picture a patch (r3c5: row 3, column 5), of a sound a time (0.20s).",
     ),
     Brief('what looks: its text, "the door", the@7, the#2, 4-5'),
 ]

@@ -8,7 +8,7 @@ import typer
 from attnscope.cli.asking import Answer, Question
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import Read, Writing, decoded
-from attnscope.cli.options.model import Request, Wanted
+from attnscope.cli.options.model import HeadsOrMean, Request
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import Brief
 from attnscope.session.selection import check_seed
@@ -32,7 +32,7 @@ ShuffleSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of t
 
 def flow(
     read: Read,
-    wanted: Wanted,
+    wanted: HeadsOrMean,
     query: From,
     seed: ShuffleSeed = 0,
     *,

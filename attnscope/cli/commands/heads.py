@@ -7,7 +7,7 @@ from attnscope.cli.naming import is_of_each_head
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.heads import HeadOptions, Long
 from attnscope.cli.options.inputs import Read, Writing, decoded
-from attnscope.cli.options.model import Request, Wanted
+from attnscope.cli.options.model import HeadsOrMean, Request
 from attnscope.cli.options.shown import Looking, NoCache
 from attnscope.cli.output import Output, check_delivery
 from attnscope.errors import InputError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def heads(
     read: Read,
-    wanted: Wanted,
+    wanted: HeadsOrMean,
     asked: HeadOptions,
     delivery: Delivery,
     *,
@@ -41,6 +41,8 @@ def heads(
     overview of the chosen heads.
     """
     asked.check(looking, read, writing, wanted.kind)
+    if wanted.mean:
+        _check_mean(asked, delivery)
     check_delivery(delivery, "HeadWeights")
     inputs, measures = read.inputs(writing), asked.measures
     from attnscope.session.naming import link_named, single_named
@@ -87,7 +89,7 @@ def heads(
             page=lambda: _page(heads.reading, chosen, overview),
         )
 
-    from_cache = None if no_cache or long.asked else ask_kept
+    from_cache = None if no_cache or long.asked or wanted.mean else ask_kept
     asks, looked = asked.query, asked.key
     single = asked.terms or asked.dims or asked.show is not Stage.WEIGHTS
     names = single_named(asks) if single else link_named(asks, looked, looking)
@@ -95,6 +97,21 @@ def heads(
         ask, request, read, wanted, delivery, output, whole=answers, ask_kept=from_cache, names=names
     )
     question.put(inputs, Purpose.ANSWER_OR_CLASS if answers else Purpose.ATTENTION)
+
+
+def _check_mean(asked: HeadOptions, delivery: Delivery) -> None:
+    """Raises `InputError` for what the mean over heads does not have."""
+    others = {
+        f"--show {asked.show}": asked.show is not Stage.WEIGHTS,
+        "--terms": asked.terms,
+        "--dims": asked.dims,
+        "--grid": asked.grid,
+        "--measure": asked.measure is not None,
+    }
+    if there := [name for name, given in others.items() if given]:
+        raise InputError(f"--head mean has weights alone: leave {' and '.join(there)} out")
+    if any(target.suffix.lower() in (PAGE, ".py") or is_of_each_head(target) for target in delivery.targets):
+        raise InputError("--head mean has no page, no script and no file of each head: name another file")
 
 
 def _over_medium(reading: "Reading", chosen: "Chosen", asked: HeadOptions) -> Answer:
@@ -190,6 +207,10 @@ def _in_tiles(
     from attnscope.session.questions.long import in_tiles, read_long, read_long_overview
 
     window = long.zoom is not None or long.pool is not None
+    if chosen.mean:
+        if window or long.tiled:
+            raise InputError("--tiled, --zoom and --pool show one head: leave --head mean out")
+        return None
     if window and not chosen.one:
         raise InputError("--zoom and --pool show one head: give one --layer and one --head")
     if window and long.tiled is False:

@@ -13,6 +13,7 @@ from attnscope.cli.named import check_is_text
 from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
 from attnscope.session import request
+from attnscope.session.request import Chat, read_chat
 from attnscope.vocabulary import MASKED_SENTENCE
 
 SparedText = Annotated[
@@ -71,6 +72,26 @@ Vocab = Annotated[
         "--vocab",
         metavar="FILE",
         help="How the tokens of --ids are spelled: one in a line (vocab.txt), or JSON of numbers by token.",
+    ),
+]
+ChatFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--chat",
+        metavar="FILE",
+        help="A conversation instead of TEXT, as the model's own chat template writes it: JSON, a list of "
+        'messages ({"role": "user", "content": "..."}) or an object with "messages", "tools" and what else '
+        "the template knows; '-' reads it from standard input. Its messages are called role:user, "
+        "role:assistant#2.",
+    ),
+]
+System = Annotated[
+    str | None,
+    typer.Option(
+        "--system",
+        metavar="TEXT",
+        help="Read TEXT as a user's message behind this system message, in the model's chat template; '' for "
+        "no system message. With --chat the conversation stands behind it.",
     ),
 ]
 Image = Annotated[
@@ -134,7 +155,7 @@ class Read:
     """What the model reads: a text or a pair, a picture or a sound, and what its decoder reads."""
 
     PANEL = "What is read"
-    BEYOND = "pictures, sounds, many texts"
+    BEYOND = "chats, pictures, sounds, many texts"
 
     text: SparedText = None
     pair: Pair = None
@@ -147,15 +168,23 @@ class Read:
     image: Image = None
     audio: Audio = None
     texts: Texts = None
+    chat: ChatFile = None
+    system: System = None
 
     def __post_init__(self) -> None:
-        check_something(self.text, self.ids, self.image, self.audio, self.texts)
+        check_something(self.text, self.ids, self.image, self.audio, self.texts, self.chat)
         self.check_texts()
         incoming.check_there(self.texts)
 
     def check_texts(self) -> None:
         """Raises `InputError` where there are many texts and one, or anything else that is read."""
-        others = {"TEXT": self.text, "--ids": self.ids, "--image": self.image, "--audio": self.audio}
+        others = {
+            "TEXT": self.text,
+            "--ids": self.ids,
+            "--chat": self.chat,
+            "--image": self.image,
+            "--audio": self.audio,
+        }
         there = [name for name, value in others.items() if value is not None]
         if self.texts is not None and there:
             raise InputError(f"--texts is all that is read: leave {' and '.join(there)} out")
@@ -187,6 +216,8 @@ class Read:
             ids=self.ids,
             vocab=self.vocab,
             target_ids=self.target_ids,
+            chat=chat_in(self.chat),
+            system=None if self.system is None else decoded(self.system),
         )
         check_files(self.vocab, self.image, self.audio)
         return read
@@ -213,7 +244,15 @@ def check_files(vocab: Path | None, image: Path | None, audio: Path | None) -> N
 def check_something(*read: object) -> None:
     """Raises `InputError` where there is neither a text nor anything that stands in its place."""
     if all(source is None for source in read):
-        raise InputError("give a text to read, token numbers with --ids, or a file with --image or --audio")
+        raise InputError(
+            "give a text to read, token numbers with --ids, or a file with --chat, --image or --audio"
+        )
+
+
+def chat_in(file: Path | None) -> Chat | None:
+    """The conversation of a file; `InputError` where it is not there or holds none."""
+    incoming.check_there(file, "the chat")
+    return None if file is None else read_chat(file)
 
 
 def given(text: str | None) -> str | None:

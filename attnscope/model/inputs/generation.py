@@ -18,7 +18,7 @@ from attnscope.errors import InputError, one_line
 from attnscope.model.anatomy.placed import device_of
 from attnscope.model.inputs.text import special_ids
 from attnscope.reference import exact
-from attnscope.tokens import Token, Tokens
+from attnscope.tokens import Given, Section, Token, Tokens
 
 _UNFINISHED = "\ufffd"  # what a tokenizer writes for the first bytes of a character
 
@@ -123,13 +123,25 @@ def tokens_read(tokenizer: Any, written: Written, prompt: Tokens | None = None) 
     """
     given = prompt or Tokens((), ())
     text, items = _spelled(tokenizer, written.ids, len(given), len(given.texts))
-    return Tokens((*given.texts, text), given.items + items[:-1], given.stretches, written.how)
+    read = given.items + items[:-1]
+    return Tokens((*given.texts, text), read, answered(given, len(read)), written.how)
+
+
+def answered(given: Tokens, read: int) -> tuple[Any, ...]:
+    """How `given` is marked once the model went on to `read` tokens.
+
+    What it wrote is the assistant's message where the template has opened that, and nothing was in it.
+    """
+    opened = max((each.first + each.count for each in given.sections), default=len(given))
+    if opened == len(given):
+        return given.marked
+    return *given.marked, Section("role", "assistant", opened, read - opened)
 
 
 def tokens_by_number(tokenizer: Any, ids: tuple[int, ...]) -> Tokens:
     """Tokens that are given by their numbers, spelled as those are that a model wrote."""
     text, items = _spelled(tokenizer, ids, 0, 0)
-    return Tokens((text,) if text.strip() else (), items)
+    return Tokens((text,) if text.strip() else (), items, (Given("ids"),))
 
 
 def _spelled(tokenizer: Any, ids: tuple[int, ...], first: int, part: int) -> tuple[str, tuple[Token, ...]]:

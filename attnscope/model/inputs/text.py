@@ -1,14 +1,16 @@
 """Text in, the model's inputs and our `Tokens` out: mask spelling, length, pairs."""
 
 import re
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from attnscope.errors import InputError
-from attnscope.model.inputs.mask_token import with_own_masks
+from attnscope.model.inputs.mask_token import Respelled, with_own_masks
 from attnscope.tokens import Token, Tokens
 
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 _NO_LIMIT = 10**9  # tokenizers that know no limit say a number like 10**30
 _WORD_START = "▁"
 _GAP = re.compile(r"<(extra_id|mask|unk)_[0-9]+>")  # what T5, Pegasus and their kin fill
@@ -38,9 +40,30 @@ def encode(
     if any(not text.strip() for text in texts):
         raise InputError("the text is empty" if len(texts) == 1 else "one text of the pair is empty")
     masked = with_own_masks(tokenizer, texts, name)
-    respelled, notices = masked.texts, [masked.notice] if masked.notice else []
-    inputs = tokenizer(*respelled, return_tensors="pt")
-    masked.check(inputs["input_ids"][0].tolist(), name)
+    encoded = encoded_texts(tokenizer, masked.texts, name=name, limit=limit, truncate=truncate, masked=masked)
+    notices = (masked.notice, *encoded.notices) if masked.notice else encoded.notices
+    begins, ids = tokenizer.bos_token_id, encoded.tokens.ids
+    if begins is not None and ids[:2] == (begins, begins):
+        piece = tokenizer.bos_token
+        notices = (*notices, f"the text begins with {piece}, and the tokenizer of {name} puts one in front")
+    return replace(encoded, notices=notices, mask_id=masked.ids[0] if masked.ids else None)
+
+
+def encoded_texts(
+    tokenizer: Any,
+    texts: tuple[str, ...],
+    *,
+    name: str,
+    limit: int | None,
+    truncate: bool = False,
+    masked: Respelled | None = None,
+    options: Mapping[str, Any] = NO_OPTIONS,
+) -> Encoded:
+    """Texts as they are given to the tokenizer, with these `options`, cut where they may and must be."""
+    notices = []
+    inputs = tokenizer(*texts, return_tensors="pt", **options)
+    if masked is not None:
+        masked.check(inputs["input_ids"][0].tolist(), name)
     length = inputs["input_ids"].shape[1]
     if limit is not None and length > limit:
         if not truncate:
@@ -48,18 +71,17 @@ def encode(
                 f"the text has {length} tokens, {name} reads at most {limit}: --truncate cuts it"
             )
         notices.append(f"the text has {length} tokens: cut to the {limit} that {name} reads")
-        inputs = tokenizer(*respelled, return_tensors="pt", truncation=True, max_length=limit)
+        inputs = tokenizer(*texts, return_tensors="pt", truncation=True, max_length=limit, **options)
         if (left := inputs["input_ids"].shape[1]) > limit:
             raise InputError(
                 f"the text cannot be cut to the {limit} tokens that {name} reads: {left} are left"
             )
     if length == 0:
         raise InputError(f"the text has no tokens for {name}")
-    tokens = tokens_of(tokenizer, inputs, respelled)
+    tokens = tokens_of(tokenizer, inputs, texts)
     if limit is not None and length > limit:
         tokens = replace(tokens, texts=_read_part(tokens))
-    notices += unspelled(tokenizer, tokens, name)
-    return Encoded(inputs, tokens, tuple(notices), masked.ids[0] if masked.ids else None)
+    return Encoded(inputs, tokens, (*notices, *unspelled(tokenizer, tokens, name)))
 
 
 def unspelled(tokenizer: Any, tokens: Tokens, name: str) -> tuple[str, ...]:

@@ -3,6 +3,8 @@
 `draw_head` may be used on any Axes; how large that should be is `head_frame`'s answer.
 """
 
+from typing import Literal
+
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
@@ -17,6 +19,8 @@ from attnscope.render.kit.scale import Scale
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.plot.layout import MOST_NUMBERS, Grid, grid
+from attnscope.render.plot.sections import BAND, draw_sections
+from attnscope.tokens import Section
 from attnscope.vocabulary import Scaling
 
 _LEAST_NUMBER = 4.5  # points, on axes that are smaller than they should be
@@ -114,6 +118,14 @@ def background(shape: tuple[int, ...], axes: Axes) -> None:
 def _ticks(axes: Axes, laid: Grid) -> None:
     length, pad = (2.5, 2) if laid.marked else (0, 3)
     axes.tick_params(length=length, width=0.6, pad=pad, colors=INK)
+    sides: tuple[tuple[Literal["x", "y"], float, tuple[Section, ...]], ...] = (
+        ("x", laid.wide, laid.across),
+        ("y", laid.high, laid.down),
+    )
+    for which, cell, sections in sides:
+        if sections:
+            draw_sections(axes, which, sections, cell)
+            axes.tick_params(axis=which, pad=pad + BAND)
     axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False)
     for axis, labels in ((axes.yaxis, laid.rows), (axes.xaxis, laid.columns)):
         named = [i for i, label in enumerate(labels) if label]

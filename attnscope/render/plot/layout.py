@@ -11,8 +11,9 @@ from attnscope.render.kit.figure.page import Frame
 from attnscope.render.kit.labels import clusters, fit
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import line_height, text_width
+from attnscope.render.plot.sections import BAND
 from attnscope.render.sheet.blocks import Named
-from attnscope.tokens import Tokens
+from attnscope.tokens import Section, Tokens
 
 MOST_NUMBERS = 16  # rows and columns of a heat map with a number in every cell
 MOST_NAMED = 64  # rows and columns that are all named
@@ -29,7 +30,8 @@ class Grid:
     """Size of a cell in inches, the labels of both sides and their font size in points.
 
     A label is "" where none is shown. Labels stand upright (`rotated`) above columns that are narrower than
-    the widest of them. Where there are very many tokens, `block` rows and columns are drawn as one.
+    the widest of them. Where there are very many tokens, `block` rows and columns are drawn as one. Messages
+    of a chat are drawn along the sides that have some, `down` and `across`.
     """
 
     wide: float
@@ -39,17 +41,21 @@ class Grid:
     size: float
     rotated: bool
     block: int = 1
+    down: tuple[Section, ...] = ()
+    across: tuple[Section, ...] = ()
 
     @property
     def above(self) -> float:
-        """Inches that the labels of the columns take."""
+        """Inches that the labels of the columns take, and messages below them."""
         turned = [label for label in self.columns if self.turned(label)]
-        return max([line_height(self.size), *(text_width(label, self.size) for label in turned)])
+        labels = max([line_height(self.size), *(text_width(label, self.size) for label in turned)])
+        return labels + (BAND / 72 if self.across else 0.0)
 
     @property
     def left(self) -> float:
-        """Inches that the labels of the rows take."""
-        return max((text_width(label, self.size) for label in self.rows), default=0.0)
+        """Inches that the labels of the rows take, and messages beside them."""
+        labels = max((text_width(label, self.size) for label in self.rows), default=0.0)
+        return labels + (BAND / 72 if self.down else 0.0)
 
     @property
     def marked(self) -> bool:
@@ -73,7 +79,12 @@ def grid(shown: Panel) -> Grid:
     size = min(max(high * 72 * 0.7, _LEAST_SIZE), _LARGEST_SIZE) if large else _TICK_SIZE
     named = _names(shown.row_tokens, high)
     across = _dimensions(columns) if shown.column_tokens is None else _names(shown.column_tokens, wide)
-    return Grid(wide, high, named, across, size, pairs and not _fits(across, size, wide), block)
+    messages = _sections(shown.row_tokens), _sections(shown.column_tokens)
+    return Grid(wide, high, named, across, size, pairs and not _fits(across, size, wide), block, *messages)
+
+
+def _sections(tokens: object) -> tuple[Section, ...]:
+    return tokens.sections if isinstance(tokens, Tokens) else ()
 
 
 def _dimension(count: int) -> float:

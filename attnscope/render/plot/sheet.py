@@ -245,7 +245,8 @@ def _lines(sheet: Sheet, width: float) -> tuple[list[Line], list[Line]]:
     if heading and sheet.setting:
         above += [Line(each, _TEXT, color=FAINT) for each in wrapped(sheet.setting, width, _TEXT)]
     if not look.bare:
-        above += [Line(each, _TEXT) for text in sheet.texts for each in shortened(text, width, _TEXT, 4)]
+        read = *sheet.texts, *([f"messages: {sheet.messages}"] if sheet.messages else [])
+        above += [Line(each, _TEXT) for text in read for each in shortened(text, width, _TEXT, 4)]
     if not look.captioned:
         return above, []
     above += [Line(each, _ANSWER) for each in wrapped(sheet.answer, width, _ANSWER)]

@@ -22,6 +22,7 @@ from attnscope.results import (
 )
 from attnscope.results.claims.ablation import Asks, Method
 from attnscope.results.claims.composition import STRONGEST
+from attnscope.results.heads import MEAN
 from attnscope.tokens import Tokens
 
 _MOST = 2048  # weights of a head: all of short texts, of longer ones the largest of every query
@@ -78,6 +79,8 @@ def _run(origin: Provenance, tokens: Tokens, kind: Kind, tower: str) -> Told:
 
 
 def _head(result: HeadWeights) -> Told:
+    if result.head == MEAN:
+        raise InputError("no script: it is a mean over heads")
     if result.blocks > 1:
         raise InputError("no script: its layer attends in windows")
     queries, keys = result.query_tokens, result.key_tokens
@@ -204,10 +207,14 @@ def _composition(result: Composition) -> Told:
 
 
 def _pieces(tokens: Tokens, result: Finding, inputs: dict[str, tuple[int, ...]]) -> list[list[int]]:
-    """The positions of the tokens that each row or column is made of; of words one after the other."""
-    starts = list(tokens.positions)
+    """The positions of the tokens that each row or column is made of, as words or what was named is."""
+    starts, asked = list(tokens.positions), result.question
     if not result.words:
-        return [[start] for start in starts]
+        sides = {"queries": asked.query_span, "keys": asked.key_span}
+        if result.kind is Kind.CROSS:
+            del sides["keys" if tokens is result.query_tokens else "queries"]
+        named = {span[0]: list(span) for span in sides.values() if span}
+        return [named.get(start, [start]) for start in starts]
     own = tokens is result.query_tokens and result.kind is not Kind.ENCODER
     read = inputs.get("decoder_input_ids" if own else "input_ids", inputs["input_ids"])
     return [list(range(*ends)) for ends in pairwise([*starts, len(read)])]

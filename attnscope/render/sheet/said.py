@@ -21,6 +21,7 @@ from attnscope.render.kit.words.header import (
 from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL, special_words
 from attnscope.render.look import look_now
 from attnscope.results import Certificate, HeadWeights, Kind, Overview, Provenance, Special, Verdict
+from attnscope.results.heads import head_name
 from attnscope.results.worked import Check
 from attnscope.tokens import Tokens
 
@@ -30,7 +31,12 @@ _MARK = re.compile(r"\[\w+\]|<\|?\w+\|?>")  # [MASK], <mask>, <|im_start|>
 
 
 def name(layer: int, head: int) -> str:
-    return f"L{layer} H{head}"
+    return head_name(layer, head)
+
+
+def begun(sentence: str) -> str:
+    """The same with a capital, where a sentence or a title begins so."""
+    return sentence[:1].upper() + sentence[1:]
 
 
 def attention(kind: Kind, tower: str) -> str:
@@ -88,6 +94,18 @@ def text(tokens: Tokens) -> tuple[str, ...]:
     return (quoted(tokens).plain,) if tokens.texts else ()
 
 
+def messages(tokens: Tokens) -> str:
+    """`system 0-8, user 9-18`: where the messages of a chat stand; empty for any other text."""
+    return ", ".join(f"{settled(each.name)} {_extent(tokens, each.positions)}" for each in tokens.sections)
+
+
+def _extent(tokens: Tokens, places: Sequence[int]) -> str:
+    """The positions in the model's input of what stands at `places`, where several tokens may be one."""
+    first, behind = tokens.positions[places[0]], places[-1] + 1
+    last = tokens.positions[behind] - 1 if behind < len(tokens) else tokens.positions[places[-1]]
+    return f"{first}-{last}" if last > first else str(first)
+
+
 def reading_notes(kind: Kind, queries: Tokens) -> tuple[str, ...]:
     """How rows are to be read where that is not plain."""
     return tuple(each for each in (CROSS_ROWS if kind is Kind.CROSS else "", written_words(queries)) if each)
@@ -138,6 +156,9 @@ def in_sentence(tokens: Tokens, position: int) -> str:
     token, name = tokens.items[position], tokens.names[position]
     where = tokens.labels[position].removeprefix(name)
     placed = any(position in stretch.positions for stretch in tokens.stretches)
+    placed = placed or any(
+        each.positions == (position,) and name.startswith(each.called) for each in tokens.sections
+    )
     if token.special or token.unknown or placed or _MARK.fullmatch(name) or not tokens.texts:
         return settled(name + where)
     return f"“{settled(name)}”{where}"
@@ -146,9 +167,13 @@ def in_sentence(tokens: Tokens, position: int) -> str:
 def span_notes(asked: str, queries: Sequence[int], given: str, keys: Sequence[int]) -> Iterator[str]:
     """What a weight is where several tokens are named together: `queries` and `keys` are their positions."""
     if len(queries) > 1:
-        yield f"weights from {asked} are the mean over its tokens {listed(queries)}"
+        yield f"weights from {asked} are the mean over its tokens {listed(queries)}{_marks(asked)}"
     if len(keys) > 1:
-        yield f"weights to {given} are the sum over its tokens {listed(keys)}"
+        yield f"weights to {given} are the sum over its tokens {listed(keys)}{_marks(given)}"
+
+
+def _marks(named: str) -> str:
+    return ", the template's marks around the message among them" if named.startswith("role:") else ""
 
 
 def at(tokens: Tokens, position: int, span: Sequence[int] = ()) -> str:

@@ -31,7 +31,8 @@ class Sheet:
     """A result: one sentence that answers, the blocks that show it, its control, and what is proved.
 
     `answer` is one to three lines; `title` and `setting` say what the result is and which attention of which
-    model it is of, which stands in files, above pictures and under -v. `texts` is what was read. `control`
+    model it is of, which stands in files, above pictures and under -v. `texts` is what was read, and of a
+    chat `messages` where those of each role stand. `control`
     says in a line what the numbers are held against, `notes` what limits the answer, a line each. `legend`
     explains words and marks of the blocks beside their columns' own (--legend); `details` are for -v.
     `departs` names what is not as it comes, such as `by words` or `seed 7`, for the line of proof, and
@@ -51,6 +52,7 @@ class Sheet:
     blocks: tuple[Block | Beside, ...]
     table: Callable[[], Table]
     texts: tuple[str, ...] = ()
+    messages: str = ""
     control: str = ""
     notes: tuple[str, ...] = ()
     legend: tuple[str, ...] = ()

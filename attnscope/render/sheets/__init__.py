@@ -5,17 +5,31 @@ It is loaded when a result of its kind is shown. Where a name has two parts
 the first is the module: `picture-heads` stands with `picture`.
 """
 
+from dataclasses import replace
 from importlib import import_module
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.sheet.guard import guarded
+from attnscope.render.sheet.said import messages
 from attnscope.render.sheet.sheet import Sheet, harmless
 from attnscope.results import Result
 from attnscope.results.result import name_of
+from attnscope.tokens import Tokens
 
 
 def sheet_of(result: Result, focus: Focus = WHOLE) -> Sheet:
     """What a result shows of what is looked at, every text of it harmless."""
     module = import_module(f"{__name__}.{name_of(type(result)).split('-')[0]}")
     made: Sheet = module.sheet(result, focus)
-    return harmless(guarded(made, result.verdict))
+    return harmless(guarded(replace(made, messages=_messages(result)), result.verdict))
+
+
+def _messages(result: Result) -> str:
+    """Where the messages of a chat stand, by the tokens of a head rather than by those of a view of it."""
+    sides = [getattr(result, name, None) for name in ("head", "overview", "tokens", "a", "b")]
+    for each in (*(getattr(side, "head", None) for side in sides), *sides, result):
+        for axis in ("key_tokens", "query_tokens", "tokens"):
+            tokens = getattr(each, axis, None)
+            if isinstance(tokens, Tokens) and tokens.sections:
+                return messages(tokens)
+    return ""

@@ -16,6 +16,7 @@ from attnscope.render.kit.words.header import where_words
 from attnscope.render.kit.words.weights import head_of, spans, special_words, sums_words, view_words
 from attnscope.render.sheet.blocks import Block, Dimensions, Matrix
 from attnscope.render.sheet.said import (
+    begun,
     certified,
     departures,
     features,
@@ -63,7 +64,7 @@ def sheet(result: HeadWeights | HeadView, focus: Focus = WHOLE) -> Sheet:
     said = *_beside(result, shown, focus), *_formula(own, focus.stage), *limits(own)
     beside = tuple(each for each in said if each)
     return Sheet(
-        title=own.name + _viewed(result) + ("" if shown.show == "weights" else f": {shown.title}"),
+        title=begun(own.name) + _viewed(result) + ("" if shown.show == "weights" else f": {shown.title}"),
         setting=setting(own),
         origins=(own.provenance,),
         answer=answer,
@@ -113,7 +114,7 @@ def answer_of(result: HeadWeights | HeadView, pair: tuple[int, int] | None) -> s
     crosses = own.kind is Kind.CROSS
     masked = not crosses and not result.allowed[result.answered].all()
     told = f"{own.name} {about(tokens, seen_of(own.kind, keys, masked))}"
-    told = f"From each written token, {told}" if crosses and own.query_tokens.texts else told
+    told = f"From each written token, {told}" if crosses and own.query_tokens.texts else begun(told)
     if not crosses and own.query_tokens.texts:
         distance = at_distance(result.weights, result.allowed, result.query_tokens.positions)
         if mostly(distance):

@@ -79,7 +79,9 @@ def _read(sheet: Sheet, width: int) -> list[Text]:
         (most for most in range(max(cells), 1, -1) if sum(min(each, most) for each in cells) <= room), 1
     )
     cut = tuple(fit(each, share) for each in sheet.texts)
-    return [Text(_BETWEEN.join(cut), style=DIM, no_wrap=True, overflow="ellipsis")]
+    read = Text(_BETWEEN.join(cut), style=DIM, no_wrap=True, overflow="ellipsis")
+    messages = folded(Text(f"messages: {sheet.messages}", style=DIM), width) if sheet.messages else []
+    return [read, *messages]
 
 
 def _evidence(sheet: Sheet, width: int, focus: Focus) -> list[RenderableType]:

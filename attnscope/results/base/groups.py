@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.errors import InputError
+from attnscope.sections import called
 from attnscope.spans import spelled
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Special
@@ -60,17 +61,27 @@ def joined(tokens: Tokens, groups: Groups) -> Tokens:
     A word of several pieces has its text cut from the source, and no id of the vocabulary (-1). Positions
     stay those of the input, a word's that of its first piece.
     """
-    place = {group[0]: i for i, group in enumerate(groups)}
+    place, firsts = {group[0]: i for i, group in enumerate(groups)}, [group[0] for group in groups]
     stretches = [replace(each, first=place[each.first]) for each in tokens.stretches if each.first in place]
-    items = tuple(_joined(tokens, [tokens.items[i] for i in group]) for group in groups)
+    sections = [left for each in tokens.sections if (left := each.among(firsts))]
+    marked = *stretches, *sections, *([] if tokens.given is None else [tokens.given])
+    named = _named(tokens)
+    items = tuple(_joined(tokens, [tokens.items[i] for i in group], named.get(group)) for group in groups)
     numbers = () if len(items) == len(tokens) else tuple(tokens.positions[group[0]] for group in groups)
-    return replace(tokens, items=items, stretches=tuple(stretches), numbers=numbers)
+    return replace(tokens, items=items, marked=marked, numbers=numbers)
 
 
-def _joined(tokens: Tokens, pieces: Sequence[Token]) -> Token:
+def _named(tokens: Tokens) -> dict[tuple[int, ...], str]:
+    """What whole messages are called."""
+    return dict(zip((each.positions for each in tokens.sections), called(tokens.sections), strict=True))
+
+
+def _joined(tokens: Tokens, pieces: Sequence[Token], named: str | None = None) -> Token:
     first = pieces[0]
     if len(pieces) == 1:
         return first
+    if named is not None:
+        return replace(first, id=-1, piece=named, text=named, span=None, special=False, unknown=False)
     spans = [token.span for token in pieces if token.span is not None and token.part == first.part]
     if len(spans) < len(pieces) or first.part >= len(tokens.texts):  # special tokens among them
         text = spelled(replace(tokens, items=tuple(pieces)), range(len(pieces)))

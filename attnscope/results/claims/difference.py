@@ -8,6 +8,7 @@ from jaxtyping import Float
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
+from attnscope.results.heads import head_name
 from attnscope.tokens import Tokens
 
 
@@ -80,8 +81,8 @@ class Difference(Presented):
     def name(self, place: int) -> str:
         """`L3 H11`, or `L3 H11 and L2 H10` where these are two."""
         layer, head, other, second = self.pairs[place]
-        first = f"L{layer} H{head}"
-        return first if (layer, head) == (other, second) else f"{first} and L{other} H{second}"
+        first = head_name(layer, head)
+        return first if (layer, head) == (other, second) else f"{first} and {head_name(other, second)}"
 
     def check_parts(self) -> None:
         fits(within(self.shown, len(self.pairs)), "'shown' is none of the pairs")

@@ -120,13 +120,13 @@ class Memory:
 def remember(request: ModelRequest, inputs: Inputs, wanted: Wanted, listener: Listener) -> Memory | None:
     """What is kept of such a question; None where nothing can be: off, or of a kind that is not kept.
 
-    Not kept is what reads files beside the model's (pictures, sounds, a vocabulary), what the model goes on
-    to write, models that bring code of their own, have an adapter or are spread over devices, and a model
-    that is not found without asking anybody.
+    Not kept is what reads files beside the model's (pictures, sounds, a vocabulary), chats, whose template
+    may write the date, what the model goes on to write, models that bring code of their own, have an adapter
+    or are spread over devices, and a model that is not found without asking anybody.
     """
     where = place()
     others = inputs.sensed or inputs.goes_on or inputs.vocab is not None
-    others = others or request.device_map is not None
+    others = others or request.device_map is not None or inputs.conversation is not None
     if where is None or others or request.trust_remote_code or request.adapter is not None:
         return None
     home = folder_here(request.model, request.revision)

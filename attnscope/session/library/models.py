@@ -1,12 +1,13 @@
 """A model, by its name or in memory: what `attnscope.load` and `attnscope.wrap` return."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attnscope.capture.evaluation_mode import as_written
 from attnscope.capture.following.describe import remarks
 from attnscope.errors import InputError
+from attnscope.model.inputs.chat import Chat, chat_of, read_chat
 from attnscope.model.inputs.tokenizer import Tokenizer
 from attnscope.model.loaded import Model as LoadedModel
 from attnscope.model.loading.answering import task_of
@@ -98,6 +99,12 @@ def outline(
     return outline_model(name, wanted, Log(), revision=revision, remote_code=trust_remote_code, length=length)
 
 
+def _chat(given: Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | Path | None) -> Chat | None:
+    if given is None:
+        return None
+    return read_chat(Path(given)) if isinstance(given, str | Path) else chat_of(given)
+
+
 class Model:
     """A model in memory. `read` gives it something to read."""
 
@@ -150,15 +157,20 @@ class Model:
         ids: str | Sequence[int] | None = None,
         vocab: str | Path | None = None,
         target_ids: str | Sequence[int] | None = None,
+        chat: Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | Path | None = None,
+        system: str | None = None,
     ) -> "Reading":
         """What the model reads: a text or a pair, a picture or a sound; `generate` tokens are its own.
 
         `target` is what the decoder of an encoder-decoder reads (default: what the model writes). In place
         of a text stand its `words`, cut already, or `ids`, exactly these tokens, spelled as in the file
-        `vocab`. The other options are those of the command line.
+        `vocab`, or a `chat`: messages ({"role": ..., "content": ...}), a mapping that has them beside
+        `tools` and what else the model's chat template knows, or a JSON file of either. With `system`, which
+        may be empty, a text is the user's message behind that. The other options are those of the command
+        line.
         """
-        if text is None and image is None and audio is None and words is None and ids is None:
-            raise InputError("give a text to read, its words or ids, or a file with image or audio")
+        if all(each is None for each in (text, image, audio, words, ids, chat)):
+            raise InputError("give a text to read, its words or ids, a chat, or a file with image or audio")
         if words is not None and (text is not None or isinstance(words, str) or not words):
             raise InputError("words are a list of strings, at least one, in place of a text")
         self._remark()
@@ -176,6 +188,8 @@ class Model:
             ids=ids,
             vocab=spelled,
             target_ids=target_ids,
+            chat=_chat(chat),
+            system=system,
         )
         return Reading(self._opened, inputs, self._listener)
 

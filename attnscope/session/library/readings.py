@@ -30,7 +30,7 @@ from attnscope.session.questions.layered import predict_layers
 from attnscope.session.questions.long import ask_long, in_tiles, read_long_overview
 from attnscope.session.questions.media import Laid, lay_over
 from attnscope.session.questions.prediction import TOP, predict, report_head
-from attnscope.session.request import Looking, Numbers, Wanted
+from attnscope.session.request import Looking, Numbers, Wanted, WantedMean
 
 
 class Reading(Claimed):
@@ -42,8 +42,8 @@ class Reading(Claimed):
 
     def head(
         self,
-        layer: int,
-        head: int,
+        layer: int | None,
+        head: int | str,
         *,
         kind: str | None = None,
         tower: str | None = None,
@@ -54,11 +54,12 @@ class Reading(Claimed):
     ) -> HeadWeights | HeadView:
         """One head, recomputed and certified: `weights`, `scores`, `scaled`, `q`, `k`, `v`, `output`.
 
+        With "mean" for a head the mean weights over all heads of the layer, or of all layers (None).
         With `words`, or without `special` tokens, a view of its weights. A head that cannot be recomputed
         holds the weights that the model returns, uncertified.
         """
         looking = Looking(words, special)
-        weights = self._heads(Wanted(layer, head, kind, tower, block, route)).weights()
+        weights = self._heads(WantedMean(layer, head, kind, tower, block, route)).weights()
         return look_at(weights, looking) or weights
 
     def long_head(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from attnscope.analysis import measure_heads, recompute_head, verify_model
 from attnscope.analysis.heads.dimensions import head_dimensions
 from attnscope.analysis.heads.head import head_terms
+from attnscope.analysis.heads.mean import mean_head
 from attnscope.analysis.heads.overview import viewed_overview
 from attnscope.analysis.heads.returned import returned_head, returned_overview
 from attnscope.analysis.heads.thumbnails import View, thumbnails
@@ -70,6 +71,9 @@ class OpenedHeads:
         `InputError` where another `stage` is asked for, and that is not returned.
         """
         reading, chosen = self.reading, self.chosen
+        if chosen.mean and stage == Stage.WEIGHTS:
+            with reading.listener.working("reading the attention"):
+                return mean_head(reading.attention(chosen), chosen.layers, chosen.heads, chosen.block)
         layer, head = chosen.only()
         with reading.listener.working("reading the attention"):
             attention = reading.attention(chosen)

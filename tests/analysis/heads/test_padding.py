@@ -270,6 +270,6 @@ def test_tokens_without_padding_keep_their_stretches() -> None:
     word, pad = Token(5, "a", "a", None, None), Token(0, "p", "p", None, None, padding=True)
     made = Tokens(("a",), (pad, pad, word, word, word, pad), (Patches(3, 1, 2),))
     assert made.only([2, 3, 4]).stretches == (Patches(1, 1, 2),)
-    placed = replace(made, stretches=(Patches(2, 1, 2, (4, 2)),))
+    placed = replace(made, marked=(Patches(2, 1, 2, (4, 2)),))
     assert placed.only([2, 3, 4]).stretches == (Patches(0, 1, 2, (2, 0)),)
     assert list(made.only([2, 3, 4]).positions) == [0, 1, 2]

@@ -47,7 +47,7 @@ def test_the_same_token_is_the_same_number_or_the_same_word_and_no_patch() -> No
         tokens, items=tuple(replace(each, id=-1) for each in spelled("The", "b", "the", "c").items)
     )
     assert sorts.alike(words, words)[0].tolist() == [True, False, True, False]
-    patched = replace(tokens, stretches=(Patches(0, 1, 3),))
+    patched = replace(tokens, marked=(Patches(0, 1, 3),))
     assert torch.equal(sorts.alike(patched, patched), torch.eye(4, dtype=torch.bool))
 
 
@@ -139,7 +139,7 @@ def test_of_a_picture_what_counts_positions_in_a_line_means_nothing() -> None:
     assert {"distance", "offset", "previous"} <= {*known.absent}
     assert {"self", "entropy", "sink"}.isdisjoint(known.absent)
     assert not of_tokens(replace(patches, texts=("a text with a picture in it",)), patches, "").absent
-    assert not of_tokens(replace(patches, stretches=(Frames(0, 6, 0.1),)), patches, "").absent
+    assert not of_tokens(replace(patches, marked=(Frames(0, 6, 0.1),)), patches, "").absent
 
 
 def test_where_special_tokens_are_looked_for_no_head_is_passed_over() -> None:

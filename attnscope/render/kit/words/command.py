@@ -23,6 +23,7 @@ from attnscope.tokens import Patches, Tokens
 from attnscope.vocabulary import IN_PARTS, KERNELS
 
 _LONGEST = 300  # characters of a text that a command still carries
+_LONGEST_NUMBERS = 2000  # characters of token numbers
 _SPARED = '"..."'
 _WIDE = 78  # cells of a line of a command
 _WORD = re.compile(r"""(?:[^\s'"\\]|\\.|\$'(?:[^'\\]|\\.)*'|'[^']*'|"(?:[^"\\]|\\.)*")+""")
@@ -196,7 +197,10 @@ def _read(result: Heads) -> list[str]:
     if _is_beside_an_encoder(result) and result.kind is Kind.DECODER:  # what the encoder read is not in it
         return [_SPARED if result.provenance.inputs else _UNKNOWN, *_target(result)]
     cross = result.kind is Kind.CROSS
-    texts = _texts(result.key_tokens if cross else result.query_tokens)
+    given = result.key_tokens if cross else result.query_tokens
+    if given.given is not None:
+        return [*_numbers("--ids", given, result.provenance.token_ids), *(_target(result) if cross else [])]
+    texts = _texts(given)
     if not texts:
         return [_SPARED]
     read = [word(texts[0])]
@@ -205,10 +209,22 @@ def _read(result: Heads) -> list[str]:
     return read + _target(result) if cross else read
 
 
+def _numbers(option: str, tokens: Tokens, ids: tuple[int, ...]) -> list[str]:
+    """Tokens of a chat, or those that were given by number: what their text is read as may be others.
+
+    `ids` are those that were read where these are only a part of them.
+    """
+    told = ",".join(map(str, ids or tokens.ids))
+    whole = bool(ids) or not tokens.numbers
+    return [option, told] if whole and len(told) <= _LONGEST_NUMBERS else [_SPARED]
+
+
 def _target(result: Heads, spared: bool = True) -> list[str]:
     """What the decoder read; a text that is too long for a line stands as `"..."`, or is left out."""
     if result.query_tokens.written:
         return []
+    if result.query_tokens.given is not None:
+        return _numbers("--target-ids", result.query_tokens, ())
     target = _texts(result.query_tokens)
     if not target:
         return ["--target", _SPARED] if spared else []
@@ -265,5 +281,10 @@ def _way(told: Provenance) -> list[str]:
 
 
 def label(tokens: Tokens, position: int) -> str:
-    """The name of a token as a word of a command."""
-    return word(tokens.labels[position])
+    """The name of a token as a word of a command; its place where that reads the tokens by number."""
+    if tokens.given is None or _typed.get().read is not None:
+        return word(tokens.labels[position])
+    first, behind = tokens.positions[position], position + 1
+    if tokens.items[position].id >= 0:  # no unit of several
+        return f"@{first}"
+    return f"pos:{first}-{tokens.positions[behind] - 1 if behind < len(tokens) else -1}"

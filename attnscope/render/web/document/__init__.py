@@ -1,9 +1,11 @@
 """What a page shows of each kind of result: which heads, numbers, map, prediction; what opens first."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from attnscope.render.focus import Focus
+from attnscope.render.kit.words.weights import spans
 from attnscope.render.web.beside import Beside
 from attnscope.render.web.blocks import Blocks
 from attnscope.render.web.document import claims, heads
@@ -22,6 +24,7 @@ from attnscope.results import (
     Result,
     SoundAttention,
     SoundHeads,
+    Special,
     Thumbnails,
 )
 
@@ -34,8 +37,16 @@ def document(result: Result, focus: Focus, beside: Beside) -> Document:
     next((_PARTS[kind] for kind in type(result).__mro__ if kind in _PARTS), claims.of_sheet)(
         made, result, beside
     )
-    _focused(made, focus)
+    _focused(made, _on_tokens(result, focus))
     return made
+
+
+def _on_tokens(result: Result, focus: Focus) -> Focus:
+    """The same where a page has the tokens of a span one by one: the first of those that were named."""
+    if not isinstance(result, HeadView) or not spans(result) or result.special is not Special.SHOW:
+        return focus
+    key = None if focus.key is None else result.key_groups[focus.key][0]
+    return replace(focus, queries=tuple(result.query_groups[row][0] for row in focus.queries), key=key)
 
 
 def _focused(made: Document, focus: Focus) -> None:

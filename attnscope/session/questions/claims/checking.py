@@ -11,6 +11,7 @@ from attnscope.capture.arithmetic import move_weights
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
 from attnscope.results import Check, HeadWeights, Kind, LongHead, Overview, Provenance, Result
+from attnscope.results.heads import MEAN
 from attnscope.session.choosing import Chosen
 from attnscope.session.entering import read_inputs
 from attnscope.session.listener import Listener
@@ -20,7 +21,7 @@ from attnscope.session.questions.claims.answers import of_answers
 from attnscope.session.questions.claims.files_read import Given, heads_in, inputs_of, medium_in
 from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.reading import Reading
-from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.session.request import Inputs, ModelRequest, Numbers, WantedMean
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import IN_PARTS, KERNELS, Route
 
@@ -138,11 +139,13 @@ def _request(stored: Provenance, leave: Leave) -> ModelRequest:
     )
 
 
-def _wanted(shown: Overview | HeadWeights) -> Wanted:
+def _wanted(shown: Overview | HeadWeights) -> WantedMean:
     routes = {str(route): route.option for route in Route}
-    return Wanted(
-        layer=list(shown.layers) if isinstance(shown, Overview) else shown.layer,
-        head=list(shown.heads) if isinstance(shown, Overview) else shown.head,
+    layer: Numbers = list(shown.layers) if isinstance(shown, Overview) else shown.layer
+    head: Numbers = list(shown.heads) if isinstance(shown, Overview) else shown.head
+    return WantedMean(
+        layer=None if layer == MEAN else layer,
+        head="mean" if head == MEAN else head,
         kind=shown.kind.value,
         tower=shown.tower or None,
         block=0 if isinstance(shown, Overview) else shown.block,
@@ -188,7 +191,7 @@ def _texts(shown: Overview | HeadWeights, writes: bool) -> tuple[str, ...] | Non
     """The text, or the two of a pair, that were read, where the tokens tell and nothing else made them."""
     tokens: Tokens = shown.key_tokens if shown.kind is Kind.CROSS else shown.query_tokens
     hidden = writes and shown.kind is Kind.DECODER
-    written_otherwise = tokens.written or tokens.words_given or tokens.numbers
+    written_otherwise = tokens.written or tokens.words_given or tokens.numbers or tokens.given
     return None if hidden or written_otherwise or not tokens.texts or not all(tokens.texts) else tokens.texts
 
 

@@ -85,11 +85,15 @@ class Words:
             count=asked.count,
             seed=asked.seed,
             kept={*asks, *held},
-            moved=[i for i in key if i not in asks],
+            moved=[] if self._is_message(key) else [i for i in key if i not in asks],
             staying=staying,
         )
         more = "; read at once, not written anew" if written else ""
         return replace(drawn, how=f"{drawn.how}{more}")
+
+    def _is_message(self, places: Sequence[int]) -> bool:
+        """Whether that is a whole message of a chat, in which other words are enough to break it."""
+        return tuple(places) in {each.positions for each in self.tokens.sections}
 
     def _written(self) -> set[int]:
         last = len(self.tokens.texts) - 1
