@@ -21,18 +21,24 @@ def block(file: Path, name: str) -> bytes:
     return zlib.decompress(base64.b64decode(packed))
 
 
-def head_of(file: Path, names: list[str], head: int, queries: int) -> np.ndarray:
-    """Codes of one head by query and key, of the blocks of its layer: of 16 bits where there are two."""
+def codes_in(file: Path, reading: dict[str, Any]) -> np.ndarray:
+    """Codes by layer, head, query and key: of 16 bits the high bytes of all heads stand in one block."""
     text = file.read_text(encoding="utf-8")
-    lines = [re.search(rf'id="{name}">([^<]*)', text)[1].strip().split("\n") for name in names]
-    planes = [np.frombuffer(zlib.decompress(base64.b64decode(each[head])), np.uint8) for each in lines]
-    codes = sum(plane.astype(int) * 256**i for i, plane in enumerate(reversed(planes)))
-    return codes.reshape(-1, queries).T
+    queries, keys = (len((reading[side] or reading["queries"])["names"]) for side in ("queries", "keys"))
+    lines = [
+        line
+        for name in reading["blocks"]
+        for line in re.search(rf'id="{name}">([^<]*)', text)[1].strip().split("\n")
+    ]
+    found = np.array([list(zlib.decompress(base64.b64decode(line))) for line in lines])
+    if reading["depth"] == 2:
+        high = np.frombuffer(block(file, reading["small"]["block"]), np.uint8).astype(int)
+        found = found + 256 * high.reshape(found.shape)
+    return found.reshape(len(reading["layers"]), -1, keys, queries).swapaxes(2, 3)
 
 
 def weights_in(file: Path) -> np.ndarray:
     """What the page holds of all heads: layer, head, query, key; NaN where a pair is masked."""
     (reading,) = document(file)["readings"]
-    heads, queries = range(len(reading["heads"])), len(reading["queries"]["names"])
-    codes = np.array([[head_of(file, names, j, queries) for j in heads] for names in reading["blocks"]])
+    codes = codes_in(file, reading)
     return np.where(codes == 0, np.nan, np.sin(np.pi / 2 * (codes - 256) / 65279) ** 2)

@@ -2,13 +2,13 @@
 
 Up to `FINE_TOKENS` tokens the weights of many heads are codes of 16 bits, where these have room, else of 8;
 where these have none either, only the largest of each row are there. Those in full are there as numbers in
-single precision. Each head stands there in small too, so that all of them can be drawn before their weights
-are unpacked.
+single precision. Each head stands there in small too, of 16 bits in its high bytes, so that all of them can be
+drawn before their weights are unpacked.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -172,50 +172,62 @@ def _packed(layers: Sequence[Layer], blocks: Blocks) -> dict[str, Any]:
     fine = max(layers[0].shape[1:]) <= FINE_TOKENS
     ways = [*([_fine] if fine else []), _sparing, *([_largest] if layers[0].shape[2] > KEPT else [])]
     for way in ways:
-        first, share = way(layers[0])
-        if sum(map(len, first)) * len(layers) <= DENSE_BYTES:
+        first = way(layers[0])
+        if first.size * len(layers) <= DENSE_BYTES:
             break
     with ThreadPoolExecutor(max_workers=2) as workers:
-        made = [(first, share), *workers.map(way, layers[1:])]
-    kept = {"most": KEPT, "share": [share for _, share in made]} if way is _largest else None
-    packed = [[blocks.keep(plane) for plane in planes] for planes, _ in made]
+        made = [first, *workers.map(way, layers[1:])]
+    packed = [blocks.keep(each.lines) for each in made]
+    high = b"".join(each.high for each in made)
+    small = {"step": 1, "block": blocks.keep(Blocks.pack_runs(high))} if high else _small(layers, blocks)
     return {
-        "depth": 2 if way is _fine else 1,
+        "depth": 2 if high else 1,
         "blocks": packed,
-        "kept": kept,
-        "small": _small(layers, blocks),
+        "kept": {"most": KEPT, "share": [each.share for each in made]} if way is _largest else None,
+        "small": small,
     }
 
 
-# a line for each head, and of each the share of its weight that is kept
-Packed = tuple[list[str], list[float] | None]
+class Packed(NamedTuple):
+    """The heads of a layer in a line each; of each the share of its weight that is kept, where that is not all.
+
+    Of 16 bits these are the low bytes. The high ones of all heads of a page are one block: they are codes of 8
+    bits, of which all heads are drawn in small.
+    """
+
+    lines: str
+    share: list[float] | None = None
+    high: bytes = b""
+
+    @property
+    def size(self) -> int:
+        return len(self.lines) + len(Blocks.pack_runs(self.high))
 
 
 def _fine(layer: Layer) -> Packed:
-    """The high bytes of its codes, and the low ones."""
-    heads = [codes.planes(head) for head in codes.fine(layer)]
-    return ["\n".join(map(Blocks.pack_runs, plane)) for plane in zip(*heads, strict=True)], None
+    high, low = zip(*map(codes.planes, codes.fine(layer)), strict=True)
+    return Packed(_lines(low), high=b"".join(high))
 
 
 def _sparing(layer: Layer) -> Packed:
-    return _lines(codes.sparing(layer)), None
+    return Packed(_lines(map(_bytes, codes.sparing(layer))))
 
 
 def _largest(layer: Layer) -> Packed:
     """What is largest of every row."""
     made, share = codes.largest(layer, KEPT)
-    return _lines(made), [round(each, 4) for each in share.tolist()]
+    return Packed(_lines(map(_bytes, made)), [round(each, 4) for each in share.tolist()])
 
 
-def _lines(made: codes.Codes) -> list[str]:
-    return ["\n".join(Blocks.pack_runs(head.astype(np.uint8).tobytes("F")) for head in made)]
+def _lines(heads: Iterable[bytes]) -> str:
+    return "\n".join(map(Blocks.pack_runs, heads))
 
 
 def _small(layers: Sequence[Layer], blocks: Blocks) -> dict[str, Any]:
     """Of every head the largest weight of every few pairs, so that all are drawn before any is unpacked."""
     step = -(-max(layers[0].shape[1:]) // _SMALL)
-    packed = Blocks.pack_runs(b"".join(_bytes(codes.coarse(_pooled(layer, step))) for layer in layers))
-    return {"step": step, "block": blocks.keep(packed)}
+    heads = (head for layer in layers for head in codes.coarse(_pooled(layer, step)))
+    return {"step": step, "block": blocks.keep(Blocks.pack_runs(b"".join(map(_bytes, heads))))}
 
 
 def _pooled(layer: Layer, step: int) -> Layer:
@@ -231,8 +243,9 @@ def _fewer(layer: Layer, step: int) -> Layer:
     return most
 
 
-def _bytes(found: codes.Codes) -> bytes:
-    return found.astype(np.uint8).tobytes()
+def _bytes(head: codes.Codes) -> bytes:
+    """By columns, as all codes stand in a page."""
+    return head.astype(np.uint8).tobytes("F")
 
 
 def _certificates(rows: Sequence[Sequence[Certificate | None]]) -> dict[str, Any]:

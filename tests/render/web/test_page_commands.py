@@ -1,7 +1,6 @@
 """Pages that commands write: all heads, queries and keys of one, and the command that was typed."""
 
 import re
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +52,8 @@ def test_a_stored_run_has_the_same_weights_in_its_page(folder, tmp_path) -> None
     first, again = (
         each.read_text(encoding="utf-8") for each in (folder / "all.html", tmp_path / "again.html")
     )
-    for block in chain(*document(folder / "all.html")["readings"][0]["blocks"]):
+    (reading,) = document(folder / "all.html")["readings"]
+    for block in (*reading["blocks"], reading["small"]["block"]):
         packed = re.search(rf'id="{block}">([^<]*)', first)[1]
         assert f">{packed}<" in again
 

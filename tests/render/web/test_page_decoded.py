@@ -24,12 +24,14 @@ DECODED = """async () => {
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
     return new Uint8Array(await new Response(stream).arrayBuffer());
   };
-  for (const [first, second] of given.blocks)
-    for (let head = 0; head < given.heads.length; head++) {
-      const high = await bytes(first, head), low = await bytes(second, head);
+  const high = await bytes(given.small.block, 0);
+  let from = 0;
+  for (const layer of given.blocks)
+    for (let head = 0; head < given.heads.length; head++, from += tokens * tokens) {
+      const low = await bytes(layer, head);
       for (let q = 0; q < tokens; q++)
         for (let k = 0; k < tokens; k++) {
-          const i = k * tokens + q, code = 256 * high[i] + low[i];
+          const i = k * tokens + q, code = 256 * high[from + i] + low[i];
           found.push(code === 0 ? null : Math.sin(Math.PI / 2 * (code - 256) / 65279) ** 2);
         }
     }

@@ -14,7 +14,7 @@ import made_pages
 import made_results as made
 import numpy as np
 import pytest
-from pages_read import head_of
+from pages_read import codes_in
 
 from attnscope.errors import InputError
 from attnscope.render.saving import content
@@ -158,9 +158,9 @@ def test_masked_pairs_of_an_overview_are_told_from_weights_that_are_small(tmp_pa
     )
     text = content(replace(found, weights=causal), ".html").decode()
     (tmp_path / "x.html").write_text(text, encoding="utf-8")
-    names = document_of(text)["readings"][0]["blocks"][0]
-    for head in range(3):
-        assert ((head_of(tmp_path / "x.html", names, head, size[0]) == 0) == future).all()
+    held = codes_in(tmp_path / "x.html", document_of(text)["readings"][0])
+    assert held.shape == (2, 3, *size)
+    assert ((held == 0) == future).all()
 
 
 def test_words_of_a_page_are_those_of_the_words_option() -> None:

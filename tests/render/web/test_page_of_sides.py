@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pages_read import document, head_of
+from pages_read import codes_in, document
 from typer.testing import CliRunner
 
 import attnscope as at
@@ -33,10 +33,8 @@ def model() -> at.Model:
 
 def weights(place: Path, reading: dict) -> np.ndarray:
     """Head, query, key of the only layer of a reading, as the page has them."""
-    (names,) = reading["blocks"]
-    queries = len(reading["queries"]["names"])
-    heads = range(len(reading["heads"]))
-    return decoded(np.array([head_of(place, names, head, queries) for head in heads]), both=True)
+    (layer,) = codes_in(place, reading)
+    return decoded(layer, both=True)
 
 
 def test_both_sides_hold_every_head_of_the_layer_as_the_text_alone_has_it(tmp_path, model) -> None:

@@ -150,7 +150,7 @@ def test_every_head_is_there_in_small_as_a_slow_loop_makes_it(tmp_path, long) ->
             for a in range(q * step, min((q + 1) * step, tokens))
             for b in range(k * step, min((k + 1) * step, tokens))
         ]
-        assert found[i, j, q, k] == 1 + round(254 * math.asin(max(pairs) ** 0.5) / (math.pi / 2))
+        assert found[i, j, k, q] == 1 + round(254 * math.asin(max(pairs) ** 0.5) / (math.pi / 2))
 
 
 @pytest.mark.parametrize("name", ["vit", "swin", "whisper"])

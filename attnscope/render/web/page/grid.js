@@ -63,25 +63,26 @@ async function thumbnails(drawn, page, cell) {
 /** The codes of one head of those that are all there in full. @param {any} reading @param {number} i @param {number} j */
 async function whole(reading, i, j) {
   if (!reading.has(reading.layers[i], reading.heads[j])) return { bytes: new Uint8Array(1), from: 0, rows: 1, columns: 1 };
-  const weights = await reading.weights(reading.layers[i], reading.heads[j]);
-  return { bytes: Uint8Array.from(weights, (w) => (Number.isNaN(w) ? 0 : 1 + Math.round((508 / Math.PI) * Math.asin(Math.sqrt(Math.min(w, 1)))))), from: 0, rows: reading.queries.names.length, columns: reading.keys.names.length };
+  const weights = await reading.weights(reading.layers[i], reading.heads[j]), rows = reading.queries.names.length, columns = reading.keys.names.length;
+  const code = (/** @type {number} */ w) => (Number.isNaN(w) ? 0 : 1 + Math.round((508 / Math.PI) * Math.asin(Math.sqrt(Math.min(w, 1)))));
+  return { bytes: Uint8Array.from(weights, (_, at) => code(weights[(at % rows) * columns + Math.floor(at / rows)])), from: 0, rows, columns };
 }
 
 /** The shade of a code, which is an angle: its sine. @type {number[]} */
 const SHADES = Array.from({ length: 256 }, (_, code) => Math.round(255 * Math.sin(((Math.max(code, 1) - 1) / 254) * (Math.PI / 2))));
 
 /**
- * A dot for every `step` by `step` pairs: the largest code, -1 where all of them are masked.
+ * A dot for every `step` by `step` pairs, which stand by columns: the largest code, -1 where all of them are masked.
  * @param {{bytes: Uint8Array, from: number, rows: number, columns: number}} seen
  * @param {number} step @returns {{found: Int16Array, tall: number, wide: number}}
  */
 function dots({ bytes, from, rows, columns }, step) {
   const tall = Math.ceil(rows / step), wide = Math.ceil(columns / step), found = new Int16Array(tall * wide).fill(-1);
-  const at = Int32Array.from({ length: columns }, (_, k) => Math.floor(k / step));
-  for (let q = 0, i = 0; q < rows; q++) {
-    const row = Math.floor(q / step) * wide;
-    for (let k = 0; k < columns; k++, i++) {
-      const dot = bytes[from + i], place = row + at[k];
+  const at = Int32Array.from({ length: rows }, (_, q) => Math.floor(q / step) * wide);
+  for (let k = 0, i = from; k < columns; k++) {
+    const column = Math.floor(k / step);
+    for (let q = 0; q < rows; q++, i++) {
+      const dot = bytes[i], place = at[q] + column;
       if (dot > found[place] && dot) found[place] = dot;
     }
   }

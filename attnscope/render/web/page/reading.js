@@ -64,11 +64,16 @@ export class Reading {
     const name = `L${layer}H${head}`, found = this.decoded.get(name), exact = this.full(layer, head);
     if (found) return found;
     const [i, j] = this.place(layer, head);
-    const planes = exact?.planes || this.it.blocks?.[i], line = exact?.planes ? 0 : j;
-    const made = exact?.weights ? { weights: await floats(exact.weights), lost: null } : decodeWeights(await Promise.all(planes.map((/** @type {string} */ plane) => codes(plane, line))), this.it.queries.names.length, Boolean(this.kept(layer, head)));
+    const made = exact?.weights ? { weights: await floats(exact.weights), lost: null } : decodeWeights(exact?.planes ? await Promise.all(exact.planes.map((/** @type {string} */ plane) => codes(plane, 0))) : await this.planes(i, j), this.it.queries.names.length, Boolean(this.kept(layer, head)));
     if (this.decoded.size > 40) this.decoded.clear();
     this.decoded.set(name, made);
     return made;
+  }
+
+  /** The codes of a head that has its place among all: of 16 bits the high bytes stand among those of all heads. @param {number} i @param {number} j */
+  async planes(i, j) {
+    const own = await codes(this.it.blocks[i], j), size = this.queries.names.length * this.keys.names.length, at = (i * this.heads.length + j) * size;
+    return this.it.depth === 2 ? [(await this.small()).bytes.subarray(at, at + size), own] : [own];
   }
 
   /** Digits of a weight that are told: all of them are those of the exact number. @param {number} layer @param {number} head */
