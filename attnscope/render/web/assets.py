@@ -1,8 +1,9 @@
 """What is the same in every page: its frame, its style and its modules, put into one script.
 
 A page is one script, so each module becomes a function that hands out what it exports, in the order in which
-they import one another. The script stands in the page deflated, a third of its size; `boot.js` puts it in,
-and the page's policy knows both by their hashes.
+they import one another; a block that a page does not have is not in its file. The script stands in the page
+deflated, a third of its size, as does the style of what it draws; `boot.js` puts both in, and the page's
+policy knows the scripts by their hashes.
 """
 
 import base64
@@ -34,21 +35,31 @@ def asset(name: str) -> str:
 
 
 @cache
-def script() -> str:
-    """All modules as one strict function, each in a function of its own."""
-    return "\n(() => {\n" + '"use strict";\n' + "".join(map(_enclosed, _order("page"))) + "})();\n"
+def script(without: frozenset[str] = frozenset()) -> str:
+    """All modules as one strict function, each in one of its own; `without` those that it never asks."""
+    modules = "".join(_enclosed(each) if each not in without else _left_out(each) for each in _order("page"))
+    return f'\n(() => {{\n"use strict";\n{modules}}})();\n'
 
 
 @cache
-def style() -> str:
-    return _colours() + _INDENT.sub("", asset("page.css") + asset("sheet.css"))
+def style(fragment: bool = False) -> str:
+    """Of what stands there without scripts. In a `fragment` nothing is inherited."""
+    own = _styled("frame.css", fragment) + _styled("sheet.css", fragment)
+    return f"{_colours()}{own}\n" if not fragment else f"{_colours()}{_WITHIN}{own}{_BORDERED}"
 
 
 @cache
-def own_style() -> str:
-    """The same of a fragment: nothing is inherited, and the column counts, not the window."""
-    narrow = re.sub(r"@media screen and (\(max-width: \d+px\))", r"@container \1", style())
-    return f"{_WITHIN}{narrow}{_BORDERED}"
+def look(fragment: bool = False) -> str:
+    """The style of what scripts draw."""
+    return _styled("page.css", fragment)
+
+
+def _styled(name: str, fragment: bool) -> str:
+    """A style without blanks that say nothing; in a `fragment` the column counts, and not the window."""
+    told = asset(name)
+    if fragment:
+        told = re.sub(r"@media screen and (\((?:min|max)-width: \d+px\))", r"@container \1", told)
+    return re.sub(r"\s*([{};,]|: )\s*", lambda found: found[1].strip(), told)
 
 
 def _colours() -> str:
@@ -70,7 +81,7 @@ def _colours() -> str:
         verdicts = {verdict.value: colour for verdict, colour in VERDICTS[ground].items()}
         told[selector] |= PAPER[ground] | SIDES[ground] | verdicts
     return "".join(
-        f"{selector} {{ {' '.join(f'--{name}: {value};' for name, value in named.items())} }}\n"
+        f"{selector}{{{';'.join(f'--{name}:{value}' for name, value in named.items())}}}\n"
         for selector, named in told.items()
     )
 
@@ -103,6 +114,10 @@ def _order(name: str, before: tuple[str, ...] = ()) -> tuple[str, ...]:
     for _, each in _IMPORT.findall(asset(f"{name}.js")):
         before = before if each in before else _order(each, before)
     return before if name in before else (*before, name)
+
+
+def _left_out(name: str) -> str:
+    return f"const ${name} = {{}};\n"
 
 
 def _enclosed(name: str) -> str:

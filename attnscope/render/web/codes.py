@@ -23,8 +23,8 @@ Codes = UInt16[np.ndarray, "..."]
 def fine(weights: Float[np.ndarray, "..."]) -> Codes:
     """Codes of 16 bits. The nearest one, or that beside it where only that has the same printed digits.
 
-    The largest error is 2.5e-5. Where codes lie closer than that, and than half a hundredth of a small weight,
-    only every second, fourth, ... is used: a tenth of the bytes of a page less.
+    The largest error is 2.5e-5. Where codes lie closer than that, and than half a hundredth of a small
+    weight, only every second, fourth, ... is used: a tenth of the bytes of a page less.
     """
     none = np.isnan(weights)
     known = np.clip(np.where(none, 0.0, weights).astype(np.float64, copy=False), 0.0, 1.0)

@@ -21,7 +21,7 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.picture import Original
 from attnscope.render.table import rows as rows_of
-from attnscope.render.web.assets import asset, boot, icon, own_style, policy, script, style
+from attnscope.render.web.assets import asset, boot, icon, look, policy, script, style
 from attnscope.render.web.beside import NOTHING, Beside
 from attnscope.render.web.blocks import Blocks, as_json, escape
 from attnscope.render.web.document import Document, document
@@ -51,15 +51,16 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
     """The page, or a fragment of another; `InputError` where it is larger than `HARD_BYTES`."""
     made = document(result, focus, beside)
     told, sheet = _told(result, made, beside), sheet_of(result, focus)
+    code = script(_unused(made))
     around = {
         "kind": escape(type(result).__name__),
-        "policy": policy(script(), boot()),
+        "policy": policy(code, boot()),
         "version": __version__,
         "title": escape(f"{_titled(made)} · attnscope"),
         "description": escape(_plain(sheet.answer if made.told is None else made.told.sentence)),
         "proof": escape(told["proof"]),
         "icon": icon(),
-        "style": own_style() if beside.fragment else style(),
+        "style": style(beside.fragment),
         "boot": boot(),
     }
     inside = {
@@ -79,7 +80,8 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
         "sheet": _section(result, sheet, made, beside),
         "document": as_json(told),
         "blocks": made.blocks.elements(),
-        "code": Blocks.pack(script().encode()),
+        "code": Blocks.pack(code.encode()),
+        "look": Blocks.pack(look(beside.fragment).encode()),
     }
     around["inside"] = _filled(asset("inside.html").rstrip(), inside)
     text = _filled(asset("fragment.html" if beside.fragment else "page.html"), around)
@@ -94,6 +96,21 @@ def _section(result: Result, sheet: Sheet, made: Document, beside: Beside) -> st
     blocks = not isinstance(result, HeadWeights | HeadView)
     after = original(Original(beside.laid.picture)) if isinstance(beside.laid, PictureAttention) else ""
     return section(sheet, answer=made.told is not None, blocks=blocks, after=after, leads=bool(made.readings))
+
+
+def _unused(made: Document) -> frozenset[str]:
+    """The scripts whose block is in no view of this page."""
+    heads = max((len(each["layers"]) * len(each["heads"]) for each in made.readings), default=0)
+    vectors = any(full["q"] for each in made.readings for full in each["full"].values())
+    used = {
+        "both": made.both,
+        "board": made.picture or made.sound,
+        "map": made.map,
+        "score": vectors,
+        "grid": heads > 1,
+        **dict.fromkeys(("text", "lists", "matrix", "lines"), heads),
+    }
+    return frozenset(name for name, has in used.items() if not has)
 
 
 def _titled(made: Document) -> str:

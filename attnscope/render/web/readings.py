@@ -2,8 +2,8 @@
 
 Up to `FINE_TOKENS` tokens the weights of many heads are codes of 16 bits, where these have room, else of 8;
 where these have none either, only the largest of each row are there. Those in full are there as numbers in
-single precision. Each head stands there in small too, of 16 bits in its high bytes, so that all of them can be
-drawn before their weights are unpacked.
+single precision. Each head stands there in small too, of 16 bits in its high bytes, so that all of them can
+be drawn before their weights are unpacked.
 """
 
 from collections.abc import Iterable, Sequence
@@ -189,10 +189,10 @@ def _packed(layers: Sequence[Layer], blocks: Blocks) -> dict[str, Any]:
 
 
 class Packed(NamedTuple):
-    """The heads of a layer in a line each; of each the share of its weight that is kept, where that is not all.
+    """The heads of a layer in a line each; of each the share of its weight that is kept, where not all is.
 
-    Of 16 bits these are the low bytes. The high ones of all heads of a page are one block: they are codes of 8
-    bits, of which all heads are drawn in small.
+    Of 16 bits these are the low bytes. The high ones of all heads of a page are one block: they are codes of
+    8 bits, of which all heads are drawn in small.
     """
 
     lines: str

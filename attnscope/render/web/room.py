@@ -15,7 +15,7 @@ DENSE_BYTES = 9_000_000  # of the weights of many heads, up to which all of them
 KEPT = 64  # weights of a row beyond that
 FINE_TOKENS = 110  # up to which weights have 16 bits, where there is room for them
 _EXACT = 4.8  # bytes of a weight of a head alone
-_FRAME = 115_000  # bytes of style, script, certificates and tables
+_FRAME = 90_000  # bytes of style, script, certificates and tables
 
 
 def expected_bytes(heads: int, queries: int, keys: int, *, causal: bool) -> float:
@@ -26,7 +26,7 @@ def expected_bytes(heads: int, queries: int, keys: int, *, causal: bool) -> floa
     longest, seen = max(queries, keys), heads * queries * keys * (0.5 if causal else 1.0)
     if heads == 1:
         return _EXACT * seen + _FRAME
-    fine, sparing = seen * 2.4, seen * 4.6 / longest**0.457
+    fine, sparing = seen * 2.1, seen * 4.6 / longest**0.457
     dense = fine if longest <= FINE_TOKENS and fine <= DENSE_BYTES else sparing
     if dense > DENSE_BYTES and keys > KEPT:
         dense = min(dense, heads * queries * (80 + 14 * math.log2(longest / 500)))

@@ -19,7 +19,15 @@ from pages_read import codes_in
 from attnscope.errors import InputError
 from attnscope.render.saving import content
 from attnscope.render.web import page as pages
-from attnscope.results import Verdict
+from attnscope.results import (
+    Difference,
+    HeadAttention,
+    Overview,
+    PictureHeads,
+    Projection,
+    Verdict,
+    Verification,
+)
 from attnscope.results.result import KINDS
 from attnscope.tokens import Token, Tokens
 from attnscope.version import __version__
@@ -185,6 +193,34 @@ def test_the_frame_of_a_page_is_as_it_was(text) -> None:
     bare = re.sub('(data:image/png;base64,)[^"]*', r"\1", bare).replace(__version__, "VERSION")
     golden = Path(__file__).parent / "frame.html"
     assert bare == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("kind", "there", "absent"),
+    [
+        (HeadAttention, {"text", "matrix", "score"}, {"grid", "map", "board", "both"}),
+        (Overview, {"text", "grid", "lines"}, {"map", "board", "both", "score"}),
+        (Projection, {"map", "matrix"}, {"board", "both", "grid"}),
+        (PictureHeads, {"board", "grid"}, {"map", "both"}),
+        (Difference, {"both"}, {"map", "board"}),
+        (Verification, {"proof"}, {"text", "matrix", "lines", "lists", "score", "board", "both"}),
+    ],
+)
+def test_a_page_holds_the_scripts_of_its_blocks_and_no_others(kind, there, absent) -> None:
+    told = block(content(made_pages.KINDS[kind](), ".html").decode(), "code").decode()
+    left_out = set(re.findall(r"const \$(\w+) = \{\};", told))
+    assert absent <= left_out
+    assert not there & left_out
+
+
+def test_the_style_of_what_scripts_draw_is_deflated_and_that_of_the_answer_is_not(text) -> None:
+    plain = next(words for _, words in Elements(text).of("style"))
+    later = block(text, "look").decode()
+    for selector in ("h1", ".ranking", ".alarm", "footer"):
+        assert f"{selector}{{" in plain
+    for selector in ("#tabs", "#lists", ".text", ".ruler"):
+        assert f"{selector}{{" in later
+        assert f"{selector}{{" not in plain
 
 
 def numbers_of(result: object) -> tuple[list[list[object]], int]:

@@ -68,7 +68,7 @@ def test_two_layers_of_a_text_are_held_whole_too(tmp_path, model) -> None:
 
 def test_what_has_no_room_is_left_out_or_refused_before_the_model_runs(tmp_path, monkeypatch) -> None:
     place = tmp_path / "x.html"
-    monkeypatch.setattr(room, "MOST_BYTES", 231_500)  # one head a side has 115 kB of frame and its numbers
+    monkeypatch.setattr(room, "MOST_BYTES", 181_500)  # one head a side has 90 kB of frame and its numbers
     code, said = compared(place)
     assert code == 0, said
     assert [reading["blocks"] for reading in document(place)["readings"]] == [None, None]
@@ -78,7 +78,7 @@ def test_what_has_no_room_is_left_out_or_refused_before_the_model_runs(tmp_path,
         raise AssertionError("the model ran")
 
     monkeypatch.setattr(Reading, "capture", never)
-    monkeypatch.setattr(room, "MOST_BYTES", 230_100)
+    monkeypatch.setattr(room, "MOST_BYTES", 180_100)
     code, said = compared(place)
     assert code == 2
     assert "a page of one head a side over 11 tokens would have about" in said

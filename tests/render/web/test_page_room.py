@@ -99,7 +99,7 @@ def test_a_page_that_would_be_too_large_is_refused_before_the_model_runs(tmp_pat
     def never(*_: object, **__: object) -> None:
         raise AssertionError("the model ran")
 
-    monkeypatch.setattr(room, "MOST_BYTES", 116_000)
+    monkeypatch.setattr(room, "MOST_BYTES", 91_000)
     monkeypatch.setattr(Reading, "attention", never)
     code, said = run("heads", TEXT, "-m", "demo", "-o", f"{tmp_path}/x.html", "--no-cache")
     assert code == 2
@@ -109,7 +109,7 @@ def test_a_page_that_would_be_too_large_is_refused_before_the_model_runs(tmp_pat
 
 
 def test_a_ranking_that_has_no_room_for_all_heads_shows_the_best(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(room, "MOST_BYTES", 116_000)
+    monkeypatch.setattr(room, "MOST_BYTES", 91_000)
     asked = (
         "--from",
         "opened",
@@ -172,14 +172,14 @@ def test_a_page_of_a_picture_or_a_sound_is_refused_after_one_layer_and_only_for_
 
     monkeypatch.setattr(Reading, "capture", seen)
     place = tmp_path / "x.html"
-    monkeypatch.setattr(room, "MOST_BYTES", 115_001)
+    monkeypatch.setattr(room, "MOST_BYTES", 90_001)
     code, said = run(*asked, "-o", str(place))
     assert code == 2, said
     assert "would have about" in said
     assert ran == [(0,)]
     assert not place.exists()
     if name == "swin":  # its windows hold fewer patches than the picture has
-        monkeypatch.setattr(room, "MOST_BYTES", 116_500)
+        monkeypatch.setattr(room, "MOST_BYTES", 91_500)
         ran.clear()
         code, said = run(*asked, "-o", str(place))
         assert code == 0, said

@@ -2,9 +2,8 @@
 /** A picture or a sound as one side of what was read: its patches and frames are tokens like those of a text. */
 
 import { byId, draw, el } from "./elements.js";
-import { figure, raster } from "./figure.js";
-import { floats } from "./decode.js";
-import { pixels, theme } from "./shades.js";
+import { figure, pixels, raster, theme } from "./figure.js";
+import { floats } from "./weights.js";
 
 const TALL = 150; // pixels of a spectrogram
 
@@ -15,11 +14,9 @@ const TALL = 150; // pixels of a spectrogram
  * fit: () => void, follow: (at: (i: number) => void, over: () => void) => void, go: (i: number) => void, play: () => void, saved: () => any}} Board
  */
 
-/** The picture or the sound of the page. @param {any} given @returns {Board|null} */
+/** The picture or the sound of the page. @param {any} given @returns {Board} */
 export function boardOf(given) {
-  const found = given.picture || given.sound;
-  if (!found) return null;
-  const places = new Map(found.keys.map((/** @type {number} */ key, /** @type {number} */ i) => [key, i]));
+  const found = given.picture || given.sound, places = new Map(found.keys.map((/** @type {number} */ key, /** @type {number} */ i) => [key, i]));
   places.delete(-1); // a patch that this attention does not read
   return { places, told: found.described, ...(given.picture ? picture(found) : sound(found)) };
 }

@@ -2,20 +2,13 @@
 /** Two sides beside each other: what the query gives to each key on both, both matrices, and what side b gives more. */
 
 import { behind, cut, draw, el, signedText, table, weightText } from "./elements.js";
-import { figure, raster, scaleStrip } from "./figure.js";
-import { rowOf } from "./reading.js";
-import { css, pixels, scaleOf, shadeColour, signedColour } from "./shades.js";
-import { set, state } from "./state.js";
+import { css, figure, pixels, raster, scaleOf, scaleStrip, shadeColour, signedColour } from "./figure.js";
+import { pairNow, set, state } from "./state.js";
+import { rowOf } from "./weights.js";
 
-/** @typedef {import("./reading.js").Seen} Seen */
+/** @typedef {import("./weights.js").Seen} Seen */
 
 const STEP = 17, NAMES = 132, BARS = 110, FIGURES = 44, LEFT = 86, TOP = 84, GAP = 22;
-
-/** The heads that belong together: layer and head of side a, and of side b. @param {any} given @returns {number[]} */
-export function pairNow(given) {
-  const at = 2 * state.side, here = given.both.pairs.find((/** @type {number[]} */ pair) => pair[at] === state.layer && pair[at + 1] === state.head);
-  return here || [state.layer, state.head, state.layer, state.head];
-}
 
 /** @param {any} _reading @param {any} page @returns {Promise<any[]>} */
 export async function both(_reading, page) {

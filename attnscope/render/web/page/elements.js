@@ -10,6 +10,9 @@ export const embedded = root !== document;
 /** What holds everything that is shown. @type {any} */
 export const frame = root.querySelector(".page");
 
+/** @param {CSSStyleSheet} sheet */
+export const adopt = (sheet) => (root.adoptedStyleSheets = [...root.adoptedStyleSheets, sheet]);
+
 /** How much of a window, or of a column of somebody else, there is. */
 export const across = () => (embedded ? frame.clientWidth : innerWidth);
 

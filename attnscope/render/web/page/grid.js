@@ -2,9 +2,8 @@
 /** All heads: thumbnails of their weights. The small one leads, the large one is a view. */
 
 import { draw, el } from "./elements.js";
-import { figure, scaleStrip } from "./figure.js";
+import { figure, pixels, scaleOf, scaleStrip, shadeColour } from "./figure.js";
 import { command } from "./proof.js";
-import { pixels, scaleOf, shadeColour } from "./shades.js";
 import { set, state } from "./state.js";
 
 const LEFT = 30, TOP = 18;

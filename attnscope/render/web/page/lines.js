@@ -2,10 +2,9 @@
 /** Lines between queries and keys: of one query, or of all; of one head, or of several in colours. */
 
 import { behind, cut, draw, el, table, weightCell, weightText } from "./elements.js";
-import { figure } from "./figure.js";
-import { headColour, scaleOf } from "./shades.js";
-import { rowOf } from "./reading.js";
+import { figure, headColour, scaleOf } from "./figure.js";
 import { set, state } from "./state.js";
+import { rowOf } from "./weights.js";
 
 const STEP = 19, MOST_LINES = 4000;
 

@@ -2,9 +2,9 @@
 /** The largest weights of the chosen token, both ways: what it looks at, and what looks at it. */
 
 import { el, weightText } from "./elements.js";
-import { chosen, largest } from "./reading.js";
 import { set } from "./state.js";
 import { LONG } from "./text.js";
+import { chosen, largest } from "./weights.js";
 
 const SHOWN = 8;
 

@@ -3,8 +3,8 @@
 
 import { behind, cut, draw, el, numberText, table } from "./elements.js";
 import { figure } from "./figure.js";
-import { rowOf } from "./reading.js";
 import { set, state } from "./state.js";
+import { rowOf } from "./weights.js";
 
 /** @param {any} reading @param {any} page @returns {Promise<any[]>} */
 export async function map(reading, page) {

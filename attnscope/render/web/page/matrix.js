@@ -2,11 +2,10 @@
 /** One head as a matrix: queries in rows, keys in columns, masked cells blank, values where they fit. */
 
 import { behind, cut, draw, el, weightCell, weightText } from "./elements.js";
-import { figure, raster, scaleStrip } from "./figure.js";
-import { inkOn, pixels, scaleOf, shadeColour } from "./shades.js";
-import { rowOf } from "./reading.js";
+import { figure, inkOn, pixels, raster, scaleOf, scaleStrip, shadeColour } from "./figure.js";
 import { weightsTable } from "./lines.js";
 import { point, set, state } from "./state.js";
+import { rowOf } from "./weights.js";
 
 /** @type {Record<string, string>} */
 const ABSENT = { masked: "masked: may not be looked at", "not kept": "not kept: not among the largest of its row" };

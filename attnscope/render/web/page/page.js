@@ -1,41 +1,39 @@
 // @ts-check
-/** The page: which views it has, what they are given, and how they are led with the mouse, keys and the address. */
+/** The page: which blocks it has, what they are given, and in which order they are drawn. */
 
-import { both, pairNow } from "./both.js";
-import { readDocument } from "./decode.js";
+import { around } from "./around.js";
+import { both } from "./both.js";
 import { across, byId, el, embedded, frame, root } from "./elements.js";
-import { save } from "./figure.js";
-import { grid, heads, move } from "./grid.js";
-import { map } from "./map.js";
-import { matrix } from "./matrix.js";
+import { preferred, scaleOf, theme, themed } from "./figure.js";
+import { grid, heads } from "./grid.js";
+import { controls, keyed } from "./keys.js";
 import { lines } from "./lines.js";
 import { lists } from "./lists.js";
-import { numbers } from "./numbers.js";
-import { parts } from "./parts.js";
-import { product } from "./product.js";
-import { command, proof } from "./proof.js";
-import { meanRow, Reading, rowOf } from "./reading.js";
-import { preferred, scaleOf, theme, themed } from "./shades.js";
-import { begin, follow, link, listen, set, state, VIEWS } from "./state.js";
+import { map } from "./map.js";
+import { matrix } from "./matrix.js";
+import { command, numbers, proof } from "./proof.js";
+import { parts, product } from "./score.js";
+import { begin, link, listen, pairNow, set, state, VIEWS } from "./state.js";
 import { text } from "./text.js";
+import { meanRow, readDocument, Reading } from "./weights.js";
 
-/** @type {Record<string, (reading: any, page: any) => Promise<any[]>>} */
+/** @type {Record<string, (reading: any, page: any) => Promise<any[]>>} what this page has no use for is not in its file */
 const DRAWN = { text: async () => [], both, lines, matrix, heads, product, parts, map, numbers, proof };
 /** @type {Record<string, string>} */
 const TITLES = { text: "Text", both: "Side by side", lines: "Lines", matrix: "Matrix", heads: "All heads", product: "Query x key", parts: "Parts of a score", map: "Map of queries and keys", numbers: "Numbers", proof: "Proof" };
-const KEYS = "↑ ↓ query · ← → key · in the text ← → ↑ ↓ token, Enter its strongest link · [ ] layer · , . head · 1-9 views · w words · Esc all queries";
 const PAPER = [690, 800]; // pixels of a sheet of A4 or Letter between its margins
 
 const given = readDocument();
 const media = given.picture ? "Picture" : given.sound ? "Sound" : "";
 const readings = given.readings.map((/** @type {any} */ each) => new Reading(each));
-/** @type {any} what the views may ask of the page */
+/** @type {any} what the blocks may ask of the page */
 const page = {
-  given, readings, reading: readings[0] || null, verdicts: null, drawn: [], printing: false, pointing: null,
+  given, readings, media, reading: readings[0] || null, verdicts: null, drawn: [], printing: false, pointing: null,
+  reader: readings.length && text(byId("reader"), given), lists: readings.length && lists(byId("lists")),
   room: () => (page.printing ? PAPER : [Math.max(byId("view").clientWidth, 300), innerHeight - 190]),
   figure: (/** @type {any} */ drawn, /** @type {string} */ name, /** @type {any[]} */ ...more) => page.drawn.push(...[drawn, ...more].filter(Boolean).map((each, i) => ({ drawn: each, name: i ? `${name}-${i}` : name }))),
   missing: (/** @type {string} */ what) => el("div", {}, el("p", {}, `${what} are not in this page.${opener() ? " This writes a page that holds them:" : ""}`), opener() && command(opener())),
-  liveliest,
+  liveliest, there, allowed, paint, redraw,
   pointed: (/** @type {string} */ text) => byId("pointed") && (byId("pointed").textContent = text),
 };
 
@@ -85,47 +83,6 @@ function allowed(asked) {
   return found;
 }
 
-/**
- * @param {string} label @param {string} name of the state @param {string[][]} choices value and text @param {(v: string) => any} [meant]
- * @param {(v: any) => any} [more] what else is then looked at
- */
-function choice(label, name, choices, meant = (v) => v, more = () => ({})) {
-  return el("label", { class: "field" }, `${label} `, el("select", { "data-choice": name, change: (/** @type {any} */ e) => set({ [name]: meant(e.target.value), ...more(meant(e.target.value)) }) },
-    choices.map(([value, text]) => el("option", { value, selected: String(state[name]) === value }, text))));
-}
-
-/** The head and the query of the other side that belong to those of this one. @param {number} i */
-function sided(i) {
-  const [layer, head] = pairNow(given).slice(2 * i), opens = readings[i].it.opens;
-  return { ...(given.both ? { layer, head } : opens), query: opens.query ?? state.query };
-}
-
-function controls() {
-  const reading = page.reading, tokens = reading?.it, weights = ["text", "both", "lines", "matrix"].includes(state.view);
-  const special = tokens && (tokens.queries.special.length || tokens.keys.special.length);
-  byId("controls").replaceChildren(...[
-    readings.length > 1 && state.view !== "both" && choice("side", "side", given.readings.map((/** @type {any} */ r, /** @type {number} */ i) => [String(i), r.name]), Number, sided),
-    weights && !tokens.kept && (tokens.queries.words || tokens.keys.words) && choice("by", "words", [["false", "tokens"], ["true", "words"]], (v) => v === "true"),
-    weights && special && choice("special", "special", [["show", "shown"], ["hide", "hidden"], ...(tokens.kept ? [] : [["renormalise", "left out, rows rescaled"]])]),
-    weights && tokens.pair && choice("texts", "pairs", [["all", "all"], ["A-A", "A → A"], ["A-B", "A → B"], ["B-A", "B → A"], ["B-B", "B → B"]]),
-    weights && choice("shades", "scale", [["sqrt", "square root, 0 to 1"], ["1", "in proportion, 0 to 1"], ["max", "in proportion, to the largest"], ["row", "in proportion, row by row"], ["log", "logarithmic"]]),
-    state.query !== null && tokens && ["lines", "matrix"].includes(state.view) && el("button", { title: "all queries again", "aria-label": `query ${state.query} ${tokens.queries.names[state.query]}: all queries again`, click: () => set({ query: null, key: null }) }, `${state.query} ${tokens.queries.names[state.query]} ✕`),
-    (page.drawn.length > 0 || media) && el("span", { class: "field" }, "save ", ...["svg", "png"].map((kind) => el("button", { "data-save": kind, click: () => saved(/** @type {any} */ (kind)) }, kind.toUpperCase()))),
-    el("button", { title: "light or dark", click: () => paint(theme() === "dark" ? "light" : "dark") }, "◐"),
-    el("button", { title: KEYS, click: () => keys() }, "?"),
-  ].filter(Boolean));
-}
-
-/** @param {"svg"|"png"} kind */
-function saved(kind) {
-  const where = page.reading ? `L${state.layer}-H${state.head}` : "heads";
-  const above = byId("reader").hidden ? [] : reader.saved();
-  for (const { drawn, name } of [...above, ...page.drawn]) {
-    const verdict = ["certified", "recomputed", "none"].includes(given.verdict) ? [] : [byId("verdict").textContent.trim()];
-    save(drawn, `attnscope-${where}-${name}`, kind, [`${page.reading && !["heads", "row"].includes(name) ? `L${state.layer} H${state.head} · ` : ""}${given.heading}`, ...verdict], [...given.small, link()]);
-  }
-}
-
 /** @param {string} wanted */
 function paint(wanted) {
   themed.dataset.theme = wanted;
@@ -155,7 +112,7 @@ async function redraw() {
   byId("view").replaceChildren(...parts.flat(3).filter(Boolean));
   byId("below").replaceChildren(...below);
   byId("where").textContent = embedded ? "" : `What is shown stands at ${location.pathname.split("/").pop()}${link()}`;
-  controls();
+  controls(page);
   lead();
   for (const each of root.querySelectorAll("#view .wide, #below .wide, #sheet .wide")) if (each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight) scrolled(each);
   const again = kept ? `[data-choice="${kept}"]` : word;
@@ -179,9 +136,8 @@ function fit() {
 
 /** @type {any} */
 let current = null;
-const reader = text(byId("reader"), given), largest = lists(byId("lists"));
 listen(() => {
-  if (current) reader.point(current), largest.point(current);
+  if (current) page.reader.point(current), page.lists.point(current);
   page.pointing?.();
 });
 
@@ -196,9 +152,9 @@ async function above(mine) {
   if (mine !== turn) return;
   const own = reading.it.self && (state.pairs === "all" || state.pairs[0] === state.pairs[2]);
   current = { seen, reading, own, scale: scaleOf(seen.weights, seen.keys.length, state.scale), mean: media && !seen.lossy ? meanRow(seen) : null };
-  if (read()) reader.show(current);
-  largest.point(current);
-  if (state.aloud) byId("said").textContent = reader.told(current);
+  if (read()) page.reader.show(current);
+  page.lists.point(current);
+  if (state.aloud) byId("said").textContent = page.reader.told(current);
   state.aloud = false;
 }
 
@@ -271,82 +227,11 @@ function leadRoom(shape) {
   return Math.min(34 + shape.heads.length * 32, page.printing ? PAPER[0] : across() <= 760 ? across() - 28 : across() <= 980 ? 340 : 400);
 }
 
-/** Which keys there are, told or no longer. */
-function keys() {
-  const there = byId("view").querySelector(".keycard");
-  there ? there.remove() : byId("view").prepend(el("p", { class: "keycard", role: "status" }, KEYS));
-}
-
-/** @param {KeyboardEvent} event */
-function keyed(event) {
-  const typing = event.target instanceof HTMLSelectElement || event.ctrlKey || event.metaKey || event.altKey;
-  if (typing) return;
-  const reading = page.reading, shape = reading?.it;
-  const go = /** @type {Record<string, () => any>} */ ({
-    "[": () => shape && move(shape, -1, 0), "]": () => shape && move(shape, 1, 0), ",": () => shape && move(shape, 0, -1), ".": () => shape && move(shape, 0, 1),
-    Escape: () => set({ query: null, key: null }), w: () => reading && set(allowed({ ...state, words: !state.words })),
-    ArrowUp: () => step("query", -1), ArrowDown: () => step("query", 1), ArrowLeft: () => step("key", -1), ArrowRight: () => step("key", 1),
-    "?": keys,
-  })[event.key];
-  const view = /^[1-9]$/.test(event.key) && there()[Number(event.key) - 1];
-  if (root.activeElement?.getAttribute("role") === "tab" && event.key.startsWith("Arrow")) {
-    const views = there(), next = views[(views.indexOf(state.view) + (event.key === "ArrowRight" ? 1 : -1) + views.length) % views.length];
-    set({ view: next });
-    byId(`tab-${next}`)?.focus();
-  } else if (view) set({ view });
-  else if (!go) return;
-  else go();
-  event.preventDefault();
-}
-
-/** The next query or key of those that are shown. @param {"query"|"key"} what @param {number} by */
-function step(what, by) {
-  if (!page.reading || !["text", "both", "lines", "matrix", "product", "parts", "map"].includes(state.view)) return;
-  const { rows, columns } = page.reading.axes(), all = what === "query" ? rows : columns, at = rowOf(all, state[what]);
-  const next = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + by, 0), all.length - 1)];
-  if (next) set({ [what]: next[0] });
-}
-
-/** In somebody else's page: its colours and its width are followed. */
-function within() {
-  let width = across();
-  const repainted = () => preferred() !== theme() && paint(preferred());
-  new ResizeObserver(() => across() !== width && ((width = across()), redraw())).observe(frame);
-  for (const each of [document.documentElement, document.body]) new MutationObserver(repainted).observe(each, { attributes: true });
-  document.addEventListener("transitionend", repainted);
-}
-
-/** A link to a head is followed without an address, where there is none of our own. @param {any} event */
-function followed(event) {
-  const found = event.target.closest?.('a[href^="#L"]');
-  if (found) event.preventDefault(), follow(found.getAttribute("href"));
-}
-
 byId("page").hidden = false;
 begin(given.open, allowed, redraw);
-(embedded ? root : window).addEventListener("keydown", keyed);
+(embedded ? root : window).addEventListener("keydown", (/** @type {any} */ event) => keyed(page, event));
 // the rows that a table of the sheet has no room for stand further down
 root.addEventListener("click", (/** @type {any} */ event) => event.target.closest?.('[href="#view=numbers"]') && (event.preventDefault(), set({ view: "numbers" }), byId("tabs").scrollIntoView()));
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => paint(preferred()));
-if (embedded || (self !== top && origin === "null")) root.addEventListener("click", followed);
-if (embedded) within();
-else addEventListener("resize", () => redraw());
 if (given.first === "sheet") byId("tabs").before(byId("sheet"));
-let before = theme();
-/** @type {any[]} */
-let closed = [];
-const home = byId("lists").parentElement;
-// what is drawn was decoded already: it is drawn anew, in light colours and for paper, before the printer looks
-addEventListener("beforeprint", () => {
-  before = theme(), closed = [...root.querySelectorAll("#sheet details:not([open])")], page.printing = true;
-  for (const each of closed) each.open = true;
-  byId("reader").after(byId("lists"), byId("lead"));
-  paint("light");
-});
-addEventListener("afterprint", () => {
-  page.printing = false;
-  for (const each of closed) each.open = false;
-  home.append(byId("lists"), byId("lead"));
-  paint(before);
-});
+around(page);
 redraw();

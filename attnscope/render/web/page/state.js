@@ -51,6 +51,12 @@ export function point(at) {
 /** @param {() => void} listener */
 export const listen = (listener) => void listeners.push(listener);
 
+/** The heads of two sides that belong together: layer and head of side a, and of side b. @param {any} given @returns {number[]} */
+export function pairNow(given) {
+  const at = 2 * state.side, here = given.both.pairs.find((/** @type {number[]} */ pair) => pair[at] === state.layer && pair[at + 1] === state.head);
+  return here || [state.layer, state.head, state.layer, state.head];
+}
+
 const SHORT = { query: "q", key: "k" };
 
 /** The address of what is looked at. @returns {string} */

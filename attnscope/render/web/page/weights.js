@@ -1,9 +1,82 @@
 // @ts-check
-/** One side of the page: what was read, and the weights, certificate and vectors of each of its heads. */
+/**
+ * What the file holds: a document as JSON and blocks of numbers, deflated and in base64; and of one side of the page what was read,
+ * with the weights, certificate and vectors of each of its heads.
+ */
 
-import { codes, decodeWeights, floats, jsonBlock } from "./decode.js";
-import { groupNames, groups, regrouped } from "./grouping.js";
+import { byId } from "./elements.js";
 import { state } from "./state.js";
+
+/** @param {string} id @param {number} [line] of several blocks under one name @returns {Promise<Uint8Array>} */
+async function bytesOf(id, line = 0) {
+  const packed = fromBase64(lines(id)[line]);
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** @type {Map<string, string[]>} */
+const split = new Map();
+
+/** @param {string} id */
+function lines(id) {
+  const block = byId(id);
+  if (!block) throw new Error(`the page has no block ${id}`);
+  const found = split.get(id) || (block.textContent || "").trim().split("\n");
+  split.set(id, found);
+  return found;
+}
+
+/** @param {string} text @returns {Uint8Array<ArrayBuffer>} */
+function fromBase64(text) {
+  const own = /** @type {any} */ (Uint8Array).fromBase64; // browsers since 2025
+  if (own) return own.call(Uint8Array, text);
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+  return bytes;
+}
+
+/** @type {Map<string, Promise<any>>} */
+const kept = new Map();
+
+/** @template T @param {string} id @param {() => Promise<T>} make @returns {Promise<T>} */
+function once(id, make) {
+  let found = kept.get(id);
+  if (!found) kept.set(id, (found = make()));
+  return found;
+}
+
+/** @param {string} id @returns {Promise<Float32Array>} */
+export const floats = (id) => once(id, async () => new Float32Array((await bytesOf(id)).buffer));
+
+/** @param {string} id @returns {Promise<any>} */
+export const jsonBlock = (id) => once(id, async () => JSON.parse(new TextDecoder().decode(await bytesOf(id))));
+
+/** The document itself. @returns {any} */
+export function readDocument() {
+  return JSON.parse(byId("document").textContent);
+}
+
+const LOST = 2; // a code of `codes.py`: a weight that is not one of the largest of its row
+
+/** Weights by their codes of one byte. */
+const COARSE = Float32Array.from({ length: 256 }, (_, code) => (code ? Math.sin(((code - 1) / 254) * (Math.PI / 2)) ** 2 : NaN));
+
+/**
+ * Weights from their codes: 0 is a key that is masked, NaN, as is `LOST` where not all weights are `kept`; another code is the angle, in equal steps, whose sine
+ * squared is the weight. They stand column by column.
+ * @param {Uint8Array[]} planes the high bytes, and the low ones where these are there @param {number} rows @param {boolean} lossy
+ * @returns {{weights: Float32Array, lost: Uint8Array|null}} `lost` is 1 where a weight is not in the page
+ */
+function decodeWeights([high, low], rows, lossy) {
+  const found = new Float32Array(high.length), width = high.length / rows, angle = Math.PI / 2 / 65279;
+  for (let k = 0, i = 0; k < width; k++)
+    for (let at = k; at < high.length; at += width, i++) found[at] = low && high[i] ? Math.sin((high[i] * 256 + low[i] - 256) * angle) ** 2 : COARSE[high[i]];
+  if (!lossy) return { weights: found, lost: null };
+  const lost = new Uint8Array(high.length);
+  for (let k = 0, i = 0; k < width; k++)
+    for (let at = k; at < high.length; at += width, i++) if (high[i] === LOST) (found[at] = NaN), (lost[at] = 1);
+  return { weights: found, lost };
+}
 
 /** @typedef {{weights: Float32Array, rows: number[][], columns: number[][], queries: string[], keys: string[], digits: number, about: boolean, absent: (q: number, k: number) => string, lossy: boolean}} Seen
  * `absent` says why there is no number: masked, or not among the largest of a row, which are all that a `lossy` page has */
@@ -45,7 +118,7 @@ export class Reading {
   /** Every head in small, where the page has more than those in full. @returns {Promise<{bytes: Uint8Array, rows: number, columns: number}|null>} */
   async small() {
     const { small } = this.it, cells = (/** @type {string[]} */ names) => Math.ceil(names.length / small.step);
-    return small && { bytes: await (this.pooled ||= codes(small.block, 0)), rows: cells(this.queries.names), columns: cells(this.keys.names) };
+    return small && { bytes: await (this.pooled ||= bytesOf(small.block, 0)), rows: cells(this.queries.names), columns: cells(this.keys.names) };
   }
 
   /** Weights by tokens. @param {number} layer @param {number} head */
@@ -64,7 +137,7 @@ export class Reading {
     const name = `L${layer}H${head}`, found = this.decoded.get(name), exact = this.full(layer, head);
     if (found) return found;
     const [i, j] = this.place(layer, head);
-    const made = exact?.weights ? { weights: await floats(exact.weights), lost: null } : decodeWeights(exact?.planes ? await Promise.all(exact.planes.map((/** @type {string} */ plane) => codes(plane, 0))) : await this.planes(i, j), this.it.queries.names.length, Boolean(this.kept(layer, head)));
+    const made = exact?.weights ? { weights: await floats(exact.weights), lost: null } : decodeWeights(exact?.planes ? await Promise.all(exact.planes.map((/** @type {string} */ plane) => bytesOf(plane, 0))) : await this.planes(i, j), this.it.queries.names.length, Boolean(this.kept(layer, head)));
     if (this.decoded.size > 40) this.decoded.clear();
     this.decoded.set(name, made);
     return made;
@@ -72,7 +145,7 @@ export class Reading {
 
   /** The codes of a head that has its place among all: of 16 bits the high bytes stand among those of all heads. @param {number} i @param {number} j */
   async planes(i, j) {
-    const own = await codes(this.it.blocks[i], j), size = this.queries.names.length * this.keys.names.length, at = (i * this.heads.length + j) * size;
+    const own = await bytesOf(this.it.blocks[i], j), size = this.queries.names.length * this.keys.names.length, at = (i * this.heads.length + j) * size;
     return this.it.depth === 2 ? [(await this.small()).bytes.subarray(at, at + size), own] : [own];
   }
 
@@ -161,5 +234,48 @@ export function largest(weights, from, step, length, most) {
 /** The row or column that holds the token at a position, or the first. @param {number[][]} rows @param {number|null} position */
 export function rowOf(rows, position) {
   const found = position === null ? -1 : rows.findIndex((g) => g.includes(position));
+  return found;
+}
+
+// Weights as they are looked at: between words, without special tokens, from one text of a pair to the other. The same as
+// `attnscope.analysis.heads.view`: sum over the pieces of a key, mean over those of a query that has a key.
+
+/**
+ * Which tokens stand behind each row or column.
+ * @param {any} tokens @param {boolean} words @param {string} special @param {number|null} part
+ * @returns {number[][]}
+ */
+function groups(tokens, words, special, part) {
+  const hidden = new Set(special === "show" ? [] : tokens.special);
+  const whole = words && tokens.words ? tokens.words : tokens.names.map((/** @type {string} */ _, /** @type {number} */ i) => [i]);
+  return whole.filter((/** @type {number[]} */ g) => !hidden.has(g[0]) && (part === null || tokens.parts[g[0]] === part));
+}
+
+/** What a row or column is called. @param {any} tokens @param {number[][]} rows @returns {string[]} */
+function groupNames(tokens, rows) {
+  return rows.map((g) => (g.length > 1 ? tokens.joined[g[0]] : tokens.names[g[0]]));
+}
+
+/**
+ * @param {Float32Array} weights NaN where a key is masked @param {number} width keys
+ * @param {number[][]} rows @param {number[][]} columns @param {boolean} divided
+ * @returns {Float32Array}
+ */
+function regrouped(weights, width, rows, columns, divided) {
+  const found = new Float32Array(rows.length * columns.length);
+  rows.forEach((row, i) => {
+    const answered = row.filter((q) => weights.subarray(q * width, (q + 1) * width).some((w) => !Number.isNaN(w)));
+    let whole = 0;
+    const sums = columns.map((column) => {
+      let sum = 0, allowed = false;
+      for (const q of answered) for (const k of column) {
+        const w = weights[q * width + k];
+        if (!Number.isNaN(w)) (sum += w), (allowed = true);
+      }
+      whole += sum / (answered.length || 1);
+      return allowed ? sum / answered.length : NaN;
+    });
+    found.set(sums.map((sum) => (divided ? (whole > 0 ? sum / whole : NaN) : sum)), i * columns.length);
+  });
   return found;
 }
