@@ -170,6 +170,17 @@ def test_words_and_special_tokens_are_those_of_the_session(opened, go, paired) -
             assert names == list(exact.query_tokens.names)
 
 
+def test_sums_of_codes_have_a_digit_less_than_the_codes(opened, go, overview) -> None:
+    """A code is a weight in all four digits; what several of them come to may be off in the last one."""
+    with opened(overview, "#L0H0,view=lines,q=2") as view:
+        first, second = overview.layers[0], overview.heads[0]
+        digits = lambda: max(len(each.lstrip("<")) for each in view.evaluate(WEIGHTS))  # noqa: E731
+        go(view, f"#L{first}H{second},view=lines,q=2")
+        assert digits() == 5
+        go(view, f"#L{first}H{second},view=lines,q=2,special=hide")
+        assert digits() == 4
+
+
 @pytest.fixture(scope="module")
 def paired() -> HeadAttention:
     """A head over two texts, with words of several pieces and special tokens."""

@@ -177,6 +177,23 @@ def test_a_long_text_is_a_view_of_its_own_with_a_ruler_and_contexts_in_its_lists
         assert view.locator("#lists").is_visible()
 
 
+@pytest.mark.parametrize("tokens", [115, 250])
+def test_from_110_to_260_tokens_the_whole_matrix_stands_in_sight_beside_the_text(opened, tokens) -> None:
+    with opened(made.overview(2, 12, [f"word{i}" for i in range(tokens)])) as view:
+        matrix = view.locator("#view .figure").bounding_box()
+        text = view.locator("#text-query").bounding_box()
+        assert matrix["y"] + matrix["height"] <= 800
+        assert view.locator("#view canvas").first.bounding_box()["width"] >= tokens
+        assert text["x"] + text["width"] <= matrix["x"]
+        assert text["y"] < 300
+        assert view.locator("#lead canvas").is_visible()
+        view.set_viewport_size({"width": 1000, "height": 800})
+        view.wait_for_function(
+            "() => document.querySelector('#view .figure').getBoundingClientRect().left < 100"
+        )
+        view.set_viewport_size({"width": 1280, "height": 800})
+
+
 def test_the_head_that_a_long_page_opens_on_has_all_its_digits(opened) -> None:
     names = [f"w{i}" for i in range(130)]
     head = made.head(names)

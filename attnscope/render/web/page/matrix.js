@@ -21,7 +21,7 @@ export async function matrix(reading, page) {
   const colours = new Uint32Array(rows * width);
   weights.forEach((/** @type {number} */ w, /** @type {number} */ i) => (colours[i] = Number.isNaN(w) ? 0 : ramp[Math.round(255 * scale.shade(w, Math.floor(i / width)))]));
   const canvas = raster(width, rows, colours);
-  drawn.pixels(canvas, [LEFT, TOP, width * cell, rows * cell]);
+  drawn.pixels(canvas, [LEFT, TOP, width * cell, rows * cell], cell % 1 > 0);
   svg.append(draw("rect", { x: LEFT, y: TOP, width: width * cell, height: rows * cell, class: "frame" }));
   axes(svg, queries, keys, cell);
   if (cell >= WITH_VALUES && rows * width <= MOST_VALUES) values(svg, seen, scale, cell);
@@ -35,7 +35,7 @@ export async function matrix(reading, page) {
 /** How large a cell is in the room there is. @param {number} rows @param {number} width @param {number[]} room */
 function sizeOf(rows, width, [wide, tall]) {
   const fit = Math.min((wide - LEFT - 20) / width, Math.max(tall - TOP - 60, rows <= 110 ? 40 * rows : 330, 330) / rows);
-  return fit >= 1 ? Math.min(Math.floor(fit), 30) : Math.max(fit, 0.5);
+  return fit >= 3 ? Math.min(Math.floor(fit), 30) : Math.max(fit, 0.5);
 }
 
 /** @param {any} svg @param {string[]} queries @param {string[]} keys @param {number} cell */

@@ -14,7 +14,7 @@ import { matrix } from "./matrix.js";
 import { command, numbers, proof } from "./proof.js";
 import { parts, product } from "./score.js";
 import { begin, link, listen, pairNow, set, state, VIEWS } from "./state.js";
-import { text } from "./text.js";
+import { LONG, text } from "./text.js";
 import { meanRow, readDocument, Reading } from "./weights.js";
 
 /** @type {Record<string, (reading: any, page: any) => Promise<any[]>>} what this page has no use for is not in its file */
@@ -30,7 +30,7 @@ const readings = given.readings.map((/** @type {any} */ each) => new Reading(eac
 const page = {
   given, readings, media, reading: readings[0] || null, verdicts: null, drawn: [], printing: false, pointing: null,
   reader: readings.length && text(byId("reader"), given), lists: readings.length && lists(byId("lists")),
-  room: () => (page.printing ? PAPER : [Math.max(byId("view").clientWidth, 300), innerHeight - 190]),
+  room: () => (page.printing ? PAPER : [Math.max(byId("view").clientWidth, 300), innerHeight - (besides() ? byId("view").offsetTop - frame.offsetTop + 30 : 190)]),
   figure: (/** @type {any} */ drawn, /** @type {string} */ name, /** @type {any[]} */ ...more) => page.drawn.push(...[drawn, ...more].filter(Boolean).map((each, i) => ({ drawn: each, name: i ? `${name}-${i}` : name }))),
   missing: (/** @type {string} */ what) => el("div", {}, el("p", {}, `${what} are not in this page.${opener() ? " This writes a page that holds them:" : ""}`), opener() && command(opener())),
   liveliest, there, allowed, paint, redraw,
@@ -64,6 +64,9 @@ function there() {
 
 /** Whether a text stands above the views, or in their place. */
 const read = () => Boolean(page.reading && !given.both && (page.reading.it.queries.text || media));
+
+/** Whether a text of some length and what is drawn of it stand beside each other where there is room, so that both are in sight. */
+const besides = () => read() && !media && given.first === "text" && !given.apart && Math.max(page.reading.it.queries.names.length, page.reading.it.keys.names.length) > LONG;
 
 /** What of an address this page has. @param {any} asked @returns {any} */
 function allowed(asked) {
@@ -101,6 +104,7 @@ async function redraw() {
   tabs();
   keep(); // without the focus it would hear no keys
   reserve();
+  frame.classList.toggle("beside", besides());
   await verdict();
   await above(mine);
   const lacking = page.reading && !page.reading.has(state.layer, state.head) && !["text", "heads", "numbers", "proof"].includes(view);
@@ -224,7 +228,7 @@ function leading() {
 
 /** How wide the small grid is. @param {any} shape */
 function leadRoom(shape) {
-  return Math.min(34 + shape.heads.length * 32, page.printing ? PAPER[0] : across() <= 760 ? across() - 28 : across() <= 980 ? 340 : 400);
+  return Math.min(34 + shape.heads.length * 32, page.printing ? PAPER[0] : byId("lists").parentElement.clientWidth || across() - 28);
 }
 
 byId("page").hidden = false;

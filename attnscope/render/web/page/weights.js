@@ -161,8 +161,9 @@ export class Reading {
     const usual = !state.words && state.special === "show" && state.pairs === "all";
     const width = this.it.keys.names.length, divided = state.special === "renormalise";
     const weights = usual ? whole : regrouped(whole, width, rows, columns, divided);
-    const digits = this.digits(layer, head), absent = (/** @type {number} */ q, /** @type {number} */ k) => (lost?.[rows[q][0] * width + columns[k][0]] ? "not kept" : "masked");
-    return { weights, rows, columns, queries: groupNames(this.it.queries, rows), keys: groupNames(this.it.keys, columns), digits, about: digits < 4, absent, lossy: Boolean(lost) };
+    // sums of codes, or what is divided by one, may be off by one in the last digit
+    const told = this.digits(layer, head), digits = usual || this.full(layer, head)?.weights ? told : Math.min(told, 3), absent = (/** @type {number} */ q, /** @type {number} */ k) => (lost?.[rows[q][0] * width + columns[k][0]] ? "not kept" : "masked");
+    return { weights, rows, columns, queries: groupNames(this.it.queries, rows), keys: groupNames(this.it.keys, columns), digits, about: told < 4, absent, lossy: Boolean(lost) };
   }
 
   /** Which tokens stand behind rows and columns now. @returns {{rows: number[][], columns: number[][]}} */
