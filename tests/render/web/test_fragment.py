@@ -11,12 +11,14 @@ import made_results as made
 import pytest
 
 from attnscope.render.saving import content
+from attnscope.render.sheets import sheet_of
 from attnscope.render.web.beside import Beside
 
 HOST = (
     "body{font:30px serif;color:rgb(1,2,3)} p{color:rgb(9,9,9)} #page,svg,h1{display:none!important}"
     "table,td,th{border:9px solid red!important} .page{background:pink} button{border-radius:30px}"
 )
+PUT = "html => { document.body.appendChild(document.createElement('div')).innerHTML = html }"
 SHOWN = ".page[data-thumbnails]"
 
 
@@ -65,6 +67,37 @@ def test_two_fragments_draw_and_keep_their_state_apart(host) -> None:
         assert second.locator(".page").get_attribute("data-ready").startswith("#L0")
         assert view.evaluate("location.hash") == ""
         assert view.inner_text("body > #view") == "between"
+
+
+def test_each_fragment_keeps_its_place_at_its_own_element_and_none_touches_the_address(host) -> None:
+    first, second = fragment(made.overview(2, 3)), fragment(made.overview(3, 4))
+    opening = '<div class="attnscope" data-at="#L1H2,q=3,view=lines"'
+    with host(first, second.replace('<div class="attnscope"', opening, 1)) as view:
+        view.evaluate("location.hash = 'L0H1'")  # the host's own, of which no fragment is a part
+        one, two = (view.locator(".attnscope").nth(i) for i in (0, 1))
+        assert two.locator(".page").get_attribute("data-ready") == "#L1H2,q=3,view=lines lines"
+        one.get_by_role("tab", name="Lines").click()
+        one.locator('.page[data-view="lines"]').wait_for()
+        assert "view=lines" in one.get_attribute("data-at")
+        assert two.get_attribute("data-at") == "#L1H2,q=3,view=lines"
+        assert view.evaluate("location.hash") == "#L0H1"
+
+
+def test_where_markup_is_put_in_without_its_script_a_reader_has_the_sentence_and_the_proof(host) -> None:
+    """`innerHTML` runs no script and makes no shadow: what stands beside the template is all there is."""
+    found = made_finding.finding()
+    with host(wait=False) as view:
+        view.evaluate(PUT, fragment(found))
+        told = view.locator(".attnscope").inner_text()
+        assert sheet_of(found).answer in told
+        assert view.locator("[onerror], [onload], iframe").count() == 0
+
+
+def test_a_hostile_text_that_is_put_in_without_its_script_is_text(host) -> None:
+    with host(wait=False) as view:
+        view.evaluate(PUT, fragment(made_every.hostile()))
+        assert view.locator(".attnscope p").first.is_visible()
+        assert view.locator("[onerror], [onload], .attnscope img").count() == 0
 
 
 def test_keys_outside_of_a_fragment_are_not_its_own(host) -> None:

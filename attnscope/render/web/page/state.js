@@ -1,7 +1,7 @@
 // @ts-check
 /** What is looked at, as it stands in the address: `#L3H11,q=5,view=matrix` opens the same again. */
 
-import { embedded } from "./elements.js";
+import { embedded, root } from "./elements.js";
 
 export const VIEWS = ["text", "both", "matrix", "lines", "heads", "product", "parts", "map", "numbers", "proof"];
 
@@ -24,21 +24,27 @@ export function begin(opening, allowed, changed) {
   usual = { ...state, ...opening };
   redraw = changed;
   read = (told) => Object.assign(state, usual, allowed({ ...usual, ...parsed(told) }));
-  read(embedded ? "" : location.hash);
-  if (!embedded) addEventListener("hashchange", () => follow(location.hash));
+  read(embedded ? root.host.dataset.at || "" : location.hash); // a host has one address, and may have several fragments
+  if (!embedded) addEventListener("hashchange", () => (read(location.hash), redraw()));
 }
 
 /** What an address asks for. @param {string} told */
-export const follow = (told) => (read(told), redraw());
+export const follow = (told) => (read(told), kept(), redraw());
+
+/** The place is kept where it is read again: in the address or, of a fragment, at its own element. */
+function kept() {
+  try {
+    if (embedded) root.host.dataset.at = link();
+    else history.replaceState(null, "", link());
+  } catch {
+    // a frame without an address of its own keeps its state to itself
+  }
+}
 
 /** @param {any} changes */
 export function set(changes) {
   Object.assign(state, changes, { hover: null });
-  try {
-    if (!embedded) history.replaceState(null, "", link());
-  } catch {
-    // a frame without an address of its own keeps its state to itself
-  }
+  kept();
   redraw();
 }
 
