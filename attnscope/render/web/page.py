@@ -43,7 +43,14 @@ from attnscope.tokens import Tokens
 from attnscope.version import __version__
 
 _MOST_CELLS = 60_000  # of the table of numbers
+_TABLE = re.compile(r"<h2>.*?</h2>|<table>.*?</table>\n?", re.DOTALL)
 _BLANK = re.compile(r"\n([ \t]*)(?=\n)")  # lines at which markup ends in Markdown
+# what a table needs no more where no style reaches it: drawings, looks, names and links of the page around it
+_DRESSED = re.compile(
+    r"<svg.*?</svg>|<(?:details|figure).*?</(?:details|figure)>|</?a\b[^>]*>"
+    r'| (?:style|title|class|id|aria-label)="[^"]*"',
+    re.DOTALL,
+)
 _LONGEST_COMMAND = 400  # that stands at the foot, too
 
 
@@ -83,6 +90,7 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
         "code": Blocks.pack(code.encode()),
         "look": Blocks.pack(look(beside.fragment).encode()),
     }
+    around["tables"] = "".join(_TABLE.findall(_DRESSED.sub("", inside["sheet"]))) if beside.fragment else ""
     around["inside"] = _filled(asset("inside.html").rstrip(), inside)
     text = _filled(asset("fragment.html" if beside.fragment else "page.html"), around)
     page = (_BLANK.sub(r"&#10;\1", text) if beside.fragment else text).encode()

@@ -11,6 +11,7 @@ import made_results as made
 import pytest
 
 from attnscope.render.saving import content
+from attnscope.render.sheet.said import named
 from attnscope.render.sheets import sheet_of
 from attnscope.render.web.beside import Beside
 
@@ -83,13 +84,16 @@ def test_each_fragment_keeps_its_place_at_its_own_element_and_none_touches_the_a
         assert view.evaluate("location.hash") == "#L0H1"
 
 
-def test_where_markup_is_put_in_without_its_script_a_reader_has_the_sentence_and_the_proof(host) -> None:
+def test_where_markup_is_put_in_without_its_script_answer_proof_and_tables_stand(host) -> None:
     """`innerHTML` runs no script and makes no shadow: what stands beside the template is all there is."""
     found = made_finding.finding()
     with host(wait=False) as view:
         view.evaluate(PUT, fragment(found))
         told = view.locator(".attnscope").inner_text()
         assert sheet_of(found).answer in told
+        rows = view.locator(".attnscope > table").first.locator("tbody tr").all_inner_texts()
+        assert any(named(found, found.ranking[0]) in row for row in rows)
+        assert view.locator(".attnscope > :is(table, h2) :is(a, [id], [style], svg)").count() == 0
         assert view.locator("[onerror], [onload], iframe").count() == 0
 
 
