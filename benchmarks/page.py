@@ -64,7 +64,7 @@ def twice(found: Overview) -> Overview:
             each,
             layers=layers,
             values=np.tile(each.values, (2, 1)),
-            even=None if each.even is None else np.tile(each.even, (2, 1)),
+            even_attention=None if each.even_attention is None else np.tile(each.even_attention, (2, 1)),
         )
         for name, each in found.scores.items()
     }
