@@ -9,6 +9,7 @@ from typer.testing import Result
 
 Run = Callable[..., Result]
 TEXT = "I was watching the door when [MASK] opened."
+WAYS = ["gradient x input", "integrated gradients", "attention x gradient", "attnlrp"]
 ASKED = ("flow", TEXT, "-m", "demo", "--from", "[MASK]")
 
 
@@ -17,7 +18,9 @@ def test_the_screen_has_a_row_per_token_and_says_how_far_to_trust_it(attnscope: 
     assert shown.exit_code == 0
     lines = shown.stdout.splitlines()
     heading = next(i for i, line in enumerate(lines) if line.startswith("token "))
-    assert " ".join(lines[heading].split()) == "token answer loses (nats) last layer's attention"
+    headed = " ".join(" ".join(lines[heading - 1 : heading + 1]).split())
+    assert headed.startswith("answer loses last layer's integrated token (nats) attention gradients")
+    assert all(len(line) <= 80 for line in lines)
     door = next(line.split() for line in lines if line.startswith("5 door"))
     assert door[2] == "+.13"
     assert "distance alone" in shown.stdout
@@ -33,6 +36,8 @@ def test_json_and_files_hold_the_same(attnscope: Run, tmp_path: Path) -> None:
     assert found["inputs"][5]["token"] == "door"
     assert found["inputs"][5]["effect"] > 0.1
     assert len(found["rollout"]) == 4
+    assert [each["method"] for each in found["attributed"]] == WAYS
+    assert found["inputs"][5]["integrated_gradients"] == found["attributed"][1]["values"][5] > 0.1
     assert {each["method"] for each in found["ablated"]["trust"]} >= {"rollout", "flow", "distance alone"}
     assert all(each.stat().st_size > 1000 for each in files)
     again = json.loads(attnscope("show", str(files[2]), "--json").stdout)

@@ -1,5 +1,7 @@
 """What reaches a token, as it could have come out: random attention of three layers, random effects."""
 
+from dataclasses import replace
+
 import made_results as made
 import numpy as np
 
@@ -7,7 +9,7 @@ from attnscope.analysis.claims.flow.replacing import trusted
 from attnscope.analysis.claims.flow.rollout import max_flow, mixed, rollout
 from attnscope.results import Flow, Kind, Verdict
 from attnscope.results.claims.ablation import Intervention
-from attnscope.results.claims.flow import Ablated
+from attnscope.results.claims.flow import GRADIENT, INTEGRATED, LRP, WEIGHED, Ablated, Attributed
 
 QUERY = 8
 
@@ -15,6 +17,22 @@ QUERY = 8
 def matrices(count: int = 13, layers: int = 3, seed: int = 0) -> list[np.ndarray]:
     raw = np.random.default_rng(seed).exponential(size=(layers, count, count))
     return list(raw / raw.sum(axis=2, keepdims=True))
+
+
+def attributed(effects: np.ndarray, *, answer: bool) -> tuple[Attributed, ...]:
+    """Signed numbers for each token and shares; without an answer none of those that need one."""
+    random = np.random.default_rng(9)
+    one, handed = random.normal(size=(2, len(effects)))
+    there = np.where(np.isnan(effects), np.nan, random.normal(size=len(effects)))
+    flat = "nothing is answered here"
+    return (
+        Attributed(GRADIENT, one if answer else None, "" if answer else flat),
+        Attributed(INTEGRATED, there, whole=float(np.nansum(there)) - 0.002, off=0.002, steps=24),
+        Attributed(
+            WEIGHED, random.dirichlet(np.ones(len(effects))) if answer else None, "" if answer else flat
+        ),
+        Attributed(LRP, handed, whole=float(handed.sum()) + 1.5, off=1e-6, rest=1.5),
+    )
 
 
 def flow(*, replaced: bool = True, answer: str = "it", whole: bool = True) -> Flow:
@@ -47,6 +65,8 @@ def flow(*, replaced: bool = True, answer: str = "it", whole: bool = True) -> Fl
         return found
     effects = np.random.default_rng(2).normal(size=len(tokens))
     effects[[0, QUERY, 12]] = np.nan
+    if whole:
+        found = replace(found, attributed=attributed(effects, answer=bool(answer)))
     trust = trusted(found.methods, effects, -np.abs(np.arange(len(tokens)) - float(QUERY)), seed=4)
     chance = 0.75 if answer else float("nan")
     values = {name: getattr(found, name) for name in Flow.__dataclass_fields__}

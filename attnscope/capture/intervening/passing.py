@@ -173,13 +173,14 @@ def slopes(
         passing(sites, probe, changing=True) as passage,
     ):
         answers = scores(model(**without_cache(model, inputs)))
+        each_alone = list(answers)
     mine = {place: each for place, each in probes.items() if place not in passage.none}
     if not answers.requires_grad:
         raise InputError(
             f"{type(model).__name__} lets no gradients pass: nothing can be foretold of its heads"
         )
     return Slopes(
-        tuple(_back(score, mine, number < len(answers) - 1) for number, score in enumerate(answers)),
+        tuple(_back(score, mine, number < len(answers) - 1) for number, score in enumerate(each_alone)),
         {place: found[place] for place in mine},
     )
 

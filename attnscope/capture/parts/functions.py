@@ -3,6 +3,10 @@
 Names are those of `trace.operations.operation`; a graph's nodes have names of their own.
 """
 
+from collections.abc import Collection
+
+from torch import Tensor
+
 from attnscope.capture.trace.operations import BOUNDS, COPIES, MOVES
 
 # linear in their first argument, whatever the others are
@@ -38,3 +42,18 @@ _NODES = """AccumulateGrad Add Sub Rsub Mul Div Neg Clone View UnsafeView Reshap
     MaskedSelect SliceScatter ViewAsReal ViewAsComplex Real AvgPool2D Unflatten Swapaxes Movedim Mt
     PixelShuffle PixelUnshuffle"""
 NODES = frozenset(_NODES.split())
+
+
+def stranger(made: Tensor, known: Collection[str] = ()) -> str | None:
+    """What in the graph behind a tensor is neither in `NODES` nor `known`; None: nothing."""
+    seen, waiting = set[object](), [made.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        name = node.name().rpartition("::")[2]
+        if (short := name.rstrip("0123456789").removesuffix("Backward")) not in NODES and short not in known:
+            return name
+        waiting += [each for each, _ in node.next_functions]
+    return None

@@ -240,7 +240,11 @@ class Rule(TorchFunctionMode):
             return function(first, self._coefficient(second, name), *args[2:], **kwargs)
         if one and name == "mul" and first.ndim and first.shape[-1] == 1 and second.shape[-1] != 1:
             return self._coefficient(first, name) * second
-        return self._cut(function, name, second, args, kwargs)
+        return self._both(function, name, second, args, kwargs)
+
+    def _both(self, function: Any, name: str, alive: Tensor, args: Any, kwargs: Any) -> Any:
+        """A product of two that are alive, entry by entry."""
+        return self._cut(function, name, alive, args, kwargs)
 
     def _matrix(self, function: Any, name: str, args: Any, kwargs: Any) -> Any:
         first, second = args[0], args[1]

@@ -20,6 +20,24 @@ class _Done(Exception):
     """The attention that is asked about has ended."""
 
 
+@contextmanager
+def ruled(rule: Rule, model: nn.Module, sites: Sequence[str], until: Site | None = None) -> Iterator[None]:
+    """While open, the model runs under the rule, up to the end of one attention where that is given.
+
+    Raises `Refused` where it does not.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(evaluating(model))
+        stack.enter_context(without_weights(model))
+        stack.enter_context(unscripted(model.modules()))
+        stack.enter_context(_followed(rule, model, frozenset(sites), until))
+        stack.enter_context(torch.enable_grad())
+        stack.enter_context(rule)
+        stack.enter_context(running_again(model))
+        stack.enter_context(suppress(_Done))
+        yield
+
+
 def cut_run(
     model: nn.Module,
     inputs: Mapping[str, Any],
@@ -32,21 +50,13 @@ def cut_run(
     Raises `Refused` where it does not run under the rule.
     """
     rule = Rule(model, changes)
-    with ExitStack() as stack:
-        stack.enter_context(evaluating(model))
-        stack.enter_context(without_weights(model))
-        stack.enter_context(unscripted(model.modules()))
-        stack.enter_context(_followed(rule, model, frozenset(sites), until))
-        stack.enter_context(torch.enable_grad())
-        stack.enter_context(rule)
-        stack.enter_context(running_again(model))
-        stack.enter_context(suppress(_Done))
+    with ruled(rule, model, sites, until):
         model(**without_cache(model, inputs))
     return rule
 
 
 @contextmanager
-def _followed(rule: Rule, model: nn.Module, sites: frozenset[str], until: Site) -> Iterator[None]:
+def _followed(rule: Rule, model: nn.Module, sites: frozenset[str], until: Site | None) -> Iterator[None]:
     """While open, the rule knows which module runs."""
     calls = Counter[str]()
     paths = {module: path for path, module in model.named_modules()}
@@ -58,7 +68,8 @@ def _followed(rule: Rule, model: nn.Module, sites: frozenset[str], until: Site) 
             calls[path] += 1
 
     def leave(module: nn.Module, given: Any, made: Any) -> None:
-        if rule.stack.pop() == until[0] and calls[until[0]] == until[1] + 1:
+        left = rule.stack.pop()
+        if until is not None and left == until[0] and calls[left] == until[1] + 1:
             raise _Done
 
     hooks = [module.register_forward_pre_hook(enter) for module in paths]

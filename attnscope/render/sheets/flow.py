@@ -29,15 +29,22 @@ from attnscope.render.sheets import flow_words as words
 from attnscope.render.sheets.flow_words import patches_of
 from attnscope.render.sheets.passages import of_flow
 from attnscope.results import Flow
-from attnscope.results.claims.flow import DISTANCE, Ablated
+from attnscope.results.claims.flow import DISTANCE, GRADIENT, INTEGRATED, LRP, WEIGHED, Ablated
 from attnscope.tokens import Patches
 from attnscope.vocabulary import Scaling
 
 _MOST, _LISTED, _PATCHES = 64, 40, 12  # tokens that all have a row; of more, and of a picture, so many
 _FIRST = 12  # that were replaced, the largest effect first
 _LINES: tuple[Tint, ...] = ("own", "other", "kin", "peers")
-_FIRST_METHOD = "attention"
-_HEADED = {"attention": "last layer's attention", "zeroing": "value zeroing"}
+_FIRST_METHOD, _BEST = "attention", 2  # without -v: this, and so many of the others that agree best
+_HEADED = {
+    "attention": "last layer's attention",
+    "zeroing": "value zeroing",
+    GRADIENT: "gradient x input",
+    INTEGRATED: "integrated gradients",
+    WEIGHED: "attention x gradient",
+    LRP: "AttnLRP",
+}
 _FACTS = "fact layer position token value"
 
 
@@ -95,13 +102,12 @@ def _shown(result: Flow, whole: bool) -> list[int]:
 def _tokens(result: Flow, whole: bool) -> Ranking:
     """A row a token: what replacing it does, and its share by one method, or by each of them."""
     shown, ablated = _shown(result, whole), result.ablated
-    every = ablated is None or whole
-    shares = {
-        name: _seen(result, values, shown)
-        for name, values in result.methods.items()
-        if every or name == _FIRST_METHOD
-    }
-    largest = max(float(np.nanmax(values)) for values in result.methods.values())
+    first = list(result.methods) if ablated is None else _ordered(result, ablated)
+    first = first if ablated is None or whole else first[: 1 + _BEST]
+    shares = {name: _seen(result, result.methods[name], shown) for name in first}
+    largest = max(
+        float(np.nanmax(values)) for name, values in result.methods.items() if name not in words.SIGNED
+    )
     says, shades = words.method_words(result), Scale(0.0, largest or 1.0)
     columns, marks = list[Column](), tuple[Mark, ...]()
     if ablated is not None:
@@ -112,10 +118,19 @@ def _tokens(result: Flow, whole: bool) -> Ranking:
         loses = Mark("bar", "own", "", only(effects, [each >= 0 for each in effects]))
         gains = Mark("bar", "loses", "", only(effects, [each < 0 for each in effects]))
         marks = (loses, gains) if any(each < 0 for each in effects) else (loses,)
-    columns += [
-        Column(name.replace(" ", "_"), values, _HEADED.get(name, name), weight, says[name], shades)
-        for name, values in shares.items()
-    ]
+    for name, values in shares.items():
+        falls = name in words.SIGNED
+        scale = Scale.around(result.methods[name]) if falls else shades
+        columns.append(
+            Column(
+                name.replace(" ", "_"),
+                values,
+                _HEADED.get(name, name),
+                signed if falls else weight,
+                says[name],
+                scale,
+            )
+        )
     hidden, unit = len(result.tokens) - len(shown), words.unit(result)
     return Ranking(
         title=f"replacing one {unit} at a time" if marks else f"what reaches it from each {unit}",
@@ -130,6 +145,13 @@ def _tokens(result: Flow, whole: bool) -> Ranking:
         hidden=hidden,
         unshown=_unshown(result, shown) if marks and hidden else "",
     )
+
+
+def _ordered(result: Flow, ablated: Ablated) -> list[str]:
+    """The last layer's attention, and the others, those that agree best with the effects first."""
+    agrees = {each.method: each.correlation for each in ablated.trust if not math.isnan(each.correlation)}
+    others = [each for each in result.methods if each != _FIRST_METHOD]
+    return [_FIRST_METHOD, *sorted(others, key=lambda each: -agrees.get(each, -math.inf))]
 
 
 def _unshown(result: Flow, shown: Sequence[int]) -> str:
@@ -266,6 +288,10 @@ def _facts(result: Flow) -> Iterator[tuple[object, ...]]:
         for layer, row in zip(result.layers, () if values is None else values, strict=values is not None):
             for key, value in enumerate(row):
                 yield name, layer, key, labels[key], float(value)
+    for told in result.attributed:
+        for key, value in enumerate(() if told.values is None else told.values):
+            if not np.isnan(value):
+                yield told.method, "", key, labels[key], float(value)
     for key, value in enumerate(() if result.flow is None else result.flow):
         yield "flow", result.layers[-1], key, labels[key], float(value)
     if result.ablated is None:

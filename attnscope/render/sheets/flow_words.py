@@ -9,7 +9,7 @@ from attnscope.render.kit.numbers import counted, likely, number, signed, weight
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.sheet.said import at, in_sentence, proof
 from attnscope.results import Flow, Kind, Verdict
-from attnscope.results.claims.flow import DISTANCE, Ablated, Case
+from attnscope.results.claims.flow import DISTANCE, GRADIENT, INTEGRATED, LRP, WEIGHED, Ablated, Case
 from attnscope.tokens import Patches
 
 _FEW = 10  # tokens, of which a rank correlation says little
@@ -19,7 +19,9 @@ CALLED = {
     "by norm": "rollout by norm",
     "flow": "the largest flow",
     "zeroing": "value zeroing",
+    LRP: "AttnLRP",
 }
+SIGNED = frozenset({GRADIENT, INTEGRATED, LRP})  # numbers of their own, not shares
 
 
 def answer(result: Flow) -> str:
@@ -125,6 +127,9 @@ def notes(result: Flow) -> Iterator[str]:
         yield f"no flow: there are more than {counted(result.most, unit(result))}"
     if result.zeroed is None and result.no_zeroing:
         yield f"no value zeroing: {result.no_zeroing}"
+    for reason in dict.fromkeys(each.absent for each in result.attributed if each.absent):
+        absent = [CALLED.get(each.method, each.method) for each in result.attributed if each.absent == reason]
+        yield f"no {', '.join(absent)}: {reason}"
 
 
 def _beside_the_map(result: Flow) -> str:
@@ -135,7 +140,11 @@ def _beside_the_map(result: Flow) -> str:
     beside = [place for place in range(len(result.tokens)) if place not in patched or place == result.query]
     told = [
         f"{at(result.tokens, place)} "
-        + ", ".join(f"{name} {weight(float(each[place]))}" for name, each in result.methods.items())
+        + ", ".join(
+            f"{name} {weight(float(each[place]))}"
+            for name, each in result.methods.items()
+            if name not in SIGNED
+        )
         for place in beside[:4]
     ]
     return f"each map on its own scale, the query framed and not in it; shares of {'; '.join(told)}"
@@ -144,6 +153,28 @@ def _beside_the_map(result: Flow) -> str:
 def proofs(result: Flow) -> Iterator[tuple[Verdict, str]]:
     """How many heads have each verdict, and whether zeroed values were seen to be zero."""
     yield from proof(result.certified, "head", what=f"{result.sampled} rows in " if result.sampled else "")
+    yield from _zeroing(result)
+    yield from _sums(result)
+
+
+def _sums(result: Flow) -> Iterator[tuple[Verdict, str]]:
+    """What is known of the sums of methods that have one, and how far these are off."""
+    for each in result.attributed:
+        if each.method == INTEGRATED and each.values is not None:
+            yield (
+                Verdict.CERTIFIED,
+                f"integrated gradients sum to what replacing all costs, {number(abs(each.off))} off",
+            )
+        if each.method == LRP and each.values is not None:
+            score = "the answer's logit" if _answered(result) else "the vector's length"
+            yield Verdict.CERTIFIED, f"AttnLRP hands out {score}, {number(abs(each.off))} off"
+
+
+def _answered(result: Flow) -> bool:
+    return result.ablated is not None and bool(result.ablated.answer)
+
+
+def _zeroing(result: Flow) -> Iterator[tuple[Verdict, str]]:
     if (done := result.zeroing) is None:
         return
     count = done.read_back + done.lost + done.unseen
@@ -164,10 +195,12 @@ def legend(result: Flow) -> Iterator[str]:
     if result.ablated is None:
         return
     yield (
-        "agrees with replacing: Spearman's rank correlation of a method's shares with the size of the "
-        "effects; it tells something where the best of all methods does as well in at most 5 % of shuffles"
+        "agrees with replacing: Spearman's rank correlation of a method's numbers, without their sign, "
+        "with the size of the effects; it tells something where the best of all methods does as well in at "
+        "most 5 % of shuffles"
     )
-    yield f"{DISTANCE}: the nearer the more, which knows no attention; shares are of the mean over the heads"
+    yield f"{DISTANCE}: the nearer the more, which knows no attention"
+    yield "shares of attention are of the mean over the heads"
 
 
 def method_words(result: Flow) -> dict[str, str]:
@@ -179,7 +212,29 @@ def method_words(result: Flow) -> dict[str, str]:
         "flow": "share of the largest flow to each token, the same weights as capacities",
         "zeroing": "how far a layer turns a token's vector without the values of another, as shares, "
         "multiplied through the layers (Mohebbi et al. 2023)",
+    } | _gradient_words(result)
+
+
+def _gradient_words(result: Flow) -> dict[str, str]:
+    """What each way back by gradients is, and what it sums to."""
+    there = {each.method: each for each in result.attributed if each.values is not None}
+    said = {
+        GRADIENT: "of the whole model's answer: the embedding times the slope of its log probability",
+        WEIGHED: "each weight times the slope of the answer's logit with it where that is positive, mean of "
+        "the heads, through the layers (Chefer et al. 2021); shares",
     }
+    if (summed := there.get(INTEGRATED)) is not None:
+        said[INTEGRATED] = (
+            f"mean slope on the way from all tokens replaced, {summed.steps} steps, times that way "
+            f"(Sundararajan et al. 2017); sums to {signed(summed.whole)}, what replacing them all costs"
+        )
+    if (kept := there.get(LRP)) is not None:
+        what = "the answer's logit" if _answered(result) else "the length of the query's vector"
+        said[LRP] = (
+            f"parts of {what}, {number(kept.whole)}, handed back by rules (Achtibat et al. 2024); "
+            f"{signed(kept.rest)} of it went to positions, biases and what softmaxes leave"
+        )
+    return said
 
 
 def effect_words(result: Flow, ablated: Ablated) -> str:

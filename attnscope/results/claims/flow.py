@@ -13,6 +13,12 @@ from attnscope.results.claims.ablation import Intervention
 from attnscope.tokens import Tokens
 
 DISTANCE = "distance alone"  # the control that knows no attention
+GRADIENT, INTEGRATED, WEIGHED, LRP = (
+    "gradient x input",
+    "integrated gradients",
+    "attention x gradient",
+    "attnlrp",
+)
 LEVEL, LITTLE = 0.05, 0.1  # of shuffled effects that may come as far; nats, of which less is hardly an effect
 
 
@@ -40,6 +46,27 @@ class Trust:
     low: float
     high: float
     below: float
+
+
+@dataclass(frozen=True, eq=False)
+class Attributed:
+    """What a `method` that goes back by gradients gives to every token; `absent` says why there is none.
+
+    `gradient x input` (`values` in what the effects are measured in), `integrated gradients` (Sundararajan et
+    al. 2017, the same), `attention x gradient` (Chefer et al. 2021, shares), `attnlrp` (Achtibat et al. 2024,
+    parts of the answer's logit, or of the length of the query's vector). NaN for tokens that it says nothing
+    of. Of two it is known what the parts sum to, the `whole`: integrated gradients to what replacing all
+    tokens at once costs, found with so many `steps`; AttnLRP to the score, where `rest` went to what is no
+    token (positions, biases, what softmaxes leave). `off` is how far the sum is from that. NaN where unknown.
+    """
+
+    method: str
+    values: Float[np.ndarray, " key"] | None
+    absent: str = ""
+    whole: float = float("nan")
+    off: float = float("nan")
+    rest: float = float("nan")
+    steps: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +139,8 @@ class Flow(Presented):
     far each token's vector turns in a layer without the values of each key, in shares; `zeroing` says
     whether these values were seen to be zero. Both None where a layer cannot be run so, `no_zeroing` why.
 
+    `attributed` are the ways back by gradients of the whole model's answer, empty where nothing was replaced.
+
     `ablated` is None where nothing could be replaced; `reason` then says why. `sampled` rows of every head of
     a long text were held against the model's own; 0: all were.
     """
@@ -136,6 +165,7 @@ class Flow(Presented):
     zeroing: Intervention | None = None
     no_zeroing: str = ""
     sampled: int = 0
+    attributed: tuple[Attributed, ...] = ()
 
     for_readers = ("verdict", "case", "inputs")
 
@@ -174,7 +204,11 @@ class Flow(Presented):
 
     @property
     def methods(self) -> dict[str, Float[np.ndarray, " key"]]:
-        """What each method gives to every input token, from the last layer, as shares that sum to 1."""
+        """What each method gives to every input token.
+
+        Of attention, from the last layer, shares that sum to 1; `attributed` have numbers of their own, with
+        a sign.
+        """
         found = {"attention": self.raw[-1], "rollout": self.rollout[-1]}
         if self.by_norm is not None:
             found["by norm"] = self.by_norm[-1]
@@ -182,10 +216,13 @@ class Flow(Presented):
             found["flow"] = self.flow / self.flow.sum()
         if self.zeroed is not None:
             found["zeroing"] = self.zeroed[-1]
-        return found
+        return found | {each.method: each.values for each in self.attributed if each.values is not None}
 
     def check_parts(self) -> None:
         fits(within(self.query, len(self.tokens)), "'query' is no token's position")
+        for each in self.attributed:
+            given = each.values is None or each.values.shape == (len(self.tokens),)
+            fits(given, "'attributed' has not a number for each token")
         for group in () if self.ablated is None else self.ablated.groups:
             fits(bool(group), "'groups' has one of no positions")
             in_tokens(group, len(self.tokens), "groups")

@@ -171,25 +171,25 @@ def test_the_control_is_the_median_size_for_the_other_answers_without_the_runner
 
 def test_where_values_of_other_groups_are_taken_weights_do_not_make_the_output() -> None:
     seen = next(iter(measured.slopes(*_given("llama"), weights=True).seen.values()))
-    assert measured._makes_output(seen)
+    assert measured.makes_output(seen)
     assert HEADS != KEY_HEADS
-    assert not measured._makes_output(Observed(seen.output, seen.value.roll(1, 1), seen.weights))
-    assert not measured._makes_output(Observed(seen.output, seen.value, None))
+    assert not measured.makes_output(Observed(seen.output, seen.value.roll(1, 1), seen.weights))
+    assert not measured.makes_output(Observed(seen.output, seen.value, None))
 
 
 def test_a_layer_whose_outputs_are_not_weights_times_values_has_no_number(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made, honest = experiments("llama"), measured._makes_output
+    made, honest = experiments("llama"), measured.makes_output
     told = iter([True, False, True])
-    monkeypatch.setattr(measured, "_makes_output", lambda seen: honest(seen) and next(told))
+    monkeypatch.setattr(measured, "makes_output", lambda seen: honest(seen) and next(told))
     found = attributed(made, ANSWERS, NAMES, range(3), range(HEADS))
     lost = np.isnan(found["attention-gradient"].values)
     assert lost[1].all()
     assert not lost[[0, 2]].any()
     assert not np.isnan(found["importance"].values).any()
     assert "L1: what its heads answer is not" in found["attention-gradient"].description.apart
-    monkeypatch.setattr(measured, "_makes_output", lambda seen: False)
+    monkeypatch.setattr(measured, "makes_output", lambda seen: False)
     found = attributed(made, ANSWERS, NAMES, range(3), range(HEADS))
     assert (
         found["attention-gradient"].absent == "what its heads answer is not their weights times their values"

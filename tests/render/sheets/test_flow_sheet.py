@@ -14,12 +14,13 @@ from attnscope.model.media.patches import position_token
 from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv
 from attnscope.render.focus import Focus
+from attnscope.render.kit.numbers import number, signed
 from attnscope.render.present.written import written
 from attnscope.render.sheet.blocks import Beside, Matrix, Ranking
 from attnscope.render.sheets.flow import patches_of
 from attnscope.render.sheets.flow import sheet as flow
 from attnscope.results import Flow
-from attnscope.results.claims.flow import Case
+from attnscope.results.claims.flow import INTEGRATED, LRP, Case
 from attnscope.tokens import Patches, Tokens
 
 ROWS, COLUMNS = 3, 4
@@ -39,6 +40,15 @@ def rankings(found: Flow) -> tuple[Ranking, ...]:
     return tuple(each for each in beside.blocks if isinstance(each, Ranking))
 
 
+def whole_ranking(found: Flow) -> Ranking:
+    """The tokens with all columns, as -v shows them."""
+    beside = flow(found, Focus(verbose=True)).blocks[0]
+    assert isinstance(beside, Beside)
+    tokens = beside.blocks[0]
+    assert isinstance(tokens, Ranking)
+    return tokens
+
+
 def test_what_was_replaced_stands_by_its_effect_beside_the_last_layers_attention() -> None:
     found = made_flow.flow()
     tokens, _ = rankings(found)
@@ -55,17 +65,44 @@ def test_what_was_replaced_stands_by_its_effect_beside_the_last_layers_attention
         assert gained.at[row] == (value if value < 0 else None)
 
 
+def test_two_methods_stand_beside_attention_those_that_agree_best_and_the_others_behind() -> None:
+    found = made_flow.flow()
+    agrees = {each.method: each.correlation for each in found.ablated.trust}
+    others = sorted((each for each in found.methods if each != "attention"), key=lambda each: -agrees[each])
+    keys = ["effect", "attention", *(each.replace(" ", "_") for each in others)]
+    first = rankings(found)[0].table
+    assert [each.name for each in first.columns] == keys[:4]
+    assert [each.name for each in whole_ranking(found).table.columns] == keys
+
+
+def test_what_each_way_back_sums_to_is_told_and_what_there_is_none_of_and_why() -> None:
+    found = made_flow.flow()
+    says = {each.name: each.says for each in whole_ranking(found).table.columns}
+    summed, handed = (
+        next(one for one in found.attributed if one.method == each) for each in (INTEGRATED, LRP)
+    )
+    proved = [each for _, each in flow(found).proof]
+    assert "integrated gradients sum to what replacing all costs, .002 off" in proved
+    assert "AttnLRP hands out the answer's logit, 1e-6 off" in proved
+    assert (
+        f"24 steps, times that way (Sundararajan et al. 2017); sums to {signed(summed.whole)}"
+        in (says["integrated_gradients"])
+    )
+    assert f"parts of the answer's logit, {number(handed.whole)}, handed back" in says["attnlrp"]
+    assert "+1.50 of it went to positions, biases and what softmaxes leave" in says["attnlrp"]
+    silent = made_flow.flow(answer="")
+    assert "no gradient x input, attention x gradient: nothing is answered here" in flow(silent).notes
+    assert "AttnLRP hands out the vector's length, 1e-6 off" in [each for _, each in flow(silent).proof]
+
+
 def test_with_everything_every_token_has_its_share_by_each_method() -> None:
     found = made_flow.flow()
-    beside = flow(found, Focus(verbose=True)).blocks[0]
-    assert isinstance(beside, Beside)
-    tokens = beside.blocks[0]
-    assert isinstance(tokens, Ranking)
+    tokens = whole_ranking(found)
     places = [int(name.split()[0]) for name in tokens.names]
     assert sorted(places) == list(range(13))
     assert [places[i] for i in tokens.chosen] == [made_flow.QUERY]
     for name, values in found.methods.items():
-        assert tokens.table[name.replace(" ", "_")].values == pytest.approx(values[places])
+        assert tokens.table[name.replace(" ", "_")].values == pytest.approx(values[places], nan_ok=True)
     empty = [places[row] for row in range(13) if not tokens.table["effect"].text(row)]
     assert sorted(empty) == [0, made_flow.QUERY, 12], "the query and two others were not replaced"
 
@@ -109,14 +146,14 @@ SAID: dict[str, tuple[dict[str, object], Case, str]] = {
         Case.AGREES,
         f"replacing it costs 3.00 nats (75.0 % → 3.7 %); the next, “{made.DOOR[2]}”, gains .20. "
         "Attention of the "
-        "last layer ranks the tokens alike (+.80; best of 5 methods on shuffled effects: up to +.60).",
+        "last layer ranks the tokens alike (+.80; best of 9 methods on shuffled effects: up to +.60).",
     ),
     "no method does": (
         {"as_far": 60},
         Case.CANNOT_TELL,
         "No method ranks the tokens better than shuffled effects do (best: attention of the "
         "last layer, +.80; "
-        "shuffled, best of 5 methods: up to +.60).",
+        "shuffled, best of 9 methods: up to +.60).",
     ),
     "the line between them": ({"as_far": 49}, Case.AGREES, "ranks the tokens alike"),
     "just beyond the line": ({"as_far": 50}, Case.CANNOT_TELL, "No method ranks"),

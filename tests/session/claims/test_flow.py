@@ -13,6 +13,7 @@ import attnscope as at
 from attnscope.analysis.claims.flow import replacing
 from attnscope.capture.intervening import value_zeroing
 from attnscope.errors import CertificateError, InputError
+from attnscope.results.claims.flow import GRADIENT, INTEGRATED, LRP
 from attnscope.session.questions.claims import flow as asked
 from attnscope.session.questions.claims import replacing as instead
 
@@ -57,7 +58,9 @@ def test_rollout_and_effects_are_those_of_the_models_own_attentions_and_logits(m
     assert found.by_norm is not None
     assert found.flow is not None
     assert [each.method for each in found.ablated.trust] == [*found.methods, "distance alone"]
-    for shares in found.methods.values():
+    of_attention = [each for each in found.methods if each not in (GRADIENT, INTEGRATED, LRP)]
+    assert len(of_attention) == 6
+    for shares in (found.methods[each] for each in of_attention):
         assert shares.sum() == pytest.approx(1.0, abs=1e-6)
     assert found.verdict == "certified"
 

@@ -22,7 +22,7 @@ from attnscope.reference import EXACT, exact
 from attnscope.results import HeadScores
 from attnscope.verify import apart
 
-_MIXED = "what its heads answer is not their weights times their values"
+MIXED = "what its heads answer is not their weights times their values"
 OF_ANSWERS = frozenset({Need.SLOPE, Need.GRADIENT, Need.DIRECT})
 
 
@@ -88,7 +88,7 @@ def _gradients(experiments: Experiments, every: Sequence[Ids], needs: Collection
     if Need.DIRECT in needs:
         scores = logits_over_mean(every)
         direct = direct_gradients(model, inputs, sites, asked, experiments.untouched, scores)
-    mixed = [place[0] for place, seen in of_chances.seen.items() if weighed and not _makes_output(seen)]
+    mixed = [place[0] for place, seen in of_chances.seen.items() if weighed and not makes_output(seen)]
     return HeadGradients(of_chances, direct, tuple(dict.fromkeys(mixed)))
 
 
@@ -100,7 +100,7 @@ def _absent(gradients: HeadGradients, names: Sequence[str], layers: Sequence[int
         if Need.DIRECT in needs and isinstance(gradients.direct, str):
             reasons[name] = gradients.direct
         elif Need.GRADIENT in needs and set(layers) <= set(gradients.mixed):
-            reasons[name] = _MIXED
+            reasons[name] = MIXED
     return reasons
 
 
@@ -123,7 +123,7 @@ def _tile(
         facts["slope"] = torch.cat([_rows(of_chances[place], head) for place in places])
     if Need.GRADIENT in needs:
         pairs = [
-            _pairs(gradients.slopes.seen[place], gradients.slopes.by_score[answer][place], head)
+            weights_and_slopes(gradients.slopes.seen[place], gradients.slopes.by_score[answer][place], head)
             for place in places
         ]
         weights, facts["gradient"] = (_below(each) for each in zip(*pairs, strict=True))
@@ -138,7 +138,7 @@ def _rows(of_heads: Float[Tensor, "batch head query value_dim"], head: int) -> F
     return exact(of_heads[:, head].flatten(0, 1).detach().cpu())
 
 
-def _pairs(
+def weights_and_slopes(
     seen: Observed, slope: Float[Tensor, "batch head query value_dim"], head: int
 ) -> tuple[Float[Tensor, "row key"], Float[Tensor, "row key"]]:
     """The weights of a head, and how the answer changes with each: the slope along the value of its key."""
@@ -154,7 +154,7 @@ def _below(parts: Sequence[Float[Tensor, "_ _"]]) -> Float[Tensor, "row key"]:
     return torch.cat([torch.nn.functional.pad(each, (0, widest - each.shape[1])) for each in parts])
 
 
-def _makes_output(seen: Observed) -> bool:
+def makes_output(seen: Observed) -> bool:
     """Whether weights times values are what the heads answer, up to rounding."""
     if seen.weights is None:
         return False
@@ -188,7 +188,7 @@ def _in_words(
         norms = f"{gradients.direct.norms} norms" if gradients.direct.norms != 1 else "1 norm"
         words += f"; {norms} held on the way, all parts add up to the logit"
     if Need.GRADIENT in MEASURES[scores.measure].needs and gradients.mixed:
-        words += f"; L{', L'.join(map(str, gradients.mixed))}: {_MIXED}"
+        words += f"; L{', L'.join(map(str, gradients.mixed))}: {MIXED}"
     return words
 
 

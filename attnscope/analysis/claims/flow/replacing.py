@@ -18,6 +18,7 @@ from attnscope.analysis.claims.ablation.question import Question, log_chances
 from attnscope.analysis.claims.controls import batches, inputs_of
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.intervening.changes import rows_only
+from attnscope.errors import InputError
 from attnscope.reference import exact
 from attnscope.results.claims.flow import DISTANCE, Trust
 
@@ -59,7 +60,6 @@ def emptied(model: nn.Module, asked: Input, ids: Tensor, part: slice) -> Iterato
     if asked.id is not None:
         yield
         return
-    embeddings = model.get_input_embeddings()  # type: ignore[operator]
     rows, places = torch.arange(len(ids)), torch.tensor(asked.places[part])
 
     def empty(_module: nn.Module, given: Sequence[Any], made: Tensor) -> Tensor | None:
@@ -69,11 +69,24 @@ def emptied(model: nn.Module, asked: Input, ids: Tensor, part: slice) -> Iterato
         changed[rows, places] = 0.0
         return changed
 
-    handle = embeddings.register_forward_hook(empty)
+    hooks = [each.register_forward_hook(empty) for each in word_embeddings(model)]
     try:
         yield
     finally:
-        handle.remove()
+        for hook in hooks:
+            hook.remove()
+
+
+def word_embeddings(model: nn.Module) -> list[nn.Module]:
+    """What may look tokens up: the model's own embedding, and others that share its weight."""
+    try:
+        own = model.get_input_embeddings()  # type: ignore[operator]
+    except (NotImplementedError, AttributeError) as error:
+        raise InputError("the model does not say what it looks its tokens up in") from error
+    weight = getattr(own, "weight", None)
+    if weight is None:
+        return [own]
+    return [each for each in model.modules() if each is own or getattr(each, "weight", None) is weight]
 
 
 def lost_chance(
@@ -157,13 +170,13 @@ def trusted(
     """Every method, and the distance to the query alone, against the size of what replacing does.
 
     What was replaced together, in `groups`, counts as one: the shares of its members are added up, and it is
-    as near as they are on average.
+    as near as they are on average. Of what has a sign the size is compared.
     """
     parts = [list(each) for each in groups] or [
         [place] for place in np.flatnonzero(~np.isnan(effects)).tolist()
     ]
     sizes = np.array([abs(effects[part[0]]) for part in parts])
-    every = {name: np.array([values[part].sum() for part in parts]) for name, values in methods.items()}
+    every = {name: np.array([abs(values[part].sum()) for part in parts]) for name, values in methods.items()}
     every[DISTANCE] = np.array([near[part].mean() for part in parts])
     random = np.random.default_rng(seed)
     orders = np.array([random.permutation(len(parts)) for _ in range(SHUFFLES)])
@@ -188,6 +201,7 @@ def _trust(
         return Trust(name, np.nan, np.nan, np.nan, np.nan), np.full(len(orders), np.nan)
     first, second = _centred(values), _centred(sizes)
     own, shuffled = float(first @ second), second[orders] @ first
+    own = 0.0 if abs(own) < _ROUNDING else own
     low, high = (float(each) for each in np.quantile(shuffled, (OUTER, 1 - OUTER)))
     return Trust(name, own, low, high, float((shuffled < own - _ROUNDING).sum())), shuffled
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from attnscope.analysis.claims.why.names import Name, Names
 from attnscope.attention import AttentionCall
-from attnscope.capture.parts.functions import NODES
+from attnscope.capture.parts.functions import stranger
 from attnscope.capture.parts.rule import Cut, Leaf, Rule, Softmax
 from attnscope.errors import InputError
 from attnscope.reference import exact
@@ -93,20 +93,6 @@ def _alike(leaf: Leaf, scores: Tensor) -> bool:
     return leaf.tensor.shape[-2:] == scores.shape[-2:] and leaf.tensor.numel() == scores.numel()
 
 
-def check_graph(score: Tensor) -> None:
-    """Raises `InputError` that names what is not linear and was not cut: the sum would be wrong."""
-    seen, waiting = set[object](), [score.grad_fn]
-    while waiting:
-        node = waiting.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        name = node.name().rpartition("::")[2]
-        if name.rstrip("0123456789").removesuffix("Backward") not in NODES:
-            raise InputError(f"this score cannot be taken apart: {name} is not known to be linear")
-        waiting += [each for each, _ in node.next_functions]
-
-
 class Account:
     """Both sides of one weighted sum of scores, leaf by leaf."""
 
@@ -143,7 +129,8 @@ class Account:
     def _gradients(self, number: Tensor | float) -> Gradients:
         if not isinstance(number, Tensor) or not number.requires_grad:
             return {}
-        check_graph(number)
+        if (name := stranger(number)) is not None:
+            raise InputError(f"this score cannot be taken apart: {name} is not known to be linear")
         slopes = _gradient(number, [leaf.tensor for leaf in self.leaves])
         return {
             leaf: slope

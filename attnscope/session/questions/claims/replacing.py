@@ -1,22 +1,21 @@
 """What replacing each token, patch or frame does to the model's answer, beside what a flow gives to it."""
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from torch import nn
 
 from attnscope.analysis.claims.ablation.question import Question, word_at
 from attnscope.analysis.claims.flow.pieces import Blanked, blanked, lost_without, turned_without
 from attnscope.analysis.claims.flow.replacing import SHUFFLES, Input, lost_chance, trusted, turned_vector
 from attnscope.analysis.claims.pieces import pieces_of
 from attnscope.capture.faults import if_it_runs
-from attnscope.capture.intervening.kept import holding
 from attnscope.results import Contents
 from attnscope.results.claims.ablation import Asks
 from attnscope.results.claims.flow import Ablated, Flow
 from attnscope.session.choosing import Chosen
+from attnscope.session.questions.claims.gradients import Asked, by_gradients, last_module, layer_module
 from attnscope.session.reading import Reading
 from attnscope.tokens import Patches, Tokens
 from attnscope.vocabulary import Kind
@@ -65,6 +64,7 @@ def _beside_blanking(reading: Reading, chosen: Chosen, result: Flow, seed: int) 
         effect_of_each = _effect_of_parts(reading, chosen, result, parts, question)
     if effect_of_each is None:
         return replace(result, reason=_silent(reading))
+    result = by_gradients(reading, chosen, result, parts, Asked(question, effect_of_each.id))
     effects = np.full(len(result.tokens), np.nan)
     for group, effect in zip(parts.groups, effect_of_each.lost, strict=True):
         effects[list(group)] = effect
@@ -94,15 +94,9 @@ def _effect_of_parts(
     if question is not None:
         lost, answer, chance = lost_without(module, inputs, parts, question)
         return Effect(lost, reading.model.spell(answer), chance, answer)
-    last = _last_layer(module, chosen, result.layers[-1])
+    last = layer_module(module, chosen, result.layers[-1])
     turned = None if last is None else turned_without(module, inputs, parts, result.query, last)
     return None if turned is None else Effect(turned)
-
-
-def _last_layer(module: nn.Module, chosen: Chosen, layer: int) -> nn.Module | None:
-    """The module that returns the vectors behind `layer`."""
-    site = next(site for site in chosen.tower.sites if layer in site.layers)
-    return next(iter(holding(module, site.path)), None)
 
 
 def _near(result: Flow) -> Float[np.ndarray, " key"]:
@@ -157,6 +151,8 @@ def _beside_other_tokens(reading: Reading, chosen: Chosen, result: Flow, seed: i
         effect = _effects(reading, chosen, result, asked)
     if effect is None:
         return replace(result, reason=_silent(reading))
+    question = _question(reading, chosen, result)
+    result = by_gradients(reading, chosen, result, asked, Asked(question, effect.id))
     effects = np.full(len(result.tokens), np.nan)
     effects[list(places)] = effect.lost
     trust = trusted(result.methods, effects, _near(result), seed)
@@ -209,10 +205,7 @@ def _effects(reading: Reading, chosen: Chosen, result: Flow, asked: Input) -> Ef
         if question is not None:
             made = lost_chance(model.module, inputs, asked, question)
             return None if made is None else Effect(made[0], model.spell(made[1]), made[2], made[1])
-        turned = turned_vector(model.module, inputs, asked, result.query, _last(model.module, inside))
+        turned = turned_vector(
+            model.module, inputs, asked, result.query, last_module(model.module, inside=inside)
+        )
         return None if turned is None else Effect(turned)
-
-
-def _last(module: Any, encoder: bool) -> Any:
-    """What returns the last vectors: the encoder of two halves, or the model without its head."""
-    return module.get_encoder() if encoder else getattr(module, "base_model", module)

@@ -1,0 +1,228 @@
+"""What an answer is made of, told by its gradients: four ways back to the input, each with its own test.
+
+    gradient x input        x . dF/dx: what the answer loses with the embedding x, if it went on as steeply
+    integrated gradients    the mean gradient on the way from all tokens replaced, times that way
+                            (Sundararajan et al. 2017): sums to what replacing them all costs
+    attention x gradient    R = R + mean over heads of (A * dF/dA)+ R, layer by layer (Chefer et al. 2021)
+    AttnLRP                 rules that hand the score itself back (Achtibat et al. 2024, `capture.parts`)
+
+F, and what AttnLRP hands back, are those of `flow.measured`; attention x gradient is of the answer's logit.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from attnscope.analysis.claims.ablation.attribution import MIXED, makes_output, weights_and_slopes
+from attnscope.analysis.claims.controls import batches
+from attnscope.analysis.claims.flow.entrance import Entrance
+from attnscope.analysis.claims.flow.measured import Chance, Measured
+from attnscope.capture import Selection
+from attnscope.capture.arithmetic import epsilon_of
+from attnscope.capture.evaluation_mode import evaluating, without_cache, without_weights
+from attnscope.capture.faults import Refused, running_again
+from attnscope.capture.intervening.experiments import experiments_on, strays
+from attnscope.capture.intervening.passing import slopes
+from attnscope.capture.parts.relevance import Relevance, entry_by_entry
+from attnscope.capture.parts.run import ruled
+from attnscope.errors import InputError, one_line
+from attnscope.reference import exact
+from attnscope.results.claims.flow import GRADIENT, INTEGRATED, LRP, WEIGHED, Attributed
+
+POINTS, PIECES = 8, 64  # of a piece of the way, and the most pieces of it, until their sums agree
+SHARE = (
+    0.01  # of what replacing all costs: how far the sum may be off, or `Measured.little` where that is more
+)
+_AT_ONCE = 512  # tokens of a batch whose gradients are kept
+_ROUNDINGS = 64  # machine epsilons of the sizes of all parts
+
+
+def attributed(
+    model: nn.Module,
+    entrance: Entrance,
+    measured: Measured,
+    selection: Selection | str,
+    layers: Sequence[int],
+    heads: Sequence[int],
+) -> tuple[Attributed, ...]:
+    """All four; one that has no meaning here is absent with its reason.
+
+    `selection` is where weights are read, or why they are not.
+    """
+    ways: dict[str, Callable[[], Attributed]] = {
+        GRADIENT: lambda: _gradient(model, entrance, measured),
+        INTEGRATED: lambda: _integrated(model, entrance, measured),
+        WEIGHED: lambda: _weighed(model, entrance, measured, selection, layers, heads),
+        LRP: lambda: _handed_back(model, entrance, measured),
+    }
+    found = []
+    for name, way in ways.items():
+        try:
+            found.append(way())
+        except (InputError, Refused) as error:
+            found.append(Attributed(name, None, one_line(error)))
+    return tuple(found)
+
+
+def _slopes(
+    model: nn.Module, entrance: Entrance, measured: Measured, values: Sequence[Tensor]
+) -> tuple[Tensor, Tensor]:
+    """F of each of the values that enter, and its gradient."""
+    with (
+        evaluating(model),
+        without_weights(model),
+        torch.enable_grad(),
+        entrance.put(values) as (inputs, leaf),
+    ):
+        with running_again():
+            made = measured.of(model, without_cache(model, inputs))
+        if not made.requires_grad:
+            raise InputError(f"{type(model).__name__} lets no gradients pass to its input")
+        with running_again():
+            (slope,) = torch.autograd.grad(made.sum(), leaf)
+    if not slope.isfinite().all():
+        raise InputError("gradients are not numbers")
+    return made.detach(), slope
+
+
+def _gradient(model: nn.Module, entrance: Entrance, measured: Measured) -> Attributed:
+    if measured.flat:
+        return Attributed(GRADIENT, None, measured.flat)
+    _, slope = _slopes(model, entrance, measured, [entrance.there])
+    return Attributed(GRADIENT, entrance.by_position(slope * entrance.there))
+
+
+def _integrated(model: nn.Module, entrance: Entrance, measured: Measured) -> Attributed:
+    """Along the way in pieces, in each of which gradients must sum to what F rises; the worst is halved.
+
+    So points lie close where F is steep, as where a norm leaves a text of nothing.
+    """
+
+    def piece(start: float, stop: float, at_start: float) -> _Piece:
+        total, rise = torch.zeros_like(way), 0.0
+        points, weights = np.polynomial.legendre.leggauss(POINTS)
+        places = [*(start + (stop - start) * (points + 1) / 2), stop]
+        for part in batches(len(places), entrance.tokens, _AT_ONCE):
+            values = [(blank + way * place).to(entrance.there) for place in places[part]]
+            found, slope = _slopes(model, entrance, measured, values)
+            for each, number in zip(slope, range(part.start, part.stop), strict=True):
+                if number < POINTS:
+                    total += exact(each.cpu())[None] * weights[number] / 2 * (stop - start)
+            rise = float(found[-1])  # in the end that of the last place
+        products = total * way
+        return _Piece(start, stop, at_start, rise, products, float(products.sum()) - (rise - at_start))
+
+    there, blank = exact(entrance.there.cpu()), exact(entrance.blank.cpu())
+    way = there - blank
+    (none, every), _ = _slopes(model, entrance, measured, [entrance.blank, entrance.there])
+    whole = float(every) - float(none)
+    allowed = max(measured.little, SHARE * abs(whole))
+    pieces = [piece(0.0, 1.0, float(none))]
+    while (off := sum(abs(each.off) for each in pieces)) > allowed:
+        if len(pieces) == PIECES:
+            raise InputError(
+                f"with {PIECES * POINTS} steps their sum may still be {off:.2g} off, "
+                f"where {allowed:.2g} is allowed"
+            )
+        worst = max(pieces, key=lambda each: abs(each.off))
+        middle = (worst.start + worst.stop) / 2
+        first = piece(worst.start, middle, worst.at_start)
+        pieces = [each for each in pieces if each is not worst]
+        pieces += [first, piece(middle, worst.stop, first.at_stop)]
+    products = torch.stack([each.products for each in pieces]).sum(0)
+    values = entrance.by_position(products)
+    replaced = np.isin(np.arange(len(values)), entrance.places)
+    return Attributed(
+        INTEGRATED,
+        np.where(replaced, values, np.nan),
+        whole=whole,
+        off=float(products.sum()) - whole,
+        steps=len(pieces) * POINTS,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """A piece of the way, F at its ends, what gradients give to each number, how far off the rise that is."""
+
+    start: float
+    stop: float
+    at_start: float
+    at_stop: float
+    products: Tensor
+    off: float
+
+
+def _weighed(
+    model: nn.Module,
+    entrance: Entrance,
+    measured: Measured,
+    selection: Selection | str,
+    layers: Sequence[int],
+    heads: Sequence[int],
+) -> Attributed:
+    """One row of R, from the last layer to the first."""
+    if measured.flat or isinstance(selection, str) or not isinstance(measured, Chance):
+        return Attributed(WEIGHED, None, measured.flat or str(selection))
+
+    def score(output: Any) -> Tensor:
+        return measured.logits(output)[:, measured.answer]
+
+    sites = experiments_on(model, entrance.inputs, selection, measured.question.asked).sites
+    found = slopes(model, entrance.inputs, sites, score, weights=True)
+    count, reached = entrance.tokens, None
+    for layer in reversed(layers):
+        places = [place for place in found.seen if place[0] == layer]
+        seen = found.seen[places[0]] if len(places) == 1 else None
+        if seen is None or seen.output.shape[0] != 1 or seen.output.shape[2] != count:
+            raise InputError("its layers read other positions than the tokens")
+        if not makes_output(seen):
+            raise InputError(f"L{layer}: {MIXED}")
+        slope = found.by_score[0][places[0]]
+        weighed = torch.stack([w * g for w, g in (weights_and_slopes(seen, slope, head) for head in heads)])
+        if weighed.shape[1:] != (count, count):
+            raise InputError("its layers read other positions than the tokens")
+        matrix = np.eye(count) + weighed.nan_to_num(0.0).clamp_min(0.0).mean(0).numpy()
+        if reached is None:
+            reached = np.eye(count)[_query(measured)]
+        reached = reached @ matrix
+    assert reached is not None, "there is a layer"
+    return Attributed(WEIGHED, reached / reached.sum())
+
+
+def _query(measured: Chance) -> int:
+    assert measured.question.position is not None, "the answer stands at a token"
+    return measured.question.position
+
+
+def _handed_back(model: nn.Module, entrance: Entrance, measured: Measured) -> Attributed:
+    with evaluating(model):
+        untouched = measured.score(model, without_cache(model, entrance.inputs))
+    if not untouched.isfinite():
+        raise InputError("the answer's score is no number")
+    rule = Relevance(model)
+    with entrance.put([entrance.there]) as (inputs, leaf), entry_by_entry(model), ruled(rule, model, ()):
+        score = measured.score(model, without_cache(model, inputs))
+    if strays(score.detach()[None], untouched[None]):
+        raise InputError("under these rules the model answers something else")
+    if not score.requires_grad:
+        raise InputError("the answer does not hang on what enters")
+    if (name := rule.stray(score)) is not None:
+        raise InputError(f"there is no rule for {name}")
+    handed = rule.handed(score, leaf)
+    whole = float(score.detach())
+    values = entrance.by_position(handed.entrance)
+    rest = handed.added + handed.softmaxes + float(handed.entrance.sum()) - float(np.nansum(values))
+    off = float(handed.entrance.sum()) + handed.added + handed.softmaxes - whole
+    precision = max(epsilon_of(score), torch.finfo(torch.float32).eps)  # in which norms work at most
+    tolerance = _ROUNDINGS * precision * handed.sizes
+    if not abs(off) <= tolerance:
+        raise InputError(
+            f"relevance is not kept: all of it is {off:.2g} off the score, where rounding makes "
+            f"{tolerance:.2g}"
+        )
+    return Attributed(LRP, values, whole=whole, off=off, rest=rest)

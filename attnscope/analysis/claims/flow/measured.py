@@ -1,0 +1,98 @@
+"""The numbers of a run that ways back by gradients start from.
+
+F is what is measured when a token is replaced: the log probability of the answer, or the cosine of a vector
+with itself as it was. At that cosine's top there is no slope, so two of the ways have nothing to tell of it.
+AttnLRP hands back the answer's logit, or the vector along its own direction.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from attnscope.analysis.claims.ablation.question import Question
+from attnscope.capture.intervening.changes import rows_only
+
+
+class Measured(Protocol):
+    """A number of a run: F, and the score that AttnLRP hands back."""
+
+    @property
+    def flat(self) -> str:
+        """Why F has no slope here; empty where it has."""
+
+    @property
+    def little(self) -> float:
+        """A difference of F that says nothing."""
+
+    def of(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
+        """F of every entry of a batch, with gradients."""
+
+    def score(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
+        """What AttnLRP hands back, of one text."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chance:
+    """The log probability of an answer; its logit is what is handed back."""
+
+    question: Question
+    answer: int
+    flat: str = ""
+    little: float = 0.01
+
+    def logits(self, output: Any) -> Tensor:
+        """The logits of all that could be answered, in float32 at least."""
+        made: Tensor = self.question.asked.of(output)[:, 0]
+        return made.float() if torch.finfo(made.dtype).bits < 32 else made
+
+    def chances(self, output: Any) -> Tensor:
+        """Its log probability, of every entry."""
+        found: Tensor = self.logits(output).log_softmax(-1)[:, self.answer]
+        return found
+
+    def of(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
+        with rows_only(model, self.question.asked):
+            return self.chances(model(**inputs))
+
+    def score(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
+        return self.logits(model(**inputs))[0, self.answer]
+
+
+@dataclass(frozen=True, eq=False)
+class Direction:
+    """The cosine of a token's vector with what it `was`; handed back is its length along that."""
+
+    last: nn.Module
+    query: int
+    was: Tensor
+    flat: str = "nothing is answered here, and the cosine of a vector with itself has no slope"
+    little: float = 1e-4
+
+    def of(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
+        return torch.cosine_similarity(self._vectors(model, inputs), self.was, dim=-1)
+
+    def score(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
+        along: Tensor = self._vectors(model, inputs)[0] * (self.was / self.was.norm())[0]
+        return along.sum()
+
+    def _vectors(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
+        return vectors_with_slopes(model, inputs, self.last)[:, self.query].float()
+
+
+def vectors_with_slopes(model: nn.Module, inputs: Mapping[str, Any], last: nn.Module) -> Tensor:
+    """What `last` returns first, as `entry position hidden`."""
+    found: list[Tensor] = []
+
+    def keep(_module: nn.Module, _given: object, made: Any) -> None:
+        first = made if isinstance(made, Tensor) else made[0]
+        found.append(first.reshape(-1, *first.shape[-2:]))
+
+    hook = last.register_forward_hook(keep)
+    try:
+        model(**inputs)
+    finally:
+        hook.remove()
+    return found[-1]

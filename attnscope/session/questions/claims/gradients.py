@@ -1,0 +1,98 @@
+"""What the answer is made of by its gradients, beside what attention gives: columns of a flow."""
+
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import nn
+
+from attnscope.analysis.claims.ablation.question import Question
+from attnscope.analysis.claims.flow.attributing import attributed
+from attnscope.analysis.claims.flow.entrance import of_pieces, of_tokens
+from attnscope.analysis.claims.flow.measured import Chance, Direction, Measured
+from attnscope.analysis.claims.flow.pieces import Blanked
+from attnscope.analysis.claims.flow.replacing import Input, vectors
+from attnscope.capture import Selection
+from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.faults import if_it_runs
+from attnscope.capture.intervening.kept import holding
+from attnscope.errors import InputError
+from attnscope.results.claims.flow import GRADIENT, INTEGRATED, LRP, WEIGHED, Attributed, Flow
+from attnscope.session.choosing import Chosen
+from attnscope.session.reading import Reading
+from attnscope.vocabulary import Kind, Route
+
+MOST = 512  # positions up to which all of a run is kept to go back through it
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What was measured as tokens were replaced: the chance of an `answer`; None: the query's vector."""
+
+    question: Question | None
+    answer: int | None
+
+
+def by_gradients(
+    reading: Reading, chosen: Chosen, result: Flow, replaced: Input | Blanked, asked: Asked
+) -> Flow:
+    """The same with the ways back by gradients from the same answer, or why there are none."""
+    if len(result.tokens) > MOST:
+        return _without(result, f"all of a run is kept for it: up to {MOST} positions")
+    model, inputs = reading.model.module, reading.inputs
+    selection: Selection | str = Selection(
+        kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=chosen.layers
+    )
+    if chosen.route is Route.RETURNED:
+        selection = "weights that a model returns have no gradient here"
+    elif chosen.block:
+        selection = "a layer that reads in blocks has no one matrix of weights"
+    with (
+        reading.listener.working("following the answer back by gradients"),
+        if_it_runs(model, inputs, reading.model.name),
+    ):
+        try:
+            entrance = (
+                of_tokens(model, inputs, replaced)
+                if isinstance(replaced, Input)
+                else of_pieces(inputs, replaced, len(result.tokens))
+            )
+            measured = _measured(reading, chosen, result, replaced, asked)
+        except InputError as error:
+            return _without(result, str(error))
+        found = attributed(model, entrance, measured, selection, result.layers, result.heads)
+    return replace(result, attributed=found)
+
+
+def _without(result: Flow, reason: str) -> Flow:
+    """Columns that are absent, all for one reason."""
+    every = (GRADIENT, INTEGRATED, WEIGHED, LRP)
+    return replace(result, attributed=tuple(Attributed(name, None, reason) for name in every))
+
+
+def _measured(
+    reading: Reading, chosen: Chosen, result: Flow, replaced: Input | Blanked, asked: Asked
+) -> Measured:
+    if asked.question is not None:
+        assert asked.answer is not None, "a question has an answer"
+        return Chance(asked.question, asked.answer)
+    module, inputs = reading.model.module, reading.inputs
+    inside = chosen.kind is Kind.ENCODER and reading.model.writes
+    tokens = isinstance(replaced, Input)
+    last = last_module(module, inside=inside) if tokens else layer_module(module, chosen, result.layers[-1])
+    assert last is not None, "its vectors turned"
+    with evaluating(module):
+        was = vectors(module, inputs, last, nullcontext())
+    assert was is not None, "its vectors turned"
+    return Direction(last, result.query, was[:, result.query].float())
+
+
+def last_module(module: Any, *, inside: bool) -> Any:
+    """What returns the last vectors: the encoder of two halves, or the model without its head."""
+    return module.get_encoder() if inside else getattr(module, "base_model", module)
+
+
+def layer_module(module: nn.Module, chosen: Chosen, layer: int) -> nn.Module | None:
+    """The module that returns the vectors behind `layer`."""
+    site = next(site for site in chosen.tower.sites if layer in site.layers)
+    return next(iter(holding(module, site.path)), None)
