@@ -129,8 +129,9 @@ class Claimed(Entered):
         """What reaches `query` from every input token: rollout, flow, rollout by norm, value zeroing.
 
         From the answer back by gradients: gradient x input, integrated gradients, attention x gradient and
-        AttnLRP (`attributed`; an absent one says why). Beside them what replacing each input token does to the model's answer there, and how far the two
-        agree. `layers` are the first ones, by default all; `attention` is kind, tower or route, as in `head`.
+        AttnLRP (`attributed`; an absent one says why). Beside them what replacing each input token does to
+        the model's answer there, and how far the two agree. `layers` are the first ones, by default all;
+        `attention` is kind, tower or route, as in `head`.
         """
         return flow(*self._read(Wanted(layers, heads, **attention)), query, seed)
 

@@ -183,3 +183,52 @@ def test_what_replaced_groups_did_comes_back_from_a_file(
         again = at.open(found.save(tmp_path / f"flow{suffix}"))
         assert again.ablated.groups == found.ablated.groups  # type: ignore[union-attr]
         assert again.text() == found.text()
+
+
+def test_back_by_gradients_a_patch_has_the_sum_over_its_pixels(seen: at.Reading, folder: Path) -> None:
+    """Blanking all patches at once turns the vector by what integrated gradients sum to."""
+    found = seen.flow("r1c3")
+    told = {each.method: each for each in found.attributed}
+    query, count = found.query, len(found.tokens)
+    pixels = seen._whole().inputs["pixel_values"]
+    numbers = torch.arange(pixels.numel()).reshape(pixels.shape)
+    own = {
+        1 + r * COLUMNS + c: numbers[0, :, r * PATCH : (r + 1) * PATCH, c * PATCH : (c + 1) * PATCH].reshape(
+            -1
+        )
+        for r in range(ROWS)
+        for c in range(COLUMNS)
+    }
+    flat = pixels.flatten()
+    mean = torch.stack([flat[each] for each in own.values()]).mean(0)
+    blank = flat.clone()
+    for place, each in own.items():
+        if place != query:
+            blank[each] = mean
+    model = hf.ViTModel.from_pretrained(folder / "vit", attn_implementation="eager").eval()
+    layers = next(each for each in model.modules() if isinstance(each, torch.nn.ModuleList))
+    behind: list[torch.Tensor] = []
+    layers[-1].register_forward_hook(
+        lambda _m, _i, made: behind.append((made if isinstance(made, torch.Tensor) else made[0])[0])
+    )
+    steps, total = 200, torch.zeros_like(flat)
+    model(pixels)
+    was = behind[-1][query].detach()
+    for place in (torch.arange(steps) + 0.5) / steps:
+        leaf = (blank + place * (flat - blank)).requires_grad_()
+        model(leaf.reshape(pixels.shape))
+        cosine = torch.cosine_similarity(behind[-1][query], was, dim=0)
+        total += torch.autograd.grad(cosine, leaf)[0] / steps
+    products = total * (flat - blank)
+    values = told["integrated gradients"].values
+    assert values is not None
+    for place, each in own.items():
+        if place != query:
+            assert values[place] == pytest.approx(float(products[each].sum()), abs=2e-3)
+    assert np.isnan(values[[0, query]]).all()
+    assert np.nanmax(np.abs(values)) > 5e-3
+    assert told["attnlrp"].values is not None
+    assert np.nansum(told["attnlrp"].values) + told["attnlrp"].rest == pytest.approx(
+        float(was.norm()), abs=1e-4
+    )
+    assert len(values) == count
