@@ -78,11 +78,11 @@ def _slopes(
         torch.enable_grad(),
         entrance.put(values) as (inputs, leaf),
     ):
-        with running_again():
+        with running_again(model):
             made = measured.of(model, without_cache(model, inputs))
         if not made.requires_grad:
             raise InputError(f"{type(model).__name__} lets no gradients pass to its input")
-        with running_again():
+        with running_again(model):
             (slope,) = torch.autograd.grad(made.sum(), leaf)
     if not slope.isfinite().all():
         raise InputError("gradients are not numbers")
