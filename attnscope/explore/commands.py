@@ -129,7 +129,7 @@ def _model(request: ModelRequest) -> list[str]:
         "--revision": (request.revision, None),
         "--device": (request.device, "auto"),
         "--dtype": (request.dtype, "float32"),
-        "--attn": (request.attention, "eager"),
+        "--attn": (request.attention, None),
         "--adapter": (request.adapter, None),
         "--device-map": (request.device_map, None),
         "--max-memory": (request.max_memory, None),

@@ -35,7 +35,8 @@ class Model:
 
     `layers` of its layers are in memory (None: all); `missing` names weights that the checkpoint lacks,
     `unread` those that it was trained with and does not read (see `loading.unread`);
-    `quantised` is how the checkpoint was, of which `checkpoint` holds the part that was read. A model that
+    `quantised` is how the checkpoint was, of which `checkpoint` holds the part that was read. `kernel` is
+    what was asked for by name, None where none was. A model that
     was not loaded here has no `checkpoint`; `processor` is then what makes its inputs of pictures and sounds.
     """
 
@@ -47,6 +48,7 @@ class Model:
     quantised: str | None = None
     processor: Any = None
     unread: tuple[str, ...] = ()
+    kernel: str | None = None
 
     @property
     def name(self) -> str:

@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -69,7 +69,8 @@ def open_model(
     started = time.perf_counter()
     with loading(checkpoint.source.name, listener):
         opened = _loaded(checkpoint, request, inputs, wanted, purpose, listener, check)
-    model = opened.model
+    model = replace(opened.model, kernel=request.attention)
+    opened = replace(opened, model=model)
     loaded = "all" if model.layers is None else f"the first {model.layers}"
     listener.detail(f"loaded {loaded} of its layers in {time.perf_counter() - started:.1f} s")
     _tell_memory(model, listener)

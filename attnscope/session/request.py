@@ -29,6 +29,9 @@ MODEL_HELP = (  # what the options that name a model say
 _SPECIAL = {special.value: special for special in Special} | {"renormalize": Special.RENORMALISE}
 
 
+USUAL_KERNEL = "eager"  # where no other is asked for, but for rows of a long text
+
+
 @dataclass(frozen=True)
 class ModelRequest:
     """Which model to load, and how: as the options of the same names.
@@ -42,7 +45,7 @@ class ModelRequest:
     revision: str | None = None
     trust_remote_code: bool = False
     allow_pickle: bool = False
-    attention: str = "eager"
+    attention: str | None = None
     ignore_unread: bool = False
     adapter: str | None = None
     device_map: Any = None
@@ -58,7 +61,7 @@ class ModelRequest:
         check_environment()  # before the library is imported, which would trip over it
         if self.dtype not in DTYPES:
             raise InputError(f"unknown dtype '{self.dtype}': {', '.join(DTYPES)}")
-        if self.attention not in KERNELS:
+        if self.attention is not None and self.attention not in KERNELS:
             raise InputError(f"unknown attention kernel '{self.attention}': {', '.join(KERNELS)}")
 
     @property
@@ -68,7 +71,7 @@ class ModelRequest:
             "device": self.device,
             "dtype": self.dtype,
             "remote_code": self.trust_remote_code,
-            "attention": self.attention,
+            "attention": self.attention or USUAL_KERNEL,
             "ignore_unread": self.ignore_unread,
             "device_map": self.device_map,
             "max_memory": self.max_memory,

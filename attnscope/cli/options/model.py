@@ -37,11 +37,12 @@ AllowPickle = Annotated[
     bool, typer.Option("--allow-pickle", help="Load pickled weights, which can run code.")
 ]
 Attention = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--attn",
         metavar="eager|sdpa|flex_attention|flash_attention_2",
-        help="The kernel that the model runs, which is then held against the recomputation.",
+        help="The kernel that the model runs, which is then held against the recomputation. Default: "
+        "eager, and for rows of more than 1,024 tokens the fused one.",
     ),
 ]
 IgnoreUnread = Annotated[
@@ -167,7 +168,7 @@ class Request(request.ModelRequest):
     revision: Revision = None
     trust_remote_code: RemoteCode = False
     allow_pickle: AllowPickle = False
-    attention: Attention = "eager"
+    attention: Attention = None
     ignore_unread: IgnoreUnread = False
     adapter: Adapter = None
     device_map: DeviceMap = None

@@ -30,7 +30,7 @@ def load(
     revision: str | None = None,
     device: str = "auto",
     dtype: str = "float32",
-    attn: str = "eager",
+    attn: str | None = None,
     trust_remote_code: bool = False,
     allow_pickle: bool = False,
     ignore_unread: bool = False,
@@ -42,7 +42,8 @@ def load(
     """The model called `name`: a hub id, a folder, or a bundled one, as `demo`.
 
     Without a name it is ATTNSCOPE_MODEL, else `bert-base-uncased`. It is loaded whole, with the head that it
-    predicts with where the checkpoint has one. A model that one device does not hold is spread by
+    predicts with where the checkpoint has one. `attn` is the kernel; without one it is eager, and for some
+    rows of a long text the fused one. A model that one device does not hold is spread by
     `device_map`: `auto`, within `max_memory`, or a map from its parts to devices, `cpu` and `disk`. Raises
     `AttnscopeError` in one line.
     """

@@ -40,7 +40,7 @@ def corpus(
     rows: str | Path | None = None,
     device: str = "auto",
     dtype: str = "float32",
-    attn: str = "eager",
+    attn: str | None = None,
     revision: str | None = None,
     adapter: str | None = None,
     device_map: DeviceMap = None,

@@ -164,3 +164,32 @@ def test_what_needs_whole_layers_is_refused_where_they_do_not_fit(
     with pytest.raises(DoesNotFitError, match=r"whole layers: .* pairs take .* tokens fit"):
         reading.find(pattern="previous", controls=FEW)
     assert reading.find("door", "red", controls=FEW).by_rows
+
+
+def test_a_kernel_that_is_asked_for_by_name_runs_also_over_a_long_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without one the rows of a long text are read with torch's fused kernel; eager makes whole layers."""
+    monkeypatch.setattr(rows, "LONG", 4)
+    ran = {}
+    for asked in (None, "eager", "sdpa"):
+        ran[asked] = (
+            at.load("demo-causal", attn=asked).read("I put my money in the").find("the", "money", controls=2)
+        )
+    assert [each.by_rows for each in ran.values()] == [True, False, True]
+    assert "sdpa" in ran[None].provenance.kernel
+    assert ran["eager"].provenance.kernel == "eager"
+    assert "sdpa" in ran["sdpa"].provenance.kernel
+    np.testing.assert_allclose(ran["eager"].weights, ran[None].weights, atol=1e-5)
+
+
+def test_whole_layers_that_were_asked_for_and_do_not_fit_are_refused_with_the_kernel_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rows, "LONG", 4)
+    monkeypatch.setattr(rows.memory, "free", lambda device: 1000)
+    reading = at.load("demo-causal", attn="eager").read("I put my money in the")
+    with pytest.raises(DoesNotFitError, match="with --attn eager reads whole layers"):
+        reading.find("the", "money", controls=2)
+    with pytest.raises(DoesNotFitError, match="flow with --attn eager reads whole layers"):
+        reading.flow("the")

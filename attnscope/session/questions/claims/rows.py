@@ -1,6 +1,7 @@
 """Some rows of a long text: nothing of queries by keys is held, of the text or of its controls.
 
-Above `LONG` tokens the kernel is torch's fused one wherever the model may run with it. A row is recomputed
+Above `LONG` tokens the kernel is torch's fused one wherever the model may run with it, and eager was not asked
+for by name: then whole layers are held. A row is recomputed
 from the model's own query and keys, and held against the weights and the output that the kernel had for it.
 Who needs whole layers holds them, where they fit (`check_whole_fits`).
 """
@@ -41,8 +42,11 @@ def _against(reading: Reading, chosen: Chosen) -> bool:
     """Whether anything stands against it: another kernel that was asked for, padding, a model's own code."""
     kernels = {kernel_name(site.module) for site in chosen.tower.sites}
     sides = reading.encoded.tokens, reading.tokens_of(chosen.kind)
+    written_out = reading.model.kernel == "eager"  # asked for by name: whole layers, or a refusal
     padded = any(token.padding for tokens in sides for token in tokens.items)
-    return bool(kernels - {"eager", "sdpa"} or padded or chosen.block or unreadable(reading, chosen))
+    return bool(
+        kernels - {"eager", "sdpa"} or written_out or padded or chosen.block or unreadable(reading, chosen)
+    )
 
 
 def sample_with(tokens: int, query: int) -> tuple[int, ...]:
@@ -76,8 +80,9 @@ def check_whole_fits(reading: Reading, chosen: Chosen, what: str) -> None:
         return
     cost = cost_of(reading, chosen)
     if cost.dense > room:
+        asked = " with --attn eager" if reading.model.kernel == "eager" else ""
         raise DoesNotFitError(
-            f"{what} reads whole layers: {cost.queries:,} x {cost.keys:,} pairs take {gigabytes(cost.dense)} "
-            f"and {gigabytes(room)} are free: about {cost.longest(room, tiled=False):,} tokens fit, or fewer "
-            "layers at a time (--layer)"
+            f"{what}{asked} reads whole layers: {cost.queries:,} x {cost.keys:,} pairs take "
+            f"{gigabytes(cost.dense)} and {gigabytes(room)} are free: "
+            f"about {cost.longest(room, tiled=False):,} tokens fit, or fewer layers at a time (--layer)"
         )
