@@ -1,9 +1,8 @@
 """Some rows of a long text: nothing of queries by keys is held, of the text or of its controls.
 
-Above `LONG` tokens the kernel is torch's fused one wherever the model may run with it, and eager was not asked
-for by name: then whole layers are held. A row is recomputed
-from the model's own query and keys, and held against the weights and the output that the kernel had for it.
-Who needs whole layers holds them, where they fit (`check_whole_fits`).
+Above `LONG` tokens the kernel is torch's fused one wherever the model may run with it and eager was not asked
+for by name. A row is recomputed from the model's own query and keys, and held against the weights and the
+output that the kernel had for it. Who needs whole layers holds them, where they fit (`check_whole_fits`).
 """
 
 from collections.abc import Iterator, Sequence
