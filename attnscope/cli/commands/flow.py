@@ -48,7 +48,7 @@ def flow(
     Of a picture patches are replaced by their mean, of a sound frames by silence, neighbours together where
     there are many.
     """
-    check_delivery(delivery, "Flow")
+    check_delivery(delivery, "Flow", many=read.source is not None)
     check_seed(seed)
     name, inputs = decoded(query), read.inputs(writing)
     from attnscope.session.opening import Purpose
@@ -60,5 +60,6 @@ def flow(
         return Answer(followed(reading, chosen, name, seed))
 
     names = partial(check_query, query=name)
-    question = Question(ask, request, read, wanted, delivery, output, names=names)
+    over = f"from {name}"
+    question = Question(ask, request, read, wanted, delivery, output, names=names, over=over)
     question.put(inputs, Purpose.ATTENTION_AND_ANSWER)

@@ -19,6 +19,7 @@ from attnscope.results import Verdict
 from attnscope.results.base.origin import tallied
 from attnscope.results.claims.flow import Flow
 from attnscope.session.choosing import Chosen
+from attnscope.session.prompts import NONE, Prompt, with_fields
 from attnscope.session.questions.claims.replacing import beside_replacing
 from attnscope.session.questions.claims.rows import check_whole_fits, may_read_rows, sample_with
 from attnscope.session.questions.long import captured_long
@@ -39,6 +40,7 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
     """
     check_seed(seed)
     _check(reading, chosen)
+    query = reading.filled({"query": query}, chosen).get("query", query)
     sampled = _sampled(reading, chosen, query)
     with reading.listener.working("reading the attention"):
         attention = (
@@ -79,9 +81,12 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
     return beside_replacing(reading, chosen, result, seed)
 
 
-def check_query(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, query: str | int) -> int:
+def check_query(
+    chosen: Chosen, queries: Tokens | None, keys: Tokens, *, query: str | int, prompt: Prompt = NONE
+) -> int:
     """The position of the one query; `InputError` for what is not there, and for several tokens."""
     _check_kind(chosen)
+    query = with_fields({"query": query}, prompt, queries, keys).get("query", query)
     return (
         (keys if queries is None else queries)
         .span(query)
