@@ -107,9 +107,7 @@ class Template:
         try:
             parts = list(Formatter().parse(text))
         except ValueError as error:
-            raise InputError(
-                f"the template is none: {error}: a brace that is text is written twice"
-            ) from error
+            raise InputError(f"no template: {error}: a brace that is text is written twice") from error
         if any(form or turned or (name is not None and not name) for _, name, form, turned in parts):
             raise InputError("the template has a field without a plain name: write {a}")
         self.parts = [(text, name) for text, name, _, _ in parts]

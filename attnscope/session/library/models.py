@@ -206,8 +206,9 @@ class Model:
     ) -> "Prompted":
         """Many prompts, of which one question is asked: texts, or texts with fields by name.
 
-        `[{"text": "Mary gave Ann the book", "spans": {"a": "Mary"}}]`; or a template, "{a} gave {b} a
-        book", that is filled in from each of `fill`. `field:a` names the tokens of a field. `read` is as in `read`.
+        `[{"text": "Mary gave Ann a book", "spans": {"a": "Mary"}}]`; or a template, "{a} gave {b} a
+        book", that is filled in from each of `fill`. `field:a` names the tokens of a field. Other options are
+        those of `read`.
         """
         return Prompted(self.read, self._listener, prompts_of(texts, fill), read)
 
