@@ -46,7 +46,7 @@ class Case(StrEnum):
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt that was answered, by the number of its line."""
+    """A prompt that was answered: its `text` and the number of its `line`, from 1."""
 
     line: int
     text: str
@@ -54,7 +54,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Refused:
-    """A line without an answer, and why."""
+    """A `line` without an answer, by its number, and the `reason` why."""
 
     line: int
     reason: str
@@ -64,7 +64,8 @@ class Refused:
 class Figure:
     """What has a number in every prompt: a head, a part of a score, a method, a field, an answer, a layer.
 
-    `layer` and `head` are None of what is of none; `measured` says what the number is.
+    `name` is what it is called; `layer` and `head` are None of what is of none; `measured` says what the
+    number is.
     """
 
     name: str
@@ -81,11 +82,12 @@ class Prompts(Presented):
     for this prompt. `effects` are what taking a part away really does, of parts of a score; NaN of all else.
     `stands` says whether the figure stands out in that prompt by the rule for one prompt.
 
+    `prompts` and `figures` are what the columns and rows of these arrays are; `asked` is the kind of question.
     `low` and `high` are the ends of the 95 % interval of each mean, prompts as trials (Student's t);
     `excess_low` and `excess_high` those of the mean of what is beyond the control, and `excess_surely` the
     lower end where all figures of one measure are to hold at once (Bonferroni). `question` says what was
     asked, `certified` counts the prompts by verdict; `refused` are the lines without an answer. `kind` and
-    `tower` say of which attention it is; None where it is of none.
+    `tower` say of which attention it is; None where it is of none. `notes` are those of any prompt.
     """
 
     asked: Asked
