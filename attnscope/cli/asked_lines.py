@@ -3,8 +3,11 @@
 What is wrong with a line is told with its number, and the others go on.
 """
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
@@ -16,19 +19,52 @@ from attnscope.cli.naming import is_of_each_line, numbered
 from attnscope.errors import AttnscopeError, CertificateError, NobodyReadsError, lacking
 
 if TYPE_CHECKING:
-    from attnscope.cli.asking import Answer, Question
-    from attnscope.model.loading.load import Plan
+    from attnscope.cli.options.delivery import Delivery
+    from attnscope.cli.options.inputs import Read
+    from attnscope.cli.options.model import Request, Wanted
+    from attnscope.cli.output import Output
+    from attnscope.results import Result
     from attnscope.session.choosing import Chosen
     from attnscope.session.naming import Names
     from attnscope.session.opening import Opened
     from attnscope.session.questions.prompts import Gathered
+    from attnscope.session.reading import Reading
     from attnscope.session.request import Inputs
+
+
+class Answered(Protocol):
+    """The answer for one line (`cli.asking.Answer`)."""
+
+    @property
+    def result(self) -> "Result": ...
+
+
+class Question(Protocol):
+    """What is asked of each (`cli.asking.Question`)."""
+
+    @property
+    def read(self) -> "Read": ...
+    @property
+    def request(self) -> "Request": ...
+    @property
+    def wanted(self) -> "Wanted | None": ...
+    @property
+    def delivery(self) -> "Delivery": ...
+    @property
+    def output(self) -> "Output": ...
+    @property
+    def over(self) -> str | None: ...
+    def as_typed(self, inputs: "Inputs") -> AbstractContextManager[None]: ...
+    def answered(self, opened: "Opened", inputs: "Inputs") -> "tuple[Reading, Any]": ...
+    def deliver(
+        self, answer: Any, targets: "Sequence[Path]", line: NumberedText | None = None, *, shown: bool = True
+    ) -> None: ...
 
 
 class Lines:
     """The lines that a question is asked of; gathered where it has words for all of them (`over`)."""
 
-    def __init__(self, question: "Question") -> None:
+    def __init__(self, question: Question) -> None:
         source = question.read.source
         assert source is not None, "lines are those of a file"
         self.question, self.source = question, source
@@ -60,7 +96,7 @@ class Lines:
         elif self.delivery.json:
             self.question.output.document(summary(codes))
 
-    def check(self, planned: "Plan", chosen: "Chosen", *, names: "Names", inputs: "Inputs") -> None:
+    def check(self, planned: Any, chosen: "Chosen", *, names: "Names", inputs: "Inputs") -> None:
         """End before weights are read where no line has what is named: the first that has will do."""
         from attnscope.session.naming import names_checked
 
@@ -116,7 +152,7 @@ class Lines:
             gathered.refuse(line.number, str(error))
         return error.exit_code
 
-    def _deliver_line(self, answer: "Answer", line: Line, text: str, *, alone: bool) -> None:
+    def _deliver_line(self, answer: Answered, line: Line, text: str, *, alone: bool) -> None:
         """The answer for a line, `alone` on the screen and in files of its own; or in files of each line."""
         name, last = f"{incoming.called(self.source)}:{line.number}", self.lines[-1].number
         named = [target for target in self.delivery.targets if alone or is_of_each_line(target)]

@@ -1,5 +1,7 @@
 """What reaches a token, as it could have come out: random attention of three layers, random effects."""
 
+from dataclasses import replace
+
 import made_results as made
 import numpy as np
 
@@ -7,7 +9,7 @@ from attnscope.analysis.claims.flow.replacing import trusted
 from attnscope.analysis.claims.flow.rollout import max_flow, mixed, rollout
 from attnscope.results import Flow, Kind, Verdict
 from attnscope.results.claims.ablation import Intervention
-from attnscope.results.claims.flow import Ablated
+from attnscope.results.claims.flow import Ablated, Pooled
 
 QUERY = 8
 
@@ -52,3 +54,10 @@ def flow(*, replaced: bool = True, answer: str = "it", whole: bool = True) -> Fl
     values = {name: getattr(found, name) for name in Flow.__dataclass_fields__}
     ablated = Ablated(effects if answer else np.abs(effects), "[MASK]", answer, chance, *trust, 1000, 4)
     return Flow(**{**values, "ablated": ablated})
+
+
+def pooled() -> Flow:
+    """The same of the vector of a whole text, a mean."""
+    found = flow(answer="")
+    own = np.linspace(-0.05, 0.25, len(found.tokens))
+    return replace(found, query=None, pooled=Pooled("mean", np.full(len(own), 1 / len(own)), own / own.sum()))

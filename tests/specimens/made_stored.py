@@ -234,6 +234,7 @@ MADE: dict[str, Callable[[], Result]] = {
     "found likeness": lambda: made_finding.finding(like=(2, 4)),
     "flow": made_flow.flow,
     "flow of little": lambda: made_flow.flow(replaced=False, whole=False),
+    "flow from a pooled vector": made_flow.pooled,
     "flow without an answer": lambda: made_flow.flow(answer=""),
     "layers": lambda: made_layered.layered("middle", "late"),
     "layers of a class": lambda: made_layered.layered("early", task="class", controls=0),

@@ -10,7 +10,6 @@ from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import number, signed, weight
 from attnscope.render.kit.scale import by_root
 from attnscope.render.sheet.drawings import Passage
-from attnscope.render.sheet.said import at
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheets import flow_words
 from attnscope.results import Comparison, Difference, Flow
@@ -22,7 +21,8 @@ def of_flow(result: Flow) -> Iterator[Passage]:
     """What replacing each token does, and what the method gives that agrees with it best; of text alone."""
     if not result.tokens.texts:
         return
-    asked, own = at(result.tokens, result.query), frozenset({result.query})
+    asked = flow_words.asked(result)
+    own = frozenset[int]() if result.query is None else frozenset({result.query})
     ablated, trusted = result.ablated, ""
     if ablated is not None:
         costs = "costs, in nats" if ablated.answer else f"turns {asked}: 1 less the cosine"

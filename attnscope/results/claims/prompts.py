@@ -82,7 +82,7 @@ class Prompts(Presented):
     for this prompt. `effects` are what taking a part away really does, of parts of a score; NaN of all else.
     `stands` says whether the figure stands out in that prompt by the rule for one prompt.
 
-    `prompts` and `figures` are what the columns and rows of these arrays are; `asked` is the kind of question.
+    `prompts` and `figures` are what the columns and rows of these arrays are, `asked` the kind of question.
     `low` and `high` are the ends of the 95 % interval of each mean, prompts as trials (Student's t);
     `excess_low` and `excess_high` those of the mean of what is beyond the control, and `excess_surely` the
     lower end where all figures of one measure are to hold at once (Bonferroni). `question` says what was
