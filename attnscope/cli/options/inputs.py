@@ -115,7 +115,6 @@ Texts = Annotated[
         "read is told, the others go on, and the exit code is the highest of any line. --json: a record a "
         "line, with `error` where there is no answer, and at last one called `summary`.",
     ),
-    Brief("a file of many texts, one a line, or .jsonl"),
 ]
 Fill = Annotated[
     Path | None,
