@@ -12,7 +12,7 @@ from attnscope.results.claims.prompts import CORRELATION, Asked, Figure, Prompt,
 _TEXTS = ("Mary gave Ann a book.", "John gave the old man a key.", "Ann sold Tom the red car.", "Tom fell.")
 # of each figure what it has in four prompts, beside its controls
 _MEASURED = {
-    Asked.FIND: ("weight", ((0.8, 0.7, 0.75, 0.05), (0.1, 0.2, 0.1, 0.15)), 0.1),
+    Asked.FIND: ("weight", ((0.8, 0.7, 0.78, 0.05), (0.1, 0.2, 0.1, 0.15)), 0.1),
     Asked.LIKE: ("distance", ((0.1, 0.12, 0.15, 0.5), (0.5, 0.4, 0.45, 0.4)), 0.4),
     Asked.ABLATE: ("nats", ((-1.2, -0.9, -1.4, 0.3), (0.02, -0.01, 0.03, 0.02)), 0.05),
     Asked.FLOW: (CORRELATION, ((0.8, 0.7, 0.6, 0.1), (0.2, 0.3, 0.1, 0.2)), 0.25),
@@ -47,6 +47,7 @@ def prompts(
             value = values[i][place] if first is None or i else first
             lost = value if asked is Asked.WHY and not i else float("nan")
             stands = abs(value) > 0.6 if asked is not Asked.LIKE else value < 0.2
+            stands = stands and (asked is not Asked.WHY or not i)
             own[figure] = Seen(value, control, lost, stands)
         every.append(own)
     untouched = asked in (Asked.PREDICT, Asked.LAYERS)
