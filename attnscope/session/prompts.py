@@ -225,18 +225,30 @@ def named(name: str, prompt: Prompt, tokens: Read | None) -> str:
     if not 1 <= (count or 1) <= len(meant.places):
         raise InputError(f"no '{name}': it stands {len(meant.places)} times")
     place = meant.places[(count or 1) - 1]
-    nth = len(_starts(prompt.text[: place[1]], meant.text)) - 1
-    starts = _starts(tokens.texts[0], meant.text) if tokens.texts else []
-    if len(starts) != len(_starts(prompt.text, meant.text)):  # a mask, which the model may spell otherwise
-        return f"{meant.text}#{nth + 1}"
-    found = _tokens_at((starts[nth], starts[nth] + len(meant.text)), tokens)
+    start = _start_in(prompt, place, tokens.texts[0] if tokens.texts else "")
+    if start is None:  # a mask, which the model may spell otherwise
+        nth = len(_starts(prompt.text[: place[1]], meant.text))
+        return f"{meant.text}#{nth}"
+    found = _tokens_at((start, start + len(meant.text)), tokens)
     if not found:
         raise InputError(f"'{name}', “{meant.text}”, has no tokens of its own in the text")
     return f"pos:{found[0]}" if len(found) == 1 else f"pos:{found[0]}-{found[-1]}"
 
 
+def _start_in(prompt: Prompt, place: Place, read: str) -> int | None:
+    """Where a place of the prompt begins in what was read, which may have more around it, as a chat has.
+
+    Masks may be spelled otherwise there, which moves what follows them; None where it is not found again.
+    """
+    if (before := read.find(prompt.text)) >= 0:
+        return before + place[0]
+    word = prompt.text[slice(*place)]
+    own, starts = _starts(prompt.text, word), _starts(read, word)
+    return starts[own.index(place[0])] if len(own) == len(starts) else None
+
+
 def _starts(text: str, word: str) -> list[int]:
-    """Where `word` stands: masks may be spelled otherwise in what was read, which moves what follows them."""
+    """Where `word` stands in a text."""
     return [i for i in range(len(text)) if text.startswith(word, i)]
 
 

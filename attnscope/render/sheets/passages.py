@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
+from jaxtyping import Float
 
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import number, signed, weight
@@ -37,10 +38,14 @@ def of_flow(result: Flow) -> Iterator[Passage]:
         f"what reaches {asked}, by {called}",
         result.tokens,
         shares,
-        Scale(0.0, float(np.nanmax(shares, initial=0.0)) or 1.0),
+        Scale.around(shares) if np.nanmin(shares, initial=0.0) < 0 else Scale(0.0, _largest(shares)),
         weight,
         own,
     )
+
+
+def _largest(shares: Float[np.ndarray, " key"]) -> float:
+    return float(np.nanmax(shares, initial=0.0)) or 1.0
 
 
 def of_comparison(result: Comparison) -> Iterator[Passage]:

@@ -107,7 +107,8 @@ def _ranking(result: Prompts, measured: str, whole: bool) -> Ranking:
         marks=(
             Mark("span", "kin", "95 % interval of the mean", low, high),
             Mark("dot", "own", "mean", [float(result.mean[i]) for i in shown]),
-            Mark("tick", "control", words.CONTROL[asked], _both(result, shown, control)),
+            *((Mark("diamond", "limit", "lost without it", lost),) if asked is Asked.WHY else ()),
+            Mark("tick", "control", words.ticked(result), _both(result, shown, control)),
         ),
         written="mean",
         axis=(0.0, 1.0) if bounded else None,

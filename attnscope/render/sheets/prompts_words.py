@@ -48,6 +48,11 @@ def stands(result: Prompts, measured: str) -> str:
     return "largest in" if of_field else _STANDS[result.asked]
 
 
+def ticked(result: Prompts) -> str:
+    """What the mark of a control says: of a part of a score how much is lost without that one."""
+    return "lost without the largest of its controls" if result.asked is Asked.WHY else CONTROL[result.asked]
+
+
 def form(measured: str) -> Callable[[float], str]:
     """How a number of a figure is written."""
     return _FORMS.get(measured, signed)
