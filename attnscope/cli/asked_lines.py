@@ -4,7 +4,7 @@ What is wrong with a line is told with its number, and the others go on.
 """
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -73,7 +73,8 @@ class Lines:
     def put(self, opened: "Opened", inputs: "Inputs") -> None:
         """Ask each line, then tell what all of them say together; end with the highest exit code of any."""
         gathered = self._gathered()
-        codes = {line.number: self._of_line(opened, inputs, line, gathered) for line in self.lines}
+        with nullcontext() if gathered is None else self.question.output.each_notice_once():
+            codes = {line.number: self._of_line(opened, inputs, line, gathered) for line in self.lines}
         self._sum_up(codes, gathered)
         if code := max(codes.values()):
             raise typer.Exit(code)

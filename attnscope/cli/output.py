@@ -57,6 +57,7 @@ class Output:
         _check_folder()
         self.quiet, self.verbose, self.legend = quiet, verbose, legend
         self._written: list[Path] = []
+        self._said: set[str] | None = None
         self.screen = Paper()
         if self.screen.width < NARROWEST:
             self.screen.width = NARROWEST if self.screen.width > 1 else 80  # COLUMNS=0 says nothing
@@ -160,7 +161,20 @@ class Output:
         """One JSON document, alone on standard output."""
         document(json)
 
+    @contextmanager
+    def each_notice_once(self) -> Iterator[None]:
+        """While open, what was said of one of many prompts is not said again of another."""
+        self._said = set[str]()
+        try:
+            yield
+        finally:
+            self._said = None
+
     def notice(self, text: str) -> None:
+        if self._said is not None:
+            if text in self._said:
+                return
+            self._said.add(text)
         if not self.quiet:
             self._narration.print(printable(f"note: {text}"), style="dim")
 

@@ -123,6 +123,14 @@ def test_what_makes_no_prompts_is_one_line_before_the_model_is_sought(
     assert result.stderr.count("\n") == 1
 
 
+def test_what_is_true_of_every_prompt_is_noted_once(attnscope, folder: Path) -> None:
+    (folder / "s.txt").write_text("box dog king box dog king\ncat man girl cat man girl\n")
+    asked = ("find", "--from", "4", "--to", "2", "-m", "demo-causal")
+    noted = attnscope(*asked, "--texts", "s.txt").stderr
+    assert noted == attnscope(*asked, "box dog king box dog king").stderr
+    assert noted.startswith("note: there are 18 controls, not 100")
+
+
 def test_links_and_ranks_are_of_each_text_alone(attnscope, folder: Path) -> None:
     (folder / "s.txt").write_text("The dog saw the [MASK].\nThe king lost the [MASK] again.\n")
     for command in (("find", "--controls", "3"), ("ablate", "--rank", "--top", "2", "--with", "zero")):
