@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -105,6 +106,22 @@ def classified(
     chances = chances_of(logits[0], provenance, exclusive)
     classes = Classes(best(chances, name, top), exclusive)
     return Prediction("class", tokens, (), None, None, provenance, classes=classes)
+
+
+def chances_at(
+    model: Any,
+    inputs: Mapping[str, Any],
+    position: int | None,
+    provenance: Provenance,
+    *,
+    exclusive: bool = True,
+) -> Float[np.ndarray, " choice"]:
+    """The probability of everything that might stand at a position; of a classifier (None) of every class."""
+    output = _run(model, inputs)
+    scores = output["logits"] if position is None else vocabulary_of(output, model)
+    assert scores is not None, "it has answered there"
+    logits = scores[0] if position is None else scores[0, position]
+    return np.asarray(chances_of(logits, provenance, exclusive).cpu().numpy())
 
 
 def masks_of(tokens: Tokens, mask_id: int | None) -> list[int]:

@@ -6,19 +6,17 @@ The one place where commands meet a model: each says only what it asks of a read
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from attnscope import incoming
-from attnscope.cli import streams
-from attnscope.cli.lines import Line, NumberedText, summary
 from attnscope.cli.named import seems_a_file
-from attnscope.cli.naming import is_of_each_head, numbered, of_head
-from attnscope.errors import AttnscopeError, CertificateError, InputError, NobodyReadsError, lacking
+from attnscope.cli.naming import is_of_each_head, of_head
+from attnscope.errors import InputError
 
 if TYPE_CHECKING:
+    from attnscope.cli.asked_lines import Lines
+    from attnscope.cli.lines import NumberedText
     from attnscope.cli.options.delivery import Delivery
     from attnscope.cli.options.inputs import Read
     from attnscope.cli.options.model import Request, Wanted
@@ -75,6 +73,7 @@ class Question:
     `whole` says that the model runs to its end whatever is looked at: its decoder reads all that it reads;
     `ranks` that the answer is numbers, and a page of it holds no more weights than it has room for.
     `names` is given the tokens before any weight is read, and refuses what is named and not there.
+    `over` puts the answers for many texts together; without it they are shown one after the other.
     `ask_kept` asks the same of heads that the cache holds;
     None where it is not asked, and nothing is kept.
     """
@@ -89,15 +88,16 @@ class Question:
     ranks: bool = False
     ask_kept: "Callable[[ChosenHeads], Answer] | None" = None
     names: "Names | None" = None
+    over: "str | None" = None
 
     def put(self, inputs: "Inputs", purpose: "Purpose") -> None:
         """Load the model, read, ask, and show; of many texts one after the other."""
         if note := seems_a_file(self.read.text or ""):
             self.output.notice(note)
-        with self._as_typed(inputs):
+        with self.as_typed(inputs):
             self._put(inputs, purpose)
 
-    def _as_typed(self, inputs: "Inputs") -> AbstractContextManager[None]:
+    def as_typed(self, inputs: "Inputs") -> AbstractContextManager[None]:
         """Commands that lead on read and run what this one does."""
         from attnscope.cli.again import typed
         from attnscope.render.kit.words.command import as_typed
@@ -111,26 +111,29 @@ class Question:
             self._with_cache(memory, inputs, purpose)
             return
         opened = open_model(self.request, inputs, self.wanted, purpose, self.output, self._check(inputs))
-        if self.read.texts is None:
-            self._deliver(self._answer(opened, inputs), self.delivery.targets)
+        if self.read.source is None:
+            self.deliver(self.answered(opened, inputs)[1], self.delivery.targets)
             return
-        codes = {line.number: self._of_line(opened, inputs, line) for line in self.read.lines}
-        if self.delivery.json:
-            self.output.document(summary(codes))
-        if code := max(codes.values()):
-            raise typer.Exit(code)
+        self._lines().put(opened, inputs)
+
+    def _lines(self) -> "Lines":
+        from attnscope.cli.asked_lines import Lines
+
+        return Lines(self)
 
     def _check(self, inputs: "Inputs") -> "Check | None":
         """What is named, of one text: each of many is told for itself."""
-        if self.names is None or self.read.texts is not None:
+        if self.names is None or (self.read.source is not None and self.over is None):
             return None
         from attnscope.session.naming import names_checked
 
+        if self.read.source is not None:
+            return partial(self._lines().check, names=self.names, inputs=inputs)
         return names_checked(self.names, inputs, self.request.trust_remote_code)
 
     def _memory(self, inputs: "Inputs") -> "Memory | None":
         """What is kept of such a question; None for pages and many files, which take several runs."""
-        several = self.read.texts is not None or any(map(is_of_each_head, self.delivery.targets))
+        several = self.read.source is not None or any(map(is_of_each_head, self.delivery.targets))
         if self.ask_kept is None or several or self.paged or self.whole or self.wanted is None:
             return None
         from attnscope.session.cache.memory import remember
@@ -146,22 +149,22 @@ class Question:
 
         with suppress(NotKeptError):
             answer = self.ask_kept(recall(memory, self.wanted))
-            self._deliver(answer, self.delivery.targets)
+            self.deliver(answer, self.delivery.targets)
             return
         from attnscope.session.cache.keeping import reading_kept
 
         check = self._check(inputs)
         with reading_kept(memory, self.request, inputs, self.wanted, purpose, check) as (reading, chosen):
-            self._deliver(self.ask(reading, chosen), self.delivery.targets)
+            self.deliver(self.ask(reading, chosen), self.delivery.targets)
 
-    def _answer(self, opened: "Opened", inputs: "Inputs") -> Answer:
+    def answered(self, opened: "Opened", inputs: "Inputs") -> "tuple[Reading, Answer]":
         from attnscope.session.entering import read_inputs
 
         looked_at = replace(opened, chosen=None) if self.whole else opened
         reading = read_inputs(looked_at, inputs, self.output)
         if self.paged and not self.ranks and opened.chosen is not None:
             check_room(reading, opened.chosen)
-        return self.ask(reading, opened.chosen)
+        return reading, self.ask(reading, opened.chosen)
 
     @property
     def paged(self) -> bool:
@@ -169,33 +172,14 @@ class Question:
         pages = [target for target in self.delivery.targets if target.suffix.lower() == PAGE]
         return any(not is_of_each_head(page) for page in pages)
 
-    def _of_line(self, opened: "Opened", inputs: "Inputs", line: Line) -> int:
-        """Show the answer for one line; the exit code that it deserves. What is wrong with it is said."""
-        assert self.read.texts is not None, "lines are those of a file"
-        name, last = f"{incoming.called(self.read.texts)}:{line.number}", self.read.lines[-1].number
-        targets = [numbered(target, line.number, last) for target in self.delivery.targets]
-        answer = None
-        try:
-            inputs = replace(inputs, text=line.text)
-            answer = self._answer(opened, inputs)
-            with self._as_typed(inputs):
-                self._deliver(answer, targets, NumberedText(name, line.number, line.text))
-        except NobodyReadsError:
-            raise
-        except AttnscopeError as error:
-            refusal, answered = error, answer is not None and isinstance(error, CertificateError)
-        except (MemoryError, RuntimeError, ImportError, OSError) as error:
-            if (lack := lacking(error)) is None:
-                raise
-            refusal, answered = lack, False
-        else:
-            return 0
-        streams.say(f"attnscope: {name}: {refusal}")
-        if self.delivery.json and not answered:  # an answer that is not certified stands there and says so
-            self.output.document(line.refused(refusal))
-        return refusal.exit_code
-
-    def _deliver(self, answer: Answer, targets: Sequence[Path], line: NumberedText | None = None) -> None:
+    def deliver(
+        self,
+        answer: Answer,
+        targets: Sequence[Path],
+        line: "NumberedText | None" = None,
+        *,
+        shown: bool = True,
+    ) -> None:
         """Files of each head alone, then everything else."""
         if answer.place is not None and not targets and not self.delivery.json:
             targets = [answer.place]
@@ -207,7 +191,9 @@ class Question:
         ):
             targets = [target for target in targets if target not in pages]
             self._pages(answer.page, answer.focus, pages)
-        self.output.deliver(answer.result, self.delivery, answer.focus, targets=targets, line=line)
+        self.output.deliver(
+            answer.result, self.delivery, answer.focus, targets=targets, line=line, shown=shown
+        )
 
     def _pages(
         self, make: "Callable[[], tuple[Result, Beside]]", focus: "Focus | None", targets: Sequence[Path]

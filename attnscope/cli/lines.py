@@ -13,14 +13,32 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from attnscope.results import Result
+    from attnscope.session.prompts import Prompt, Row, Template
+
+JSON_LINES = (".jsonl", ".ndjson")  # files whose lines are objects
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line as it was read; `number` counts from 1 and counts blank lines too."""
+    """One line as it was read; `number` counts from 1 and counts blank lines too.
+
+    It is a text, `in_json` an object with one, or the `row` of a table that fills the `template`.
+    """
 
     number: int
-    raw: bytes
+    raw: bytes = b""
+    in_json: bool = False
+    row: "Row | None" = None
+    template: "Template | None" = None
+
+    @property
+    def prompt(self) -> "Prompt":
+        """The text and its fields; raises `InputError` where it is none."""
+        from attnscope.session.prompts import Prompt, prompt_in_json
+
+        if self.row is not None and self.template is not None:
+            return self.template.filled(self.row.by_name)
+        return prompt_in_json(self.text) if self.in_json else Prompt(self.text)
 
     @property
     def text(self) -> str:
@@ -35,22 +53,38 @@ class Line:
         return json.dumps({"line": self.number, "error": str(error), "exit_code": error.exit_code})
 
 
-def summary(codes: Mapping[int, int]) -> str:
+def summary(codes: Mapping[int, int], result: "Result | None" = None) -> str:
     """The last record of many lines: how many there were, which failed, and the exit code of all.
 
-    `codes` has the exit code of every line by its number.
+    `codes` has the exit code of every line by its number; the `result` of all together follows, where there
+    is one.
     """
     failed = [number for number, code in codes.items() if code]
     counts = {"lines": len(codes), "answered": len(codes) - len(failed), "failed": failed}
-    return json.dumps({"summary": {**counts, "exit_code": max(codes.values())}})
+    told = {"summary": {**counts, "exit_code": max(codes.values())}}
+    if result is None:
+        return json.dumps(told)
+    from attnscope.render.files import as_json_line
+
+    return as_json_line(result, told)
 
 
 def read_lines(file: Path) -> tuple[Line, ...]:
     """The lines of `file`, `-` for standard input, that hold a text; `InputError` where there is none."""
-    lines = tuple(Line(number, raw) for number, raw in incoming.whole_lines(file) if raw.strip())
+    in_json = file.suffix.lower() in JSON_LINES
+    lines = tuple(Line(number, raw, in_json) for number, raw in incoming.whole_lines(file) if raw.strip())
     if not lines:
         raise InputError(f"no text in {incoming.named(file)}: it takes one a line")
     return lines
+
+
+def fill_in(template: str, table: Path) -> tuple[Line, ...]:
+    """A line for each row of the table, which fills the template; `InputError` where they do not fit."""
+    from attnscope.session.prompts import Template, rows_of
+
+    whole, rows = Template(template), rows_of(table)
+    whole.check(rows[0].columns)
+    return tuple(Line(row.number, row=row, template=whole) for row in rows)
 
 
 @dataclass(frozen=True)

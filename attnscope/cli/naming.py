@@ -27,6 +27,11 @@ def numbered(target: Path, number: int, last: int) -> Path:
     return target.with_name(f"{target.stem}-{digits}{target.suffix}")
 
 
+def is_of_each_line(target: Path) -> bool:
+    """Whether a file for each of many texts is meant: `x-{line}.png`."""
+    return LINE in target.name
+
+
 def is_of_each_head(target: Path) -> bool:
     """Whether a file for each head is meant: `h-{layer}-{head}.png`."""
     return LAYER in target.name or HEAD in target.name

@@ -4,13 +4,14 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnscope import incoming
+from attnscope.cli.lines import summary
 from attnscope.cli.options.shown import InputLimit, Legend, Quiet, Theme, Timings, Verbose
 from attnscope.cli.run import typed_command, want_timings
 from attnscope.cli.streams import document, ours_alone
@@ -56,6 +57,7 @@ class Output:
         _check_folder()
         self.quiet, self.verbose, self.legend = quiet, verbose, legend
         self._written: list[Path] = []
+        self._said: set[str] | None = None
         self.screen = Paper()
         if self.screen.width < NARROWEST:
             self.screen.width = NARROWEST if self.screen.width > 1 else 80  # COLUMNS=0 says nothing
@@ -89,13 +91,16 @@ class Output:
         targets: "Sequence[Path] | None" = None,
         line: "NumberedText | None" = None,
         beside: "Beside | None" = None,
+        shown: bool = True,
+        codes: "Mapping[int, int] | None" = None,
     ) -> None:
         """The one way out: files, then the screen or JSON, then exit code 5 where a certificate failed.
 
         A quiet run for which files are named shows nothing on the screen.
 
         The files are `targets`, by default those of `delivery`; a `line` of many texts is told with them. A
-        page holds what is `beside`.
+        page holds what is `beside`. What is not `shown` has files alone. Of the answer over many lines
+        `codes` are what became of each, which JSON sums up.
         """
         from attnscope.render.focus import WHOLE
 
@@ -104,11 +109,13 @@ class Output:
             self.file(result, target, delivery, focus, beside)
         if delivery.json and line is not None:
             self.document(line.document(result))
+        elif delivery.json and codes is not None:
+            self.document(summary(codes, result))
         elif delivery.json:
             from attnscope.render import files
 
             self.document(files.as_json(result))
-        elif not (self.quiet and delivery.targets):
+        elif shown and not (self.quiet and delivery.targets):
             if line is not None:
                 self.show(*line.heading(self.width))
             from attnscope.render.screen import screen
@@ -154,7 +161,20 @@ class Output:
         """One JSON document, alone on standard output."""
         document(json)
 
+    @contextmanager
+    def each_notice_once(self) -> Iterator[None]:
+        """While open, what was said of one of many prompts is not said again of another."""
+        self._said = set[str]()
+        try:
+            yield
+        finally:
+            self._said = None
+
     def notice(self, text: str) -> None:
+        if self._said is not None:
+            if text in self._said:
+                return
+            self._said.add(text)
         if not self.quiet:
             self._narration.print(printable(f"note: {text}"), style="dim")
 
@@ -209,11 +229,18 @@ def finish(verdict: "Verdict | None") -> None:
         raise CertificateError("the certificate FAILED: do not trust these numbers")
 
 
-def check_delivery(delivery: "Delivery", kind: str) -> None:
-    """Refuse a file that this kind of result has no form for, or that cannot be written, before any work."""
+def check_delivery(delivery: "Delivery", kind: str, *, many: bool = False) -> None:
+    """Refuse a file that this kind of result has no form for, or that cannot be written, before any work.
+
+    Of `many` prompts a file is of all of them together, unless its name has `{line}`.
+    """
     if delivery.places:
         from attnscope import results
+        from attnscope.cli.naming import is_of_each_line
         from attnscope.render.saving import check_panels, check_targets, suffixes
 
-        check_targets(delivery.places, suffixes(getattr(results, kind)))
-        check_panels(delivery.places, kind)
+        of_each = [place for place in delivery.places if not many or is_of_each_line(place)]
+        of_all = [place for place in delivery.places if place not in of_each]
+        for places, named in ((of_each, kind), (of_all, "Prompts")):
+            check_targets(places, suffixes(getattr(results, named)))
+            check_panels(places, named)

@@ -17,6 +17,7 @@ from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.finding import Contents, Controls, Finding, Pattern, Sought
 from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.links import Links
+from attnscope.results.claims.prompts import Prompts
 from attnscope.results.claims.relations import Dependencies
 from attnscope.results.claims.senses import Senses
 from attnscope.results.claims.why import Why
@@ -123,6 +124,7 @@ __all__ = [
     "Position",
     "Prediction",
     "Projection",
+    "Prompts",
     "Provenance",
     "Reach",
     "Report",

@@ -14,6 +14,7 @@ from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.finding import Finding
 from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.links import Links
+from attnscope.results.claims.prompts import Prompts
 from attnscope.results.claims.relations import Dependencies
 from attnscope.results.claims.senses import Senses
 from attnscope.results.claims.why import Why
@@ -54,6 +55,7 @@ KINDS: dict[str, type[Result]] = {
     "picture-heads": PictureHeads,
     "prediction": Prediction,
     "projection": Projection,
+    "prompts": Prompts,
     "report": Report,
     "scale": ScaleStudy,
     "senses": Senses,

@@ -74,6 +74,15 @@ class Ablating:
         return self.replacement or ("mean" if self.rank and self.by in (None, PATCHING) else "zero")
 
     @property
+    def told(self) -> str:
+        """What is put in the place of what, in a few words."""
+        if self.link is not None:
+            return f"without {self.link}"
+        if self.text is not None:
+            return f"with outputs of {self.text}"
+        return f"with {'zeros' if self.method == 'zero' else 'means'} for outputs"
+
+    @property
     def text(self) -> str | None:
         """The text whose outputs are put in, None where there is none."""
         if self.to is not None:

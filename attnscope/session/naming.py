@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
     from attnscope.session.opening import Check
 
-Names = Callable[["Chosen", Tokens | None, Tokens], object]
+Names = Callable[..., object]  # of what is chosen, the queries and the keys; of a `prompt` with fields
 
 
 def names_checked(names: Names, inputs: Inputs, code: bool = False) -> "Check":
@@ -36,7 +36,8 @@ def _check(planned: "Plan", chosen: "Chosen", *, names: Names, inputs: Inputs, c
         return
     keys = _read(planned, inputs, code)
     if keys is not None:
-        names(chosen, None if beside_encoder else keys, keys)
+        how = {"prompt": inputs.prompt} if inputs.fields else {}
+        names(chosen, None if beside_encoder else keys, keys, **how)
 
 
 def _read(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:

@@ -1,6 +1,6 @@
 """A model and what it has read: from here on attention can be captured, and everything else asked."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -16,6 +16,7 @@ from attnscope.model.loaded import Model
 from attnscope.results import Overview, Thumbnails
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
+from attnscope.session.prompts import with_fields
 from attnscope.session.request import Inputs, Looking
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Route
@@ -86,6 +87,13 @@ class Reading:
     def tokens_of(self, kind: Kind) -> Tokens:
         """The tokens on the query side of one kind of attention."""
         return self.encoded.tokens if kind is Kind.ENCODER or self.target is None else self.target.tokens
+
+    def filled(self, options: Mapping[str, Any], chosen: Chosen) -> dict[str, Any]:
+        """Those of the options that name a field of the text, with what it is here (`session.prompts`)."""
+        own, queries = self.encoded.tokens, self.tokens_of(chosen.kind)
+        keys = own if chosen.kind is Kind.CROSS else queries
+        sides = [each if each is own else None for each in (queries, keys)]
+        return with_fields(options, self.asked.prompt, *sides)
 
     def capture(
         self,

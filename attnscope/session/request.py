@@ -1,7 +1,7 @@
 """What is asked for, as plain data, checked when it is made: which model, what it reads, which heads."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from attnscope.model.inputs.generation import Settings
     from attnscope.model.loaded import Model
     from attnscope.session.listener import Listener
+    from attnscope.session.prompts import Field, Prompt
 
 Tokens = str | Sequence[int]  # by number: "101,2023", [101, 2023]
 Numbers = str | int | Sequence[int] | None  # of layers or heads: 3, "-1", [0, 3], "4-8", "all"
@@ -119,7 +120,8 @@ class Inputs:
     the words of a text are those between its blanks, unless `words` are given. In place of a text stand
     `ids`, and of a target `target_ids`: exactly these tokens, spelled as in the file `vocab`, or a `chat`.
     With `system`, which may be empty, the text is the user's message of a chat behind that. Without any
-    text, picture or sound it is the sentence of the articles.
+    text, picture or sound it is the sentence of the articles. `fields` are parts of the text that have names
+    of their own.
     """
 
     text: str | None = None
@@ -136,6 +138,7 @@ class Inputs:
     target_ids: Tokens | None = None
     chat: Chat | None = None
     system: str | None = None
+    fields: "Mapping[str, Field]" = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._check_numbers()
@@ -202,6 +205,13 @@ class Inputs:
         if self.system is None:
             return self.chat
         return (self.chat or asked(self.text or "")).behind(self.system)
+
+    @property
+    def prompt(self) -> "Prompt":
+        """The text with its fields."""
+        from attnscope.session.prompts import Prompt
+
+        return Prompt(self.text or "", self.fields)
 
     @property
     def numbers(self) -> tuple[int, ...] | None:

@@ -191,6 +191,7 @@ OTHERS = tuple(
         verify fused: verify "The door opened." -m demo --attn sdpa
         check: check {run}
         show: show {run}
+        prompts: predict --texts {texts} -m demo-causal
         model: model demo
         measures: measures
         theatre: sdpa --example theatre

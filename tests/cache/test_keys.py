@@ -16,6 +16,7 @@ from attnscope.model.source.here import folder_here
 from attnscope.session.cache import witnesses
 from attnscope.session.cache.memory import Memory, look_into, remember
 from attnscope.session.listener import Quiet
+from attnscope.session.prompts import Field
 from attnscope.session.request import Chat, Inputs, ModelRequest, Wanted, Writing
 
 MODEL, TEXT = ModelRequest("demo"), Inputs("The dog ran.")
@@ -26,6 +27,7 @@ OTHER_MODEL: dict[str, Any] = {
 OTHER_TEXT: dict[str, Any] = {
     "text": "The dog ran", "pair": "Why?", "target": "Le chien.", "truncate": True, "split": True,
     "words": ("The", "dog", "ran."), "target_ids": (1, 2),
+    "fields": {"a": Field("x", ((0, 1),))},
 }  # fmt: skip
 OTHER_ATTENTION: dict[str, Any] = {"kind": "encoder", "tower": "attention", "block": 1, "route": "traced"}
 PLACED = {"device_map", "max_memory"}

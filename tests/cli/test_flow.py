@@ -4,8 +4,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import resealed
 from typer.testing import Result
+
+from attnscope.results import Flow, load
 
 Run = Callable[..., Result]
 TEXT = "I was watching the door when [MASK] opened."
@@ -54,3 +57,21 @@ def test_what_has_no_meaning_is_one_line(attnscope: Run) -> None:
     other = attnscope("flow", TEXT, "-m", "demo", "--from", "door", "--layer", "2")
     assert other.exit_code == 2
     assert "choose the first layers, --layer 0-2" in other.stderr
+
+
+def test_the_screen_says_how_it_was_pooled_and_a_script_is_refused(
+    attnscope: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ("flow", "The dog saw the door when it opened.", "--from", "pooled", "-m", "demo")
+    told = attnscope(*asked, "-o", "f.json", "-o", "f.png", "-o", "f.html")
+    assert told.exit_code == 0
+    words = " ".join(told.stdout.split())
+    assert words.startswith("The pooled vector (the model's own pooler) turns most where “")
+    assert "is what the model's own pooler makes of the last vector of the first token" in words
+    again = load("f.json")
+    assert isinstance(again, Flow)
+    assert (again.query, again.pooled.how) == (None, "pooler")  # type: ignore[union-attr]
+    refused = attnscope(*asked, "-o", "f.py")
+    assert refused.exit_code == 2
+    assert "none computes a pooled vector again" in refused.stderr

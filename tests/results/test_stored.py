@@ -33,7 +33,7 @@ DRAWN = [
     "found likeness", "flow", "flow of little", "ablation", "ablation of a group", "ablation foretold",
     "thumbnails", "relations", "two runs", "composition", "composition of a head", "dimensions",
     "long head", "window of a long head", "corpus", "corpus of linked words", "two corpora",
-    "why", "why with no single reason", "layers", "links",
+    "why", "why with no single reason", "layers", "links", "heads over prompts", "why over prompts",
 ]  # fmt: skip
 LEFT_OUT = ("picture", "pictures", "sound", "sounds")  # what JSON does not hold and a picture needs
 

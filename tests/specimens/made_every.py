@@ -16,6 +16,7 @@ import made_links
 import made_long_heads
 import made_media
 import made_outlines
+import made_prompts
 import made_relations
 import made_reports
 import made_results as made
@@ -57,7 +58,7 @@ def every() -> dict[str, Result]:
         made_thumbnails.thumbnails(), made_difference.between(), made_check.check(), made_ablation.ablation(),
         made_composition.composition(), made_long_heads.long_head(),
         made_corpus.corpus(), made_corpus.apart(), made_why.why(), made_layered.layered("middle"),
-        made_links.links(),
+        made_links.links(), made_prompts.prompts(),
     ]  # fmt: skip
     named = {type(each).__name__: each for each in made_ones}
     assert set(named) == {kind.__name__ for kind in (*KINDS.values(), HeadAttention)}

@@ -9,7 +9,7 @@ from attnscope.analysis.claims.flow.replacing import trusted
 from attnscope.analysis.claims.flow.rollout import max_flow, mixed, rollout
 from attnscope.results import Flow, Kind, Verdict
 from attnscope.results.claims.ablation import Intervention
-from attnscope.results.claims.flow import GRADIENT, INTEGRATED, LRP, WEIGHED, Ablated, Attributed
+from attnscope.results.claims.flow import GRADIENT, INTEGRATED, LRP, WEIGHED, Ablated, Attributed, Pooled
 
 QUERY = 8
 
@@ -72,3 +72,10 @@ def flow(*, replaced: bool = True, answer: str = "it", whole: bool = True) -> Fl
     values = {name: getattr(found, name) for name in Flow.__dataclass_fields__}
     ablated = Ablated(effects if answer else np.abs(effects), "[MASK]", answer, chance, *trust, 1000, 4)
     return Flow(**{**values, "ablated": ablated})
+
+
+def pooled() -> Flow:
+    """The same of the vector of a whole text, a mean."""
+    found = flow(answer="")
+    own = np.linspace(-0.05, 0.25, len(found.tokens))
+    return replace(found, query=None, pooled=Pooled("mean", np.full(len(own), 1 / len(own)), own / own.sum()))

@@ -18,6 +18,7 @@ import made_links
 import made_long_heads
 import made_media
 import made_outlines
+import made_prompts
 import made_relations
 import made_reports
 import made_results as made
@@ -51,6 +52,7 @@ from attnscope.results import (
     PictureHeads,
     Prediction,
     Projection,
+    Prompts,
     Report,
     ScaleStudy,
     Senses,
@@ -81,6 +83,7 @@ KINDS: dict[type, Callable[[], Any]] = {
     Projection: made.projection,
     Report: made_reports.report,
     Links: made_links.links,
+    Prompts: made_prompts.prompts,
     LayeredPrediction: lambda: made_layered.layered("middle", "late"),
     Prediction: lambda: made_reports.masked(made.head(), [4]),
     PictureAttention: made_media.picture_head,

@@ -18,6 +18,7 @@ import made_links
 import made_long_heads
 import made_media
 import made_outlines
+import made_prompts
 import made_relations
 import made_reports
 import made_results as made
@@ -47,6 +48,7 @@ from attnscope.results import (
     Special,
     Verdict,
 )
+from attnscope.results.claims.prompts import Asked
 from attnscope.results.worked import Given, Scoring, Worked
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Pool
@@ -232,12 +234,21 @@ MADE: dict[str, Callable[[], Result]] = {
     "found likeness": lambda: made_finding.finding(like=(2, 4)),
     "flow": made_flow.flow,
     "flow of little": lambda: made_flow.flow(replaced=False, whole=False),
+    "flow from a pooled vector": made_flow.pooled,
     "flow without an answer": lambda: made_flow.flow(answer=""),
     "layers": lambda: made_layered.layered("middle", "late"),
     "layers of a class": lambda: made_layered.layered("early", task="class", controls=0),
     "links": made_links.links,
     "links across": lambda: made_links.links(cross=True, as_clear=2),
     "no links": lambda: made_links.links(found=0),
+    "heads over prompts": made_prompts.prompts,
+    "likeness over prompts": lambda: made_prompts.prompts(Asked.LIKE),
+    "ablation over prompts": lambda: made_prompts.prompts(Asked.ABLATE),
+    "flow over prompts": lambda: made_prompts.prompts(Asked.FLOW, refused=False),
+    "answers over prompts": lambda: made_prompts.prompts(Asked.PREDICT),
+    "layers over prompts": lambda: made_prompts.prompts(Asked.LAYERS),
+    "why over prompts": lambda: made_prompts.prompts(Asked.WHY),
+    "one prompt": lambda: made_prompts.prompts(count=1),
     "why": made_why.why,
     "why with no single reason": lambda: made_why.why(weight_left=0.9),
     "why of nothing": lambda: made_why.why(contrast=-1.5),

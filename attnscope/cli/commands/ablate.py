@@ -127,8 +127,9 @@ def ablate(
     the next token, the verdict on a pair, the text that an encoder-decoder writes (or --target), or the
     class.
     """
-    check_delivery(delivery, "Ablation")
     wish, inputs = _decoded(asked), read.inputs()
+    over = None if wish.rank else wish.told
+    check_delivery(delivery, "Ablation", many=over is not None and read.source is not None)
     if wanted.layer is None and wanted.head is None:
         wish = replace(wish, each=True)
     from attnscope.session.opening import Purpose
@@ -141,7 +142,9 @@ def ablate(
         return Answer(result, page=lambda: ranked_heads(reading, chosen, result))
 
     names = None if wish.link is None else partial(link_ends, asked=wish)
-    question = Question(ask, request, read, wanted, delivery, output, whole=True, ranks=True, names=names)
+    question = Question(
+        ask, request, read, wanted, delivery, output, whole=True, ranks=True, names=names, over=over
+    )
     question.put(inputs, Purpose.ANSWER_OR_CLASS)
 
 

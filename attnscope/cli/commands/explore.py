@@ -4,7 +4,7 @@ import os
 import sys
 from dataclasses import dataclass, field
 
-from attnscope.cli.options.inputs import ArticleRead, Texts, Writing
+from attnscope.cli.options.inputs import ArticleRead, Fill, Texts, Writing
 from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import PlainOutput
 from attnscope.cli.streams import say
@@ -18,6 +18,7 @@ class OneRead(ArticleRead):
     BEYOND = "chats, pictures, sounds"
 
     texts: Texts = field(default=None, init=False)
+    fill: Fill = field(default=None, init=False)
 
 
 def explore(

@@ -84,6 +84,13 @@ class FindOptions:
     controls: Count = 100
     seed: ControlSeed = 0
 
+    @property
+    def told(self) -> str:
+        """What a head does that is to be found, in a few words."""
+        if self.pattern is not None:
+            return f"has the pattern {self.pattern}"
+        return f"is like {self.like}" if self.like is not None else f"looks from {self.query} at {self.key}"
+
     def wish(self) -> "Wish":
         """The same for the session, checked."""
         from attnscope.session.questions.claims.finding import Wish, head_named
@@ -110,11 +117,14 @@ def find(
     words. A head that looks so many tokens back does so whatever the words are: its weight in the controls
     says so. `depends on` says where a weight stays in them: with the position, with the word, or with
     neither (context). Patches of a picture and frames of a sound are exchanged as words are; what the model
-    writes itself is read at once.
+    writes itself is read at once. Of many texts (--texts, --fill) each has its controls, and what is told is
+    the mean over them, with its interval.
     """
     inputs = read.inputs(writing)  # before anything is imported for it
     wish = asked.wish()
-    check_delivery(delivery, "Links" if wish.names_nothing else "Finding")
+    over = None if wish.names_nothing else asked.told
+    kind = "Links" if wish.names_nothing else "Finding"
+    check_delivery(delivery, kind, many=over is not None and read.source is not None)
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.claims.finding import check_wish
     from attnscope.session.questions.claims.finding import find as found
@@ -128,5 +138,5 @@ def find(
         return Answer(result, page=lambda: ranked_heads(reading, chosen, result))
 
     names = partial(check_wish, wish=wish, looking=looking)
-    question = Question(ask, request, read, wanted, delivery, output, ranks=True, names=names)
+    question = Question(ask, request, read, wanted, delivery, output, ranks=True, names=names, over=over)
     question.put(inputs, Purpose.ATTENTION)

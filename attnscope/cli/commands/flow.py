@@ -23,7 +23,8 @@ From = Annotated[
         "--from",
         "--query",
         metavar="TOKEN",
-        help="The token to go back from: its text or position; a patch (r2c4), a time (0.20s).",
+        help="The token to go back from: its text or position; a patch (r2c4), a time (0.20s); pooled is the "
+        "one vector that the model makes of a text (pooled:mean, :first, :last and :pooler say how).",
     ),
     Brief("the token to go back from: its text or position"),
 ]
@@ -47,19 +48,24 @@ def flow(
     integrated gradients, attention x gradient and AttnLRP, beside what the answer loses when a token is
     replaced: the rank correlation of the two, that of shuffled effects, and that of distance alone.
     Of a picture patches are replaced by their mean, of a sound frames by silence, neighbours together where
-    there are many.
+    there are many. From `pooled`, the vector of a whole text, it says how far that turns.
     """
-    check_delivery(delivery, "Flow")
+    check_delivery(delivery, "Flow", many=read.source is not None)
     check_seed(seed)
     name, inputs = decoded(query), read.inputs(writing)
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.claims.flow import check_query
     from attnscope.session.questions.claims.flow import flow as followed
+    from attnscope.session.questions.claims.pooled import is_pooled
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "layers are wanted"
         return Answer(followed(reading, chosen, name, seed))
 
+    # a word head has no pooler beside it
+    pooled = is_pooled(name, inputs.text or "")
+    purpose = Purpose.ATTENTION if pooled else Purpose.ATTENTION_AND_ANSWER
     names = partial(check_query, query=name)
-    question = Question(ask, request, read, wanted, delivery, output, names=names)
-    question.put(inputs, Purpose.ATTENTION_AND_ANSWER)
+    over = f"from {name}"
+    question = Question(ask, request, read, wanted, delivery, output, names=names, over=over)
+    question.put(inputs, purpose)

@@ -80,7 +80,8 @@ def predict(
     classifier names the class. With --layers each layer's state takes the place of the last one's.
     """
     layering = asked.layering()
-    check_delivery(delivery, "Prediction" if layering is None else "LayeredPrediction")
+    kind = "Prediction" if layering is None else "LayeredPrediction"
+    check_delivery(delivery, kind, many=read.source is not None)
     inputs = read.inputs()
     from attnscope.session.opening import Purpose
 
@@ -94,4 +95,6 @@ def predict(
 
         return Answer(predicted(reading, TOP if asked.top is None else asked.top))
 
-    Question(ask, request, read, None, delivery, output).put(inputs, Purpose.ANSWER_OR_CLASS)
+    over = "what the model answers" if layering is None else "what each layer would answer"
+    question = Question(ask, request, read, None, delivery, output, over=over)
+    question.put(inputs, Purpose.ANSWER_OR_CLASS)

@@ -84,7 +84,7 @@ def why(
     each side is the whole of it. Beside the share of a part stands what becomes of the score without it, and
     what becomes of it without other heads of the same layer: only what exceeds these is called a reason.
     """
-    check_delivery(delivery, "Why")
+    check_delivery(delivery, "Why", many=read.source is not None)
     inputs = read.inputs()
     link = asked.link()
     from attnscope.session.opening import Purpose
@@ -95,5 +95,6 @@ def why(
         assert chosen is not None, "a head is wanted"
         return Answer(explained(reading, chosen, link))
 
-    names = partial(check_link, link=link)
-    Question(ask, request, read, wanted, delivery, output, names=names).put(inputs, Purpose.ATTENTION)
+    names, over = partial(check_link, link=link), f"from {link.query} at {link.key}"
+    question = Question(ask, request, read, wanted, delivery, output, names=names, over=over)
+    question.put(inputs, Purpose.ATTENTION)

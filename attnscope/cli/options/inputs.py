@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from attnscope import incoming
-from attnscope.cli.lines import Line, read_lines
+from attnscope.cli.lines import Line, fill_in, read_lines
 from attnscope.cli.named import check_is_text
 from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
@@ -108,10 +108,21 @@ Texts = Annotated[
     typer.Option(
         "--texts",
         metavar="FILE",
-        help="Read every line of a file as a text of its own, '-' for standard input: one answer after the "
-        "other, files numbered by line (x-001.png). A line that cannot be read is told, the others go on, "
-        "and the exit code is the highest of any line. --json: a record a line, with `error` where there is "
-        "no answer, and at last one called `summary`.",
+        help="Read every line of a file as a text of its own, '-' for standard input; in a .jsonl file each "
+        'is {"text": "...", "spans": {"a": "Mary", "b": [9, 13]}}, whose spans are named as field:a. find, '
+        "ablate, flow, predict and why answer over all of them; a file whose name has {line} is of each. "
+        "Others give one answer after the other, files numbered by line (x-001.png). A line that cannot be "
+        "read is told, the others go on, and the exit code is the highest of any line. --json: a record a "
+        "line, with `error` where there is no answer, and at last one called `summary`.",
+    ),
+]
+Fill = Annotated[
+    Path | None,
+    typer.Option(
+        "--fill",
+        metavar="TABLE",
+        help='TEXT is a template, "{a} gave {b} the book", and this .csv file has its fields as columns: a '
+        "text for each row, as with --texts. field:a names what stands there.",
     ),
 ]
 Generate = Annotated[
@@ -170,11 +181,13 @@ class Read:
     texts: Texts = None
     chat: ChatFile = None
     system: System = None
+    fill: Fill = None
 
     def __post_init__(self) -> None:
         check_something(self.text, self.ids, self.image, self.audio, self.texts, self.chat)
         self.check_texts()
         incoming.check_there(self.texts)
+        incoming.check_there(self.fill, "table")
 
     def check_texts(self) -> None:
         """Raises `InputError` where there are many texts and one, or anything else that is read."""
@@ -188,6 +201,19 @@ class Read:
         there = [name for name, value in others.items() if value is not None]
         if self.texts is not None and there:
             raise InputError(f"--texts is all that is read: leave {' and '.join(there)} out")
+        if self.fill is None:
+            return
+        if self.texts is not None:
+            raise InputError("--fill fills the fields of TEXT, --texts has whole texts: give one of the two")
+        if beside := [name for name in there if name != "TEXT"]:
+            raise InputError(f"--fill fills the fields of TEXT: leave {' and '.join(beside)} out")
+        if self.text is None:
+            raise InputError('--fill fills the fields of TEXT: give one, such as "{a} gave {b} the book"')
+
+    @property
+    def source(self) -> Path | None:
+        """Where many texts come from; None where there is one."""
+        return self.texts or self.fill
 
     @property
     def media(self) -> list[Path]:
@@ -197,6 +223,8 @@ class Read:
     @cached_property
     def lines(self) -> tuple[Line, ...]:
         """The texts of the file, read once; none where there is no file."""
+        if self.fill is not None:
+            return fill_in(given(self.text) or "", self.fill)
         return () if self.texts is None else read_lines(self.texts)
 
     def inputs(self, writing: Writing = Writing()) -> request.Inputs:
@@ -232,6 +260,7 @@ class ArticleRead(Read):
     def __post_init__(self) -> None:
         self.check_texts()
         incoming.check_there(self.texts)
+        incoming.check_there(self.fill, "table")
 
 
 def check_files(vocab: Path | None, image: Path | None, audio: Path | None) -> None:

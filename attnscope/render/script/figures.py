@@ -161,6 +161,8 @@ def _flow(result: Flow) -> Told:
     ablated = result.ablated
     if ablated is None:
         raise InputError(f"no script: nothing was replaced: {result.reason}")
+    if result.query is None:
+        raise InputError("no script: none computes a pooled vector again")
     told = _run(result.provenance, result.tokens, result.kind, result.tower)
     places = np.flatnonzero(~np.isnan(ablated.effects)).tolist()
     return told | {

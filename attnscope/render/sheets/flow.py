@@ -18,10 +18,10 @@ from attnscope.render.kit.numbers import (
     weight_cell,
 )
 from attnscope.render.kit.scale import Scale as Weights
-from attnscope.render.kit.words.command import finding
+from attnscope.render.kit.words.command import asking, finding
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Beside, Curve, Matrix, Names, Ranking
-from attnscope.render.sheet.said import at, attention, numbered, text
+from attnscope.render.sheet.said import attention, numbered, text
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Line, Mark, Table, Tint, as_written, only
@@ -53,7 +53,7 @@ def sheet(result: Flow, focus: Focus = WHOLE) -> Sheet:
     maps = () if patches is None else (Beside(tuple(_maps(result, patches))),)
     told = result.ablated if result.ablated is not None and result.ablated.best is not None else None
     agreement = () if told is None else (_agreement(result, told, focus.verbose),)
-    asked = at(result.tokens, result.query)
+    asked = words.asked(result)
     return Sheet(
         title=f"what reaches {asked} from the input through {counted(len(result.layers), 'layer')}",
         setting=f"{attention(result.kind, result.tower)}, mean of {counted(len(result.heads), 'head')} · "
@@ -78,6 +78,8 @@ def _next(result: Flow) -> Next | None:
     """What looks from the query at what the answer hangs on, beside control texts."""
     if result.ablated is None or not result.ablated.ranking or not result.tokens.texts:
         return None
+    if result.query is None:
+        return Next("what do heads look at?", asking(result, "heads"))
     asked = finding(result, result.query, result.ablated.ranking[0])
     return Next("which heads look there?", asked)
 
@@ -96,7 +98,7 @@ def _shown(result: Flow, whole: bool) -> list[int]:
     if count <= most:
         return list(range(count))
     order = np.argsort(-result.rollout[-1], kind="stable")[:listed]
-    return sorted({*map(int, order), result.query})
+    return sorted({*map(int, order), *([] if result.query is None else [result.query])})
 
 
 def _tokens(result: Flow, whole: bool) -> Ranking:
@@ -178,7 +180,8 @@ def _maps(result: Flow, patches: Patches) -> Iterator[Matrix]:
     for name, values in result.methods.items():
         values = np.where(result.reached, values, np.nan)
         others = values.copy()
-        others[result.query] = np.nan
+        if result.query is not None:
+            others[result.query] = np.nan
         yield _map(result, patches, name, values, largest_magnitude(_laid_out(patches, others)))
     if result.ablated is not None:
         measured = "nats" if result.ablated.answer else "1 less cosine"

@@ -20,6 +20,19 @@ CALLED = {
     "flow": "the largest flow",
     "zeroing": "value zeroing",
     LRP: "AttnLRP",
+    "own vector": "the share of each one's own last vector",
+}
+_SHORT = {
+    "mean": "mean of all tokens",
+    "first": "that of the first token",
+    "last": "that of the last token",
+    "pooler": "the model's own pooler",
+}
+POOLED = {
+    "mean": "the mean of the last vectors of all tokens, special ones too",
+    "first": "the last vector of the first token",
+    "last": "the last vector of the last token",
+    "pooler": "what the model's own pooler makes of the last vector of the first token",
 }
 SIGNED = frozenset({GRADIENT, INTEGRATED, LRP})  # numbers of their own, not shares
 
@@ -40,7 +53,25 @@ def answer(result: Flow) -> str:
 def _asked(result: Flow, ablated: Ablated) -> str:
     """`“box” at [MASK]`, `“pony” after “the”`."""
     where = "after" if result.kind is Kind.DECODER else "at"
-    return f"“{settled(printable(ablated.answer))}” {where} {in_sentence(result.tokens, result.query)}"
+    return f"“{settled(printable(ablated.answer))}” {where} {asked_in_sentence(result)}"
+
+
+def asked(result: Flow) -> str:
+    """`5 [MASK]`, or the vector of the whole text."""
+    return "the pooled vector" if result.query is None else at(result.tokens, result.query)
+
+
+def asked_in_sentence(result: Flow) -> str:
+    """The same within a sentence: `[MASK]`, `the pooled vector (mean of all tokens)`."""
+    if result.query is not None:
+        return in_sentence(result.tokens, result.query)
+    how = "" if result.pooled is None else _SHORT.get(result.pooled.how, result.pooled.how)
+    return f"the pooled vector ({how})"
+
+
+def pooled_words(how: str) -> str:
+    """What the vector of a whole text is made of."""
+    return POOLED.get(how, how)
 
 
 def _hangs(result: Flow, ablated: Ablated) -> str:
@@ -53,8 +84,9 @@ def _hangs(result: Flow, ablated: Ablated) -> str:
         goes = f"{likely(ablated.probability)} → {likely(after)}"
         told = f"{_asked(result, ablated)} hangs most on {name}: replacing it {_costs(effect)} nats ({goes})"
     else:
-        told = f"The vector of {in_sentence(result.tokens, result.query)} turns most where {name} is "
-        told += f"replaced: {number(effect)} (1 less the cosine)"
+        what = asked_in_sentence(result)
+        told = f"{what[0].upper()}{what[1:]}" if result.query is None else f"The vector of {what}"
+        told += f" turns most where {name} is replaced: {number(effect)} (1 less the cosine)"
     if not others:
         return f"{told}."
     second = float(ablated.effects[others[0]])
@@ -121,6 +153,9 @@ def _instead(ablated: Ablated) -> str:
 
 
 def notes(result: Flow) -> Iterator[str]:
+    if result.pooled is not None:
+        how = pooled_words(result.pooled.how)
+        yield f"the pooled vector is {how} (--from pooled:mean, :first, :last, :pooler)"
     yield from result.notes
     yield _beside_the_map(result)
     if result.flow is None:
@@ -212,6 +247,8 @@ def method_words(result: Flow) -> dict[str, str]:
         "flow": "share of the largest flow to each token, the same weights as capacities",
         "zeroing": "how far a layer turns a token's vector without the values of another, as shares, "
         "multiplied through the layers (Mohebbi et al. 2023)",
+        "own vector": "the part of the pooled vector that the token's own last vector is, along it; they sum "
+        "to 1, and one is less than 0 where it pulls the other way",
     } | _gradient_words(result)
 
 
@@ -248,10 +285,13 @@ def effect_words(result: Flow, ablated: Ablated) -> str:
             f"nats that “{printable(ablated.answer)}” ({likely(ablated.probability)}), the model's answer "
             f"here, loses in log probability where {by}"
         )
-    return (
-        "the model answers nothing here; 1 less the cosine of the query's last vector before and after, "
-        f"where {by}"
-    )
+    return f"{_what_turns(result)} before and after, where {by}"
+
+
+def _what_turns(result: Flow) -> str:
+    if result.query is None:
+        return "1 less the cosine of the pooled vector"
+    return "the model answers nothing here; 1 less the cosine of the query's last vector"
 
 
 def patches_of(result: Flow) -> Patches | None:

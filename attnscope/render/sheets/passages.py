@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
+from jaxtyping import Float
 
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import number, signed, weight
 from attnscope.render.kit.scale import by_root
 from attnscope.render.sheet.drawings import Passage
-from attnscope.render.sheet.said import at
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheets import flow_words
 from attnscope.results import Comparison, Difference, Flow
@@ -22,7 +22,8 @@ def of_flow(result: Flow) -> Iterator[Passage]:
     """What replacing each token does, and what the method gives that agrees with it best; of text alone."""
     if not result.tokens.texts:
         return
-    asked, own = at(result.tokens, result.query), frozenset({result.query})
+    asked = flow_words.asked(result)
+    own = frozenset[int]() if result.query is None else frozenset({result.query})
     ablated, trusted = result.ablated, ""
     if ablated is not None:
         costs = "costs, in nats" if ablated.answer else f"turns {asked}: 1 less the cosine"
@@ -37,10 +38,14 @@ def of_flow(result: Flow) -> Iterator[Passage]:
         f"what reaches {asked}, by {called}",
         result.tokens,
         shares,
-        Scale(0.0, float(np.nanmax(shares, initial=0.0)) or 1.0),
+        Scale.around(shares) if np.nanmin(shares, initial=0.0) < 0 else Scale(0.0, _largest(shares)),
         weight,
         own,
     )
+
+
+def _largest(shares: Float[np.ndarray, " key"]) -> float:
+    return float(np.nanmax(shares, initial=0.0)) or 1.0
 
 
 def of_comparison(result: Comparison) -> Iterator[Passage]:

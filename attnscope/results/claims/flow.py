@@ -124,9 +124,26 @@ class Ablated:
         return tuple(sorted(places, key=lambda place: (-abs(float(self.effects[place])), place)))
 
 
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """That the question is about the one vector that a model makes of a text, and `how` it makes it.
+
+    `weights` say how much of each token's last vector is in it, or in what a pooler reads; they sum to 1.
+    `own` is the share of the vector itself that each token's own last vector is, its part along it: of a mean
+    of several vectors, else None.
+    """
+
+    how: str
+    weights: Float[np.ndarray, " key"]
+    own: Float[np.ndarray, " key"] | None = None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Flow(Presented):
     """What reaches one query from every input token, by several ways to go back through the layers.
+
+    `query` is its position; None where the question is about the vector of the whole text, which is `pooled`:
+    then rows of several tokens are taken by its weights.
 
     All are of the mean over `heads`, each layer mixed half and half with its own input (Abnar and Zuidema
     2020). `raw[i]` is the mean attention of the query in `layers[i]` alone; `rollout[i]` what has come
@@ -145,7 +162,7 @@ class Flow(Presented):
     a long text were held against the model's own; 0: all were.
     """
 
-    query: int
+    query: int | None
     kind: Kind
     tokens: Tokens
     layers: tuple[int, ...]
@@ -166,6 +183,7 @@ class Flow(Presented):
     no_zeroing: str = ""
     sampled: int = 0
     attributed: tuple[Attributed, ...] = ()
+    pooled: Pooled | None = None
 
     for_readers = ("verdict", "case", "inputs")
 
@@ -216,10 +234,15 @@ class Flow(Presented):
             found["flow"] = self.flow / self.flow.sum()
         if self.zeroed is not None:
             found["zeroing"] = self.zeroed[-1]
+        if self.pooled is not None and self.pooled.own is not None:
+            found["own vector"] = self.pooled.own
         return found | {each.method: each.values for each in self.attributed if each.values is not None}
 
     def check_parts(self) -> None:
         fits(within(self.query, len(self.tokens)), "'query' is no token's position")
+        fits((self.query is None) == (self.pooled is not None), "'pooled' is not in the place of a query")
+        if self.pooled is not None:
+            fits(len(self.pooled.weights) == len(self.tokens), "'pooled' is not of these tokens")
         for each in self.attributed:
             given = each.values is None or each.values.shape == (len(self.tokens),)
             fits(given, "'attributed' has not a number for each token")

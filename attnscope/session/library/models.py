@@ -13,10 +13,12 @@ from attnscope.model.loaded import Model as LoadedModel
 from attnscope.model.loading.answering import task_of
 from attnscope.results import Composition, Dependencies, Outline
 from attnscope.session.choosing import choose
+from attnscope.session.library.prompted import Prompted
 from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener, Log
 from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.placing import Budgets, DeviceMap
+from attnscope.session.prompts import SPANS, TEXT, Field, prompt_of, prompts_of
 from attnscope.session.questions.claims.composition import DRAWS, CompositionQuestion, compose_in
 from attnscope.session.questions.claims.relations import find_relations_in
 from attnscope.session.questions.claims.treebank import BATCH, TreebankQuestion
@@ -160,6 +162,7 @@ class Model:
         target_ids: str | Sequence[int] | None = None,
         chat: Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | Path | None = None,
         system: str | None = None,
+        fields: Mapping[str, str | tuple[int, int] | Field] | None = None,
     ) -> "Reading":
         """What the model reads: a text or a pair, a picture or a sound; `generate` tokens are its own.
 
@@ -167,8 +170,9 @@ class Model:
         of a text stand its `words`, cut already, or `ids`, exactly these tokens, spelled as in the file
         `vocab`, or a `chat`: messages ({"role": ..., "content": ...}), a mapping that has them beside
         `tools` and what else the model's chat template knows, or a JSON file of either. With `system`, which
-        may be empty, a text is the user's message behind that. The other options are those of the command
-        line.
+        may be empty, a text is the user's message behind that. `fields` are parts of the text by name, their
+        words or their characters: `field:a` then names the tokens of that one. The other options are those of
+        the command line.
         """
         if all(each is None for each in (text, image, audio, words, ids, chat)):
             raise InputError("give a text to read, its words or ids, a chat, or a file with image or audio")
@@ -191,8 +195,23 @@ class Model:
             target_ids=target_ids,
             chat=_chat(chat),
             system=system,
+            fields={} if fields is None else prompt_of({TEXT: text, SPANS: fields}).fields,
         )
         return Reading(self._opened, inputs, self._listener)
+
+    def prompts(
+        self,
+        texts: str | Sequence[str | Mapping[str, Any]],
+        fill: Sequence[Mapping[str, str]] | None = None,
+        **read: Any,
+    ) -> "Prompted":
+        """Many prompts, of which one question is asked: texts, or texts with fields by name.
+
+        `[{"text": "Mary gave Ann a book", "spans": {"a": "Mary"}}]`; or a template, "{a} gave {b} a
+        book", that is filled in from each of `fill`. `field:a` names the tokens of a field. Other options are
+        those of `read`.
+        """
+        return Prompted(self.read, self._listener, prompts_of(texts, fill), read)
 
     def dependencies(
         self,

@@ -37,22 +37,28 @@ class Back:
     by_norm: ByLayer | None
 
 
-def followed_back(layers: Sequence[Layer], heads: Sequence[int], query: int) -> Back:
-    """What reaches `query` through the layers up to each; `CertificateError` where weights are no numbers."""
+def followed_back(
+    layers: Sequence[Layer], heads: Sequence[int], query: int | Float[np.ndarray, " query"]
+) -> Back:
+    """What reaches `query` through the layers up to each; `CertificateError` where weights are no numbers.
+
+    It is a position, or how much of each: then every row is the mean by that.
+    """
     count = len(layers[0].query_tokens)
+    start = np.eye(count)[query] if isinstance(query, int) else query
     plain = normed = np.zeros((0, count))
     known = all(isinstance(each, AttentionCall) and each.projection is not None for each in layers)
     raw: list[Float[np.ndarray, " key"]] = []
     for layer in reversed(layers):
-        plain, normed = (np.vstack([np.arange(count) == query, each]) for each in (plain, normed))
+        plain, normed = (np.vstack([start, each]) for each in (plain, normed))
         products = overlaps(layer, heads) if known and isinstance(layer, AttentionCall) else None
         to_plain, to_normed = np.zeros_like(plain), np.zeros_like(normed)
+        raw.insert(0, np.zeros(count))
         for rows in _blocks(layer, np.flatnonzero(plain.any(axis=0))):
             weights = rows_of(layer, heads, rows)
             mean = mean_weights(layer, heads, rows, weights)
             to_plain += plain[:, rows] @ mixed(mean, rows)
-            if query in rows:
-                raw.insert(0, mean[rows.index(query)])
+            raw[0] += start[rows] @ mean
             if products is not None:
                 moved = lengths(torch.from_numpy(weights), products).numpy()
                 to_normed += normed[:, rows] @ mixed(shares(moved), rows)

@@ -3,7 +3,7 @@
 `trusted` says how far what attention gives to tokens agrees with that, beside chance and distance alone.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ Effects = Float[np.ndarray, " place"]
 SHUFFLES, LEAST = 1000, 4  # shuffled effects, and the fewest tokens of which a rank correlation says anything
 OUTER = 0.05
 _ROUNDING = 1e-12  # of a correlation
+Pool = Callable[[nn.Module, Mapping[str, Any], Any], Float[Tensor, "entry hidden"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +129,23 @@ def turned_vector(
             if after is None:
                 return None
             turned.append(1 - torch.cosine_similarity(before[:, query], after[:, query], dim=-1))
+    return torch.cat(turned).cpu().numpy()
+
+
+def turned_pooled(model: nn.Module, inputs: Mapping[str, Any], asked: Input, pool: Pool) -> Effects | None:
+    """1 less the cosine of the text's one vector, which `pool` makes, before and after; 0 to 2."""
+    made = copies(inputs, asked)
+    if made is None:
+        return None
+    with evaluating(model):
+        before = pool(model, inputs, nullcontext())
+        turned = [
+            1
+            - torch.cosine_similarity(
+                before, pool(model, each, emptied(model, asked, each[asked.name], part))
+            )
+            for each, part in made
+        ]
     return torch.cat(turned).cpu().numpy()
 
 

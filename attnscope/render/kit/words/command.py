@@ -169,6 +169,17 @@ def asking_of_model(command: str, told: Provenance, kind: Kind, tower: str, *opt
     return _spelled([command], told, [*_way(told), *which], options)
 
 
+def asking_of_text(
+    command: str, text: str, told: Provenance, kind: Kind | None, tower: str, *options: str
+) -> str:
+    """The same of one text of many; empty where that is not for a line."""
+    if not _is_for_a_line(text):
+        return ""
+    chosen = [] if kind is None else ["--kind", kind.value, *(["--tower", word(tower)] if tower else [])]
+    which = chosen if _typed.get() is _NOTHING and kind not in (None, Kind.ENCODER) else []
+    return _spelled([command, word(text)], told, [*_way(told), *which], options)
+
+
 def showing_second() -> str:
     """`attnscope show B.npz`: the second of two files that were compared; empty where nobody typed two."""
     files = _typed.get().read or ()

@@ -25,6 +25,7 @@ from attnscope.session.choosing import Chosen
 from attnscope.session.effects import CONTROLS, PATCHING, TOP, Ablating
 from attnscope.session.entering import encode_inputs
 from attnscope.session.opening import Opened
+from attnscope.session.prompts import NONE, Prompt, with_fields
 from attnscope.session.questions.claims.answers import question_of
 from attnscope.session.reading import Reading
 from attnscope.spans import Span
@@ -42,6 +43,7 @@ def ablate(reading: Reading, chosen: Chosen, asked: Ablating) -> Ablation:
         raise InputError("--route returned has weights alone: nothing can be put in the place of an output")
     if chosen.block:
         raise InputError("a head is changed in all blocks of its layer: leave --block out")
+    asked = replace(asked, **reading.filled(vars(asked), chosen))
     question = question_of(reading, asked.answer)
     other = None if asked.text is None else read_other(reading, asked.text)
     if asked.to is not None and other is not None and not _same_place(question, reading, other):
@@ -178,11 +180,14 @@ def _link(reading: Reading, chosen: Chosen, asked: Ablating, experiments: Experi
     return found
 
 
-def link_ends(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Ablating) -> tuple[Span, Span]:
+def link_ends(
+    chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Ablating, prompt: Prompt = NONE
+) -> tuple[Span, Span]:
     """What the ends of a link name; `InputError` for tokens that are not there, or only follow the queries.
 
     Where the queries are not known yet the keys stand for both.
     """
+    asked = replace(asked, **with_fields(vars(asked), prompt, queries, keys))
     query_name, key_name = asked.link_names
     key = keys.span(key_name)
     query = key if queries is None else queries.span(query_name)

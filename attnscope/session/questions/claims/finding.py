@@ -17,6 +17,7 @@ from attnscope.capture.returned import Returned
 from attnscope.errors import InputError, listed, nearest
 from attnscope.results import Finding, Pattern, Sought, Special
 from attnscope.session.choosing import Chosen
+from attnscope.session.prompts import NONE, Prompt, with_fields
 from attnscope.session.questions.claims.exchanging import (
     Controls,
     Exchange,
@@ -94,6 +95,7 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
     """
     if wish.names_nothing:
         raise InputError(_CHOICE)
+    wish = replace(wish, **reading.filled(vars(wish), chosen))
     queries = _rows_asked(reading, chosen, wish, looking)
     with reading.listener.working("reading the attention"):
         attention = (
@@ -193,9 +195,16 @@ def _of_writing(
 
 
 def check_wish(
-    chosen: Chosen, queries: Tokens | None, keys: Tokens, *, wish: Wish, looking: Looking = TOKENS
+    chosen: Chosen,
+    queries: Tokens | None,
+    keys: Tokens,
+    *,
+    wish: Wish,
+    looking: Looking = TOKENS,
+    prompt: Prompt = NONE,
 ) -> None:
     """Raises `InputError` for tokens that are not there, before weights are read."""
+    wish = replace(wish, **with_fields(vars(wish), prompt, queries, keys))
     if queries is None:
         _lens(replace(wish, query=0) if wish.key is not None else wish, looking, keys, keys)
     else:

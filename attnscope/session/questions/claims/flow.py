@@ -15,10 +15,13 @@ from attnscope.capture import Selection
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError, listed
+from attnscope.model.pooling import is_pooled, named_pooling
 from attnscope.results import Verdict
 from attnscope.results.base.origin import tallied
 from attnscope.results.claims.flow import Flow
 from attnscope.session.choosing import Chosen
+from attnscope.session.prompts import NONE, Prompt, with_fields
+from attnscope.session.questions.claims.pooled import pooled_by, pooling_asked
 from attnscope.session.questions.claims.replacing import beside_replacing
 from attnscope.session.questions.claims.rows import check_whole_fits, may_read_rows, sample_with
 from attnscope.session.questions.long import captured_long
@@ -34,12 +37,17 @@ MOST_ZEROED = 256  # positions up to which values are zeroed, each in a run of e
 def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> Flow:
     """What reaches `query` from every input token through the chosen layers, the first ones of the model.
 
-    `query` is a token, a patch (`r2c4`) or a time (`0.20s`), or a position. `InputError` for cross-attention,
-    for layers that read in windows, and for layers that leave some out before them.
+    `query` is a token, a patch (`r2c4`) or a time (`0.20s`), or a position; `pooled` is the one vector that
+    the model makes of the text, `pooled:mean` and others say how. `InputError` for cross-attention, for
+    layers that read in windows, and for layers that leave some out before them.
     """
     check_seed(seed)
     _check(reading, chosen)
-    sampled = _sampled(reading, chosen, query)
+    query = reading.filled({"query": query}, chosen).get("query", query)
+    pooling = pooling_asked(reading, chosen, query)
+    sampled = None if pooling is not None else _sampled(reading, chosen, query)
+    if pooling is not None:
+        check_whole_fits(reading, chosen, "flow from a pooled vector")
     with reading.listener.working("reading the attention"):
         attention = (
             reading.attention(chosen, projections=True)
@@ -48,10 +56,13 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
         )
     layers, certified = _layers(attention, chosen, reading.asked.sensed)
     tokens = layers[0].query_tokens
-    place = check_query(chosen, tokens, tokens, query=query)
+    place = None if pooling is not None else check_query(chosen, tokens, tokens, query=query)
+    pooled = None if pooling is None else pooled_by(reading, chosen, pooling, len(tokens))
+    start = place if pooled is None else pooled.weights
+    assert start is not None, "a query or a pooled vector"
     with reading.listener.working("following the attention through the layers"):
-        back = followed_back(layers, chosen.heads, place)
-        most = _most(layers, chosen.heads, place) if len(tokens) <= MOST_FLOW else None
+        back = followed_back(layers, chosen.heads, start)
+        most = _most(layers, chosen.heads, start) if len(tokens) <= MOST_FLOW else None
     if most is None:
         reading.listener.notice(
             f"no flow: it is looked for in up to {MOST_FLOW} tokens, here are {len(tokens)}"
@@ -74,14 +85,21 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
         tower=attention.tower,
         notes=(*reading.notes, *_notes(attention, layers)),
         sampled=0 if sampled is None else len(sampled),
+        pooled=pooled,
     )
     result = _with_zeroing(reading, chosen, result)
     return beside_replacing(reading, chosen, result, seed)
 
 
-def check_query(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, query: str | int) -> int:
+def check_query(
+    chosen: Chosen, queries: Tokens | None, keys: Tokens, *, query: str | int, prompt: Prompt = NONE
+) -> int:
     """The position of the one query; `InputError` for what is not there, and for several tokens."""
     _check_kind(chosen)
+    query = with_fields({"query": query}, prompt, queries, keys).get("query", query)
+    if isinstance(query, str) and is_pooled(query, keys.sentence):
+        named_pooling(query)
+        return 0
     return (
         (keys if queries is None else queries)
         .span(query)
@@ -98,10 +116,17 @@ def _sampled(reading: Reading, chosen: Chosen, query: str | int) -> tuple[int, .
     return None
 
 
-def _most(layers: Sequence[Layer], heads: Sequence[int], place: int) -> Float[np.ndarray, " key"]:
+def _most(
+    layers: Sequence[Layer], heads: Sequence[int], start: int | Float[np.ndarray, " query"]
+) -> Float[np.ndarray, " key"]:
     every = range(len(layers[0].query_tokens))
     means = [mean_weights(layer, heads, every, rows_of(layer, heads)) for layer in layers]
-    return max_flow([mixed(mean) for mean in means], place)
+    mixing = [mixed(mean) for mean in means]
+    if isinstance(start, int):
+        return max_flow(mixing, start)
+    return max_flow(
+        [*mixing, np.tile(start, (len(start), 1))], 0
+    )  # one node more, which takes that much of each
 
 
 def _check_kind(chosen: Chosen) -> None:
@@ -166,4 +191,9 @@ def _with_zeroing(reading: Reading, chosen: Chosen, result: Flow) -> Flow:
             zeroed = rolled_out(module, inputs, selection, chosen.heads, len(result.tokens))
     except InputError as error:
         return replace(result, no_zeroing=str(error))
-    return replace(result, zeroed=zeroed.rollout[:, result.query], zeroing=zeroed.intervention)
+    rows = (
+        zeroed.rollout[:, result.query]
+        if result.pooled is None
+        else np.einsum("q,lqk->lk", result.pooled.weights, zeroed.rollout)
+    )
+    return replace(result, zeroed=rows, zeroing=zeroed.intervention)

@@ -2,7 +2,6 @@
 
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
 
 from torch import nn
 
@@ -19,6 +18,7 @@ from attnscope.capture.intervening.kept import holding
 from attnscope.errors import InputError
 from attnscope.results.claims.flow import GRADIENT, INTEGRATED, LRP, WEIGHED, Attributed, Flow
 from attnscope.session.choosing import Chosen
+from attnscope.session.questions.claims.pooled import last_of
 from attnscope.session.reading import Reading
 from attnscope.vocabulary import Kind, Route
 
@@ -37,6 +37,8 @@ def by_gradients(
     reading: Reading, chosen: Chosen, result: Flow, replaced: Input | Blanked, asked: Asked
 ) -> Flow:
     """The same with the ways back by gradients from the same answer, or why there are none."""
+    if result.query is None:
+        return _without(result, "they follow the answer or the vector of one token, not a pooled vector")
     if len(result.tokens) > MOST:
         return _without(result, f"all of a run is kept for it: up to {MOST} positions")
     model, inputs = reading.model.module, reading.inputs
@@ -79,17 +81,13 @@ def _measured(
     module, inputs = reading.model.module, reading.inputs
     inside = chosen.kind is Kind.ENCODER and reading.model.writes
     tokens = isinstance(replaced, Input)
-    last = last_module(module, inside=inside) if tokens else layer_module(module, chosen, result.layers[-1])
+    last = last_of(module, inside) if tokens else layer_module(module, chosen, result.layers[-1])
     assert last is not None, "its vectors turned"
     with evaluating(module):
         was = vectors(module, inputs, last, nullcontext())
     assert was is not None, "its vectors turned"
+    assert result.query is not None, "a query, where nothing is pooled"
     return Direction(last, result.query, was[:, result.query].float())
-
-
-def last_module(module: Any, *, inside: bool) -> Any:
-    """What returns the last vectors: the encoder of two halves, or the model without its head."""
-    return module.get_encoder() if inside else getattr(module, "base_model", module)
 
 
 def layer_module(module: nn.Module, chosen: Chosen, layer: int) -> nn.Module | None:

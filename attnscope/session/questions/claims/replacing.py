@@ -8,14 +8,23 @@ from jaxtyping import Float
 
 from attnscope.analysis.claims.ablation.question import Question, word_at
 from attnscope.analysis.claims.flow.pieces import Blanked, blanked, lost_without, turned_without
-from attnscope.analysis.claims.flow.replacing import SHUFFLES, Input, lost_chance, trusted, turned_vector
+from attnscope.analysis.claims.flow.replacing import (
+    SHUFFLES,
+    Input,
+    lost_chance,
+    trusted,
+    turned_pooled,
+    turned_vector,
+)
 from attnscope.analysis.claims.pieces import pieces_of
 from attnscope.capture.faults import if_it_runs
+from attnscope.model.pooling import Pooling
 from attnscope.results import Contents
 from attnscope.results.claims.ablation import Asks
 from attnscope.results.claims.flow import Ablated, Flow
 from attnscope.session.choosing import Chosen
-from attnscope.session.questions.claims.gradients import Asked, by_gradients, last_module, layer_module
+from attnscope.session.questions.claims.gradients import Asked, by_gradients, layer_module
+from attnscope.session.questions.claims.pooled import last_of, pool_by
 from attnscope.session.reading import Reading
 from attnscope.tokens import Patches, Tokens
 from attnscope.vocabulary import Kind
@@ -36,6 +45,8 @@ class Effect(NamedTuple):
 
 def beside_replacing(reading: Reading, chosen: Chosen, result: Flow, seed: int) -> Flow:
     """The same with what replacing each part of the input does, or with the reason why none could be."""
+    if result.tokens.stretches and result.pooled is not None:
+        return replace(result, reason="parts of pictures and sounds are replaced for one query alone")
     if result.tokens.stretches:
         return _beside_blanking(reading, chosen, result, seed)
     if len(result.tokens) > MOST_REPLACED:
@@ -95,6 +106,7 @@ def _effect_of_parts(
         lost, answer, chance = lost_without(module, inputs, parts, question)
         return Effect(lost, reading.model.spell(answer), chance, answer)
     last = layer_module(module, chosen, result.layers[-1])
+    assert result.query is not None, "parts of a picture are replaced for one query"
     turned = None if last is None else turned_without(module, inputs, parts, result.query, last)
     return None if turned is None else Effect(turned)
 
@@ -102,6 +114,11 @@ def _effect_of_parts(
 def _near(result: Flow) -> Float[np.ndarray, " key"]:
     """The closer to the query the more: along the text or in time, of a picture across its grid."""
     stretch = next(iter(result.tokens.stretches), None)
+    if result.query is None:
+        assert result.pooled is not None, "otherwise there is a query"
+        weights = result.pooled.weights
+        far = np.abs(np.arange(len(weights)) - int(np.argmax(weights))).astype(np.float64)
+        return np.asarray(-far if weights.max() == 1 else np.zeros(len(far)))  # a mean is near to none
     if not isinstance(stretch, Patches):
         return -np.abs(np.arange(len(result.tokens)) - result.query).astype(np.float64)
     near, numbers = np.zeros(len(result.tokens)), {place: n for n, place in enumerate(stretch.positions)}
@@ -115,7 +132,9 @@ def _near(result: Flow) -> Float[np.ndarray, " key"]:
 
 
 def _question(reading: Reading, chosen: Chosen, result: Flow) -> Question | None:
-    """The word at the query; None of a model without one, whose vectors are looked at."""
+    """The word at the query; None of a model without one and of a whole text: vectors are looked at."""
+    if result.query is None:
+        return None
     inside = chosen.kind is Kind.ENCODER and reading.model.writes
     if reading.task is None or inside or all(token.id < 0 for token in result.tokens.items):
         return None
@@ -205,7 +224,10 @@ def _effects(reading: Reading, chosen: Chosen, result: Flow, asked: Input) -> Ef
         if question is not None:
             made = lost_chance(model.module, inputs, asked, question)
             return None if made is None else Effect(made[0], model.spell(made[1]), made[2], made[1])
-        turned = turned_vector(
-            model.module, inputs, asked, result.query, last_module(model.module, inside=inside)
-        )
+        if result.pooled is not None:
+            how = Pooling(result.pooled.how)
+            turned = turned_pooled(model.module, inputs, asked, pool_by(how, last_of(model.module, inside)))
+            return None if turned is None else Effect(turned)
+        assert result.query is not None, "a query, where nothing is pooled"
+        turned = turned_vector(model.module, inputs, asked, result.query, last_of(model.module, inside))
         return None if turned is None else Effect(turned)

@@ -1,0 +1,256 @@
+"""One question put to many prompts: each figure by prompt, its mean and interval, and who goes against it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.parts import Value, fits
+from attnscope.results.base.presented import Presented
+from attnscope.results.claims.ranking import LEAST_SPREAD
+
+CORRELATION = "rank correlation"  # of a method
+SURE = 0.95  # of intervals, how many hold what they are of
+
+
+class Asked(StrEnum):
+    """Which question was put to each prompt."""
+
+    FIND = "find"
+    LIKE = "find like"
+    ABLATE = "ablate"
+    FLOW = "flow"
+    PREDICT = "predict"
+    LAYERS = "predict layers"
+    WHY = "why"
+
+    @property
+    def signed(self) -> bool:
+        """Whether a figure may be on either side of 0, and its sign is what counts."""
+        return self in (Asked.ABLATE, Asked.WHY)
+
+
+class Case(StrEnum):
+    """What can be said of the figure that comes first, by one test after the other."""
+
+    NOTHING = "no figure"
+    ONE_PROMPT = "one prompt"
+    HOLDS = "beyond its controls, among all figures at once"
+    ALONE = "beyond its controls, had it been the only figure"
+    CANNOT_TELL = "not beyond its controls"
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt that was answered: its `text` and the number of its `line`, from 1."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A `line` without an answer, by its number, and the `reason` why."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What has a number in every prompt: a head, a part of a score, a method, a field, an answer, a layer.
+
+    `name` is what it is called; `layer` and `head` are None of what is of none; `measured` says what the
+    number is.
+    """
+
+    name: str
+    measured: str
+    layer: int | None = None
+    head: int | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Prompts(Presented):
+    """The figures of one question over the prompts of a `file`, a row each, NaN where a prompt has none.
+
+    `values` are what the question gives in each prompt alone, `controls` what stands beside it there, drawn
+    for this prompt. `effects` are what taking a part away really does, of parts of a score; NaN of all else.
+    `stands` says whether the figure stands out in that prompt by the rule for one prompt.
+
+    `prompts` and `figures` are what the columns and rows of these arrays are, `asked` the kind of question.
+    `low` and `high` are the ends of the 95 % interval of each mean, prompts as trials (Student's t);
+    `excess_low` and `excess_high` those of the mean of what is beyond the control, and `excess_surely` the
+    lower end where all figures of one measure are to hold at once (Bonferroni). `question` says what was
+    asked, `certified` counts the prompts by verdict; `refused` are the lines without an answer. `kind` and
+    `tower` say of which attention it is; None where it is of none. `notes` are those of any prompt.
+    """
+
+    asked: Asked
+    question: str
+    file: str
+    prompts: tuple[Prompt, ...]
+    refused: tuple[Refused, ...]
+    figures: tuple[Figure, ...]
+    values: Float[np.ndarray, "figure prompt"]
+    controls: Float[np.ndarray, "figure prompt"]
+    effects: Float[np.ndarray, "figure prompt"]
+    stands: Bool[np.ndarray, "figure prompt"]
+    low: Float[np.ndarray, " figure"]
+    high: Float[np.ndarray, " figure"]
+    excess_low: Float[np.ndarray, " figure"]
+    excess_high: Float[np.ndarray, " figure"]
+    excess_surely: Float[np.ndarray, " figure"]
+    certified: dict[Verdict, int]
+    provenance: Provenance
+    kind: Kind | None = None
+    tower: str = ""
+    notes: tuple[str, ...] = ()
+
+    for_readers = ("verdict", "case")
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The worst verdict of any prompt; None where the model ran untouched and nothing is certified."""
+        return worst(each for each, count in self.certified.items() if count) if self.certified else None
+
+    @cached_property
+    def mean(self) -> Float[np.ndarray, " figure"]:
+        """Of each figure over the prompts that have it."""
+        return means(self.values)
+
+    @cached_property
+    def control_mean(self) -> Float[np.ndarray, " figure"]:
+        return means(self.controls)
+
+    @cached_property
+    def spread(self) -> Float[np.ndarray, " figure"]:
+        """The standard deviation over prompts; NaN of fewer than two."""
+        return spreads(self.values)
+
+    @cached_property
+    def excess(self) -> Float[np.ndarray, "figure prompt"]:
+        """How far each is beyond its control: above it, of distances below it, of changes in size.
+
+        Of a part of a score how much more is lost without it than without the largest of its controls.
+        """
+        return beyond(self.asked, self.values, self.controls, self.effects)
+
+    @cached_property
+    def against(self) -> Bool[np.ndarray, "figure prompt"]:
+        """Which prompts go against the mean: of the other sign, or not beyond their control."""
+        if self.asked.signed:
+            return np.asarray(self.values * np.sign(self.mean)[:, None] <= 0)
+        return np.asarray(self.excess <= 0)
+
+    def count(self, figure: int) -> int:
+        """How many prompts have this figure."""
+        return int(np.isfinite(self.values[figure]).sum())
+
+    def opposed(self, figure: int) -> tuple[int, ...]:
+        """The lines that go against it."""
+        return tuple(each.line for each, one in zip(self.prompts, self.against[figure], strict=True) if one)
+
+    @cached_property
+    def errors(self) -> Float[np.ndarray, " figure"]:
+        """The mean of what is beyond the control in its standard errors; the spread is .02 at least."""
+        spread = np.fmax(spreads(self.excess), LEAST_SPREAD)
+        count = np.isfinite(self.excess).sum(axis=1)
+        return np.asarray(means(self.excess) / spread * np.sqrt(count))
+
+    @cached_property
+    def ranking(self) -> tuple[int, ...]:
+        """The figures, those first whose mean lies clearest beyond its control, in its own standard error.
+
+        Of parts of a score those first that stand in most prompts, then those with the largest share; answers
+        and layers as they come; methods before fields.
+        """
+
+        def order(i: int) -> tuple[float, ...]:
+            size, errors = abs(float(self.mean[i])), float(self.errors[i])
+            if self.asked is Asked.LAYERS:
+                return (i,)
+            if self.asked is Asked.PREDICT:
+                return i > 0, -size, i
+            if self.asked is Asked.WHY:
+                return -int(self.stands[i].sum()), -size, i
+            later = self.asked is Asked.FLOW and self.figures[i].measured != CORRELATION
+            return later, -errors if np.isfinite(errors) else np.inf, -size, i
+
+        every = [i for i in range(len(self.figures)) if np.isfinite(self.mean[i])]
+        return tuple(sorted(every, key=order))
+
+    @property
+    def case(self) -> Case:
+        """What can be said of the first of them."""
+        if not self.ranking:
+            return Case.NOTHING
+        first = self.ranking[0]
+        if self.count(first) < 2:
+            return Case.ONE_PROMPT
+        if self.excess_surely[first] > 0:
+            return Case.HOLDS
+        return Case.ALONE if self.excess_low[first] > 0 else Case.CANNOT_TELL
+
+    def check_parts(self) -> None:
+        shape = (len(self.figures), len(self.prompts))
+        every = (self.values, self.controls, self.effects, self.stands)
+        fits(all(each.shape == shape for each in every), "'values' are not one for each figure and prompt")
+        ends = (self.low, self.high, self.excess_low, self.excess_high, self.excess_surely)
+        fits(all(len(each) == len(self.figures) for each in ends), "'low' is not one for each figure")
+        fits(bool(self.prompts), "'prompts' are none")
+
+    def derived(self) -> dict[str, Value]:
+        """Every figure with what the prompts make of it, in the order of the ranking."""
+        return {"ranked": list(self._rows())}
+
+    def _rows(self) -> Iterator[dict[str, Value]]:
+        for i in self.ranking:
+            figure = self.figures[i]
+            yield {
+                "name": figure.name,
+                "measured": figure.measured,
+                "layer": figure.layer,
+                "head": figure.head,
+                "mean": float(self.mean[i]),
+                "spread": float(self.spread[i]),
+                "control": float(self.control_mean[i]),
+                "count": self.count(i),
+                "stands_in": int(self.stands[i].sum()),
+                "against": list(self.opposed(i)),
+            }
+
+
+def means(values: Float[np.ndarray, "figure prompt"]) -> Float[np.ndarray, " figure"]:
+    """Over the prompts that have one; NaN where none has."""
+    there = np.isfinite(values)
+    count = there.sum(axis=1)
+    total = np.where(there, values, 0.0).sum(axis=1)
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+
+
+def spreads(values: Float[np.ndarray, "figure prompt"]) -> Float[np.ndarray, " figure"]:
+    """Standard deviations over the prompts that have one; NaN where fewer than two have."""
+    there = np.isfinite(values)
+    count = there.sum(axis=1)
+    off = np.where(there, values - means(values)[:, None], 0.0)
+    deviation = np.sqrt((off**2).sum(axis=1) / np.maximum(count - 1, 1))
+    return np.asarray(np.where(count > 1, deviation, np.nan))
+
+
+def beyond(
+    asked: Asked,
+    values: Float[np.ndarray, "figure prompt"],
+    controls: Float[np.ndarray, "figure prompt"],
+    effects: Float[np.ndarray, "figure prompt"],
+) -> Float[np.ndarray, "figure prompt"]:
+    """How far each figure is beyond its control (`Prompts.excess`)."""
+    if asked is Asked.WHY:
+        return np.asarray(effects * np.sign(values) - controls)
+    if asked is Asked.LIKE:
+        return np.asarray(controls - values)
+    return np.asarray((np.abs(values) if asked.signed else values) - controls)

@@ -1,0 +1,86 @@
+"""Many prompts of one model, and the questions that are answered over all of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from attnscope.errors import AttnscopeError, InputError
+from attnscope.results import Prediction, Result
+from attnscope.results.claims.prompts import Prompts
+from attnscope.session.effects import Ablating
+from attnscope.session.library.readings import Reading
+from attnscope.session.listener import Listener
+from attnscope.session.prompts import Made
+from attnscope.session.questions.prompts import Gathered
+
+
+class Prompted:
+    """Prompts that are read one after the other; each question is asked of all of them.
+
+    A prompt that has no answer is told to the listener, stands in `refused`, and the others go on. Options
+    are those of the same question to one reading; `field:a` names a field of each prompt.
+    """
+
+    def __init__(
+        self,
+        read: Callable[..., Reading],
+        listener: Listener,
+        prompts: Sequence[Made],
+        options: Mapping[str, Any],
+    ) -> None:
+        self._read, self._listener, self._prompts, self._options = read, listener, prompts, options
+
+    def __len__(self) -> int:
+        return len(self._prompts)
+
+    def find(self, query: str | int | None = None, key: str | int | None = None, **options: Any) -> Prompts:
+        """Heads by what `query` gives to `key`, each prompt beside its own control texts."""
+        sought = f"looks from {query} at {key}"
+        if options.get("pattern") is not None:
+            sought = f"has the pattern {options['pattern']}"
+        elif options.get("like") is not None:
+            sought = f"is like {options['like']}"
+        return self._over(sought, lambda reading: reading.find(query, key, **options))
+
+    def ablate(self, layers: Any = None, heads: Any = None, **options: Any) -> Prompts:
+        """What answers become without heads; `rank` takes away other heads in each, and is refused."""
+        if options.get("rank"):
+            raise InputError("rank takes other heads away in each prompt: leave it out, or ask each of them")
+        asked = Ablating(**{name: options[name] for name in ("link", "to", "replacement") if name in options})
+        return self._over(asked.told, lambda reading: reading.ablate(layers, heads, **options))
+
+    def flow(self, query: str | int, **options: Any) -> Prompts:
+        """What reaches `query`, beside what replacing tokens does."""
+        return self._over(f"from {query}", lambda reading: reading.flow(query, **options))
+
+    def predict(self) -> Prompts:
+        """What the model answers, beside how likely that answer is in the other prompts."""
+        return self._over("what the model answers", lambda reading: reading.predict())
+
+    def predict_layers(self, **options: Any) -> Prompts:
+        """What each layer would answer if it were the last."""
+        return self._over("what each layer would answer", lambda reading: reading.predict_layers(**options))
+
+    def why(self, layer: int, head: int, query: str | int, key: str | int, **options: Any) -> Prompts:
+        """Why a head looks there: in how many prompts a part of its score has the same sign."""
+        asked = f"from {query} at {key}"
+        return self._over(asked, lambda reading: reading.why(layer, head, query, key, **options))
+
+    def _over(self, question: str, ask: Callable[[Reading], Result]) -> Prompts:
+        gathered, first = Gathered(question), ""
+        for number, made in enumerate(self._prompts, start=1):
+            try:
+                prompt = made()
+                reading = self._read(prompt.text, fields=prompt.fields, **self._options)
+                result = ask(reading)
+                answers = isinstance(result, Prediction)
+                gathered.add(number, reading._whole() if answers else reading._encoded, result)
+            except AttnscopeError as error:
+                gathered.refuse(number, str(error))
+                first = first or f"prompt {number}: {error}"
+                self._listener.notice(f"prompt {number}: {error}")
+        if not gathered.answered:
+            raise InputError(f"none of the prompts has an answer; {first}")
+        return gathered.result()
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} prompts>"

@@ -1,0 +1,282 @@
+"""Prompts of which there are many: a text each, and what of it has a name of its own, a field.
+
+    a line of a file                                  the text alone
+    a line of JSON                                    {"text": "...", "spans": {"a": "Mary", "b": [9, 13]}}
+    a template and a row of a table                   "{a} gave {b} the book"
+
+`field:a` names the tokens of a field wherever tokens are named, and where a text or an answer is asked for,
+such as `--answer field:a`, the field's own words. Of JSON every other text is a field as well, and of a table
+every column.
+"""
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from string import Formatter
+from typing import Any, Protocol
+
+from attnscope import incoming
+from attnscope.errors import InputError, nearest
+from attnscope.session.effects import ARROWS
+
+FIELD, TEXT, SPANS = "field:", "text", "spans"
+_NAMES = ("query", "key", "against")  # options that name tokens
+_TEXTS = ("answer", "to", "replacement", "patch_from")  # options that are texts
+_KEYS = ("key", "against")  # those of what is looked at
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Field:
+    """The words of a field, and the characters of the prompt that are its own.
+
+    Without `places` it is looked for by its words, which may be named as tokens are: `door#2`.
+    """
+
+    text: str
+    places: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A text and its fields by name."""
+
+    text: str
+    fields: Mapping[str, Field] = field(default_factory=dict)
+
+
+NONE = Prompt("")  # of which nothing is known
+
+
+class Read(Protocol):
+    """The tokens that were read (`attnscope.tokens.Tokens`)."""
+
+    @property
+    def texts(self) -> tuple[str, ...]: ...
+    @property
+    def items(self) -> Sequence[Any]: ...
+
+
+def prompt_of(given: str | Mapping[str, Any]) -> Prompt:
+    """A text, or one with fields; `InputError` where it is no such thing."""
+    if isinstance(given, str):
+        return Prompt(given)
+    text, spans = given.get(TEXT), given.get(SPANS, {})
+    if not isinstance(text, str):
+        there = ", ".join(map(str, given)) or "none"
+        raise InputError(f"it has no text under '{TEXT}': its keys are {there}")
+    if not isinstance(spans, Mapping):
+        raise InputError(f'\'{SPANS}\' is no object of names: write {{"a": "Mary", "b": [9, 13]}}')
+    others = {name: Field(each) for name, each in given.items() if name != TEXT and isinstance(each, str)}
+    return Prompt(text, others | {name: _span(str(name), each, text) for name, each in spans.items()})
+
+
+def prompt_in_json(line: str) -> Prompt:
+    """The same of a line of JSON."""
+    try:
+        given = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        why = f": {error.msg}" if isinstance(error, json.JSONDecodeError) else ""
+        raise InputError(f"it is no JSON{why}") from error
+    if not isinstance(given, dict):
+        raise InputError(f'it is no object: write {{"{TEXT}": "..."}}')
+    return prompt_of(given)
+
+
+def _span(name: str, given: Any, text: str) -> Field:
+    if isinstance(given, Field):
+        return given
+    if isinstance(given, str):
+        return Field(given)
+    whole = isinstance(given, list | tuple) and len(given) == 2 and all(type(each) is int for each in given)
+    if not whole or not 0 <= given[0] < given[1] <= len(text) or not text[given[0] : given[1]].strip():
+        raise InputError(
+            f"the span '{name}' is neither words nor characters of the text: write \"Mary\" or [first, end], "
+            f"0 to {len(text)}"
+        )
+    return Field(text[given[0] : given[1]], ((given[0], given[1]),))
+
+
+class Template:
+    """A text with fields in braces, `"{a} gave {b} the book"`; two braces are one that stands there."""
+
+    def __init__(self, text: str) -> None:
+        try:
+            parts = list(Formatter().parse(text))
+        except ValueError as error:
+            raise InputError(f"no template: {error}: a brace that is text is written twice") from error
+        if any(form or turned or (name is not None and not name) for _, name, form, turned in parts):
+            raise InputError("the template has a field without a plain name: write {a}")
+        self.parts = [(text, name) for text, name, _, _ in parts]
+        self.names = tuple(dict.fromkeys(name for _, name in self.parts if name is not None))
+        if not self.names:
+            raise InputError("the template has no field: write one as {a}, a column of the table")
+
+    def check(self, columns: Sequence[str]) -> None:
+        """`InputError` for a field that is no column of the table."""
+        for name in self.names:
+            if name not in columns:
+                near = "".join(f"did you mean {{{each}}}? " for each in nearest(name, columns))
+                raise InputError(f"the table has no column '{name}': {near}it has {', '.join(columns)}")
+
+    def filled(self, row: Mapping[str, str]) -> Prompt:
+        """The prompt of a row; `InputError` where a cell that it needs is empty."""
+        text, places = "", dict[str, list[Place]]()
+        for before, name in self.parts:
+            text += before
+            if name is not None:
+                if not row.get(name, "").strip():
+                    raise InputError(f"its cell '{name}' is empty")
+                places.setdefault(name, []).append((len(text), len(text) + len(row[name])))
+                text += row[name]
+        return Prompt(text, {name: Field(each, tuple(places.get(name, ()))) for name, each in row.items()})
+
+
+Made = Callable[[], Prompt]  # a prompt; `InputError` where what was given makes none
+
+
+def prompts_of(
+    texts: str | Sequence[str | Mapping[str, Any]], fill: Sequence[Mapping[str, str]] | None = None
+) -> tuple[Made, ...]:
+    """Each of the texts, or the template filled with each row; `InputError` where there are none at all."""
+    if fill is None:
+        if isinstance(texts, str) or not texts:
+            raise InputError("give a list of texts, one at least, or a template and rows to fill it with")
+        return tuple(partial(prompt_of, each) for each in texts)
+    if not isinstance(texts, str) or not fill:
+        raise InputError("fill has the rows of one template: give that as a text, and a row at least")
+    template = Template(texts)
+    columns = tuple(dict.fromkeys(name for row in fill for name in row))
+    template.check(columns)
+    return tuple(partial(template.filled, row) for row in fill)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table by the number of its line; `cells` are as many as `columns` in a sound one."""
+
+    number: int
+    columns: tuple[str, ...]
+    cells: tuple[str, ...]
+
+    @property
+    def by_name(self) -> dict[str, str]:
+        if len(self.cells) != len(self.columns):
+            raise InputError(f"it has {len(self.cells)} cells, the table has {len(self.columns)} columns")
+        return dict(zip(self.columns, (cell.strip() for cell in self.cells), strict=True))
+
+
+def rows_of(table: Path) -> tuple[Row, ...]:
+    """The rows of a CSV file whose first line names the columns; tabs or semicolons may part cells."""
+    text = incoming.text(incoming.content(table).removeprefix(incoming.BOM), incoming.named(table))
+    first = text.partition("\n")[0]
+    parted = next((sign for sign in ",;\t" if sign in first), ",")
+    reader = csv.reader(text.splitlines(keepends=True), delimiter=parted)
+    try:
+        read = [(reader.line_num, tuple(cells)) for cells in reader if any(cell.strip() for cell in cells)]
+    except csv.Error as error:
+        raise InputError(f"{incoming.named(table)}:{reader.line_num}: no table: {error}") from error
+    if len(read) < 2:
+        raise InputError(f"no row in {incoming.named(table)}: its first line names the columns")
+    columns = tuple(each.strip() for each in read[0][1])
+    if len(set(columns)) < len(columns) or not all(columns):
+        raise InputError(f"{incoming.named(table)} names a column twice, or not at all: {', '.join(columns)}")
+    return tuple(Row(number, columns, cells) for number, cells in read[1:])
+
+
+def with_fields(
+    options: Mapping[str, Any], prompt: Prompt, queries: Read | None, keys: Read | None
+) -> dict[str, Any]:
+    """The options that name a field, with what it is in these tokens; the others are not among them.
+
+    `queries` or `keys` are None where they are not the tokens of the prompt. `InputError` for a field that
+    is not there.
+    """
+    found: dict[str, Any] = {}
+    for name, value in options.items():
+        if not isinstance(value, str) or FIELD not in value:
+            continue
+        if name in _NAMES and value.startswith(FIELD):
+            found[name] = named(value, prompt, keys if name in _KEYS else queries)
+        elif name in _TEXTS and value.startswith(FIELD):
+            found[name] = _meant(value, prompt.fields)[0].text
+        elif name == "link":
+            arrow = next((each for each in ARROWS if each in value), ARROWS[0])
+            ends = zip(value.partition(arrow)[::2], (queries, keys), strict=True)
+            found[name] = arrow.join(named(end.strip(), prompt, tokens) for end, tokens in ends)
+    return found
+
+
+def named(name: str, prompt: Prompt, tokens: Read | None) -> str:
+    """`field:a` as `attnscope.spans` reads it, such as `pos:4-5`; what names no field as it is."""
+    if not name.startswith(FIELD):
+        return name
+    meant, count = _meant(name, prompt.fields)
+    if tokens is None:
+        raise InputError(f"'{name}' is of the prompt: here the tokens are those of another text")
+    if not meant.places:
+        return meant.text + (f"#{count}" if count else "")
+    if count is None and len(meant.places) > 1:
+        several = f"{name}#1 to {name}#{len(meant.places)}"
+        raise InputError(f"'{name}' stands {len(meant.places)} times: choose one of {several}")
+    if not 1 <= (count or 1) <= len(meant.places):
+        raise InputError(f"no '{name}': it stands {len(meant.places)} times")
+    place = meant.places[(count or 1) - 1]
+    start = _start_in(prompt, place, tokens.texts[0] if tokens.texts else "")
+    if start is None:  # a mask, which the model may spell otherwise
+        nth = len(_starts(prompt.text[: place[1]], meant.text))
+        return f"{meant.text}#{nth}"
+    found = _tokens_at((start, start + len(meant.text)), tokens)
+    if not found:
+        raise InputError(f"'{name}', “{meant.text}”, has no tokens of its own in the text")
+    return f"pos:{found[0]}" if len(found) == 1 else f"pos:{found[0]}-{found[-1]}"
+
+
+def _start_in(prompt: Prompt, place: Place, read: str) -> int | None:
+    """Where a place of the prompt begins in what was read, which may have more around it, as a chat has.
+
+    Masks may be spelled otherwise there, which moves what follows them; None where it is not found again.
+    """
+    if (before := read.find(prompt.text)) >= 0:
+        return before + place[0]
+    word = prompt.text[slice(*place)]
+    own, starts = _starts(prompt.text, word), _starts(read, word)
+    return starts[own.index(place[0])] if len(own) == len(starts) else None
+
+
+def _starts(text: str, word: str) -> list[int]:
+    """Where `word` stands in a text."""
+    return [i for i in range(len(text)) if text.startswith(word, i)]
+
+
+def _tokens_at(place: Place, tokens: Read) -> list[int]:
+    """The tokens that these characters are of."""
+    start, end = place
+    return [
+        i
+        for i, token in enumerate(tokens.items)
+        if token.part == 0 and token.span is not None and token.span[0] < end and token.span[1] > start
+    ]
+
+
+def _meant(name: str, fields: Mapping[str, Field]) -> tuple[Field, int | None]:
+    """The field, and which of its places: `field:a#2`."""
+    own = name.removeprefix(FIELD)
+    before, mark, number = own.rpartition("#")
+    count = int(number) if mark and number.isdecimal() and own not in fields else None
+    own = own if count is None else before
+    if own not in fields:
+        raise InputError(f"no field '{own}': the prompt has {', '.join(fields) or 'none'}")
+    return fields[own], count
+
+
+def spans_in(prompt: Prompt, tokens: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The tokens of each field that stands in the text in one place, by its name."""
+    for name in prompt.fields:
+        try:
+            yield name, tokens.span(named(FIELD + name, prompt, tokens)).positions
+        except InputError:
+            continue

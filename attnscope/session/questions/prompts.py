@@ -1,0 +1,116 @@
+"""One question over many prompts: each is answered by itself, and its figures are kept beside the others'."""
+
+from typing import Any
+
+import numpy as np
+
+from attnscope.analysis.claims.prompts import (
+    Answered,
+    Figures,
+    figures_of,
+    figures_of_answers,
+    tabled,
+)
+from attnscope.analysis.prediction import chances_at
+from attnscope.capture import provenance_of
+from attnscope.errors import CertificateError, InputError
+from attnscope.results import Prediction, Result, Verdict
+from attnscope.results.base.origin import Provenance, tallied
+from attnscope.results.claims.prompts import Asked, Prompt, Prompts, Refused
+from attnscope.session.prompts import spans_in
+from attnscope.session.reading import Reading
+from attnscope.vocabulary import Kind
+
+
+class Gathered:
+    """The answers to one question as they come, prompt by prompt.
+
+    `question` says what is asked, `file` where the prompts stand, where that is a file.
+    """
+
+    def __init__(self, question: str, file: str = "") -> None:
+        self.question, self.file = question, file
+        self.asked: Asked | None = None
+        self._prompts: list[Prompt] = []
+        self._refused: list[Refused] = []
+        self._figures: list[Figures] = []
+        self._answers: list[Answered] = []
+        self._names: dict[int, str] = {}
+        self._verdicts: list[Verdict] = []
+        self._provenance: Provenance | None = None
+        self._kind: Kind | None = None
+        self._tower = ""
+        self._notes: dict[str, None] = {}
+
+    def add(self, line: int, reading: Reading, result: Result) -> None:
+        """The result of one prompt; `CertificateError` where it does not stand, so that it counts nowhere."""
+        if result.verdict is Verdict.FAILED:
+            raise CertificateError("the certificate FAILED: its numbers are left out")
+        if isinstance(result, Prediction):
+            self._add_answer(reading, result)
+        else:
+            single: Any = result
+            spans = dict(spans_in(reading.asked.prompt, reading.encoded.tokens))
+            self.asked, figures = figures_of(single, spans)
+            self._figures.append(figures)
+        if result.verdict is not None:
+            self._verdicts.append(result.verdict)
+        told: Any = result
+        self._provenance = self._provenance or told.provenance.of_no_text
+        self._kind, self._tower = getattr(result, "kind", None), getattr(result, "tower", "")
+        self._notes |= dict.fromkeys(getattr(result, "notes", ()))
+        self._prompts.append(Prompt(line, reading.encoded.tokens.sentence))
+
+    def refuse(self, line: int, reason: str) -> None:
+        """A line without an answer."""
+        self._refused.append(Refused(line, reason))
+
+    @property
+    def answered(self) -> bool:
+        """Whether any prompt has an answer."""
+        return bool(self._prompts)
+
+    def _add_answer(self, reading: Reading, result: Prediction) -> None:
+        self.asked = Asked.PREDICT
+        answered = answer_of(reading, result)
+        if answered.number is not None:
+            self._names[answered.number] = answered.text
+        self._answers.append(answered)
+
+    def result(self) -> Prompts:
+        """All of them side by side; `InputError` where no prompt has an answer."""
+        if self._provenance is None or self.asked is None:
+            raise InputError("no prompt has an answer")
+        every = figures_of_answers(self._answers, self._names) if self._answers else self._figures
+        return Prompts(
+            asked=self.asked,
+            question=self.question,
+            file=self.file,
+            prompts=tuple(self._prompts),
+            refused=tuple(self._refused),
+            **vars(tabled(self.asked, every)),
+            certified=tallied(self._verdicts),
+            provenance=self._provenance,
+            kind=self._kind,
+            tower=self._tower,
+            notes=tuple(self._notes),
+        )
+
+
+def answer_of(reading: Reading, result: Prediction) -> Answered:
+    """The answer at the first place that is asked about, and how likely all else is there."""
+    if result.generated is not None:
+        tokens = result.generated.tokens
+        together = float(np.prod([each.probability for each in tokens])) if tokens else float("nan")
+        return Answered(result.generated.text, together, None, None)
+    first = result.blanks[0] if result.blanks else None
+    if first is None and result.classes is None:
+        assert result.next_sentence is not None, "a verdict, where nothing else is answered"
+        return Answered("follows", result.next_sentence.probability, None, None)
+    guess = (result.classes or first).guesses[0]  # type: ignore[union-attr] # one of the two is there
+    module = reading.model.module
+    provenance = provenance_of(module, reading.encoded.tokens, reading.model.origin())
+    position = None if first is None else first.position
+    exclusive = result.classes is None or result.classes.exclusive
+    chances = chances_at(module, reading.inputs, position, provenance, exclusive=exclusive)
+    return Answered(guess.text, guess.probability, guess.id, chances)
