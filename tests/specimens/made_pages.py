@@ -11,6 +11,7 @@ import made_corpus
 import made_difference
 import made_dimensions
 import made_every
+import made_explanation
 import made_finding
 import made_flow
 import made_layered
@@ -36,6 +37,7 @@ from attnscope.results import (
     Dependencies,
     Difference,
     Dimensions,
+    Explanation,
     Finding,
     Flow,
     HeadAttention,
@@ -81,6 +83,7 @@ KINDS: dict[type, Callable[[], Any]] = {
     Projection: made.projection,
     Report: made_reports.report,
     Links: made_links.links,
+    Explanation: made_explanation.explanation,
     LayeredPrediction: lambda: made_layered.layered("middle", "late"),
     Prediction: lambda: made_reports.masked(made.head(), [4]),
     PictureAttention: made_media.picture_head,

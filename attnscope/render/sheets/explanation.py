@@ -1,6 +1,7 @@
 """One verdict on a link: a sentence for each of the questions behind it, with figures and command."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import signed, signed_cell, weight_cell
@@ -21,7 +22,7 @@ from attnscope.render.sheets import (
 from attnscope.render.sheets import explanation_words as words
 from attnscope.render.sheets.explanation_statements import statements
 from attnscope.results import Ablation, Explanation, Verdict
-from attnscope.results.claims.explanation import Replaced
+from attnscope.results.claims.explanation import Asked, Replaced
 from attnscope.results.claims.why import Side
 
 _WORDS_SHOWN = 12  # words that were replaced
@@ -135,12 +136,14 @@ def _more(result: Explanation, focus: Focus) -> Iterator[Block]:
     """What each of the questions shows for itself, where there is room for it."""
     if result.replaced is not None and not focus.verbose:
         yield _replaced(result, result.replaced)
-    made = [finding.sheet(result.finding)]
-    made += [ablation.sheet(each) for each in (result.taken, result.cut) if each is not None]
-    made += [] if result.told_of is None else [why.sheet(result.told_of)]
-    made += [] if result.composition is None else [composition.sheet(result.composition)]
-    for each in made:
-        yield from (block for block in each.every if isinstance(block, Ranking))
+    made = [(Asked.LOOK, finding.sheet(result.finding))]
+    for question, each in (Asked.MATTER, result.taken), (Asked.LINK, result.cut):
+        made += [] if each is None else [(question, ablation.sheet(each))]
+    made += [] if result.told_of is None else [(Asked.WHY, why.sheet(result.told_of))]
+    made += [] if result.composition is None else [(Asked.READ, composition.sheet(result.composition))]
+    for question, its in made:
+        blocks = (block for block in its.every if isinstance(block, Ranking))
+        yield from (replace(each, title=f"{question} {each.title}".strip()) for each in blocks)
 
 
 def _proof(result: Explanation) -> Iterator[tuple[Verdict, str]]:

@@ -256,26 +256,17 @@ def _of_word(result: Explanation, made: Replaced) -> Statement:
     most = f"; the most of {counted(count, 'other')}: {_loss(result, others[0])}" if others else ""
     if not made.answer:
         beside = (
-            f"more than where any other of {count} is"
-            if not more
-            else f"less than where {more} of {count} others are"
+            f"less than where {more} of {count} others are" if more else f"more than where any of {count} is"
         )
         said = f"The vector of {query(result)} turns where {key(result)} is replaced, {beside}."
         return Statement(Asked.WORD, said, f"by {number(lost.change)} (1 less the cosine){most}", command)
-    told = (
-        f"The answer {words.quoted(made.answer)} {'depends' if result.needs_word else 'hardly depends'} on "
-    )
-    beside = (
-        ", more than on any other"
-        if not more and others
-        else f", and more on {more} of {count} others"
-        if more
-        else ""
-    )
-    figures = (
-        f"{words.chances(made, lost)}, {number(lost.change)} nats lost with {made.replacement} in its place"
-    )
-    return Statement(Asked.WORD, f"{told}{key(result)}{beside}.", f"{figures}{most}", command)
+    beside = f", and more on {more} of {count} others" if more else ""
+    if others and not more:
+        beside = ", more than on any other" if result.needs_word else ", and on no other more"
+    needs = "depends" if result.needs_word else "hardly depends"
+    said = f"The answer {words.quoted(made.answer)} {needs} on {key(result)}{beside}."
+    lack = f"{number(lost.change)} nats lost with {made.replacement} in its place"
+    return Statement(Asked.WORD, said, f"{words.chances(made, lost)}, {lack}{most}", command)
 
 
 def _loss(result: Explanation, part: Lost) -> str:
@@ -283,9 +274,15 @@ def _loss(result: Explanation, part: Lost) -> str:
 
 
 def _shows_words(result: Explanation, made: Replaced) -> str:
-    """The command that replaces words for itself, where one goes back from there; else the answer's."""
+    """The command that replaces words for itself, where one goes back from there; else this one in full."""
     if result.kind is Kind.CROSS or made.position is None:
-        return asking(result, "predict")
+        ends = (
+            "--from",
+            label(result.query_tokens, result.query),
+            "--to",
+            label(result.key_tokens, result.key),
+        )
+        return f"{asking(result, 'explain', *ends)} -v"
     return asking(result, "flow", "--from", label(result.query_tokens, made.position))
 
 

@@ -107,9 +107,9 @@ def _circuit(result: Explanation) -> str:
     assert told is not None, "one has reasons"
     at_query, at_key = (_head_reason(told, side) for side in (Side.QUERY, Side.KEY))
     limit = "" if result.standing_out else "; its controls alone could not have told it from chance"
-    told_at = f"{_wrote(told, at_query, query(result))} and {_wrote(told, at_key, key(result))}"
+    wrote = f"{_wrote(told, at_query, query(result))} and {_wrote(told, at_key, key(result))}"
     return (
-        f"{name(told.layer, told.head)} looks from {query(result)} at {key(result)} because of what {told_at}: "
+        f"{name(told.layer, told.head)} looks from {query(result)} at {key(result)} because of what {wrote}: "
         f"without the one its weight falls from {weight(told.weight)} to {left(at_query)}, without the other "
         f"to {left(at_key)}{limit}."
     )

@@ -242,6 +242,8 @@ class Explanation(Presented):
             there = layer in self.finding.layers and head in self.finding.heads
             fits(there, "'heads' are not all among those that were found")
         fits({(why.layer, why.head) for why in self.whys} <= {*self.heads}, "'whys' are of other heads")
+        shown = None if self.composition is None else self.composition.shown
+        fits(shown in (None, self.lead), "'composition' is of another head than the one that is told of")
         for part in self.replaced.parts if self.replaced is not None else ():
             inside = all(0 <= place < len(self.key_tokens) for place in part.positions)
             fits(inside and bool(part.positions), "'parts' has a position that is no token's")

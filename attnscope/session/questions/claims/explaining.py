@@ -31,7 +31,6 @@ from attnscope.vocabulary import Kind
 
 MOST, TAKEN_APART = 24, 6  # heads that are asked further, and whose scores are taken apart
 _SINGLE = "explain takes one score apart, choose one of these"
-_FIRST_LAYER = "no layer comes before the one that it is in"
 Answer = TypeVar("Answer")
 
 
@@ -92,7 +91,7 @@ class _Asking:
 
     def explained(self) -> Explanation:
         taken = self._ask(Asked.MATTER, self._taken) if self.heads else None
-        cut = self._ask(Asked.LINK, self._cut) if taken is not None else None
+        cut = self._ask(Asked.LINK, self._cut) if self.heads else None
         first = self.heads[:TAKEN_APART]
         whys = tuple(filter(None, (self._ask(Asked.WHY, self._why, head) for head in first)))
         made = Explanation(self.found, self.heads, taken, cut, whys, None, None)
@@ -127,7 +126,7 @@ class _Asking:
     def _composition(self, head: Head) -> Composition:
         tower, model = self.chosen.tower, self.reading.model
         if head[0] == min(tower.layers):
-            raise InputError(f"L{head[0]} H{head[1]} reads embeddings alone: {_FIRST_LAYER}")
+            raise InputError(f"L{head[0]} H{head[1]} is in the first layer: no other head comes before it")
         every = tuple(range(min(count for count in tower.heads.values())))
         whole = replace(self.chosen, layers=tuple(tower.layers), heads=every, apart=())
         return compose_in(
