@@ -42,7 +42,10 @@ class Case(StrEnum):
 
 @dataclass(frozen=True)
 class Unasked:
-    """A question that could not be put to this model or this text, and the reason."""
+    """A question that could not be put.
+
+    `question` is the one that was left out. `reason` says what this model or this text lacks for it.
+    """
 
     question: Asked
     reason: str
@@ -50,9 +53,11 @@ class Unasked:
 
 @dataclass(frozen=True)
 class Lost:
-    """What replacing the tokens at `positions` takes from the answer: nats of its log probability.
+    """What replacing some tokens does.
 
-    Of a model that answers nothing it is 1 less the cosine of the query's last vector before and after.
+    `positions` are those that were replaced at once. `change` is what that takes from the answer, nats of its
+    log probability. Of a model that answers nothing it is 1 less the cosine of the query's last vector before
+    and after.
     """
 
     positions: tuple[int, ...]
@@ -61,10 +66,11 @@ class Lost:
 
 @dataclass(frozen=True)
 class Replaced:
-    """Every token that is looked at `replaced` by something else in its turn, the largest loss first.
+    """Every token that is looked at replaced in its turn.
 
-    `answer` is empty of a model that answers nothing there; `position` is where a word of a text is answered,
-    None of what is of the whole.
+    `replacement` is what stood in their place. `answer` is what the model answers untouched, with that
+    `probability`, empty where it answers nothing. `position` is where a word of a text is answered, None of
+    what is of the whole. `parts` are what replacing each takes from it, the largest loss first.
     """
 
     replacement: str
@@ -101,9 +107,13 @@ class Explanation(Presented):
 
     `finding` ranks all heads beside their controls. The `heads` that were asked further are the first of it
     that give the key twice even attention and whose weight its place does not explain, with layer and number.
-    `taken` has the answer without each of them and without all, `cut` with that one link cut in them, `whys`
-    what their scores are made of, `composition` whom the weights of the head that is told of let it read,
-    and `replaced` the answer without each word. None, or left out, where that could not be `unasked`.
+    `taken` has the answer without each of them and without all, `cut` the same with this link cut in them.
+    `whys` are what the scores of the first of them are made of, `composition` is whom the weights of the
+    `lead` let it read, and `replaced` is the answer without each word. None, or left out, is what was of no
+    use or could not be asked; `unasked` are such questions, each with the reason.
+
+    `lead` is the head that is told of, that with reasons or the one that moves the answer most.
+    `reads_confirmed` are earlier heads that it reads by its weights and that this text confirms.
     """
 
     finding: Finding
