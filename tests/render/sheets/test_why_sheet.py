@@ -113,7 +113,7 @@ def test_the_first_screen_is_read_without_a_legend() -> None:
     assert columns == ["brings", "score", "others", "weight left", "reason?"]
     assert {"rest fixed", "norm", "of the score"} <= {each.heading for each in full.every[0].table.headed}
     assert first.notes[0].startswith(
-        "to read it: the score of “the”@5 lies 6.00 above the mean of the other 11 keys"
+        "to read it: the score of “the”@5 lies 6.00 above the mean of the other 12 keys"
     )
     said = [each.text(row) for each in (first.every[0].table["called"],) for row in range(4)]
     assert said == ["yes", "", "no", ""], "of the parts that were taken away"

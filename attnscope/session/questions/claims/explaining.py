@@ -67,7 +67,7 @@ def explain(reading: Reading, chosen: Chosen, asked: Linked) -> Explanation:
     `reading` has what the decoder reads in full. `InputError` for a link that is not there; of what comes
     after it the result says what could not be asked.
     """
-    if reading.captured is not None:
+    if reading.asked.goes_on:
         raise InputError("explain reads a text at once: leave --generate out")
     queries = reading.tokens_of(chosen.kind)
     keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
