@@ -34,7 +34,7 @@ COMMANDS = {
             'attnscope find "I was watching the door." --like L3H11 -m demo',
         ),
         "explain": (
-            'attnscope explain "I saw the door when [MASK] opened." -m demo --from 6 --to door',
+            'attnscope explain "I saw the door, [MASK] opened." -m demo --from 6 --to door',
             'attnscope explain "box dog king box dog king" -m demo-causal --from 4 --to 2',
             'attnscope explain "The [MASK] opened." -m demo --from 2 --to 3 -o opened.html',
         ),
