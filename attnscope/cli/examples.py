@@ -33,6 +33,11 @@ COMMANDS = {
             'attnscope find "river king river king" --pattern induction -m demo-causal',
             'attnscope find "I was watching the door." --like L3H11 -m demo',
         ),
+        "explain": (
+            'attnscope explain "I saw the door, [MASK] opened." -m demo --from 6 --to door',
+            'attnscope explain "box dog king box dog king" -m demo-causal --from 4 --to 2',
+            'attnscope explain "The [MASK] opened." -m demo --from 2 --to 3 -o opened.html',
+        ),
         "why": (
             'attnscope why "box dog king box dog king" -m demo-causal -l 1 --from 4 --to 2',
             'attnscope why "I saw the door when [MASK] opened." -m demo --from 6 --to door',

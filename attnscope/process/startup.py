@@ -181,11 +181,11 @@ class _Compiler:
 class _Solver:
     """In the place of `sympy`: whether a number is one of its own is told without it, all else by itself."""
 
-    def __init__(self) -> None:
-        self.Basic = _stand_in("sympy", "Basic", None)
+    def __init__(self, module: str) -> None:
+        self.module, self.Basic = module, _stand_in(module, "Basic", None)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(import_module("sympy"), name)
+        return getattr(import_module(self.module), name)
 
 
 @contextmanager
@@ -196,7 +196,7 @@ def _stand_ins() -> Iterator[None]:
 
     ordinary: Any = builtins.__import__
     compiler: Any = _Compiler()
-    solver: Any = _Solver()
+    solver: Any = _Solver("sympy")
 
     def with_stand_ins(
         name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0

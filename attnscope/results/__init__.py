@@ -14,6 +14,7 @@ from attnscope.results.claims.comparison import Between, Comparison, Divergence,
 from attnscope.results.claims.composition import Composition
 from attnscope.results.claims.corpus import Corpus, CorpusDifference
 from attnscope.results.claims.difference import Difference
+from attnscope.results.claims.explanation import Explanation
 from attnscope.results.claims.finding import Contents, Controls, Finding, Pattern, Sought
 from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.links import Links
@@ -89,6 +90,7 @@ __all__ = [
     "Difference",
     "Dimensions",
     "Divergence",
+    "Explanation",
     "Fault",
     "Finding",
     "Flow",

@@ -11,6 +11,7 @@ from attnscope.results.claims.comparison import Comparison
 from attnscope.results.claims.composition import Composition
 from attnscope.results.claims.corpus import Corpus, CorpusDifference
 from attnscope.results.claims.difference import Difference
+from attnscope.results.claims.explanation import Explanation
 from attnscope.results.claims.finding import Finding
 from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.links import Links
@@ -43,6 +44,7 @@ KINDS: dict[str, type[Result]] = {
     "dependencies": Dependencies,
     "difference": Difference,
     "dimensions": Dimensions,
+    "explanation": Explanation,
     "finding": Finding,
     "flow": Flow,
     "head": HeadWeights,  # and `HeadAttention`, which has all that is known of a head

@@ -166,7 +166,7 @@ def _loaded(
             if must_answer:
                 raise
             if purpose is Purpose.ANYTHING:
-                return Opened(load_with_head(checkpoint, **loading))
+                return Opened(load_with_head(checkpoint, **loading), None, chosen)
             listener.notice(f"no prediction: {error}")
     assert chosen is not None, "without a head that answers there is only attention to look at"
     return Opened(load_model(planned, layers=max(chosen.layers) + 1, **loading), None, chosen)

@@ -116,7 +116,7 @@ _MODELS = {
 _KINDS = {"demo-translate": ("encoder", "decoder", "cross")}
 _ROUTES = {"takeover": "", "traced": "--route traced", "fused": "--attn sdpa", "tiled": "--tiled"}
 
-_OF_ONE_SIDE = ("find", "find links", "why", "flow", "compare layers", "corpus", "dependencies")
+_OF_ONE_SIDE = ("find", "find links", "why", "explain", "flow", "compare layers", "corpus", "dependencies")
 
 
 def _routes() -> Iterator[Question]:
@@ -143,6 +143,7 @@ def _commands() -> Iterator[Question]:
             "find links": ("find", text, "--controls", "4"),
             "flow": ("flow", text, "--from", word),
             "why": ("why", text, *head.split(), "--from", "3", "--to", "1"),
+            "explain": ("explain", text, "--from", "3", "--to", "1", "--controls", "4"),
             "report": ("report", text, *head.split()),
             "verify": ("verify", text),
             "compare layers": ("compare", text, "--word", word, *head.split(), "--layer-b", "0"),

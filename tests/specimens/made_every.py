@@ -9,6 +9,7 @@ import made_composition
 import made_corpus
 import made_difference
 import made_dimensions
+import made_explanation
 import made_finding
 import made_flow
 import made_layered
@@ -58,7 +59,7 @@ def every() -> dict[str, Result]:
         made_thumbnails.thumbnails(), made_difference.between(), made_check.check(), made_ablation.ablation(),
         made_composition.composition(), made_long_heads.long_head(),
         made_corpus.corpus(), made_corpus.apart(), made_why.why(), made_layered.layered("middle"),
-        made_links.links(), made_prompts.prompts(),
+        made_links.links(), made_prompts.prompts(), made_explanation.explanation(),
     ]  # fmt: skip
     named = {type(each).__name__: each for each in made_ones}
     assert set(named) == {kind.__name__ for kind in (*KINDS.values(), HeadAttention)}

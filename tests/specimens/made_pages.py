@@ -11,6 +11,7 @@ import made_corpus
 import made_difference
 import made_dimensions
 import made_every
+import made_explanation
 import made_finding
 import made_flow
 import made_layered
@@ -37,6 +38,7 @@ from attnscope.results import (
     Dependencies,
     Difference,
     Dimensions,
+    Explanation,
     Finding,
     Flow,
     HeadAttention,
@@ -84,6 +86,7 @@ KINDS: dict[type, Callable[[], Any]] = {
     Report: made_reports.report,
     Links: made_links.links,
     Prompts: made_prompts.prompts,
+    Explanation: made_explanation.explanation,
     LayeredPrediction: lambda: made_layered.layered("middle", "late"),
     Prediction: lambda: made_reports.masked(made.head(), [4]),
     PictureAttention: made_media.picture_head,

@@ -11,6 +11,7 @@ import made_composition
 import made_corpus
 import made_difference
 import made_dimensions
+import made_explanation
 import made_finding
 import made_flow
 import made_layered
@@ -238,6 +239,9 @@ MADE: dict[str, Callable[[], Result]] = {
     "flow without an answer": lambda: made_flow.flow(answer=""),
     "layers": lambda: made_layered.layered("middle", "late"),
     "layers of a class": lambda: made_layered.layered("early", task="class", controls=0),
+    "explanation": made_explanation.explanation,
+    "explanation of heads alone": lambda: made_explanation.explanation("shown"),
+    "explanation of nothing": lambda: made_explanation.explanation("nobody", replaced=None),
     "links": made_links.links,
     "links across": lambda: made_links.links(cross=True, as_clear=2),
     "no links": lambda: made_links.links(found=0),

@@ -19,7 +19,18 @@ from attnscope.render.kit.typesetting import drawing, line_height, shortened, wr
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.figure import source_words
 from attnscope.render.look import DPI, look_now
-from attnscope.render.plot import curve, grid, matrix, overlay, ranking, row, steps, thumbnails, timeline
+from attnscope.render.plot import (
+    curve,
+    grid,
+    matrix,
+    overlay,
+    ranking,
+    row,
+    statements,
+    steps,
+    thumbnails,
+    timeline,
+)
 from attnscope.render.plot import map as map_
 from attnscope.render.plot.panel import SMALL, Panel
 from attnscope.render.sheet.blocks import (
@@ -32,6 +43,7 @@ from attnscope.render.sheet.blocks import (
     Ranking,
     flat,
 )
+from attnscope.render.sheet.drawings import Statements
 from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, legend
@@ -54,6 +66,7 @@ DRAWINGS: dict[type, Callable[[Any], Panel]] = {
     Original: overlay.original,
     Overlay: overlay.overlay,
     Overlays: overlay.overlays,
+    Statements: statements.panel,
     Steps: steps.panel,
     Timeline: timeline.panel,
 }

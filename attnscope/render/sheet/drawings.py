@@ -42,3 +42,21 @@ class Heap(Drawing):
     own: float
     measured: str
     form: Form
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One sentence under the question that it answers, its figures, and the command that shows more."""
+
+    question: str
+    sentence: str
+    figures: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Statements(Drawing):
+    """Sentences that belong together, in their order."""
+
+    title: str
+    statements: tuple[Statement, ...]

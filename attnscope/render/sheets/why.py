@@ -64,10 +64,10 @@ def _ranking(result: Why, side: Side, whole: bool) -> Ranking:
         table=table,
         measured="score above the others",
         marks=(
-            *both_ways(shares, "share, against" if min(shares) < 0 else "", "share"),
-            Mark("span", "control", "controls, at most", [each and -each for each in most], most),
-            Mark("ring", "peers", "lost without it, others held", held),
-            Mark("diamond", "limit", "lost without it, all computed again", lost),
+            *both_ways(shares, "brings less" if min(shares) < 0 else "", "brings"),
+            Mark("span", "control", "others taken away, at most", [each and -each for each in most], most),
+            Mark("ring", "peers", "score lost without it, the rest held fixed", held),
+            Mark("diamond", "limit", "score lost without it", lost),
         ),
         written="contrast",
         chosen=frozenset(i for i, part in enumerate(shown) if result.is_reason(part)),
@@ -78,7 +78,10 @@ def _table(result: Why, parts: Sequence[Part], whole: bool) -> Table:
     removed = [part.removed for part in parts]
     most = [max(map(abs, part.controls)) if part.controls else None for part in parts]
     contrasts = [part.contrast for part in parts]
-    under = "without it"
+    under, reasons = "when it is taken away", [result.is_reason(part) for part in parts]
+    told = [
+        "yes" if reason else "no" if part.removed else "" for part, reason in zip(parts, reasons, strict=True)
+    ]
     # fmt: off
     return Table(
         Column("side", [part.side.value for part in parts]),
@@ -89,23 +92,26 @@ def _table(result: Why, parts: Sequence[Part], whole: bool) -> Table:
         Column("source_share", [part.source_share for part in parts]),
         Column("score", [part.score for part in parts], "of the score" if whole else "", signed,
                "share of the score itself, which the softmax does not see"),
-        Column("contrast", contrasts, "share", signed_cell,
-               "what the part brings to the score above the others; a side's shares sum to it",
+        Column("contrast", contrasts, "brings", signed_cell,
+               "what the part brings to the score above the others; all parts of a side sum to it",
                Scale.around(contrasts)),
-        Column("held", [each and each.held for each in removed], "others held", signed_cell,
-               "change of the score above the others, where other parts stay as they are and norms follow",
+        Column("held", [each and each.held for each in removed], "rest fixed" if whole else "", signed_cell,
+               "change of the score where all other parts stay as they are and only norms follow",
                under=under),
-        Column("total", [each and each.total for each in removed], "all again", signed_cell,
-               "the same where everything after it is computed again", under=under),
-        Column("weight", [each and each.weight for each in removed], "weight", weight,
+        Column("total", [each and each.total for each in removed], "score", signed_cell,
+               "change of the score where everything after the part is computed again", under=under),
+        Column("controls", most, "others", lambda each: f"±{significant(each)}",
+               "the most that taking any other part of its kind away changes the score: another head of the "
+               "layer, another MLP", under=under),
+        Column("weight", [each and each.weight for each in removed], "weight left", weight,
                "what the head then gives to this key", under=under),
-        Column("norm", [each and each.norm for each in removed], "norm", _times,
-               "by what factor the scale of a norm moved, of the one that moved most, others held", spared=1,
+        Column("norm", [each and each.norm for each in removed], "norm" if whole else "", _times,
+               "by what factor the scale of a norm moved, of the one that moved most, the rest fixed",
                under=under),
-        Column("controls", most, "controls", lambda each: f"±{significant(each)}",
-               "the largest change, all computed again, without a control of this part"),
         Column("stands", [int(part.stands) for part in parts]),
-        Column("reason", [int(result.is_reason(part)) for part in parts]),
+        Column("reason", [int(reason) for reason in reasons]),
+        Column("called", told, "reason?", says="yes: the score falls by more than without any other of its "
+               "kind, and half of the weight is gone or more"),
     )
     # fmt: on
 

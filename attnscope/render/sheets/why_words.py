@@ -136,10 +136,21 @@ _SAID = {
 
 def side_words(result: Why, side: Side) -> str:
     """The heading of a side's parts: it tells the whole."""
-    own = f"query side: what {query(result)} is made of"
+    own = f"query side: what {query(result)} brings"
     if side is Side.KEY:
-        own = f"key side: what {key(result)} has and {above(result)} has not"
+        own = f"key side: what {key(result)} brings beyond {above(result)}"
     return f"{own}, in all {signed(result.contrast)}"
+
+
+def how_to_read(result: Why) -> str:
+    """What stands in the columns, for somebody who sees them for the first time."""
+    lies = "above" if result.contrast > 0 else "below"
+    return (
+        f"to read it: the score of {key(result)} lies {number(abs(result.contrast))} {lies} {above(result)}, "
+        "and each side tells all of that. A part brings so much of it. When it is taken away the score "
+        "changes so much (without any other of its kind at most as much as under others), and this weight is "
+        "left."
+    )
 
 
 def part_name(result: Why, part: Part) -> str:
@@ -160,18 +171,20 @@ def instead(result: Why) -> str:
 
 def control(result: Why) -> str:
     return (
-        "the other heads of the layer, for an MLP the other MLPs, each replaced alone in the same way: by "
-        f"{instead(result)}"
+        "others are the other heads of the layer, of an MLP the other MLPs, each taken away alone in the "
+        f"same way: replaced by {instead(result)}"
     )
 
 
 def notes(result: Why) -> Iterator[str]:
+    yield how_to_read(result)
     if result.contrast and result.pairs:
         pairs = ", ".join(
-            f"{pair.query} x {pair.key} {signed(pair.contrast)} ({percent(pair.contrast / result.contrast)})"
+            f"{pair.query} with {pair.key} {signed(pair.contrast)} "
+            f"({percent(pair.contrast / result.contrast)})"
             for pair in result.pairs[:_PAIRS]
         )
-        yield f"largest pairs, query x key: {pairs}"
+        yield f"largest pairs of a part of the query with a part of the key: {pairs}"
     moved = max(
         (part for part in result.parts if part.removed is not None and part.removed.norm > 0),
         key=lambda part: max(part.removed.norm, 1 / part.removed.norm) if part.removed else 1.0,
@@ -180,9 +193,10 @@ def notes(result: Why) -> Iterator[str]:
     if moved is not None and moved.removed is not None:
         factor = max(moved.removed.norm, 1 / moved.removed.norm)
         if factor >= _STRETCHED:
+            side = f"without {moved.name} on the {moved.side} side"
             yield (
-                f"shares are no forecasts: norms follow (without {moved.name} on the {moved.side} side "
-                f"the scale of one moves x{moved.removed.norm:.2f}), and later parts are made of earlier ones"
+                "what a part brings does not foretell what is lost without it: the model rescales what is "
+                f"left ({side} x{moved.removed.norm:.2f}), and later parts are made of earlier ones"
             )
     if result.capped:
         yield "the score is told before the model's soft cap"

@@ -6,6 +6,7 @@ from rich.text import Text
 
 from attnscope.render.kit.cells import DIM
 from attnscope.render.sheet.blocks import Drawing, Matrix, Rows
+from attnscope.render.sheet.drawings import Statements
 from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
 from attnscope.render.sheets.sound import Timeline
 from attnscope.render.sheets.worked import Steps
@@ -13,6 +14,7 @@ from attnscope.render.terminal.grid import grid, shades
 from attnscope.render.terminal.matrix import Picture, numbers
 from attnscope.render.terminal.ranking import folded, lines_of_ranking
 from attnscope.render.terminal.raster import Raster
+from attnscope.render.terminal.statements import statements
 from attnscope.render.terminal.steps import steps
 from attnscope.render.terminal.thumbnails import Mosaic, cells_of
 from attnscope.render.terminal.timeline import timeline
@@ -33,6 +35,11 @@ def _(block: Drawing, width: int) -> list[Text]:
 @lines_of.register
 def _(block: Steps, width: int) -> list[Text]:
     return [each for long in steps(block, width) for each in folded(long, width)]
+
+
+@lines_of.register
+def _(block: Statements, width: int) -> list[Text]:
+    return statements(block, width)
 
 
 @lines_of.register

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from attnscope.render.sheet.blocks import Block, Drawing, Matrix, Rows
-from attnscope.render.sheet.drawings import Heap, Passage
+from attnscope.render.sheet.drawings import Heap, Passage, Statements
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import legend
@@ -18,6 +18,7 @@ from attnscope.render.web.matrix import matrix
 from attnscope.render.web.media import original
 from attnscope.render.web.passage import passage
 from attnscope.render.web.ranking import paragraph, ranking
+from attnscope.render.web.statements import statements
 from attnscope.render.web.steps import steps
 
 _CELLS = 100  # of a line
@@ -50,7 +51,7 @@ def section(
 
 def _kind(block: Block) -> str:
     """What reads as text is as wide as the page."""
-    return " across" if isinstance(block, Passage | Steps) else ""
+    return " across" if isinstance(block, Passage | Statements | Steps) else ""
 
 
 def _next(sheet: Sheet) -> str:
@@ -86,5 +87,6 @@ _DRAWINGS: dict[type, Callable[[Any], str]] = {
     Passage: passage,
     Heap: heap,
     Original: original,
+    Statements: statements,
     Steps: steps,
 }

@@ -4,13 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 from attnscope.attention import Capture
-from attnscope.results import Ablation, Finding, Flow, Links, Why
+from attnscope.results import Ablation, Explanation, Finding, Flow, Links, Why
 from attnscope.session.choosing import Chosen, choose
 from attnscope.session.effects import Ablating
 from attnscope.session.entering import complete, encode_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.ablation import ablate
+from attnscope.session.questions.claims.explaining import Linked, explain
 from attnscope.session.questions.claims.finding import Wish, find, head_named
 from attnscope.session.questions.claims.flow import flow
 from attnscope.session.questions.claims.links import find_links
@@ -184,3 +185,24 @@ class Claimed(Entered):
         in the text `patch_from`. `attention` is kind, tower or block, as in `head`.
         """
         return why(*self._read(Wanted(layer, head, **attention)), Link(query, key, against, patch_from))
+
+    def explain(
+        self,
+        query: str | int,
+        key: str | int,
+        *,
+        controls: int = 100,
+        seed: int = 0,
+        layers: Numbers = None,
+        heads: Numbers = None,
+        **attention: Any,
+    ) -> Explanation:
+        """One verdict on the link from `query` to `key`, out of all the questions that belong together.
+
+        Which heads look there beyond their `controls`, whether the answer needs them and the link, what their
+        scores come from, whom they read, and whether the answer depends on the word. What could not be asked
+        is `unasked`, with the reason; `attention` is kind or tower, as in `head`.
+        """
+        wanted = Wanted(layers, heads, **attention)
+        chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
+        return explain(self._whole(), chosen, Linked(query, key, controls, seed))

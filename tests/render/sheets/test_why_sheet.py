@@ -104,3 +104,16 @@ def test_the_line_of_proof_tells_the_residual_and_a_soft_cap_is_told() -> None:
     assert "the score is told before the model's soft cap" in sheet.notes
     assert sheet.next is not None
     assert "--layer 1 --head 0 --query the@5" in sheet.next.command
+
+
+def test_the_first_screen_is_read_without_a_legend() -> None:
+    """Plain columns, and a sentence that says what they are; what only some ask for is under -v."""
+    first, full = (sheet_of(made_why.why(), Focus(verbose=each)) for each in (False, True))
+    columns = [each.heading for each in first.every[0].table.headed]
+    assert columns == ["brings", "score", "others", "weight left", "reason?"]
+    assert {"rest fixed", "norm", "of the score"} <= {each.heading for each in full.every[0].table.headed}
+    assert first.notes[0].startswith(
+        "to read it: the score of “the”@5 lies 6.00 above the mean of the other 12 keys"
+    )
+    said = [each.text(row) for each in (first.every[0].table["called"],) for row in range(4)]
+    assert said == ["yes", "", "no", ""], "of the parts that were taken away"

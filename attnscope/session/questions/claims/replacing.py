@@ -1,10 +1,11 @@
-"""What replacing each token, patch or frame does to the model's answer, beside what a flow gives to it."""
+"""What replacing each token, patch or frame does to the answer, alone and beside what a flow gives to it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from attnscope.analysis.claims.ablation.question import Question, word_at
 from attnscope.analysis.claims.flow.pieces import Blanked, blanked, lost_without, turned_without
@@ -21,7 +22,7 @@ from attnscope.capture.faults import if_it_runs
 from attnscope.model.pooling import Pooling
 from attnscope.results import Contents
 from attnscope.results.claims.ablation import Asks
-from attnscope.results.claims.flow import Ablated, Flow
+from attnscope.results.claims.flow import Ablated, Flow, Pooled
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.gradients import Asked, by_gradients, layer_module
 from attnscope.session.questions.claims.pooled import last_of, pool_by
@@ -34,6 +35,28 @@ MEAN_PATCH, SILENCE = "the mean patch", "silence"
 MOST_REPLACED = 1024  # tokens of a text that are replaced one by one
 
 
+@dataclass(frozen=True, eq=False)
+class Replacing:
+    """What may be replaced, the `tokens` that are `reached`, and for whom: the query, behind `layer`.
+
+    The answer is that of the `question`, None for the vector of the query where the model answers nothing;
+    without a query it is the `pooled` vector of all tokens.
+    """
+
+    tokens: Tokens
+    reached: Bool[np.ndarray, " token"]
+    query: int | None
+    layer: int
+    question: Question | None
+    pooled: Pooled | None = None
+    own: bool = True  # the query is one of the tokens
+
+    @property
+    def places(self) -> set[int]:
+        """The positions that may be replaced; the query is left as it is."""
+        return set(np.flatnonzero(self.reached).tolist()) - ({self.query} if self.own else set[int | None]())
+
+
 class Effect(NamedTuple):
     """What replacing each place did; the answer, its chance and its id, None where there is none."""
 
@@ -43,71 +66,88 @@ class Effect(NamedTuple):
     id: int | None = None
 
 
+class Replaced(NamedTuple):
+    """The places that were replaced, alone or together, by what, in which input, and what that did."""
+
+    places: tuple[tuple[int, ...], ...]
+    by: str
+    input: str
+    effect: Effect
+    given: Input | Blanked
+    id: int | None = None
+    together: bool = False
+
+
+def replaced_each(reading: Reading, chosen: Chosen, asked: Replacing) -> Replaced | str:
+    """Each of the places replaced in its turn, or the reason why none could be."""
+    if asked.tokens.stretches:
+        return _blanked(reading, chosen, asked)
+    if len(asked.tokens) > MOST_REPLACED:
+        return f"tokens are replaced, each in a run of its own, in texts of up to {MOST_REPLACED:,}"
+    return _by_other_tokens(reading, chosen, asked)
+
+
 def beside_replacing(reading: Reading, chosen: Chosen, result: Flow, seed: int) -> Flow:
     """The same with what replacing each part of the input does, or with the reason why none could be."""
     if result.tokens.stretches and result.pooled is not None:
         return replace(result, reason="parts of pictures and sounds are replaced for one query alone")
-    if result.tokens.stretches:
-        return _beside_blanking(reading, chosen, result, seed)
-    if len(result.tokens) > MOST_REPLACED:
-        few = f"tokens are replaced, each in a run of its own, in texts of up to {MOST_REPLACED:,}"
-        return replace(result, reason=few)
-    return _beside_other_tokens(reading, chosen, result, seed)
+    question = None if result.query is None else word_of(reading, chosen, result.tokens, result.query)
+    layer = result.layers[-1]
+    asked = Replacing(result.tokens, result.reached, result.query, layer, question, result.pooled)
+    found = replaced_each(reading, chosen, asked)
+    if isinstance(found, str):
+        return replace(result, reason=found)
+    result = by_gradients(reading, chosen, result, found.given, Asked(question, found.effect.id))
+    effects = np.full(len(result.tokens), np.nan)
+    for places, lost in zip(found.places, found.effect.lost, strict=True):
+        effects[list(places)] = lost
+    groups = found.places if found.together else ()
+    ablated = Ablated(
+        effects,
+        found.by,
+        found.effect.answer,
+        found.effect.chance,
+        *trusted(result.methods, effects, _near(result), seed, groups),
+        SHUFFLES,
+        seed,
+        groups,
+        found.input,
+        replacement_id=found.id,
+        answer_id=found.effect.id,
+    )
+    return replace(result, ablated=ablated)
 
 
-def _beside_blanking(reading: Reading, chosen: Chosen, result: Flow, seed: int) -> Flow:
+def _blanked(reading: Reading, chosen: Chosen, asked: Replacing) -> Replaced | str:
     """Of a picture or a sound: its patches or frames without what they hold."""
     perceived = reading.perceived
     assert perceived is not None, "only a picture or a sound has stretches"
-    pieces = pieces_of(perceived.inputs, perceived.positions, result.tokens, perceived.medium)
+    pieces = pieces_of(perceived.inputs, perceived.positions, asked.tokens, perceived.medium)
     if pieces is None:
-        return replace(result, reason="which part of the input each position stands for cannot be told")
-    reached = set(np.flatnonzero(result.reached).tolist()) - {result.query}
-    parts = blanked(pieces, result.tokens, reached, perceived.medium)
+        return "which part of the input each position stands for cannot be told"
+    parts = blanked(pieces, asked.tokens, asked.places, perceived.medium)
     if not parts.groups:
-        return replace(result, reason="there is no other part of the input that could be replaced")
+        return "there is no other part of the input that could be replaced"
     model, inputs = reading.model, reading.inputs
-    question = _question(reading, chosen, result)
     with (
         reading.listener.working(f"replacing {len(parts.groups)} parts"),
         if_it_runs(model.module, inputs, model.name),
     ):
-        effect_of_each = _effect_of_parts(reading, chosen, result, parts, question)
-    if effect_of_each is None:
-        return replace(result, reason=_silent(reading))
-    result = by_gradients(reading, chosen, result, parts, Asked(question, effect_of_each.id))
-    effects = np.full(len(result.tokens), np.nan)
-    for group, effect in zip(parts.groups, effect_of_each.lost, strict=True):
-        effects[list(group)] = effect
-    trust = trusted(result.methods, effects, _near(result), seed, parts.groups)
+        effect = _effect_of_parts(reading, chosen, asked, parts)
+    if effect is None:
+        return _silent(reading)
     name = MEAN_PATCH if pieces.of is Contents.PICTURE else SILENCE
-    return replace(
-        result,
-        ablated=Ablated(
-            effects,
-            name,
-            effect_of_each.answer,
-            effect_of_each.chance,
-            *trust,
-            SHUFFLES,
-            seed,
-            parts.groups,
-            pieces.name,
-            answer_id=effect_of_each.id,
-        ),
-    )
+    return Replaced(parts.groups, name, pieces.name, effect, parts, together=True)
 
 
-def _effect_of_parts(
-    reading: Reading, chosen: Chosen, result: Flow, parts: Blanked, question: Question | None
-) -> Effect | None:
+def _effect_of_parts(reading: Reading, chosen: Chosen, asked: Replacing, parts: Blanked) -> Effect | None:
     module, inputs = reading.model.module, reading.inputs
-    if question is not None:
-        lost, answer, chance = lost_without(module, inputs, parts, question)
-        return Effect(lost, reading.model.spell(answer), chance, answer)
-    last = layer_module(module, chosen, result.layers[-1])
-    assert result.query is not None, "parts of a picture are replaced for one query"
-    turned = None if last is None else turned_without(module, inputs, parts, result.query, last)
+    if asked.question is not None:
+        lost, answer, chance = lost_without(module, inputs, parts, asked.question)
+        return Effect(lost, asked.question.name(answer), chance, answer)
+    assert asked.query is not None, "parts of a picture are replaced for one query"
+    last = layer_module(module, chosen, asked.layer)
+    turned = None if last is None else turned_without(module, inputs, parts, asked.query, last)
     return None if turned is None else Effect(turned)
 
 
@@ -131,15 +171,13 @@ def _near(result: Flow) -> Float[np.ndarray, " key"]:
     return near
 
 
-def _question(reading: Reading, chosen: Chosen, result: Flow) -> Question | None:
-    """The word at the query; None of a model without one and of a whole text: vectors are looked at."""
-    if result.query is None:
-        return None
+def word_of(reading: Reading, chosen: Chosen, tokens: Tokens, query: int) -> Question | None:
+    """The word at the query; None of a model without one, whose vectors are looked at."""
     inside = chosen.kind is Kind.ENCODER and reading.model.writes
-    if reading.task is None or inside or all(token.id < 0 for token in result.tokens.items):
+    if reading.task is None or inside or all(token.id < 0 for token in tokens.items):
         return None
     asks = Asks.MASK if reading.task == "masked" else Asks.NEXT
-    return word_at(asks, result.query, len(result.tokens), None, reading.model.spell)
+    return word_at(asks, query, len(tokens), None, reading.model.spell)
 
 
 def _silent(reading: Reading) -> str:
@@ -154,40 +192,23 @@ class _Replacement:
     name: str
 
 
-def _beside_other_tokens(reading: Reading, chosen: Chosen, result: Flow, seed: int) -> Flow:
-    """The same with what replacing each token does, or with the reason why nothing could be replaced."""
-    own = chosen.kind is Kind.DECODER and reading.target is not None
-    name = "decoder_input_ids" if own else "input_ids"
+def _by_other_tokens(reading: Reading, chosen: Chosen, asked: Replacing) -> Replaced | str:
+    """Of a text: each of its tokens with another one in its place."""
+    decodes = chosen.kind is Kind.DECODER and reading.target is not None
+    name = "decoder_input_ids" if decodes else "input_ids"
     ids = reading.inputs.get(name)
-    if ids is None or ids[0].tolist() != list(result.tokens.ids):
-        return replace(result, reason="the positions are not the tokens of the text, which could be replaced")
+    if ids is None or ids[0].tolist() != list(asked.tokens.ids):
+        return "the positions are not the tokens of the text, which could be replaced"
     instead = _replacement(reading)
-    places = _replaced(result, instead)
+    places = tuple(_replaced(asked, instead))
     if not places:
-        return replace(result, reason="there is no other token that could be replaced")
-    asked = Input(name, places, instead.id)
+        return "there is no other token that could be replaced"
+    given = Input(name, places, instead.id)
     with reading.listener.working(f"replacing {len(places)} tokens"):
-        effect = _effects(reading, chosen, result, asked)
+        effect = _effects(reading, chosen, asked, given)
     if effect is None:
-        return replace(result, reason=_silent(reading))
-    question = _question(reading, chosen, result)
-    result = by_gradients(reading, chosen, result, asked, Asked(question, effect.id))
-    effects = np.full(len(result.tokens), np.nan)
-    effects[list(places)] = effect.lost
-    trust = trusted(result.methods, effects, _near(result), seed)
-    ablated = Ablated(
-        effects,
-        instead.name,
-        effect.answer,
-        effect.chance,
-        *trust,
-        SHUFFLES,
-        seed,
-        input=name,
-        replacement_id=instead.id,
-        answer_id=effect.id,
-    )
-    return replace(result, ablated=ablated)
+        return _silent(reading)
+    return Replaced(tuple((place,) for place in places), instead.name, name, effect, given, instead.id)
 
 
 def _replacement(reading: Reading) -> _Replacement:
@@ -203,31 +224,26 @@ def _replacement(reading: Reading) -> _Replacement:
     return _Replacement(None, NOTHING)
 
 
-def _replaced(result: Flow, instead: _Replacement) -> tuple[int, ...]:
-    """The ordinary tokens that reach the query, but for itself and what is the replacement already."""
-    tokens: Tokens = result.tokens
-    return tuple(
-        i
-        for i, token in enumerate(tokens.items)
-        if i != result.query
-        and not (token.special or token.padding)
-        and token.id != instead.id
-        and result.rollout[-1, i] > 0
-    )
+def _replaced(asked: Replacing, instead: _Replacement) -> Iterable[int]:
+    """The ordinary tokens that may be replaced, but for what is the replacement already."""
+    for place in sorted(asked.places):
+        token = asked.tokens.items[place]
+        if not (token.special or token.padding) and token.id != instead.id:
+            yield place
 
 
-def _effects(reading: Reading, chosen: Chosen, result: Flow, asked: Input) -> Effect | None:
-    """What is lost of the answer at the query; of a model without one how far the query's vector turns."""
-    model, inputs, question = reading.model, reading.inputs, _question(reading, chosen, result)
+def _effects(reading: Reading, chosen: Chosen, asked: Replacing, given: Input) -> Effect | None:
+    """What is lost of the answer; of a model without one how far the query's vector turns."""
+    model, inputs, question = reading.model, reading.inputs, asked.question
     inside = chosen.kind is Kind.ENCODER and model.writes
     with if_it_runs(model.module, inputs, model.name):
         if question is not None:
-            made = lost_chance(model.module, inputs, asked, question)
-            return None if made is None else Effect(made[0], model.spell(made[1]), made[2], made[1])
-        if result.pooled is not None:
-            how = Pooling(result.pooled.how)
-            turned = turned_pooled(model.module, inputs, asked, pool_by(how, last_of(model.module, inside)))
+            made = lost_chance(model.module, inputs, given, question)
+            return None if made is None else Effect(made[0], question.name(made[1]), made[2], made[1])
+        if asked.pooled is not None:
+            pool = pool_by(Pooling(asked.pooled.how), last_of(model.module, inside))
+            turned = turned_pooled(model.module, inputs, given, pool)
             return None if turned is None else Effect(turned)
-        assert result.query is not None, "a query, where nothing is pooled"
-        turned = turned_vector(model.module, inputs, asked, result.query, last_of(model.module, inside))
+        assert asked.query is not None, "a query, where nothing is pooled"
+        turned = turned_vector(model.module, inputs, given, asked.query, last_of(model.module, inside))
         return None if turned is None else Effect(turned)

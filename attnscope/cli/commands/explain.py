@@ -1,0 +1,94 @@
+"""`attnscope explain`: one verdict on a link between two tokens, and what shows more of each part of it."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnscope.cli.asking import Answer, Question
+from attnscope.cli.options.delivery import Delivery
+from attnscope.cli.options.inputs import Read, decoded
+from attnscope.cli.options.model import Request, Wanted
+from attnscope.cli.output import Output, check_delivery
+from attnscope.cli.panels import SHOWN, Brief
+
+if TYPE_CHECKING:
+    from attnscope.session.choosing import Chosen
+    from attnscope.session.questions.claims.explaining import Linked
+    from attnscope.session.reading import Reading
+
+From = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        "--query",
+        metavar="TOKEN",
+        help="The token that looks: its text or position, or the@5; of a picture a patch (r2c4), of a sound "
+        "a time (0.20s).",
+    ),
+    Brief("the token that looks: its text, the@7, position 5"),
+]
+To = Annotated[
+    str,
+    typer.Option("--to", "--key", metavar="TOKEN", help="The token that it looks at, named likewise."),
+    Brief("the token that is looked at, named likewise"),
+]
+Count = Annotated[
+    int,
+    typer.Option(
+        "--controls", metavar="N", help="How many controls of the same shape each head is held against."
+    ),
+]
+ControlSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the controls.")]
+
+
+@dataclass(frozen=True)
+class ExplainOptions:
+    """Which link is meant, and beside how many controls."""
+
+    PANEL = SHOWN
+
+    query: From
+    key: To
+    controls: Count = 100
+    seed: ControlSeed = 0
+
+    def linked(self) -> "Linked":
+        """The same for the session, checked."""
+        from attnscope.session.questions.claims.explaining import Linked
+
+        return Linked(decoded(self.query), decoded(self.key), self.controls, self.seed)
+
+
+def explain(
+    read: Read,
+    wanted: Wanted,
+    asked: ExplainOptions,
+    delivery: Delivery,
+    *,
+    request: Request,
+    output: Output,
+) -> None:
+    """Explain a link: who looks, by what, and if it matters.
+
+    One verdict, and a sentence for each question behind it: which heads look there beyond control texts,
+    whether the word, the place or the context draws them, whether the answer needs them, why they look,
+    whom they read, and whether the answer depends on the word at all. Each has its figures and the command
+    that shows more.
+    """
+    check_delivery(delivery, "Explanation")
+    inputs = read.inputs()
+    linked = asked.linked()
+    from attnscope.session.opening import Purpose
+    from attnscope.session.questions.claims.explaining import check_pair
+    from attnscope.session.questions.claims.explaining import explain as explained
+
+    def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
+        assert chosen is not None, "heads are looked for"
+        return Answer(explained(reading, chosen, linked))
+
+    names = partial(check_pair, asked=linked)
+    Question(ask, request, read, wanted, delivery, output, whole=True, ranks=True, names=names).put(
+        inputs, Purpose.ANYTHING
+    )

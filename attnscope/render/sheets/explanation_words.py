@@ -1,0 +1,194 @@
+"""The verdict of an explanation in words, and the phrases that its sentences share."""
+
+import math
+from collections.abc import Iterable
+
+from attnscope.printable import printable
+from attnscope.render.kit.labels import fit, settled
+from attnscope.render.kit.numbers import counted, likely, weight
+from attnscope.render.sheet.said import in_sentence, name
+from attnscope.render.sheets import finding_words
+from attnscope.results import Explanation, Finding, Why
+from attnscope.results.claims.explanation import Case, Head, Lost, Replaced
+from attnscope.results.claims.finding import Case as Found
+from attnscope.results.claims.ranking import TWICE, DependsOn, Group
+from attnscope.results.claims.why import Part, Side
+
+NAMED, LONGEST = 3, 30  # heads that a sentence names; cells of an answer
+LEGEND = (
+    "a head is asked further where it gives the key at least twice even attention and the place alone does "
+    "not explain it",
+    "a part is a reason where half of the weight is gone without it and no control moves the score as much",
+)
+
+
+def query(result: Explanation) -> str:
+    return in_sentence(result.query_tokens, result.query)
+
+
+def key(result: Explanation) -> str:
+    return in_sentence(result.key_tokens, result.key)
+
+
+def listed(names: Iterable[str], most: int = NAMED) -> str:
+    """`L0 H7`, `L0 H7 and L0 H1`, `L0 H7, L0 H1, L1 H6 and 2 more`."""
+    every = list(names)
+    if len(every) > most + 1:
+        every = [*every[:most], f"{len(every) - most} more"]
+    return " and ".join([", ".join(every[:-1]), every[-1]] if every[1:] else every)
+
+
+def heads_named(heads: Iterable[Head]) -> str:
+    return listed(name(*head) for head in heads)
+
+
+def place_of(found: Finding, head: Head) -> tuple[int, int]:
+    """Its row and column."""
+    return found.layers.index(head[0]), found.heads.index(head[1])
+
+
+def depends(found: Finding, place: tuple[int, int]) -> str:
+    """With what the weight stays in the controls: `word`, `context` or `position`; empty for nothing."""
+    on = found.evidence.depends_on(place)
+    return "" if on is None else on.value
+
+
+def drawn_by(found: Finding) -> dict[DependsOn, list[Head]]:
+    """The heads that give the key twice even attention, by what draws them to it."""
+    groups, even = dict[DependsOn, list[Head]](), found.even_attention
+    assert even is not None, "a pair has keys"
+    for place in found.ranking:
+        on = found.evidence.depends_on(place)
+        if on is not None and found.weights[place] >= TWICE * even[place]:
+            groups.setdefault(on, []).append((found.layers[place[0]], found.heads[place[1]]))
+    return groups
+
+
+def controls(result: Explanation) -> str:
+    """`100 control texts`."""
+    return finding_words.control_texts(result.finding, result.finding.controls.count)
+
+
+def own(result: Explanation, head: Head) -> str:
+    """`.98 here, .08 there`: its weight, and the mean of its controls."""
+    found, place = result.finding, place_of(result.finding, head)
+    return f"{weight(float(found.weights[place]))} here, {weight(float(found.controls.mean[place]))} there"
+
+
+def many_look(count: int, of: int) -> str:
+    return f"One of {of} heads looks" if count == 1 else f"{count} of {of} heads look"
+
+
+def left(part: Part) -> str:
+    """The weight that is left without a part."""
+    assert part.removed is not None, "it was taken away"
+    return weight(part.removed.weight)
+
+
+def quoted(answer: str) -> str:
+    return f"“{settled(fit(printable(answer), LONGEST))}”"
+
+
+def chances(made: Replaced, lost: Lost) -> str:
+    """`99.8 % → 87.8 %`."""
+    after = min(1.0, made.probability * math.exp(-lost.change))
+    return f"{likely(made.probability)} → {likely(after)}"
+
+
+def answer(result: Explanation) -> str:
+    """What can be said and what limits it, and whether the answer needs the word."""
+    said = {Case.CIRCUIT: _circuit, Case.SHOWN: _shown, Case.NONE: _none}[result.case](result)
+    return " ".join(each for each in (said, _of_answer(result)) if each)
+
+
+def _circuit(result: Explanation) -> str:
+    """Who looks, what two earlier heads wrote at both ends, and the weight without either."""
+    told = result.told_of
+    assert told is not None, "one has reasons"
+    at_query, at_key = (_head_reason(told, side) for side in (Side.QUERY, Side.KEY))
+    limit = "" if result.standing_out else "; its controls alone could not have told it from chance"
+    wrote = f"{_wrote(told, at_query, query(result))} and {_wrote(told, at_key, key(result))}"
+    return (
+        f"{name(told.layer, told.head)} looks from {query(result)} at {key(result)} because of what {wrote}: "
+        f"without the one its weight falls from {weight(told.weight)} to {left(at_query)}, without the other "
+        f"to {left(at_key)}{limit}."
+    )
+
+
+def _head_reason(told: Why, side: Side) -> Part:
+    return next(part for part in told.reasons_of(side) if part.head is not None)
+
+
+def _wrote(told: Why, part: Part, place: str) -> str:
+    """`L0 H0 wrote at “king” (it reads “river”)`."""
+    read = "" if part.source is None else f" (it reads {in_sentence(told.key_tokens, part.source)})"
+    return f"{part.name} wrote at {place}{read}"
+
+
+def _shown(result: Explanation) -> str:
+    out = result.standing_out
+    looks = many_look(len(out), result.finding.weights.size)
+    told = f"{looks} from {query(result)} at {key(result)} far more than in {controls(result)}, "
+    told += f"{name(*out[0])} most clearly ({own(result, out[0])})"
+    why = result.told_of
+    if why is None or any(map(why.reasons_of, Side)):
+        return f"{told}."
+    return f"{told}; no single earlier part is the reason why {name(why.layer, why.head)} does."
+
+
+def _none(result: Explanation) -> str:
+    looks = f"a head looks from {query(result)} at {key(result)} because of what they are"
+    return f"Nothing shows that {looks}: {_lacks(result)}."
+
+
+def _lacks(result: Explanation) -> str:
+    """By what the evidence does not suffice."""
+    found = result.finding
+    if not result.heads:
+        if found.evidence.of_group(Group.POSITION):
+            return f"the heads that do so do it whatever {found.controls.of.part} is there"
+        return "no head gives it twice even attention" if found.ranking else "no head has a number there"
+    if found.case is Found.FEW_CONTROLS:
+        lacks = f"{controls(result)} {'is' if found.controls.count == 1 else 'are'} too few"
+    else:
+        nearest, reached = clearest(result)
+        lacks = f"{name(*nearest)} comes nearest, but in {reached} of {controls(result)} some head stands as "
+        lacks += "clear of its own"
+    if not result.whys:
+        return lacks
+    return (
+        f"{lacks}, and of {counted(len(result.whys), 'score')} taken apart none has earlier heads as reasons"
+    )
+
+
+def clearest(result: Explanation) -> tuple[Head, int]:
+    """The head that stands clearest of its own controls, and in how many of these some head does as much."""
+    found = result.finding
+    head = max(result.heads, key=lambda each: float(found.evidence.excess[place_of(found, each)]))
+    return head, found.evidence.as_far(place_of(found, head))
+
+
+def _of_answer(result: Explanation) -> str:
+    """Whether the answer needs the word."""
+    made = result.replaced
+    if made is None or not made.answer or (lost := made.of(result.key)) is None:
+        return ""
+    if result.needs_word:
+        return f"The answer {quoted(made.answer)} needs {key(result)}: {chances(made, lost)} without it."
+    return f"The answer {quoted(made.answer)} hardly depends on {key(result)} ({chances(made, lost)})."
+
+
+def control(result: Explanation) -> str:
+    """What the heads, what is taken away of them, and the parts of a score are held against."""
+    told = finding_words.control(result.finding)
+    return f"{told}; of heads taken away and of parts of a score the others of their layers"
+
+
+def part_name(result: Explanation, part: Lost) -> str:
+    """`“door”`; of several replaced at once the first, and how many."""
+    first = in_sentence(result.key_tokens, part.positions[0])
+    return first if len(part.positions) == 1 else f"{first} and {len(part.positions) - 1} beside it"
+
+
+def loses(made: Replaced) -> str:
+    return "answer loses (nats)" if made.answer else "query turns (1 less the cosine)"

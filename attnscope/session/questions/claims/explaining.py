@@ -1,0 +1,173 @@
+"""One verdict on a link: what `find`, `ablate`, `why`, `compose` and `flow` ask, one after the other.
+
+Each is asked as its own command asks it, of the model that is open and of the heads that the one before left
+over. What cannot be asked of this model or this text is kept with the reason, and the others go on.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from attnscope.analysis.claims.ablation.question import Question
+from attnscope.errors import DoesNotFitError, InputError
+from attnscope.results import Ablation, Composition, Explanation, Finding, Why
+from attnscope.results.claims.ablation import Asks
+from attnscope.results.claims.explanation import Asked, Head, Lost, Replaced, Unasked, that_look
+from attnscope.session.choosing import Chosen
+from attnscope.session.effects import Ablating
+from attnscope.session.listener import Quiet
+from attnscope.session.opening import Opened
+from attnscope.session.questions.claims.ablation import ablate
+from attnscope.session.questions.claims.answers import question_of
+from attnscope.session.questions.claims.composition import CompositionQuestion, compose_in
+from attnscope.session.questions.claims.finding import CONTROLS, SEED, Wish, find
+from attnscope.session.questions.claims.replacing import Replacing, replaced_each, word_of
+from attnscope.session.questions.claims.why import Link, why
+from attnscope.session.reading import Reading
+from attnscope.tokens import Tokens
+from attnscope.vocabulary import Kind
+
+MOST, TAKEN_APART = 24, 6  # heads that are asked further, and whose scores are taken apart
+_SINGLE = "explain takes one score apart, choose one of these"
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Linked:
+    """The token that looks and the one that is looked at, by name; beside how many controls."""
+
+    query: str | int
+    key: str | int
+    controls: int = CONTROLS
+    seed: int = SEED
+
+    def __post_init__(self) -> None:
+        self.wish  # noqa: B018 - refused in its words where there is none
+
+    @property
+    def wish(self) -> Wish:
+        return Wish(self.query, self.key, controls=self.controls, seed=self.seed)
+
+
+def check_pair(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Linked) -> None:
+    """Raises `InputError` for tokens that are not there, or are several, before weights are read."""
+    keys.span(asked.key).one(_SINGLE)
+    if queries is None:
+        return
+    query, key = queries.span(asked.query).one(_SINGLE), keys.span(asked.key).one(_SINGLE)
+    if chosen.kind is Kind.DECODER and key > query:
+        raise InputError(f"{queries.named(query)} may not look at {keys.named(key)}, which follows it")
+
+
+def explain(reading: Reading, chosen: Chosen, asked: Linked) -> Explanation:
+    """What the chosen heads make of this link, from who looks to whether the answer depends on the word.
+
+    `reading` has what the decoder reads in full. `InputError` for a link that is not there; of what comes
+    after it the result says what could not be asked.
+    """
+    if reading.asked.goes_on:
+        raise InputError("explain reads a text at once: leave --generate out")
+    queries = reading.tokens_of(chosen.kind)
+    keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
+    if reading.perceived is None:
+        check_pair(chosen, queries, keys, asked=asked)
+    found = find(reading, chosen, asked.wish)
+    heads = that_look(found)[:MOST]
+    return _Asking(reading, chosen, found, heads).explained()
+
+
+class _Asking:
+    """What is left to ask once the heads are found, and what could not be."""
+
+    def __init__(self, reading: Reading, chosen: Chosen, found: Finding, heads: Sequence[Head]) -> None:
+        self.reading, self.chosen, self.found, self.heads = reading, chosen, found, tuple(heads)
+        self.unasked = list[Unasked]()
+        query, key = found.question.query, found.question.key
+        assert query is not None, "a pair was sought"
+        assert key is not None, "a pair has both"
+        self.query, self.key = query, key
+
+    def explained(self) -> Explanation:
+        taken = self._ask(Asked.MATTER, self._taken) if self.heads else None
+        cut = self._ask(Asked.LINK, self._cut) if self.heads else None
+        first = self.heads[:TAKEN_APART]
+        whys = tuple(filter(None, (self._ask(Asked.WHY, self._why, head) for head in first)))
+        made = Explanation(self.found, self.heads, taken, cut, whys, None, None)
+        if whys and made.lead is not None:
+            made = replace(made, composition=self._ask(Asked.READ, self._composition, made.lead))
+        replaced = self._ask(Asked.WORD, self._replaced)
+        return replace(made, replaced=replaced, unasked=tuple(dict.fromkeys(self.unasked)))
+
+    def _ask(self, question: Asked, ask: Callable[..., Answer], *given: Head) -> Answer | None:
+        """The answer, or None and the reason kept."""
+        try:
+            return ask(*given)
+        except (InputError, DoesNotFitError) as error:
+            self.unasked.append(Unasked(question, str(error)))
+            return None
+
+    def _apart(self) -> Chosen:
+        layers = tuple(sorted({layer for layer, _ in self.heads}))
+        return replace(self.chosen, layers=layers, apart=self.heads)
+
+    def _taken(self) -> Ablation:
+        return ablate(self.reading, self._apart(), Ablating())
+
+    def _cut(self) -> Ablation:
+        quiet = replace(self.reading, listener=Quiet())  # what there is to say of the answer was said
+        return ablate(quiet, self._apart(), Ablating(link=f"@{self.query}->@{self.key}"))
+
+    def _why(self, head: Head) -> Why:
+        one = replace(self.chosen, layers=head[:1], heads=head[1:])
+        return why(self.reading, one, Link(f"@{self.query}", f"@{self.key}"))
+
+    def _composition(self, head: Head) -> Composition:
+        tower, model = self.chosen.tower, self.reading.model
+        if head[0] == min(tower.layers):
+            raise InputError(f"L{head[0]} H{head[1]} is in the first layer: no other head comes before it")
+        every = tuple(range(min(count for count in tower.heads.values())))
+        whole = replace(self.chosen, layers=tuple(tower.layers), heads=every, apart=())
+        return compose_in(
+            Opened(model, self.reading.task), whole, CompositionQuestion(*head), self.reading.listener
+        )
+
+    def _replaced(self) -> Replaced:
+        """The answer without each of the words, patches or frames that this attention looks at."""
+        tokens, question = self.found.key_tokens, self._question()
+        place = self.query if question is None or question.position is None else question.position
+        whole = question is not None and question.position is None
+        reached = np.ones(len(tokens), dtype=bool)
+        if self.chosen.kind is Kind.DECODER and not whole:
+            reached[place + 1 :] = False  # what follows the answer has no part in it
+        own = self.chosen.kind is not Kind.CROSS and not whole
+        asked = Replacing(tokens, reached, place, max(self.chosen.layers), question, own=own)
+        made = replaced_each(self.reading, self.chosen, asked)
+        if isinstance(made, str):
+            raise InputError(made)
+        parts = (
+            Lost(places, float(lost)) for places, lost in zip(made.places, made.effect.lost, strict=True)
+        )
+        return Replaced(
+            made.by,
+            made.effect.answer,
+            made.effect.chance,
+            place if question is None else question.position,
+            tuple(sorted(parts, key=lambda part: (-part.change, part.positions))),
+        )
+
+    def _question(self) -> Question | None:
+        """The answer that `ablate` is about; of a text that was written the token behind the query.
+
+        Of a model that answers nothing of the kind it is what `flow` looks at: the word at the query, or
+        its vector.
+        """
+        reading, chosen, tokens = self.reading, self.chosen, self.found.query_tokens
+        try:
+            question = question_of(replace(reading, listener=Quiet()), None)
+        except InputError:
+            return word_of(reading, chosen, tokens, self.query)
+        if question.asks is not Asks.WRITTEN:
+            return question
+        return word_of(reading, chosen, tokens, self.query)
