@@ -24,10 +24,10 @@ def cut_run(
     model: nn.Module,
     inputs: Mapping[str, Any],
     sites: Sequence[str],
-    until: Site,
+    until: Site | None,
     changes: Changes | None = None,
 ) -> Rule:
-    """What the model is made of up to the end of one attention; `sites` are the paths of all of them.
+    """What the model is made of up to the end of one attention, None: to its own; `sites` are their paths.
 
     Raises `Refused` where it does not run under the rule.
     """
@@ -41,12 +41,12 @@ def cut_run(
         stack.enter_context(rule)
         stack.enter_context(running_again(model))
         stack.enter_context(suppress(_Done))
-        model(**without_cache(model, inputs))
+        rule.output = model(**without_cache(model, inputs))
     return rule
 
 
 @contextmanager
-def _followed(rule: Rule, model: nn.Module, sites: frozenset[str], until: Site) -> Iterator[None]:
+def _followed(rule: Rule, model: nn.Module, sites: frozenset[str], until: Site | None) -> Iterator[None]:
     """While open, the rule knows which module runs."""
     calls = Counter[str]()
     paths = {module: path for path, module in model.named_modules()}
@@ -58,7 +58,8 @@ def _followed(rule: Rule, model: nn.Module, sites: frozenset[str], until: Site) 
             calls[path] += 1
 
     def leave(module: nn.Module, given: Any, made: Any) -> None:
-        if rule.stack.pop() == until[0] and calls[until[0]] == until[1] + 1:
+        left = rule.stack.pop()
+        if until is not None and left == until[0] and calls[left] == until[1] + 1:
             raise _Done
 
     hooks = [module.register_forward_pre_hook(enter) for module in paths]
