@@ -54,6 +54,8 @@ class Ablating:
             raise InputError("--rank foretells what replacing an output does: leave --link out")
         if self.link is not None and self.at is not None:
             raise InputError("--link names its tokens itself: leave --at out")
+        if self.rank and self.against is not None:
+            raise InputError("--rank foretells the probability of one answer: leave --against out")
         if self.rank and self.at is not None:
             raise InputError("--rank foretells what replacing an output everywhere does: leave --at out")
         if self.top is not None and not self.rank:
@@ -88,7 +90,7 @@ class Ablating:
     def places(self) -> bool:
         """Whether something else than heads is changed, or token by token."""
         each_key = self.link is not None and self.link_names[1] == EACH
-        return self.part != "head" or self.at == EACH or each_key
+        return self.part != "head" or self.at is not None or each_key
 
     def check_wanted(self, layers: object, heads: object) -> None:
         """Raises `InputError` for layers or heads that are named and are no part of what is changed."""

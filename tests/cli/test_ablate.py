@@ -322,6 +322,11 @@ def test_two_answers_are_set_against_each_other(attnscope) -> None:
         (("--part", "mlp", "--rank"), "leave it out with --part mlp"),
         (("--part", "mlp", "--at", "zebra"), "no token 'zebra' in the input"),
         (("--at", "it", "--link", "it->5"), "leave --at out"),
+        (("--against", "door", "--rank"), "leave --against out"),
+        (
+            ("--part", "mlp", "-o", "again.py"),
+            "no script: only heads are taken away in a program, at all tokens",
+        ),
         (("--against", "floccinauci"), "has no token 'floccinauci'"),
         (("--answer", "box", "--against", "box"), "--against 'box' is the answer itself"),
     ],

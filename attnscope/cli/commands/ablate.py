@@ -34,7 +34,6 @@ With = Annotated[
         help="What stands in the place of what is taken away: zeros, or its mean over control texts. "
         "Default: zero; with --rank mean, unless --by is given.",
     ),
-    Brief("what takes the place", metavar="zero|mean"),
 ]
 Link = Annotated[
     str | None,
@@ -64,7 +63,7 @@ PatchFrom = Annotated[
         help="Put in what this text, of as many tokens, has there, and show how much of the way from one "
         "answer to the other each makes (activation patching); with --part in both directions.",
     ),
-    Brief("put in what this text, of as many tokens, has there"),
+    Brief("put in what this text has there"),
     Former("--to"),
 ]
 PartName = Annotated[
@@ -75,7 +74,7 @@ PartName = Annotated[
         help="What is taken away: heads, MLPs, all heads of a layer, what a layer hands on, or the learned "
         "vector of a position, in whose place the mean of the others stands. By layer; with --at by token.",
     ),
-    Brief("what is taken away", metavar="mlp|attention|residual|position"),
+    Brief("mlp, attention, residual or position", metavar="PART"),
 ]
 At = Annotated[
     str | None,
@@ -85,7 +84,7 @@ At = Annotated[
         help="Change it at this token or span alone; pos:each is every token by itself, layer by layer. "
         "Default: all tokens.",
     ),
-    Brief("at this token alone; pos:each: the grid of layers and tokens"),
+    Brief("at this token alone; pos:each: at each of them"),
 ]
 Against = Annotated[
     str | None,
@@ -95,7 +94,6 @@ Against = Annotated[
         help="Measure how far the answer's logit lies above this other answer's. Of a model without any "
         "head: the cosine of the text's vector to that of this text.",
     ),
-    Brief("measure the answer's logit above this other one's"),
 ]
 Rank = Annotated[
     bool,

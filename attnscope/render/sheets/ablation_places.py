@@ -14,6 +14,7 @@ from attnscope.render.kit.numbers import (
     signed_cell,
 )
 from attnscope.render.kit.words.command import asking
+from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.blocks import Beside, Matrix, Names, Ranking
 from attnscope.render.sheet.said import setting
 from attnscope.render.sheet.scale import Scale, missing
@@ -98,6 +99,8 @@ def _next(result: Ablation) -> Next | None:
     asked = labels.asked_again(result)
     if result.method is Method.MEAN:
         asked = (*asked, "--with", "mean")
+    if result.other is not None and result.other.texts:
+        asked = (*asked, "--patch-from", word(result.other.texts[0]))
     if not best.positions:
         ran = asking(result, "ablate", "--part", result.part.value, "--at", "pos:each", *asked)
         return Next("at which token?", ran)

@@ -205,8 +205,8 @@ class Ablation(Presented):
     mean is over, `modules` the paths of the attentions by layer.
 
     `part` is what was changed: heads, or something else, whose effects are in `places` and not in `heads`,
-    layer by layer and token by token; `beside` says in words which others each of these is held against. `at`
-    are the only positions at which heads were changed. What is `measured` of the answer is the logarithm of
+    layer by layer and token by token; `beside` says in words which others each of these is held against. What
+    is `measured` of the answer is the logarithm of
     its probability, or else; `against` is then the other answer, or the text that its vector is held against.
     `unit` is what changes are in.
     """
@@ -236,7 +236,6 @@ class Ablation(Presented):
     part: Part = Part.HEAD
     places: tuple[PlaceEffect, ...] = ()
     beside: str = ""
-    at: tuple[int, ...] = ()
     measured: Measured = Measured.CHANCE
     against: Answer | None = None
 
@@ -325,7 +324,6 @@ class Ablation(Presented):
         fits(not (self.heads and self.places), "it has 'heads' and 'places' both")
         for place in self.places:
             in_tokens(place.positions, len(self.key_tokens), "places")
-        in_tokens(self.at, len(self.query_tokens), "at")
 
     def npz_columns(self) -> Arrays:
         numbers = ("before", "after", "change", "kl", "typical", "predicted")

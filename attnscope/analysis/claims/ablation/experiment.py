@@ -93,14 +93,12 @@ def taken_away(
     seed: int,
     name: Callable[[int], str] | None = None,
     tell: Tell | None = None,
-    at: tuple[int, ...] | None = None,
 ) -> Outcomes:
     """The effect of every head alone, and `together` of all of them at once where they are several.
 
     `ids` are the answer, `name` how a choice is called; `tell` says what becomes of it, by default of the
-    logarithm of its probability. Heads are changed at all queries or `at` some. Every head is held against
-    other heads of its layer that were drawn by lot, or, where all heads of the layer are looked at, against
-    these.
+    logarithm of its probability. Every head is held against other heads of its layer that were drawn by lot,
+    or, where all heads of the layer are looked at, against these.
     """
     counts = head_counts(experiments)
     check_heads(heads, counts)
@@ -109,8 +107,8 @@ def taken_away(
     groups = groups_drawn(group, counts, seed) if group else []
     whole_layers = [] if groups or not group else layers_drawn(group, counts, seed)
     groups = groups or whole_layers
-    variants = [_variant(each, what, at) for each in (*([one] for one in (*heads, *drawn)), *groups)]
-    variants += [_variant(group, what, at)] if group else []
+    variants = [_variant(each, what) for each in (*([one] for one in (*heads, *drawn)), *groups)]
+    variants += [_variant(group, what)] if group else []
     first = min(layer for layer, _ in heads)
     variants.append(_variant([(first, head) for head in range(counts[first])], Rounded()))
     *outcomes, rounded = experiments.run(variants)
@@ -155,8 +153,8 @@ def intervention(experiments: Experiments) -> Intervention:
     return Intervention.of(tally.back, tally.lost, tally.unseen, experiments.faithful)
 
 
-def _variant(heads: Sequence[Head], what: What, at: tuple[int, ...] | None = None) -> Variant:
-    return tuple(Change(layer, head, what, at) for layer, head in heads)
+def _variant(heads: Sequence[Head], what: What) -> Variant:
+    return tuple(Change(layer, head, what) for layer, head in heads)
 
 
 def _beside(one: HeadEffect, random: Sequence[HeadEffect], every: Sequence[HeadEffect]) -> HeadEffect:

@@ -20,6 +20,7 @@ from attnscope.capture.intervening.experiments import Experiments, experiments_o
 from attnscope.errors import InputError
 from attnscope.results import Ablation
 from attnscope.results.claims.ablation import Predicted
+from attnscope.results.claims.intervention import Measured
 from attnscope.session.choosing import Chosen
 from attnscope.session.effects import PATCHING, TOP, Ablating
 from attnscope.session.entering import encode_inputs
@@ -32,7 +33,6 @@ from attnscope.session.questions.claims.places import (
     link_ends,
     same_place,
     several,
-    token_set,
     total_of,
 )
 from attnscope.session.reading import Reading
@@ -81,11 +81,12 @@ def _ablated(
     every = [(layer, head) for layer in chosen.layers for head in chosen.heads]
     heads: Sequence[Head] = chosen.apart or every
     check_heads(heads, head_counts(experiments))
+    if asked.rank and question.measured is not Measured.CHANCE:
+        raise InputError("--rank foretells a probability, and this model answers with none: leave it out")
     predicted = _estimates(experiments, answer.ids, replacement, heads, asked.by) if asked.rank else ()
     if asked.rank:
         heads = [(each.layer, each.head) for each in predicted[: asked.top or TOP]]
     together = not (asked.each or asked.rank or asked.patch_from is not None)
-    at = () if asked.at is None else token_set(reading, chosen, asked.at, experiments)
     removals = taken_away(
         experiments,
         answer.ids,
@@ -95,7 +96,6 @@ def _ablated(
         seed=asked.seed,
         name=question.name,
         tell=question.telling(experiments.untouched, answer.ids),
-        at=at or None,
     )
     effects, correlation = removals.heads, None
     if asked.rank:
@@ -111,7 +111,6 @@ def _ablated(
         group=removals.group,
         floor=removals.floor,
         intervention=intervention(experiments),
-        at=at,
         link=None if link is None else (link[0].positions[0], link[1].positions[0]),
         link_spans=() if link is None else several(*link),
         other=None if other is None else other.encoded.tokens,

@@ -102,11 +102,11 @@ def _wanted(
     if each:
         count = len(_check_token_by_token(reading, chosen, experiments, "--at"))
         return places.Asked(part, layers, tuple((place,) for place in range(count)), heads), None
-    at = () if asked.at is None else token_set(reading, chosen, asked.at, experiments)
+    at = () if asked.at is None else _token_set(reading, chosen, asked.at, experiments)
     return places.Asked(part, layers, (at,), heads), None
 
 
-def token_set(reading: Reading, chosen: Chosen, name: str, experiments: Experiments) -> tuple[int, ...]:
+def _token_set(reading: Reading, chosen: Chosen, name: str, experiments: Experiments) -> tuple[int, ...]:
     """The positions that `--at` names, on the side that asks."""
     return _check_token_by_token(reading, chosen, experiments, "--at").span(name).positions
 
