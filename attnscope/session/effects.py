@@ -6,6 +6,8 @@ from attnscope.errors import InputError
 from attnscope.session.selection import check_seed
 
 ARROWS = ("->", "→")
+PARTS = ("head", "mlp", "attention", "residual", "position")
+EACH = "pos:each"  # every token by itself
 CONTROLS, TOP = 30, 10
 PATCHING = "patching"
 ESTIMATES = (PATCHING, "importance", "attention-gradient", "logit")
@@ -18,31 +20,44 @@ OTHERS, _MOST = 10, 1000  # answers beside the one that is meant
 class Ablating:
     """What is done to heads, as the options of the same names.
 
-    `replacement` is `zero`, `mean`, or a text whose outputs are put in. With `to` they are those of that text
-    in every head in turn, and what is told is the way from one to the other. `by` is what `rank` goes by.
+    `replacement` is `zero`, `mean`, or a text whose outputs are put in. With `patch_from` they are those of
+    that text in every head in turn, and what is told is the way from one to the other. `by` is what `rank`
+    goes by. `part` is what is changed, `at` the tokens at which, `against` what the answer is held against.
     """
 
     each: bool = False
     replacement: str | None = None
     link: str | None = None
     answer: str | None = None
-    to: str | None = None
+    patch_from: str | None = None
     rank: bool = False
     top: int | None = None
     controls: int | None = None
     seed: int = 0
     by: str | None = None
+    part: str = "head"
+    at: str | None = None
+    against: str | None = None
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
+        self._check_part()
         if self.by is not None:
             self._check_estimate(self.by)
-        if self.to is not None and self.replacement is not None:
-            raise InputError("--to puts in what the heads answer to that text: leave --with out")
-        if self.link is not None and (self.to is not None or self.replacement is not None):
-            raise InputError("--link cuts a link and leaves the rest of a head: leave --with and --to out")
+        if self.patch_from is not None and self.replacement is not None:
+            raise InputError("--patch-from puts in what that text has there: leave --with out")
+        if self.link is not None and (self.patch_from is not None or self.replacement is not None):
+            raise InputError(
+                "--link cuts a link and leaves the rest of a head: leave --with and --patch-from out"
+            )
         if self.link is not None and self.rank:
             raise InputError("--rank foretells what replacing an output does: leave --link out")
+        if self.link is not None and self.at is not None:
+            raise InputError("--link names its tokens itself: leave --at out")
+        if self.rank and self.against is not None:
+            raise InputError("--rank foretells the probability of one answer: leave --against out")
+        if self.rank and self.at is not None:
+            raise InputError("--rank foretells what replacing an output everywhere does: leave --at out")
         if self.top is not None and not self.rank:
             raise InputError(
                 "--top is how many of the heads that --rank puts first are taken away: give --rank"
@@ -55,6 +70,34 @@ class Ablating:
             raise InputError(f"--controls {self.controls}: give 1 to {MOST_CONTROLS}")
         if self.link is not None:
             self.link_names  # noqa: B018 - refused in its words where it is none
+
+    def _check_part(self) -> None:
+        if self.part not in PARTS:
+            raise InputError(f"no part '{self.part}': {', '.join(PARTS)}")
+        if self.part == "head":
+            return
+        if self.rank:
+            raise InputError(f"--rank foretells what heads do: leave it out with --part {self.part}")
+        if self.link is not None and self.part != "attention":
+            raise InputError(
+                f"--link is cut in heads: leave --part {self.part} out, or give --part attention"
+            )
+        if self.part == "position" and (self.replacement, self.patch_from) != (None, None):
+            how = "in the place of a position's vector stands the mean of the others"
+            raise InputError(f"{how}: leave --with and --patch-from out")
+
+    @property
+    def places(self) -> bool:
+        """Whether something else than heads is changed, or token by token."""
+        each_key = self.link is not None and self.link_names[1] == EACH
+        return self.part != "head" or self.at is not None or each_key
+
+    def check_wanted(self, layers: object, heads: object) -> None:
+        """Raises `InputError` for layers or heads that are named and are no part of what is changed."""
+        if heads is not None and self.part != "head":
+            raise InputError(f"--part {self.part} is no head's: leave --head out")
+        if layers is not None and self.part == "position":
+            raise InputError("a position's vector is added before the first layer: leave --layer out")
 
     def _check_estimate(self, by: str) -> None:
         if not self.rank:
@@ -69,7 +112,7 @@ class Ablating:
         """`zero`, `mean`, `text` or `link`; patching ranks by means unless something else is said."""
         if self.link is not None:
             return "link"
-        if self.to is not None or self.replacement not in (None, "zero", "mean"):
+        if self.patch_from is not None or self.replacement not in (None, "zero", "mean"):
             return "text"
         return self.replacement or ("mean" if self.rank and self.by in (None, PATCHING) else "zero")
 
@@ -85,8 +128,8 @@ class Ablating:
     @property
     def text(self) -> str | None:
         """The text whose outputs are put in, None where there is none."""
-        if self.to is not None:
-            return self.to
+        if self.patch_from is not None:
+            return self.patch_from
         return None if self.replacement in (None, "zero", "mean") else self.replacement
 
     @property

@@ -35,6 +35,7 @@ class Purpose(Enum):
     ATTENTION_AND_ANSWER = "the whole of it, with the head that it predicts with where it has one"
     ANSWER = "the whole of it, with the head that it predicts with: refused where it has none"
     ANSWER_OR_CLASS = "the same, or with the head that tells classes: refused where it has neither"
+    ANSWER_OR_VECTOR = "the same, and where it has neither the whole of it, whose vectors are looked at"
     EVERYTHING = "the whole of it, with the head that it was saved with where that is there"
     ANYTHING = "the whole of it, with the head that it predicts with, or else the one that it was saved with"
 
@@ -143,7 +144,8 @@ def _loaded(
     _check_chat(checkpoint, inputs, code)
     # a model that is opened for whatever may be asked of it may be given token numbers
     loading = request.loading | {"words": inputs.ids is None and purpose is not Purpose.ANYTHING}
-    chosen, must_answer = None, purpose in (Purpose.ANSWER, Purpose.ANSWER_OR_CLASS)
+    answering = (Purpose.ANSWER, Purpose.ANSWER_OR_CLASS, Purpose.ANSWER_OR_VECTOR)
+    chosen, must_answer = None, purpose in answering
     if wanted is not None:
         as_saved = {"choose": saved_class} if inputs.sensed else {}
         planned = plan_model(checkpoint, remote_code=code, **as_saved)
@@ -161,8 +163,10 @@ def _loaded(
             model, task = load_answering(checkpoint, pair=pair, **loading)
             return Opened(model, task, chosen)
         except NoAnswerError as error:
-            if purpose is Purpose.ANSWER_OR_CLASS and _tells_classes(checkpoint, code):
+            if purpose in answering[1:] and _tells_classes(checkpoint, code):
                 return Opened(load_with_head(checkpoint, **loading), None, chosen)
+            if purpose is Purpose.ANSWER_OR_VECTOR and not inputs.goes_on:
+                return Opened(load_model(planned, **loading), None, chosen)
             if must_answer:
                 raise
             if purpose is Purpose.ANYTHING:

@@ -144,7 +144,7 @@ def test_a_cut_link_matters_in_the_head_that_looks_there(attnscope) -> None:
 
 
 def test_outputs_of_another_text_make_part_of_the_way_to_it(attnscope) -> None:
-    document = told(attnscope, "--to", "I was watching the [MASK] when it sang.")
+    document = told(attnscope, "--patch-from", "I was watching the [MASK] when it sang.")
     assert document["method"] == "text"
     assert {*places(document)[:2]} == {(3, 11), (3, 7)}
     total = document["total"]["change"]
@@ -221,15 +221,15 @@ def test_the_class_of_a_text(attnscope, classifier: str) -> None:
     ("arguments", "message"),
     [
         (("--with", "I was"), "the texts have 11 and 4 tokens"),
-        (("--to", "I was watching the door when it opened."), "5 [MASK] here, 5 door there"),
+        (("--patch-from", "I was watching the door when it opened."), "5 [MASK] here, 5 door there"),
         (("--link", "[MASK]->zebra"), "no token 'zebra' in the input: tokens are 0 [CLS], 1 I,"),
         (("--link", "[MASK]"), "--link '[MASK]' is no link"),
         (("--answer", "floccinauci"), "the vocabulary of demo has no token 'floccinauci'"),
         (("--top", "3"), "give --rank"),
         (("--rank", "--top", "0"), "--top is 0: it takes at least 1"),
         (("--link", "it->5", "--rank"), "leave --link out"),
-        (("--link", "it->5", "--with", "mean"), "leave --with and --to out"),
-        (("--to", TEXT, "--with", "mean"), "leave --with out"),
+        (("--link", "it->5", "--with", "mean"), "leave --with and --patch-from out"),
+        (("--patch-from", TEXT, "--with", "mean"), "leave --with out"),
         (("--controls", "5"), "it goes with --with mean"),
         (("--with", "mean", "--controls", "0"), "--controls 0: give 1 to"),
         (("--route", "returned"), "nothing can be put in the place of an output"),
@@ -252,9 +252,9 @@ def test_what_cannot_be_is_refused_in_one_line(attnscope, arguments: tuple[str, 
 def test_texts_without_an_answer_and_models_without_a_head_are_refused(attnscope, tmp_path: Path) -> None:
     result = attnscope("ablate", "no mask here", "-m", "demo")
     assert "the text has no [MASK] to fill" in result.stderr
-    headless = attnscope("ablate", TEXT, "-m", str(tiny_bert(tmp_path / "bert")))
+    headless = attnscope("ablate", TEXT, "-m", str(tiny_bert(tmp_path / "bert")), "--answer", "door")
     assert headless.exit_code == 2
-    assert "has no head that predicts words: it lacks weights of BertForMaskedLM" in headless.stderr
+    assert "has no head that answers: its vector is measured, leave --answer out" in headless.stderr
     causal = attnscope("ablate", "I was there", "-m", "demo-causal", "--link", "was->there")
     assert "in causal attention 2 was cannot look at 3 there, which follows it" in causal.stderr
     writes = attnscope("ablate", "The door.", "-m", "demo-translate", "--answer", "la", "-q")
@@ -271,3 +271,69 @@ def test_a_failed_intervention_ends_with_its_exit_code(attnscope, monkeypatch: p
     assert result.exit_code == 5
     assert "did not come as asked for to the next operation" in result.stdout
     assert "the certificate FAILED" in result.stderr
+
+
+def test_the_grid_of_layers_and_tokens_is_one_command_in_both_directions(attnscope, tmp_path: Path) -> None:
+    other = "I was watching the [MASK] when it sang."
+    grid = ("--part", "residual", "--at", "pos:each", "--patch-from", other)
+    document = told(attnscope, *grid)
+    assert document["heads"] == []
+    assert len(document["places"]) == 4 * 11
+    whole = document["total"]["change"]
+    (last,) = [each for each in document["places"] if (each["layer"], each["positions"]) == (3, [5])]
+    assert last["change"] == pytest.approx(whole, abs=1e-4)
+    assert last["enough"] == pytest.approx(-whole, abs=1e-4)
+    (early,) = [each for each in document["places"] if (each["layer"], each["positions"]) == (0, [8])]
+    assert early["change"] / whole > 0.9, "it stands where the texts differ at first"
+    assert "closes at 8 opened in layers 0-2" in document["answer"]
+    picture = tmp_path / "grid.png"
+    assert attnscope("ablate", TEXT, "-m", "demo", *grid, "-o", str(picture), "-q").exit_code == 0
+    assert picture.stat().st_size > 10_000
+
+
+def test_links_of_a_token_are_cut_one_by_one_in_all_heads_of_a_layer(attnscope) -> None:
+    document = told(attnscope, "--part", "attention", "--link", "[MASK]->pos:each")
+    best = max(document["places"], key=lambda each: abs(each["change"]))
+    assert (best["layer"], best["positions"]) == (3, [8])
+    whole = told(attnscope, "--layer", "3", "--link", "[MASK]->opened")
+    assert best["change"] == pytest.approx(whole["group"]["effect"]["change"], abs=1e-5)
+
+
+def test_two_answers_are_set_against_each_other(attnscope) -> None:
+    document = told(attnscope, "--against", "door", "--layer", "3", "--head", "11")
+    (one,) = document["heads"]
+    assert document["measured"] == "logit difference"
+    assert document["unit"] == "logits"
+    assert document["against"]["text"] == "door"
+    plain = told(attnscope, "--answer", "door", "--layer", "3", "--head", "11")["heads"][0]
+    mine = told(attnscope, "--layer", "3", "--head", "11")["heads"][0]
+    assert one["change"] == pytest.approx(mine["change"] - plain["change"], abs=1e-4), "their sum is the same"
+    assert one["before"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--part", "neuron"), "no part 'neuron': head, mlp, attention, residual, position"),
+        (("--part", "mlp", "--head", "3"), "--part mlp is no head's: leave --head out"),
+        (("--part", "position", "--layer", "3"), "a position's vector is added before the first layer"),
+        (("--part", "position", "--with", "mean"), "leave --with and --patch-from out"),
+        (("--part", "mlp", "--link", "it->5"), "--link is cut in heads"),
+        (("--part", "mlp", "--rank"), "leave it out with --part mlp"),
+        (("--part", "mlp", "--at", "zebra"), "no token 'zebra' in the input"),
+        (("--at", "it", "--link", "it->5"), "leave --at out"),
+        (("--against", "door", "--rank"), "leave --against out"),
+        (
+            ("--part", "mlp", "-o", "again.py"),
+            "no script: only heads are taken away in a program, at all tokens",
+        ),
+        (("--against", "floccinauci"), "has no token 'floccinauci'"),
+        (("--answer", "box", "--against", "box"), "--against 'box' is the answer itself"),
+    ],
+)
+def test_parts_and_rivals_that_cannot_be_are_refused(
+    attnscope, arguments: tuple[str, ...], message: str
+) -> None:
+    result = attnscope("ablate", TEXT, "-m", "demo", "-q", *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr

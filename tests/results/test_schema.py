@@ -34,8 +34,8 @@ def test_every_key_says_what_it_means(kind: str) -> None:
 def test_what_is_said_of_a_key_is_what_its_class_says_of_it() -> None:
     keys = json_schema("ablation")["$defs"]["HeadEffect"]["properties"]
     assert keys["predicted"]["description"] == "`predicted` is the change that the gradient foretells."
-    assert keys["kl"]["description"].endswith("summed over its tokens."), (
-        "the sentence behind it names no key"
+    assert keys["kl"]["description"].endswith("1 less the cosine to what it was."), (
+        "the sentence behind it names another key"
     )
     assert "`controls` heads of the same layer" in keys["below"]["description"]
     assert json_schema("finding")["properties"]["weights"]["description"].startswith(

@@ -31,6 +31,7 @@ DRAWN = [
     "comparison of texts", "masked words", "verification", "senses",
     "worked example with a mask", "scale study", "picture", "pictures", "sound", "sounds", "found pair",
     "found likeness", "flow", "flow of little", "ablation", "ablation of a group", "ablation foretold",
+    "ablation token by token", "ablation of MLPs",
     "thumbnails", "relations", "two runs", "composition", "composition of a head", "dimensions",
     "long head", "window of a long head", "corpus", "corpus of linked words", "two corpora",
     "why", "why with no single reason", "layers", "links", "heads over prompts", "why over prompts",

@@ -12,11 +12,12 @@ from attnscope.results.claims.ablation import (
     Floor,
     Group,
     HeadEffect,
-    Intervention,
     Method,
+    PlaceEffect,
     Predicted,
     ranked,
 )
+from attnscope.results.claims.intervention import Intervention, Measured, Part
 
 BEFORE = 0.25
 
@@ -92,3 +93,45 @@ def patched() -> Ablation:
 def link() -> Ablation:
     """One link cut."""
     return ablation(method=Method.LINK, link=(4, 2), how="the attention of 4 to 2 cut")
+
+
+def grid() -> Ablation:
+    """What two layers hand on at each of three tokens, from another text and the other way round."""
+    tokens = made.head().query_tokens
+    changes = ((-0.02, 0.4, -6.1), (0.01, -7.7, 0.0))
+    places = tuple(
+        PlaceEffect(
+            BEFORE, BEFORE * 2.718281828459045**change, change, change**2, layer=layer, positions=(token,),
+            typical=0.2, below=int(abs(change) > 1), controls=2, enough=0.9 * -change,
+        )
+        for layer, row in enumerate(changes)
+        for token, change in enumerate(row)
+    )  # fmt: skip
+    return ablation(
+        heads=(),
+        places=places,
+        part=Part.RESIDUAL,
+        beside="other tokens of the same layer",
+        method=Method.TEXT,
+        how="what each part hands on replaced by what it hands on in the other text",
+        other=tokens,
+        total=Effect(BEFORE, 0.0001, -7.8, 6.5),
+    )
+
+
+def mlps() -> Ablation:
+    """Two MLPs removed, by how far the answer lies above another one."""
+    places = tuple(
+        PlaceEffect(3.5, 3.5 + change, change, 0.1, layer=layer, typical=0.9, below=1 - layer, controls=1)
+        for layer, change in enumerate((-2.25, 0.9))
+    )
+    rival = Answer(Asks.MASK, "wall", (9,), 4, 0.1, likeliest=False)
+    return ablation(
+        heads=(),
+        places=places,
+        part=Part.MLP,
+        beside="the other layers",
+        measured=Measured.DIFFERENCE,
+        against=rival,
+        how="what each part hands on replaced by zeros",
+    )

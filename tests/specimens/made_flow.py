@@ -8,8 +8,8 @@ import numpy as np
 from attnscope.analysis.claims.flow.replacing import trusted
 from attnscope.analysis.claims.flow.rollout import max_flow, mixed, rollout
 from attnscope.results import Flow, Kind, Verdict
-from attnscope.results.claims.ablation import Intervention
 from attnscope.results.claims.flow import GRADIENT, INTEGRATED, LRP, WEIGHED, Ablated, Attributed, Pooled
+from attnscope.results.claims.intervention import Intervention
 
 QUERY = 8
 

@@ -226,6 +226,8 @@ MADE: dict[str, Callable[[], Result]] = {
     "ablation foretold": made_ablation.foretold,
     "ablation from another text": made_ablation.patched,
     "ablation of a link": made_ablation.link,
+    "ablation token by token": made_ablation.grid,
+    "ablation of MLPs": made_ablation.mlps,
     "found pair": made_finding.finding,
     "thumbnails": lambda: made_thumbnails.thumbnails(causal=True),
     "long head": made_long_heads.long_head,

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from attnscope.capture.arithmetic import epsilon_of, sums_of
 from attnscope.errors import InputError
+from attnscope.results.claims.intervention import Part
 from attnscope.verify import apart
 
 Logits = Float[Tensor, "entry row choice"]
@@ -158,11 +159,62 @@ What = Zero | Put | Cut | Rounded
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """What becomes of the output of one head of one layer."""
+    """What becomes of the output of one head of one layer, at all queries or `at` some."""
 
     layer: int
     head: int
     what: What
+    at: tuple[int, ...] | None = None
 
 
-Variant = tuple[Change, ...]  # what is changed in one run; the empty one is the model as it is
+@dataclass(frozen=True)
+class Tap:
+    """Where a part of a layer hands on what it made: a module's result, or what it is `given`.
+
+    `turn` is which of the module's forwards it is; a `shared` module has several, one in each of its layers.
+    What is handed on before the first layer has layer -1.
+    """
+
+    part: Part
+    layer: int
+    module: nn.Module
+    turn: int = 0
+    given: bool = False
+    shared: bool = False
+
+    @property
+    def place(self) -> Place:
+        """Its place among those of attentions, which count from 0."""
+        return self.layer, -1 - list(Part).index(self.part)
+
+
+@dataclass(frozen=True, eq=False)
+class Write:
+    """What becomes of what a part hands on, at all tokens or `at` some: zeros, other `rows`, or rounding."""
+
+    tap: Tap
+    rows: Float[Tensor, "token feature"] | None = None
+    at: tuple[int, ...] | None = None
+    rounded: bool = False
+
+    @property
+    def layer(self) -> int:
+        return self.tap.layer
+
+    def made(self, there: Float[Tensor, "token feature"]) -> Float[Tensor, "token feature"]:
+        """What stands there then."""
+        new = torch.zeros_like(there) if self.rows is None else self.rows.to(there)
+        if new.shape != there.shape:
+            shapes = f"{tuple(new.shape)} cannot stand in the place of {tuple(there.shape)}"
+            raise InputError(f"layer {self.layer}: an output of shape {shapes}")
+        if self.rounded:
+            lot = torch.randint(0, 2, there.shape, generator=torch.Generator().manual_seed(0))
+            new = there * (1 + torch.finfo(there.dtype).eps * (2 * lot - 1).to(there))
+        if self.at is None:
+            return new
+        some = there.clone()
+        some[list(self.at)] = new[list(self.at)]
+        return some
+
+
+Variant = tuple[Change | Write, ...]  # what is changed in one run; the empty one is the model as it is

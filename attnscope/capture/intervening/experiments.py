@@ -22,10 +22,21 @@ from torch import Tensor, nn
 
 from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.evaluation_mode import evaluating, without_cache
-from attnscope.capture.intervening.changes import AnswerRows, Attended, Logits, Place, Variant, rows_only
+from attnscope.capture.intervening.changes import (
+    AnswerRows,
+    Attended,
+    Change,
+    Logits,
+    Place,
+    Tap,
+    Variant,
+    Write,
+    rows_only,
+)
 from attnscope.capture.intervening.kept import Kept
 from attnscope.capture.intervening.passing import passing
 from attnscope.capture.intervening.read_back import ReadBack
+from attnscope.capture.intervening.writing import Writing
 from attnscope.capture.routes import Selection, nothing_seen, rungs, wanted_layers
 from attnscope.errors import AttnscopeError, is_out_of_memory
 from attnscope.model.anatomy.sites import Site
@@ -51,6 +62,14 @@ class Tally:
     lost: int = 0
     unseen: int = 0
 
+    def add(self, other: "Tally") -> None:
+        """Those of other experiments as well."""
+        self.back, self.lost, self.unseen = (
+            self.back + other.back,
+            self.lost + other.lost,
+            self.unseen + other.unseen,
+        )
+
 
 @dataclass(eq=False)
 class Experiments:
@@ -58,12 +77,14 @@ class Experiments:
 
     `untouched` are the scores of the model as it is; `answers` what the heads answer in it, by place, and
     `faithful` whether the run that was watched gave the very same scores, bit for bit: it is the same work.
+    What other parts hand on at `taps` is in `written`.
     """
 
     model: nn.Module
     inputs: Mapping[str, Any]
     sites: Sequence[Site]
     asked: AnswerRows
+    taps: Sequence[Tap] = ()
     untouched: Logits = field(init=False)
     answers: dict[Place, Tensor] = field(init=False, default_factory=dict)
     faithful: bool = field(init=False)
@@ -83,12 +104,16 @@ class Experiments:
             self.answers[seen.place] = seen.output.detach().clone()
             back.expect(seen, [()])
 
+        self.writing = Writing(self.taps)
         with ExitStack() as stack:
             stack.enter_context(evaluating(self.model))
             passage = stack.enter_context(passing(self.sites, look, changing=False))
             stack.enter_context(self.kept.keeping())
+            stack.enter_context(self.writing.watching(back))
             stack.enter_context(back.watching())
-            watched = self.asked.of(self.model(**self.inputs))
+            output = self.model(**self.inputs)
+            back.end(output)
+            watched = self.asked.of(output)
         self.answers = {place: each for place, each in self.answers.items() if place not in passage.none}
         self.faithful, self.passes = torch.equal(watched, self.untouched), back.found
 
@@ -146,12 +171,15 @@ class Experiments:
         self, first: int | None, variants: Sequence[Variant], *, saving: bool
     ) -> tuple[Logits, ReadBack]:
         entries, back = len(variants), ReadBack(self.model)
-        layers = {change.layer for variant in variants for change in variant}
+        every = [change for variant in variants for change in variant]
+        layers = {change.layer for change in every if isinstance(change, Change)}
+        taps = list(dict.fromkeys(change.tap for change in every if isinstance(change, Write)))
         changed: set[Place] = set()
+        # before the first layer nothing has ended; the forwards of what layers share are counted as they run
+        saving = saving and (first is None or first >= 0) and not any(tap.shared for tap in taps)
 
         def handle(seen: Attended) -> Tensor | None:
-            mine = [(e, c) for e, variant in enumerate(variants) for c in variant if c.layer == seen.place[0]]
-            if not mine or seen.place not in self.answers:
+            if seen.place[0] not in layers or seen.place not in self.answers:
                 return None
             new = _with(seen, variants)
             back.expect(seen, variants)
@@ -164,14 +192,21 @@ class Experiments:
             stack.enter_context(evaluating(self.model))
             if saving and first is not None:
                 stack.enter_context(self.kept.replayed(first, entries))
-                stack.enter_context(rows_only(self.model, self.asked))
             if touched:
                 stack.enter_context(passing(touched, handle, changing=True, begun=begun))
+            if taps:
+                stack.enter_context(self.writing.changing(taps, variants, back))
+            if touched or taps:
                 stack.enter_context(back.watching())
-            scores = self.asked.of(self.model(**repeated(self.inputs, entries)))
+            if saving and first is not None:  # after whoever reads back what is handed on last
+                stack.enter_context(rows_only(self.model, self.asked))
+            output = self.model(**repeated(self.inputs, entries))
+            back.end(output)
+            scores = self.asked.of(output)
         missed = {place for place in self.answers if place[0] in layers} - changed
+        missed |= {tap.place for tap in taps} - {each.place for each in back.seen}
         if missed:
-            raise RuntimeError(f"the attention of layer {min(missed)[0]} did not come by again")
+            raise RuntimeError(f"a part of layer {min(missed)[0]} did not come by again")
         return scores, back
 
     def _count(self, back: ReadBack) -> None:
@@ -180,15 +215,24 @@ class Experiments:
         self.tally.lost += lost
         self.tally.unseen += unseen
 
+    @property
+    def written(self) -> Mapping[Tap, Tensor]:
+        """What is handed on at the taps in the untouched run; axes: token feature."""
+        return self.writing.written
+
 
 def _with(seen: Attended, variants: Sequence[Variant]) -> Tensor:
     """The answer with what every variant asks for in its entry."""
     new = seen.output.clone()
     for entry, variant in enumerate(variants):
         for change in variant:
-            if change.layer == seen.place[0]:
+            if isinstance(change, Change) and change.layer == seen.place[0]:
                 parts = seen.parts(entry, len(variants))
-                new[parts, change.head] = change.what.made(seen, change.head, parts)
+                made = change.what.made(seen, change.head, parts)
+                if change.at is None:
+                    new[parts, change.head] = made
+                else:
+                    new[parts, change.head, list(change.at)] = made[:, list(change.at)]
     return new
 
 

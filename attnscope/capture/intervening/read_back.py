@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnscope.capture.intervening.changes import Attended, Change, Cut, Place, Put, Rounded, Variant
+from attnscope.capture.intervening.changes import Attended, Change, Cut, Place, Put, Rounded, Variant, Write
 from attnscope.capture.trace.operations import tensors_in
 from attnscope.reference import EXACT, exact
 
@@ -86,10 +86,18 @@ class ReadBack:
         self.waiting.append(_expected(attended, variants))
         self.seen.append(self.waiting[-1])
 
-    def expect_near(self, place: Place, rows: Tensor, off: Tensor, *, control: bool) -> None:
-        """These rows are to be found next, each no further than `off`; axes: entry part query feature."""
+    def expect_near(self, place: Place, rows: Tensor, off: Tensor | None, *, control: bool) -> None:
+        """These rows are to be found next, none further off than `off`; axes: entry part query feature."""
         self.waiting.append(_Expected(place, rows, off, control))
         self.seen.append(self.waiting[-1])
+
+    def settle(self, place: Place, found: bool, *, control: bool) -> None:
+        """What was expected at a place was looked for by somebody else, and `found` there or not.
+
+        With a `control` entry what is not found is no more than not seen.
+        """
+        nothing = torch.empty(0, 0, 0, 0)
+        self.seen.append(_Expected(place, nothing, None, control, found, wrong=False))
 
     @property
     def found(self) -> set[Place]:
@@ -109,6 +117,10 @@ class ReadBack:
     def _must(one: _Expected, passes: Collection[Place]) -> bool:
         return not one.control and one.place in passes
 
+    def end(self, output: Any) -> None:
+        """What the model returned: what is handed on last is found there."""
+        self._enter(self.model, output, {})
+
     def _enter(self, _part: nn.Module, args: Any, kwargs: Any) -> None:
         if not self.waiting:
             return
@@ -125,12 +137,13 @@ def _expected(attended: Attended, variants: Sequence[Variant]) -> _Expected:
     off = None
     for entry, variant in enumerate(variants):
         for change in variant:
-            if change.layer != attended.place[0]:
+            if isinstance(change, Write) or change.layer != attended.place[0]:
                 continue
             parts, columns = (
                 attended.parts(entry, len(variants)),
                 slice(change.head * dim, (change.head + 1) * dim),
             )
+            at = slice(None) if change.at is None else list(change.at)
             if isinstance(change.what, Cut):
                 off = torch.zeros_like(rows) if off is None else off
                 for query in change.what.queries:
@@ -141,7 +154,8 @@ def _expected(attended: Attended, variants: Sequence[Variant]) -> _Expected:
                 rows[parts, :, columns] = change.what.made(attended, change.head, parts)
             else:
                 put = change.what.answers[attended.place] if isinstance(change.what, Put) else None
-                rows[parts, :, columns] = 0 if put is None else put[:, change.head].to(rows)
+                new = 0 if put is None else put[:, change.head].to(rows)
+                rows[parts, at, columns] = new if isinstance(new, int) else new[:, at]
     shape = (len(variants), -1, *rows.shape[1:])
     control = len(variants) > 1 and not variants[0]
     return _Expected(attended.place, rows.view(shape), None if off is None else off.view(shape), control)

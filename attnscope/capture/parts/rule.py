@@ -99,7 +99,10 @@ class Misfit(Exception):
 
 
 class Rule(TorchFunctionMode):
-    """Cuts what runs while it is open; `leaves` and `softmaxes` are what came of it, in order."""
+    """Cuts what runs while it is open; `leaves` and `softmaxes` are what came of it, in order.
+
+    `output` is what the model returned, None where the run ended before.
+    """
 
     def __init__(self, model: nn.Module, changes: Changes | None = None) -> None:
         super().__init__()
@@ -107,6 +110,7 @@ class Rule(TorchFunctionMode):
         self.leaves: dict[Key, Leaf] = {}
         self.coefficients: dict[Key, Tensor] = {}
         self.softmaxes: list[Softmax] = []
+        self.output: Any = None
         self.stack: list[str] = [""]
         self.site: Site = ("", 0)
         self._names = {id(each): name for name, each in (*model.named_parameters(), *model.named_buffers())}

@@ -42,16 +42,16 @@ def cut_run(
     model: nn.Module,
     inputs: Mapping[str, Any],
     sites: Sequence[str],
-    until: Site,
+    until: Site | None,
     changes: Changes | None = None,
 ) -> Rule:
-    """What the model is made of up to the end of one attention; `sites` are the paths of all of them.
+    """What the model is made of up to the end of one attention, None: to its own; `sites` are their paths.
 
     Raises `Refused` where it does not run under the rule.
     """
     rule = Rule(model, changes)
     with ruled(rule, model, sites, until):
-        model(**without_cache(model, inputs))
+        rule.output = model(**without_cache(model, inputs))
     return rule
 
 

@@ -30,12 +30,10 @@ With = Annotated[
     str | None,
     typer.Option(
         "--with",
-        metavar="zero|mean|TEXT",
-        help="What stands in the place of a head's output: zeros, its mean over control texts, or its output "
-        "in another text of as many tokens (activation patching). Default: zero; with --rank mean, unless "
-        "--by is given.",
+        metavar="zero|mean",
+        help="What stands in the place of what is taken away: zeros, or its mean over control texts. "
+        "Default: zero; with --rank mean, unless --by is given.",
     ),
-    Brief("zero, mean, or a text whose output takes the place", metavar="WHAT"),
 ]
 Link = Annotated[
     str | None,
@@ -57,15 +55,45 @@ AnswerName = Annotated[
     ),
     Brief("whose probability is meant; default: the likeliest"),
 ]
-To = Annotated[
+PatchFrom = Annotated[
     str | None,
     typer.Option(
-        "--to",
+        "--patch-from",
         metavar="TEXT",
-        help="Patch every head from this text, of as many tokens, and show how much of the way from one "
-        "answer to the other each makes.",
+        help="Put in what this text, of as many tokens, has there, and show how much of the way from one "
+        "answer to the other each makes (activation patching); with --part in both directions.",
     ),
-    Brief("patch every head from this text, of as many tokens"),
+    Brief("put in what this text has there"),
+    Former("--to"),
+]
+PartName = Annotated[
+    str,
+    typer.Option(
+        "--part",
+        metavar="head|mlp|attention|residual|position",
+        help="What is taken away: heads, MLPs, all heads of a layer, what a layer hands on, or the learned "
+        "vector of a position, in whose place the mean of the others stands. By layer; with --at by token.",
+    ),
+    Brief("mlp, attention, residual or position", metavar="PART"),
+]
+At = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="TOKEN",
+        help="Change it at this token or span alone; pos:each is every token by itself, layer by layer. "
+        "Default: all tokens.",
+    ),
+    Brief("at this token alone; pos:each: at each of them"),
+]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        metavar="WORD|TEXT",
+        help="Measure how far the answer's logit lies above this other answer's. Of a model without any "
+        "head: the cosine of the text's vector to that of this text.",
+    ),
 ]
 Rank = Annotated[
     bool,
@@ -104,12 +132,15 @@ class AblateOptions(effects.Ablating):
     replacement: With = None
     link: Link = None
     answer: AnswerName = None
-    to: To = None
+    patch_from: PatchFrom = None
     rank: Rank = False
     top: Top = None
     controls: Texts = None
     seed: DrawSeed = 0
     by: By = None
+    part: PartName = "head"
+    at: At = None
+    against: Against = None
 
 
 def ablate(
@@ -130,22 +161,25 @@ def ablate(
     wish, inputs = _decoded(asked), read.inputs()
     over = None if wish.rank else wish.told
     check_delivery(delivery, "Ablation", many=over is not None and read.source is not None)
+    wish.check_wanted(wanted.layer, wanted.head)
     if wanted.layer is None and wanted.head is None:
         wish = replace(wish, each=True)
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.claims.ablation import ablate as ablated
-    from attnscope.session.questions.claims.ablation import link_ends
+    from attnscope.session.questions.claims.places import names_of
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "heads are wanted"
         result = ablated(reading, chosen, wish)
+        if not result.heads:
+            return Answer(result)
         return Answer(result, page=lambda: ranked_heads(reading, chosen, result))
 
-    names = None if wish.link is None else partial(link_ends, asked=wish)
+    names = partial(names_of, asked=wish)
     question = Question(
         ask, request, read, wanted, delivery, output, whole=True, ranks=True, names=names, over=over
     )
-    question.put(inputs, Purpose.ANSWER_OR_CLASS)
+    question.put(inputs, Purpose.ANSWER_OR_VECTOR)
 
 
 def _decoded(asked: AblateOptions) -> AblateOptions:
@@ -159,5 +193,7 @@ def _decoded(asked: AblateOptions) -> AblateOptions:
         replacement=meant(asked.replacement),
         link=meant(asked.link),
         answer=meant(asked.answer),
-        to=meant(asked.to),
+        patch_from=meant(asked.patch_from),
+        at=meant(asked.at),
+        against=meant(asked.against),
     )

@@ -22,6 +22,7 @@ from attnscope.results import (
 )
 from attnscope.results.claims.ablation import Asks, Method
 from attnscope.results.claims.composition import STRONGEST
+from attnscope.results.claims.intervention import Measured
 from attnscope.results.heads import MEAN
 from attnscope.tokens import Tokens
 
@@ -131,6 +132,10 @@ def _finding(result: Finding) -> Told:
 def _ablation(result: Ablation) -> Told:
     if result.method is Method.LINK:
         raise InputError("no script: a link is cut within the softmax, where no module can be told to")
+    if result.places:
+        raise InputError("no script: only heads are taken away in a program, at all tokens")
+    if result.measured is not Measured.CHANCE:
+        raise InputError(f"no script: a program measures probabilities, no {result.measured}")
     told = _run(result.provenance, result.tokens, result.kind, result.tower)
     answer, group = result.answer, result.group
     rows = list(range(len(answer.ids))) if answer.asks is Asks.WRITTEN else []

@@ -23,10 +23,12 @@ from attnscope.render.sheet.scale import Scale, missing
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, Values, both_ways, only
 from attnscope.render.sheets import ablation_labels as labels
+from attnscope.render.sheets.ablation_places import of_places
 from attnscope.render.sheets.ablation_words import answer
 from attnscope.render.sheets.heaps import of_ablation
 from attnscope.results import Ablation, Kind
 from attnscope.results.claims.ablation import Asks, Case, Effect, Group, HeadEffect, Method
+from attnscope.results.claims.intervention import Measured
 from attnscope.spans import spelled
 
 # what numbers of a grid are told in where the largest of them is below so much
@@ -59,6 +61,8 @@ def _answers(result: Ablation) -> dict[str, int]:
 
 
 def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
+    if result.places:
+        return of_places(result)
     ranking = _ranking(result, focus.verbose)
     best = labels.most(result) if result.heads else None
     return Sheet(
@@ -88,7 +92,7 @@ def _next(result: Ablation) -> Next | None:
     """The question that this answer raises: both at once, every head, the words of a link, or the head."""
     if not result.heads:
         return None
-    named = () if result.answer.likeliest else ("--answer", word(result.answer.text))
+    named = labels.asked_again(result)
     if result.case in (Case.NO_GAP, Case.LITTLE, Case.ROUNDING):
         ran = asking(result, "ablate", *named)
         if result.case is Case.NO_GAP or len(result.heads) < 2:
@@ -162,7 +166,7 @@ def _ranking(result: Ablation, whole: bool) -> Ranking:
         of=labels.removed(result),
         names=tuple(row.name for row in rows),
         table=table,
-        measured="change of the log probability, nats",
+        measured=labels.changes(result),
         marks=tuple(each for each in marks if not all(map(missing, each.at))),
         written="change",
         faint=frozenset(i for i, own in enumerate(asked) if not own),
@@ -178,9 +182,12 @@ def _table(result: Ablation, rows: Sequence[Row], whole: bool) -> Table:
     changes = [None if row.effect is None else row.effect.change for row in rows]
     shares = [None if row.effect is None else labels.share(result, row.effect) for row in rows]
     beside = [row.beside if row.beside and row.beside.controls else None for row in rows]
-    pairs = ["" if row.effect is None else labels.pair(row.effect) for row in rows]
+    pairs = ["" if row.effect is None else labels.pair(result, row.effect) for row in rows]
     ranks = ["" if each is None else labels.rank(each, isinstance(each, Group)) for each in beside]
     of = "the whole text" if result.answer.asks is Asks.WRITTEN else "the answer"
+    says = f"probability of {of} before and after"
+    if result.measured is not Measured.CHANCE:
+        says = f"{labels.subject(result)}, before and after"
 
     def of_each(field: str) -> Values:
         return [getattr(row.effect, field, None) for row in rows]
@@ -191,11 +198,12 @@ def _table(result: Ablation, rows: Sequence[Row], whole: bool) -> Table:
         Column("head", [row.head[1] for row in rows]),
         Column("before", of_each("before")),
         Column("after", of_each("after"), labels.heading(result), told=pairs,
-               says=f"probability of {of} before and after"),
-        Column("change", changes, "change (nats)", change, "of its logarithm",
+               says=says),
+        Column("change", changes, f"change ({result.unit})", change,
+               "of its logarithm" if result.measured is Measured.CHANCE else "after less before",
                Scale.around([each or 0.0 for each in changes])),
         Column("kl", of_each("kl"), "all answers moved" if whole else "", digits,
-               "how far all possible answers moved, in nats: Kullback-Leibler divergence", spared=3),
+               labels.moved_words(result), spared=3),
         Column("typical", [None if each is None else each.typical for each in beside],
                "typical of layer", digits, "median size of the change that others make alone", spared=1),
         Column("below", [each and each.below for each in beside], "in its layer", told=ranks,
@@ -226,7 +234,7 @@ def _grids(result: Ablation) -> Iterator[HeadGrid]:
         heads = tuple(range(1 + max(head for _, head in foretold)))
         values = by_head(layers, heads, foretold)
         form = alike(values, 2, signed_cell)
-        title = "change (nats; − is less likely) predicted by the gradient"
+        title = f"change ({labels.less(result)}) predicted by the gradient"
         yield HeadGrid(title, layers, heads, values, Scale.around(values), form)
     elif len(result.layers) > 1 and len(result.heads) > 1:
         yield _grid(result)
@@ -237,7 +245,7 @@ def _grid(result: Ablation) -> HeadGrid:
     largest = largest_magnitude(result.grid)
     part = next((each for each, most in _PARTS.items() if 0 < largest < most), "")
     return HeadGrid(
-        title=f"change (nats; − is less likely) {labels.each_head(result)}",
+        title=f"change ({labels.less(result)}) {labels.each_head(result)}",
         layers=result.layers,
         heads=tuple(range(result.grid.shape[1])),
         values=result.grid,

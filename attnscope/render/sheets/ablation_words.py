@@ -1,11 +1,10 @@
 """The sentences of an ablation: the answer by the case that it is."""
 
-import math
 from collections.abc import Callable
 
 from attnscope.printable import printable
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import counted, likely, number, percent, signed, signed_cell, significant
+from attnscope.render.kit.numbers import counted, number, percent, signed, signed_cell, significant
 from attnscope.render.sheet.said import name
 from attnscope.render.sheets.ablation_labels import (
     DONE,
@@ -13,13 +12,18 @@ from attnscope.render.sheets.ablation_labels import (
     at_once,
     decimals,
     group_words,
+    in_unit,
     link,
+    moved_by,
     pair,
     quoted_answer,
     share,
+    subject,
+    value,
 )
 from attnscope.results import Ablation
-from attnscope.results.claims.ablation import LITTLE, Asks, Case, Effect, Group, HeadEffect, Method
+from attnscope.results.claims.ablation import Case, Effect, Group, HeadEffect, Method, PlaceEffect
+from attnscope.results.claims.intervention import Measured
 
 _ENOUGH = 12  # other groups, of which a median says something
 _AGREE = 0.1  # of a sum: so near to it two changes are as much as their sum
@@ -33,38 +37,31 @@ _ALONE = {**DONE, Method.LINK: "without the one link {link}"}
 _LIKE = {Method.ZERO: "without", Method.MEAN: "with", Method.TEXT: "with", Method.LINK: "in"}
 
 
-def _of(result: Ablation) -> str:
-    """`the answer “box”`, `the word “it”` of one that was asked for, `the written text “…”`."""
-    asks = result.answer.asks
-    word = "the answer" if result.answer.likeliest else "the word"
-    named = {Asks.WRITTEN: "the written text", Asks.CLASS: "the class", Asks.PAIR: "the verdict"}
-    return f"{named.get(asks, word)} {quoted_answer(result)}"
-
-
 def answer(result: Ablation) -> str:
     """One sentence for the case that it is, and what limits it."""
     return _SAID[result.case](result)
 
 
-def _goes(effect: Effect) -> str:
+def goes(result: Ablation, effect: Effect) -> str:
     """`falls from 8.3 % to 3.2 %`."""
-    before, after = likely(effect.before), likely(effect.after)
+    before, after = (value(result, each) for each in (effect.before, effect.after))
     if before == after:
-        return f"stays at {before}"
-    return f"{'falls' if effect.change < 0 else 'rises'} from {before} to {after}"
+        return f"stays at {before}{in_unit(result)}"
+    return f"{'falls' if effect.change < 0 else 'rises'} from {before} to {after}{in_unit(result)}"
 
 
 def _done(result: Ablation, head: str) -> str:
     return _WITHOUT[result.method].format(head, link=link(result))
 
 
-def _typical(one: HeadEffect) -> str:
+def typical(result: Ablation, one: HeadEffect | PlaceEffect) -> str:
     """What the answer would be after a change as large as the typical head's, in the same direction."""
     change = (one.typical or 0.0) * (1 if one.change > 0 else -1)
-    return f"{likely(one.before)} → {likely(min(1.0, one.before * math.exp(change)))}"
+    then = moved_by(result, one.before, change)
+    return f"{value(result, one.before)} → {value(result, then)}{in_unit(result)}"
 
 
-def _then(effect: Effect) -> str:
+def then(effect: Effect) -> str:
     instead = printable(effect.instead)
     return f" The model then answers “{settled(fit(instead, LONGEST))}”." if instead else ""
 
@@ -73,14 +70,15 @@ def _moves(result: Ablation) -> str:
     """One head that does far more than the typical one, and more than every other."""
     (one,), like = result.heads, _LIKE[result.method]
     nats = signed_cell(one.change, decimals=decimals(result))
-    told = f"{_done(result, name(one.layer, one.head))} {_of(result)} {_goes(one)} ({nats} nats): "
+    told = f"{_done(result, name(one.layer, one.head))} {subject(result)} {goes(result, one)} "
+    told += f"({nats} {result.unit}): "
     if one.typical:
-        factor = abs(one.change) / one.typical
-        told += f"{_factor(factor)} x as much as {like} the typical head of layer {one.layer}, and "
-    return f"{told}more than {like} any of {_others(one)} tried there.{_then(one)}"
+        times = abs(one.change) / one.typical
+        told += f"{factor(times)} x as much as {like} the typical head of layer {one.layer}, and "
+    return f"{told}more than {like} any of {_others(one)} tried there.{then(one)}"
 
 
-def _factor(factor: float) -> str:
+def factor(factor: float) -> str:
     """Two digits that tell, and no more than there are heads to tell them of."""
     return significant(float(f"{factor:.1e}"))
 
@@ -91,8 +89,8 @@ def _others(one: HeadEffect) -> str:
 
 def _middling(result: Ablation) -> str:
     (one,) = result.heads
-    told = f"{_done(result, name(one.layer, one.head))} {_of(result)} {_goes(one)}"
-    return f"{told}{_among(result, one)}.{_then(one)}"
+    told = f"{_done(result, name(one.layer, one.head))} {subject(result)} {goes(result, one)}"
+    return f"{told}{_among(result, one)}.{then(one)}"
 
 
 def _among(result: Ablation, one: HeadEffect) -> str:
@@ -107,7 +105,7 @@ def _among(result: Ablation, one: HeadEffect) -> str:
     least = f"; none of {_others(one)} tried in layer {one.layer} moves it more"
     if not one.typical:
         return least
-    return f"{least}, but it is only {_factor(abs(one.change) / one.typical)} x as much as {like} {typical}"
+    return f"{least}, but it is only {factor(abs(one.change) / one.typical)} x as much as {like} {typical}"
 
 
 def _little(result: Ablation) -> str:
@@ -115,19 +113,19 @@ def _little(result: Ablation) -> str:
     if len(result.heads) > 1:
         most = _largest(result)
         told = f"None of {counted(len(result.heads), 'head')}, each {_alone(result)} alone, moves "
-        told += f"{_of(result)} by much: {pair(most)} at most ({name(most.layer, most.head)})."
-        return f"{told}{_then(most)}"
+        told += f"{subject(result)} by much: {pair(result, most)} at most ({name(most.layer, most.head)})."
+        return f"{told}{then(most)}"
     (one,) = result.heads
-    before, after = likely(one.before), likely(one.after)
-    told = f"{_done(result, name(one.layer, one.head))} {_of(result)} hardly moves: "
+    before, after = (value(result, each) for each in (one.before, one.after))
+    told = f"{_done(result, name(one.layer, one.head))} {subject(result)} hardly moves: "
     told += f"{before} before and after" if before == after else f"{before} → {after}"
     more, like = one.controls - one.below, _LIKE[result.method]
     if not one.controls:
-        return f"{told}.{_then(one)}"
+        return f"{told}.{then(one)}"
     if not more or more == one.controls:
         told += f", {'less' if more else 'though more'} than {like} any of {_others(one)} tried in layer "
-        return f"{told}{one.layer}.{_then(one)}"
-    return f"{told}{_among(result, one)}.{_then(one)}"
+        return f"{told}{one.layer}.{then(one)}"
+    return f"{told}{_among(result, one)}.{then(one)}"
 
 
 def _alone(result: Ablation) -> str:
@@ -146,8 +144,8 @@ def _rounding(result: Ablation) -> str:
         what = f"what any of these {len(result.heads)} heads does"
     change, floor = significant(abs(largest.change)), significant(result.floor.rounding)
     return (
-        f"This run cannot tell {what} to {_of(result)}: a change of {change} nats is no more than rounding "
-        f"makes ({floor})."
+        f"This run cannot tell {what} to {subject(result)}: a change of {change} {result.unit} is no more "
+        f"than rounding makes ({floor})."
     )
 
 
@@ -159,9 +157,9 @@ def _each(result: Ablation) -> str:
         told = f"Of {counted(len(result.predicted), 'head')} the {count} predicted to matter most were each "
         told += f"{_alone(result)} alone: "
     most = "most" if best == _largest(result) else "most beside the typical head of its layer"
-    told += f"{name(best.layer, best.head)} moves {_of(result)} {most}: {pair(best)}"
-    told += f" (the typical head of its layer: {_typical(best)})." if best.controls else "."
-    return f"{told}{_then(best)}{_ranked(result)} One text, so no rule of this model yet."
+    told += f"{name(best.layer, best.head)} moves {subject(result)} {most}: {pair(result, best)}"
+    told += f" (the typical head of its layer: {typical(result, best)})." if best.controls else "."
+    return f"{told}{then(best)}{_ranked(result)} One text, so no rule of this model yet."
 
 
 def _ranked(result: Ablation) -> str:
@@ -176,9 +174,9 @@ def _ranked(result: Ablation) -> str:
 def _flat(result: Ablation) -> str:
     most, count = _largest(result), len(result.heads)
     told = f"No single head matters more than the rest: of {count:,}, each {_alone(result)} alone, "
-    told += f"{name(most.layer, most.head)} moves {_of(result)} most, {pair(most)}"
-    told += f"; the typical head of its layer: {_typical(most)}." if most.controls else "."
-    return f"{told}{_then(most)}{_ranked(result)}"
+    told += f"{name(most.layer, most.head)} moves {subject(result)} most, {pair(result, most)}"
+    told += f"; the typical head of its layer: {typical(result, most)}." if most.controls else "."
+    return f"{told}{then(most)}{_ranked(result)}"
 
 
 def _together(result: Ablation) -> str:
@@ -186,12 +184,12 @@ def _together(result: Ablation) -> str:
     group = result.group
     assert group is not None, "the case says so"
     effect = group.effect
-    told = f"{_done(result, group_words(result, group))} {_of(result)} "
-    if abs(effect.change) < LITTLE:
-        told += f"hardly moves: {pair(effect)}"
+    told = f"{_done(result, group_words(result, group))} {subject(result)} "
+    if abs(effect.change) < result.measured.little:
+        told += f"hardly moves: {pair(result, effect)}"
     else:
-        told += f"{_goes(effect)}, {_beside_alone(result, group)}"
-    return f"{told}; {_beside_groups(group)}.{_then(effect)}"
+        told += f"{goes(result, effect)}, {_beside_alone(result, group)}"
+    return f"{told}; {_beside_groups(result, group)}.{then(effect)}"
 
 
 def _beside_alone(result: Ablation, group: Group) -> str:
@@ -203,10 +201,10 @@ def _beside_alone(result: Ablation, group: Group) -> str:
     if own * alone < 0:
         how = "while"
     ends = "adds up to the opposite" if how == "while" else "adds up to"
-    return f"{how} each alone {ends} ({signed(own)} against {signed(alone)} nats)"
+    return f"{how} each alone {ends} ({signed(own)} against {signed(alone)} {result.unit})"
 
 
-def _beside_groups(group: Group) -> str:
+def _beside_groups(result: Ablation, group: Group) -> str:
     if group.typical is None:
         return "there is no other group of as many heads to hold it against"
     layers = sorted({layer for layer, _ in group.heads})
@@ -217,7 +215,7 @@ def _beside_groups(group: Group) -> str:
         if len(layers) > 1:
             one, many = f"set of {len(layers)} whole layers", f"sets of {len(layers)} whole layers"
     few = "only " if group.controls < _ENOUGH else ""
-    size = f"it {number(group.typical)} nats"
+    size = f"it {number(group.typical)} {result.unit}"
     if group.controls == 1:
         return f"{few}one other {one}{where} moves {size}"
     return f"{few}{group.controls} other {many}{where} move {size} in the median"
@@ -228,15 +226,22 @@ def _closes(result: Ablation) -> str:
     total = result.total
     assert total is not None, "the case says so"
     best = closing(result)
-    ends = f"{quoted_answer(result)} is {likely(total.before)} here and {likely(total.after)} there"
+    ends = (
+        f"{measured_of(result)} is {value(result, total.before)} here and {value(result, total.after)} there"
+    )
     part = share(result, best) or 0.0
     if part <= 0:
         return f"No head alone closes any of the gap between the two texts: {ends}."
     told = f"{name(best.layer, best.head)} alone closes {percent(part)} of the gap between the two texts"
-    told += f" ({pair(best)}): {ends}."
+    told += f" ({pair(result, best)}): {ends}."
     if result.group is not None and (whole := share(result, result.group.effect)) is not None:
         told += f" {at_once(result.group)[0].upper()}{at_once(result.group)[1:]} close {percent(whole)}."
     return told
+
+
+def measured_of(result: Ablation) -> str:
+    """`“box”`, or what is measured of it where that is no probability."""
+    return quoted_answer(result) if result.measured is Measured.CHANCE else subject(result)
 
 
 def closing(result: Ablation) -> HeadEffect:
@@ -246,13 +251,15 @@ def closing(result: Ablation) -> HeadEffect:
     return max(result.heads, key=lambda each: each.change / way if way else 0.0)
 
 
-def _no_gap(result: Ablation) -> str:
-    total, told = result.total, quoted_answer(result)
+def closes_no_gap(result: Ablation) -> str:
+    total, told = result.total, measured_of(result)
     assert total is not None, "the case says so"
-    before, after = likely(total.before), likely(total.after)
+    before, after = value(result, total.before), value(result, total.after)
     where = f"{before} in both" if before == after else f"{before} here and {after} there"
-    apart = f"{number(abs(total.change))} nats apart"
-    typical = "" if abs(total.change) < LITTLE else ", less than the typical head alone moves it"
+    apart = f"{number(abs(total.change))} {result.unit} apart"
+    typical = (
+        "" if abs(total.change) < result.measured.little else ", less than the typical head alone moves it"
+    )
     return (
         f"These two texts cannot tell: {told} is {where} ({apart}{typical}), so there is no gap for a head "
         "to close. Choose an answer that they differ in (--answer)."
@@ -269,5 +276,5 @@ _SAID: dict[Case, Callable[[Ablation], str]] = {
     Case.FLAT: _flat,
     Case.TOGETHER: _together,
     Case.CLOSES: _closes,
-    Case.NO_GAP: _no_gap,
+    Case.NO_GAP: closes_no_gap,
 }

@@ -13,9 +13,10 @@ from attnscope.render.sheets import finding_words
 from attnscope.render.sheets.ablation_labels import pair, quoted_answer
 from attnscope.render.sheets.explanation_words import key, left, query
 from attnscope.results import Ablation, Explanation, Kind, Why
-from attnscope.results.claims.ablation import LITTLE, Effect, Group, HeadEffect
+from attnscope.results.claims.ablation import Effect, Group, HeadEffect
 from attnscope.results.claims.explanation import Asked, Head, Lost, Read, Replaced
 from attnscope.results.claims.finding import Case as Found
+from attnscope.results.claims.intervention import LITTLE
 from attnscope.results.claims.ranking import DependsOn
 from attnscope.results.claims.why import Case as WhyCase
 from attnscope.results.claims.why import Part, Side
@@ -154,7 +155,7 @@ def _rank(beside: Group | HeadEffect) -> str:
 
 
 def _figures(made: Ablation, effect: Effect, beside: Group | HeadEffect) -> str:
-    told = f"{pair(effect)}, {number(effect.change)} nats"
+    told = f"{pair(made, effect)}, {number(effect.change)} nats"
     if beside.controls and beside.typical is not None:
         told += f"; the others {number(beside.typical)} in the median"
     told += f"; rounding {significant(made.floor.rounding, 1)} at most"

@@ -1,14 +1,16 @@
 """What a model's answer becomes without a head, beside what no head and any other head would do to it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict
 from attnscope.results.base.parts import Arrays, columns_of, fits, in_tokens
 from attnscope.results.base.presented import Presented
+from attnscope.results.claims.intervention import ControlIds, Intervention, Measured, Part
 from attnscope.tokens import Tokens
 
 
@@ -36,18 +38,21 @@ class Case(StrEnum):
     NO_GAP = "no gap between the texts"
 
 
-# nats: less is hardly a change. How many times the typical head, and how many times the next two, is much.
-LITTLE, MUCH, AHEAD = 0.1, 5.0, 3.0
+# how many times the typical head, and how many times the next two, is much
+MUCH, AHEAD = 5.0, 3.0
 
 
 class Asks(StrEnum):
-    """What the answer is: of a mask, after the text, of a pair, the text written, of a classifier."""
+    """What the answer is: of a mask, after the text, of a pair, the text written, of a classifier, or the
+    vector that a model without any head makes of the text.
+    """
 
     MASK = "mask"
     NEXT = "next"
     PAIR = "pair"
     WRITTEN = "written"
     CLASS = "class"
+    VECTOR = "vector"
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,8 @@ class Answer:
 
     `ids` are tokens of the vocabulary, of a text that was written all of them, or the number of a class.
     `position` is the mask, or the token after which it comes; None where it is of the text as a whole.
-    `likeliest` is False of one that was asked for and is not what the model would answer.
+    `likeliest` is False of one that was asked for and is not what the model would answer. Of a vector there
+    are no `ids`, and `probability` is its cosine to what it is held against.
     """
 
     asks: Asks
@@ -71,9 +77,12 @@ class Answer:
 class Effect:
     """The answer's probability before and after; `change` is that of its logarithm, after less before.
 
+    Where something else is measured, the logit difference or the cosine before and after, and the change of
+    it.
     `kl` is the Kullback-Leibler divergence of all that might have been answered, of after from before. Both
-    in nats; of a text that was written summed over its tokens. `instead` is what the model then answers where
-    its likeliest answer is another one than before; empty of a text that was written.
+    in nats; of a text that was written summed over its tokens; of a vector 1 less the cosine to what it was.
+    `instead` is what the model then answers where its likeliest answer is another one than before; empty of a
+    text that was written.
     """
 
     before: float
@@ -111,6 +120,31 @@ class HeadEffect(Effect):
 
 
 @dataclass(frozen=True)
+class PlaceEffect(Effect):
+    """What becomes of the answer without a part of a layer, at all tokens or at some of them.
+
+    `layer` is -1 of what is handed on before the first layer, `head` None where it is no head's, `positions`
+    are empty where all tokens are meant, of a link those of the keys that are not looked at. `typical` is the
+    median size of the change that `controls` other places make, each alone; `below` of these make a smaller
+    one. `enough` is the change in the other text where this part is put in from this one: what of the answer
+    it brings back.
+    """
+
+    layer: int
+    head: int | None = None
+    positions: tuple[int, ...] = ()
+    typical: float | None = None
+    below: int = 0
+    controls: int = 0
+    enough: float | None = None
+
+    @property
+    def rank(self) -> int:
+        """1 for the largest change among itself and the others that it is held against."""
+        return 1 + self.controls - self.below
+
+
+@dataclass(frozen=True)
 class Group:
     """Several heads (layer and head) without which the model ran at once, and what became of its answer.
 
@@ -128,17 +162,6 @@ class Group:
     drawn: tuple[tuple[tuple[int, int], ...], ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class ControlIds:
-    """Control texts by the ids of their tokens, as the model reads them in its `input` of that name.
-
-    `ids` has a row for each of them.
-    """
-
-    input: str
-    ids: Int[np.ndarray, "control token"]
-
-
 @dataclass(frozen=True)
 class Floor:
     """What the same experiment shows where there is nothing to be seen.
@@ -154,33 +177,6 @@ class Floor:
     runs: int
     random: tuple[HeadEffect, ...]
     seed: int
-
-
-@dataclass(frozen=True)
-class Intervention:
-    """Whether what was done is what was asked for.
-
-    Of the attentions that were changed `read_back` were found at the model's next operation as they should
-    be, bit for bit (the row of a cut link within rounding), `lost` were not, and `unseen` cannot be found,
-    since the model makes something else of them first. `faithful` says that watching alone changed no bit of
-    the answer's scores.
-    """
-
-    read_back: int
-    lost: int
-    unseen: int
-    faithful: bool
-    verdict: Verdict = Verdict.UNCERTIFIED
-
-    @classmethod
-    def of(cls, read_back: int, lost: int, unseen: int, faithful: bool) -> "Intervention":
-        """With the verdict that follows from what was seen."""
-        verdict = Verdict.CERTIFIED if faithful else Verdict.INCONCLUSIVE
-        if lost or not read_back + unseen:
-            verdict = Verdict.FAILED
-        elif unseen:
-            verdict = Verdict.PARTIAL
-        return cls(read_back, lost, unseen, faithful, verdict)
 
 
 @dataclass(frozen=True)
@@ -207,6 +203,12 @@ class Ablation(Presented):
     `heads` were then taken away; `rank_correlation` is Spearman's, between both of these. `predicted_by` is
     what foretold them: patching, importance, attention-gradient or logit. `mean_over` are the texts that a
     mean is over, `modules` the paths of the attentions by layer.
+
+    `part` is what was changed: heads, or something else, whose effects are in `places` and not in `heads`,
+    layer by layer and token by token; `beside` says in words which others each of these is held against. What
+    is `measured` of the answer is the logarithm of
+    its probability, or else; `against` is then the other answer, or the text that its vector is held against.
+    `unit` is what changes are in.
     """
 
     tokens: Tokens
@@ -231,8 +233,13 @@ class Ablation(Presented):
     predicted_by: str = "patching"
     mean_over: tuple[ControlIds, ...] = ()
     modules: dict[str, str] = field(default_factory=dict)
+    part: Part = Part.HEAD
+    places: tuple[PlaceEffect, ...] = ()
+    beside: str = ""
+    measured: Measured = Measured.CHANCE
+    against: Answer | None = None
 
-    for_readers = ("verdict", "case", "looked_at")
+    for_readers = ("verdict", "case", "looked_at", "unit")
 
     @property
     def verdict(self) -> Verdict:
@@ -241,8 +248,18 @@ class Ablation(Presented):
 
     @property
     def looked_at(self) -> int:
-        """How many heads were taken away in turn, or what becomes of was predicted."""
-        return len(self.predicted) or len(self.heads)
+        """How many heads, or places, were changed in turn, or what becomes of was predicted."""
+        return len(self.predicted) or len(self.heads) or len(self.places)
+
+    @property
+    def alone(self) -> "tuple[HeadEffect, ...] | tuple[PlaceEffect, ...]":
+        """What was changed by itself, heads or places, in turn."""
+        return self.heads or self.places
+
+    @property
+    def unit(self) -> str:
+        """What changes are in: nats, logits, of cosine."""
+        return self.measured.unit
 
     @property
     def query_tokens(self) -> Tokens:
@@ -271,19 +288,20 @@ class Ablation(Presented):
     @property
     def case(self) -> Case:
         """What can be said, by one test after the other."""
-        if not self.heads:
+        alone: Sequence[HeadEffect | PlaceEffect] = self.alone
+        if not alone:
             return Case.UNRANKED
         if self.total is not None:
             return Case.CLOSES if self._apart() else Case.NO_GAP
-        sizes = sorted((abs(each.change) for each in self.heads), reverse=True)
+        sizes = sorted((abs(each.change) for each in alone), reverse=True)
         together = 0.0 if self.group is None else abs(self.group.effect.change)
         if max(sizes[0], together) <= self.floor.rounding:
             return Case.ROUNDING
         if self.group is not None:
             return Case.TOGETHER
-        best = max(self.heads, key=lambda each: abs(each.change))
+        best = max(alone, key=lambda each: abs(each.change))
         much = bool(best.controls) and sizes[0] >= MUCH * (best.typical or 0.0)
-        if sizes[0] < LITTLE:
+        if sizes[0] < self.measured.little:
             return Case.LITTLE
         if len(sizes) == 1:
             return Case.MOVES if much and best.rank == 1 else Case.MIDDLING
@@ -293,8 +311,8 @@ class Ablation(Presented):
     def _apart(self) -> bool:
         """Whether the answer differs between the texts by more than nothing and than a head alone makes."""
         assert self.total is not None, "there is another text"
-        typical = float(np.median([abs(each.change) for each in self.heads]))
-        return abs(self.total.change) >= max(LITTLE, typical)
+        typical = float(np.median([abs(each.change) for each in self.alone]))
+        return abs(self.total.change) >= max(self.measured.little, typical)
 
     def check_parts(self) -> None:
         in_tokens([self.answer.position], len(self.tokens), "answer")
@@ -303,6 +321,9 @@ class Ablation(Presented):
         places = [(each.layer, each.head) for each in self.heads]
         once = len(set(places)) == len(places) and all(min(place) >= 0 for place in places)
         fits(once, "'heads' has a layer and head twice, or none")
+        fits(not (self.heads and self.places), "it has 'heads' and 'places' both")
+        for place in self.places:
+            in_tokens(place.positions, len(self.key_tokens), "places")
 
     def npz_columns(self) -> Arrays:
         numbers = ("before", "after", "change", "kl", "typical", "predicted")

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Value, fits, in_tokens, within
 from attnscope.results.base.presented import Presented
-from attnscope.results.claims.ablation import Intervention
+from attnscope.results.claims.intervention import Intervention
 from attnscope.tokens import Tokens
 
 DISTANCE = "distance alone"  # the control that knows no attention

@@ -145,24 +145,32 @@ class Claimed(Entered):
         replacement: str | None = None,
         link: str | None = None,
         answer: str | None = None,
-        to: str | None = None,
+        patch_from: str | None = None,
         rank: bool = False,
         top: int | None = None,
         controls: int | None = None,
         seed: int = 0,
         by: str | None = None,
+        part: str = "head",
+        at: str | None = None,
+        against: str | None = None,
         **attention: Any,
     ) -> Ablation:
         """What the model's answer becomes without heads, by default without each of them in turn.
 
         In the place of their outputs stand zeros, or as `replacement` "mean" or another text; `link`
-        ("it->door") cuts one link. With `to` every head is patched from that text, with `rank` heads are
-        ranked by one backward pass and the `top` ones taken away. `heads` may be of several
+        ("it->door") cuts one link. With `patch_from` every head is patched from that text, with `rank` heads
+        are ranked by one backward pass and the `top` ones taken away. `heads` may be of several
         layers, "L1H10,L2H3"; `by` is what ranks, "patching", "importance", "attention-gradient" or "logit".
+        `part` takes something else away, "mlp", "attention", "residual" or "position", at all tokens or `at`
+        some, "pos:each" for each by itself. `against` is another answer, above which the logit of this one is
+        measured; of a model without any head a text whose vector this one's is held against.
         `attention` is kind, tower or route.
         """
         turn = each or (layers is None and heads is None)
-        wish = Ablating(turn, replacement, link, answer, to, rank, top, controls, seed, by)
+        how = (turn, replacement, link, answer, patch_from, rank, top, controls, seed, by)
+        wish = Ablating(*how, part, at, against)
+        wish.check_wanted(layers, heads)
         wanted = WantedApart(layers, heads, **attention)
         chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
         return ablate(self._whole(), chosen, wish)

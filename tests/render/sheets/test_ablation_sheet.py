@@ -19,16 +19,8 @@ from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheets.ablation import sheet as ablation
 from attnscope.results import Ablation
-from attnscope.results.claims.ablation import (
-    Answer,
-    Asks,
-    Case,
-    Effect,
-    Floor,
-    HeadEffect,
-    Intervention,
-    ranked,
-)
+from attnscope.results.claims.ablation import Answer, Asks, Case, Effect, Floor, HeadEffect, ranked
+from attnscope.results.claims.intervention import Intervention
 
 CASES: dict[str, Callable[[], Ablation]] = {
     "each": made.ablation,

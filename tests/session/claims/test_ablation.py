@@ -48,10 +48,35 @@ def test_a_model_in_memory_is_left_as_it_was(model: at.Model) -> None:
     assert all(parameter.grad is None for parameter in module.parameters())
 
 
-def test_a_model_without_a_head_that_answers_is_refused() -> None:
-    wrapped = at.wrap(sharp("bert"))
-    with pytest.raises(InputError, match="has no head that predicts words, and none that tells classes"):
-        wrapped.read(ids=[3, 4, 5]).ablate()
+def test_a_model_without_a_head_is_measured_by_the_vector_that_it_makes() -> None:
+    module = sharp("bert")
+    reading = at.wrap(module).read(ids=[3, 4, 5, 9, 12])
+    result = reading.ablate(1, "2,4")
+    ids = torch.tensor([[3, 4, 5, 9, 12]])
+
+    def vector(heads: tuple[int, ...]) -> torch.Tensor:
+        def without(_: object, given: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+            new = given[0].clone().unflatten(-1, (6, 8))
+            new[:, :, list(heads)] = 0
+            return (new.flatten(-2), *given[1:])
+
+        output = module.encoder.layer[1].attention.output.dense.register_forward_pre_hook(without)
+        with torch.no_grad():
+            made = module(input_ids=ids).last_hidden_state[0].double().mean(0)
+        output.remove()
+        return made
+
+    for one in result.heads:
+        expected = torch.cosine_similarity(vector(()), vector((one.head,)), dim=0)
+        assert one.after == pytest.approx(float(expected), abs=1e-5)
+        assert one.before == 1
+    assert result.group is not None
+    both = torch.cosine_similarity(vector(()), vector((2, 4)), dim=0)
+    assert result.group.effect.after == pytest.approx(float(both), abs=1e-5)
+    assert both < 0.999, "a turn that could be missed"
+    assert (result.answer.asks, result.measured, result.unit) == ("vector", "cosine to itself", "of cosine")
+    with pytest.raises(InputError, match="--against is a second text: what is read here is none"):
+        reading.ablate(against="other words")
 
 
 def test_what_was_put_in_the_place_of_heads_stands_in_the_file(reading: at.Reading, tmp_path: Path) -> None:

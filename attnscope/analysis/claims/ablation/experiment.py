@@ -10,11 +10,12 @@ from itertools import combinations, islice
 
 import numpy as np
 
-from attnscope.analysis.claims.ablation.question import LogChances, effect, log_chances
+from attnscope.analysis.claims.ablation.question import Tell, effect, log_chances
 from attnscope.capture.intervening.changes import Change, Rounded, Variant, What
 from attnscope.capture.intervening.experiments import Experiments, Outcome
 from attnscope.errors import InputError, listed
-from attnscope.results.claims.ablation import Effect, Floor, Group, HeadEffect, Intervention, ranked
+from attnscope.results.claims.ablation import Effect, Floor, Group, HeadEffect, ranked
+from attnscope.results.claims.intervention import Intervention
 
 Head = tuple[int, int]  # layer and head
 MOST_DRAWN = 12  # other heads of a layer, and other groups
@@ -91,11 +92,13 @@ def taken_away(
     together: bool,
     seed: int,
     name: Callable[[int], str] | None = None,
+    tell: Tell | None = None,
 ) -> Outcomes:
     """The effect of every head alone, and `together` of all of them at once where they are several.
 
-    `ids` are the answer, `name` how a choice is called. Every head is held against other heads of its layer
-    that were drawn by lot, or, where all heads of the layer are looked at, against these.
+    `ids` are the answer, `name` how a choice is called; `tell` says what becomes of it, by default of the
+    logarithm of its probability. Every head is held against other heads of its layer that were drawn by lot,
+    or, where all heads of the layer are looked at, against these.
     """
     counts = head_counts(experiments)
     check_heads(heads, counts)
@@ -109,8 +112,8 @@ def taken_away(
     first = min(layer for layer, _ in heads)
     variants.append(_variant([(first, head) for head in range(counts[first])], Rounded()))
     *outcomes, rounded = experiments.run(variants)
-    before = log_chances(experiments.untouched[0])
-    effects = [effect(before, log_chances(each.scores[0]), ids, name) for each in outcomes]
+    tell = tell or _of_chances(experiments, ids, name)
+    effects = [tell(each.scores) for each in outcomes]
     singles = [
         HeadEffect(**vars(each), layer=layer, head=head)
         for (layer, head), each in zip((*heads, *drawn), effects, strict=False)
@@ -119,7 +122,12 @@ def taken_away(
     found = ranked(tuple(_beside(each, random, mine) for each in mine))
     others = effects[len(singles) : len(singles) + len(groups)]
     whole = _group(group, effects[-1], others, groups, bool(whole_layers)) if group else None
-    return Outcomes(found, whole, _floor(before, ids, outcomes, rounded, random, seed))
+    return Outcomes(found, whole, floor_of(tell, outcomes, rounded, random, seed))
+
+
+def _of_chances(experiments: Experiments, ids: Sequence[int], name: Callable[[int], str] | None) -> Tell:
+    before = log_chances(experiments.untouched[0])
+    return lambda after: effect(before, log_chances(after[0]), ids, name)
 
 
 def head_counts(experiments: Experiments) -> dict[int, int]:
@@ -153,11 +161,11 @@ def _beside(one: HeadEffect, random: Sequence[HeadEffect], every: Sequence[HeadE
     """The effect with what random heads of its layer do; where none were drawn, all others of the layer."""
     there = [each for each in random if each.layer == one.layer]
     there = there or [each for each in every if each.layer == one.layer and each.head != one.head]
-    typical, below = _against(one, there)
+    typical, below = against(one, there)
     return replace(one, typical=typical, below=below, controls=len(there))
 
 
-def _against(one: Effect, others: Sequence[Effect]) -> tuple[float | None, int]:
+def against(one: Effect, others: Sequence[Effect]) -> tuple[float | None, int]:
     """The median size of the others' change, and how many of them make a smaller one."""
     sizes = [abs(each.change) for each in others]
     return (float(np.median(sizes)) if sizes else None), sum(size < abs(one.change) for size in sizes)
@@ -170,13 +178,12 @@ def _group(
     drawn: Sequence[tuple[Head, ...]],
     of_layers: bool,
 ) -> Group:
-    typical, below = _against(one, others)
+    typical, below = against(one, others)
     return Group(heads, one, typical, below, len(others), of_layers, tuple(drawn))
 
 
-def _floor(
-    before: LogChances,
-    ids: Sequence[int],
+def floor_of(
+    tell: Tell,
     outcomes: Sequence[Outcome],
     rounded: Outcome,
     random: Sequence[HeadEffect],
@@ -184,7 +191,6 @@ def _floor(
 ) -> Floor:
     """What rounding does in the untouched entry of each batch, and where it was put in on purpose."""
     controls = {id(each.control): each.control for each in outcomes if each.control is not None}
-    runs = [*controls.values(), rounded.scores]
-    effects = [effect(before, log_chances(each[0]), ids) for each in runs]
+    effects = [tell(each) for each in (*controls.values(), rounded.scores)]
     largest = max(abs(each.change) for each in effects)
     return Floor(largest, max(each.kl for each in effects), len(controls), tuple(random), seed)

@@ -21,6 +21,7 @@ from attnscope.capture.intervening.changes import AnswerRows, Logits
 from attnscope.errors import CertificateError, InputError
 from attnscope.reference import EXACT, exact
 from attnscope.results.claims.ablation import Answer, Asks, Effect
+from attnscope.results.claims.intervention import Measured
 
 LogChances = Float[Tensor, "row choice"]
 _VERDICTS = ("seq_relationship_logits", "sop_logits", "logits")
@@ -30,7 +31,8 @@ _VERDICTS = ("seq_relationship_logits", "sop_logits", "logits")
 class Question:
     """Where the answer stands, and how what is chosen there is called.
 
-    `ids` are the choices that are the answer, row by row; where they are None it is the likeliest.
+    `ids` are the choices that are the answer, row by row; where they are None it is the likeliest. `against`
+    are those of another answer, `beside` the vector that this model's is held against.
     """
 
     asks: Asks
@@ -39,14 +41,51 @@ class Question:
     ids: tuple[int, ...] | None
     name: Callable[[int], str]
     text: str = ""
+    against: tuple[int, ...] = ()
+    against_text: str = ""
+    beside: Float[Tensor, " choice"] | None = None
+
+    @property
+    def measured(self) -> Measured:
+        """What of the answer is measured."""
+        if self.asks is Asks.VECTOR:
+            return Measured.TURN if self.beside is None else Measured.SIMILARITY
+        return Measured.DIFFERENCE if self.against else Measured.CHANCE
 
     def answered(self, scores: Logits) -> Answer:
         """The answer in an untouched run; `CertificateError` where its probabilities are no numbers."""
+        if self.asks is Asks.VECTOR:
+            return Answer(self.asks, self.text, (), None, self.telling(scores, ())(scores).before)
         chances = log_chances(scores[0])
         likeliest = tuple(chances.argmax(-1).tolist())
         ids = self.ids or likeliest
         text = self.text or self.name(ids[0])
         return Answer(self.asks, text, ids, self.position, probability(chances, ids), ids == likeliest)
+
+    def rival(self, scores: Logits) -> Answer | None:
+        """What the answer is held against, in an untouched run."""
+        if self.beside is not None:
+            return Answer(self.asks, self.against_text, (), None, 1.0, likeliest=False)
+        if not self.against:
+            return None
+        chances = log_chances(scores[0])
+        likely = probability(chances, self.against)
+        likeliest = tuple(chances.argmax(-1).tolist()) == self.against
+        return Answer(self.asks, self.against_text, self.against, self.position, likely, likeliest)
+
+    def telling(self, before: Logits, ids: Sequence[int], named: bool = True) -> "Tell":
+        """What tells how the answer changes from the scores `before` to others."""
+        if self.measured is Measured.CHANCE:
+            chances = log_chances(before[0])
+            return lambda after: effect(chances, log_chances(after[0]), ids, self.name if named else None)
+        if self.measured is Measured.DIFFERENCE:
+            return lambda after: differing(
+                before[0], after[0], ids, self.against, self.name if named else None
+            )
+        return lambda after: turning(before[0], after[0], self.beside)
+
+
+Tell = Callable[[Logits], Effect]
 
 
 def word_at(
@@ -111,6 +150,66 @@ def effect(
     instead = name(chosen[1]) if name and len(ids) == 1 and chosen[0] != chosen[1] else ""
     chance, then = probability(before, ids), probability(after, ids)
     return Effect(chance, then, other - one, max(float(apart), 0.0), instead=instead)
+
+
+def differing(
+    before: Float[Tensor, "row choice"],
+    after: Float[Tensor, "row choice"],
+    ids: Sequence[int],
+    against: Sequence[int],
+    name: Callable[[int], str] | None = None,
+) -> Effect:
+    """How the answer's logit less that of another one changes, of several rows summed."""
+    of_chance = effect(log_chances(before), log_chances(after), ids, name)
+    one, other = (logit_difference(each, ids, against) for each in (before, after))
+    return Effect(one, other, other - one, of_chance.kl, instead=of_chance.instead)
+
+
+def logit_difference(
+    scores: Float[Tensor, "row choice"], ids: Sequence[int], against: Sequence[int]
+) -> float:
+    """How far the answer's logit lies above that of another one, of several rows summed."""
+    rows = torch.arange(len(ids))
+    logits = exact(scores.detach().cpu())
+    return float((logits[rows, list(ids)] - logits[rows, list(against)]).sum())
+
+
+def turning(
+    before: Float[Tensor, "1 dim"], after: Float[Tensor, "1 dim"], beside: Float[Tensor, " dim"] | None
+) -> Effect:
+    """How a vector's cosine to what it was changes, or that to a vector beside it."""
+    was, now = (_unit(each[0]) for each in (before, after))
+    held = was if beside is None else _unit(beside)
+    first, then = 1.0 if beside is None else float(was @ held), float(now @ held)
+    return Effect(first, then, then - first, max(1.0 - float(was @ now), 0.0))
+
+
+def _unit(vector: Float[Tensor, " dim"]) -> Float[Tensor, " dim"]:
+    """Of length 1; `CertificateError` for a vector that has no direction."""
+    own: Tensor = exact(vector.detach().cpu())
+    length = own.norm()
+    if not bool(length > 0) or not bool(length.isfinite()):
+        raise CertificateError("the model's vector of this text is zero or no number: it has no direction")
+    unit: Tensor = own / length
+    return unit
+
+
+def vector_of_text(there: Sequence[int] | None, text: str) -> Question:
+    """The mean of the last vectors of the tokens that are `there`, None for all."""
+
+    def read(output: Any) -> Tensor:
+        vectors: Tensor = pooled(output, there)[:, None]
+        return vectors
+
+    return Question(Asks.VECTOR, AnswerRows(read, (0,), 1), None, (), str, text)
+
+
+def pooled(output: Any, there: Sequence[int] | None) -> Float[Tensor, "entry dim"]:
+    """The mean of the last vectors over the positions that are `there`; `InputError` where there are none."""
+    vectors: Tensor | None = output.get("last_hidden_state")
+    if vectors is None or vectors.ndim != 3:
+        raise InputError("the model returns neither words nor classes nor a vector of each token")
+    return (vectors if there is None else vectors[:, list(there)]).mean(1)
 
 
 def _words(output: Any) -> Tensor:

@@ -27,7 +27,7 @@ from torch import nn
 from attnscope.capture import Selection
 from attnscope.capture.intervening.value_zeroing import value_zeroing_on
 from attnscope.errors import InputError
-from attnscope.results.claims.ablation import Intervention
+from attnscope.results.claims.intervention import Intervention
 
 Matrix = Float[np.ndarray, "query key"]
 _WHOLE = 2**28  # what a capacity of 1 is in whole numbers, which is what SciPy's flow counts in

@@ -10,14 +10,17 @@ from attnscope.analysis.claims.ablation.question import (
     class_of_text,
     log_chances,
     other_answers,
+    pooled,
     probability,
     runner_up,
     text_written,
+    vector_of_text,
     verdict_on_pair,
     word_at,
 )
 from attnscope.analysis.prediction import last_of, masks_of
 from attnscope.capture import Selection
+from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.errors import InputError
@@ -28,7 +31,9 @@ from attnscope.results import HeadScores, Overview
 from attnscope.results.claims.ablation import Asks
 from attnscope.session.choosing import Chosen
 from attnscope.session.effects import Attributing
+from attnscope.session.entering import encode_inputs
 from attnscope.session.looking import ENTROPY
+from attnscope.session.opening import Opened
 from attnscope.session.questions.heads import TOKENS, OpenedHeads
 from attnscope.session.reading import Reading
 from attnscope.session.request import Looking
@@ -37,11 +42,68 @@ from attnscope.vocabulary import Route
 FOLLOWS = ("follows", "does not follow")
 
 
-def question_of(reading: Reading, answer: str | None) -> Question:
-    """What this model answers to what it read, or what of it `answer` names.
+def question_of(
+    reading: Reading, answer: str | None, against: str | None = None, *, vectors: bool = False
+) -> Question:
+    """What this model answers to what it read, or what of it `answer` names, held `against` another answer.
 
-    Raises `InputError` for a model without a head to answer with, and for an answer that it cannot give.
+    With `vectors` a model without a head to answer with is asked for the vector that it makes of the text,
+    held against that of another text. Raises `InputError` for a model that answers nothing, and for an answer
+    that it cannot give.
     """
+    if vectors and reading.task is None and not tells_classes(type(reading.model.module)):
+        return _of_vector(reading, answer, against)
+    question = _alone(reading, answer)
+    return question if against is None else _held_against(reading, question, against)
+
+
+def _of_vector(reading: Reading, answer: str | None, against: str | None) -> Question:
+    """The mean of the last vectors, and that of another text."""
+    name = reading.model.name
+    if answer is not None:
+        raise InputError(f"{name} has no head that answers: its vector is measured, leave --answer out")
+    question = vector_of_text(_there(reading), "its vector")
+    if against is None:
+        return question
+    if reading.asked.sensed or reading.asked.ids is not None:
+        raise InputError("--against is a second text: what is read here is none")
+    inputs = replace(reading.asked, text=against, words=None, split=False)
+    other = encode_inputs(Opened(reading.model, None), inputs, reading.listener)
+    with evaluating(reading.model.module), if_it_runs(reading.model.module, other.inputs, name):
+        vector = pooled(reading.model.module(**other.inputs), _there(other))[0]
+    return replace(question, beside=vector, against_text=against)
+
+
+def _there(reading: Reading) -> list[int] | None:
+    """The positions that are no padding; None where they are no tokens of a text."""
+    if reading.perceived is not None:
+        return None
+    return [i for i, token in enumerate(reading.encoded.tokens.items) if not token.padding]
+
+
+def _held_against(reading: Reading, question: Question, against: str) -> Question:
+    """The same question, its answer held against another one at the same place."""
+    if question.asks is Asks.WRITTEN:
+        raise InputError("--against sets one answer against another: a whole text that is written has none")
+    ids: tuple[int, ...]
+    if question.asks in (Asks.MASK, Asks.NEXT):
+        ids = (_token(reading, against, "--against"),)
+    elif question.asks is Asks.PAIR:
+        ids = _chosen(against, FOLLOWS)
+    else:
+        ids = _chosen(against, class_names(reading.model.module))
+    if question.ids == ids:
+        raise InputError(f"--against '{against}' is the answer itself: name another one")
+    return replace(question, against=ids, against_text=question.name(ids[0]))
+
+
+def _chosen(name: str, names: Sequence[str]) -> tuple[int, ...]:
+    number = _named(name, names)
+    assert number is not None, "a name was given"
+    return (number,)
+
+
+def _alone(reading: Reading, answer: str | None) -> Question:
     if reading.task is None:
         return _of_classes(reading, answer)
     if reading.target is not None:
@@ -67,13 +129,13 @@ def _word(reading: Reading, asks: Asks, position: int, answer: str | None) -> Qu
     return word_at(asks, position, len(reading.encoded.tokens), ids, reading.model.spell)
 
 
-def _token(reading: Reading, word: str) -> int:
+def _token(reading: Reading, word: str, option: str = "--answer") -> int:
     """The one token that `word` is, as it stands after a blank where the vocabulary tells these apart."""
     tokenizer, name = reading.model.tokenizer, reading.model.name
     if isinstance(tokenizer, Numbered):
         if not word.isdigit():
-            raise InputError(f"{name} has no tokenizer here: --answer takes the number of a token")
-        reading.model.check_numbers((int(word),), "--answer")
+            raise InputError(f"{name} has no tokenizer here: {option} takes the number of a token")
+        reading.model.check_numbers((int(word),), option)
         return int(word)
     special = dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
     if word in special:

@@ -112,10 +112,16 @@ class _Asking:
         layers = tuple(sorted({layer for layer, _ in self.heads}))
         return replace(self.chosen, layers=layers, apart=self.heads)
 
+    def _answer(self) -> Question:
+        """What the model answers; `InputError` where that is nothing but a vector."""
+        return question_of(replace(self.reading, listener=Quiet()), None)  # what there is to say is said once
+
     def _taken(self) -> Ablation:
+        self._answer()
         return ablate(self.reading, self._apart(), Ablating())
 
     def _cut(self) -> Ablation:
+        self._answer()
         quiet = replace(self.reading, listener=Quiet())  # what there is to say of the answer was said
         return ablate(quiet, self._apart(), Ablating(link=f"@{self.query}->@{self.key}"))
 
@@ -165,7 +171,7 @@ class _Asking:
         """
         reading, chosen, tokens = self.reading, self.chosen, self.found.query_tokens
         try:
-            question = question_of(replace(reading, listener=Quiet()), None)
+            question = self._answer()
         except InputError:
             return word_of(reading, chosen, tokens, self.query)
         if question.asks is not Asks.WRITTEN:

@@ -1,0 +1,270 @@
+"""Parts of layers other than heads, or heads token by token: what the answer becomes without each of them.
+
+What heads and other parts are asked alike is here too: what stands in their place, and the other text.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from attnscope.analysis.claims.ablation import places, replacing
+from attnscope.analysis.claims.ablation.experiment import check_heads, head_counts, intervention
+from attnscope.analysis.claims.ablation.question import Question
+from attnscope.analysis.claims.ablation.replacing import Replacement
+from attnscope.capture import provenance_of
+from attnscope.capture.intervening.changes import Tap
+from attnscope.capture.intervening.experiments import Experiments
+from attnscope.capture.intervening.taps import find_taps
+from attnscope.errors import InputError
+from attnscope.results import Ablation
+from attnscope.results.claims.ablation import Answer, Asks, Effect, Method, PlaceEffect
+from attnscope.results.claims.intervention import Part
+from attnscope.session.choosing import Chosen
+from attnscope.session.effects import CONTROLS, EACH, Ablating
+from attnscope.session.prompts import NONE, Prompt, with_fields
+from attnscope.session.reading import Reading
+from attnscope.spans import Span
+from attnscope.tokens import Tokens
+from attnscope.vocabulary import Kind
+
+
+def ablated_places(
+    reading: Reading,
+    chosen: Chosen,
+    asked: Ablating,
+    question: Question,
+    experiments: Experiments,
+    other: Reading | None,
+) -> Ablation:
+    """What the answer becomes without the part that is asked for, layer by layer or token by token."""
+    part = Part(asked.part)
+    taps: dict[int, Tap] = {}
+    if part not in (Part.HEAD, Part.ATTENTION):
+        found = find_taps(experiments.model, experiments.inputs, experiments.sites, part)
+        taps = {layer: tap for layer, tap in found.items() if layer in chosen.layers or part is Part.POSITION}
+        model, inputs, sites = experiments.model, experiments.inputs, experiments.sites
+        experiments = Experiments(model, inputs, sites, question.asked, tuple(taps.values()))
+    wanted, ends = _wanted(reading, chosen, asked, part, taps, experiments)
+    answer = question.answered(experiments.untouched)
+    instead = _instead(reading, asked, part, experiments, other, taps, ends)
+    tell = question.telling(experiments.untouched, answer.ids)
+    tokens = reading.tokens_of(chosen.kind)
+    found_places = places.changed_in_turn(
+        experiments, taps, wanted, instead, tell, length=len(tokens), seed=asked.seed
+    )
+    effects, total = found_places.effects, None
+    if other is not None:
+        total = total_of(question, experiments, instead, answer.ids, reading, other)
+        effects = _with_those_enough(question, experiments, other, taps, wanted, effects, answer.ids)
+    return Ablation(
+        **asked_of(reading, chosen, question, experiments, answer),
+        method=instead.method,
+        how=instead.how,
+        heads=(),
+        group=None,
+        floor=found_places.floor,
+        intervention=intervention(experiments),
+        link=None if ends is None else (ends[0].positions[0], ends[1].positions[0]),
+        link_spans=() if ends is None else several(*ends),
+        other=None if other is None else other.encoded.tokens,
+        total=total,
+        mean_over=instead.mean_over,
+        part=part,
+        places=effects,
+        beside=found_places.beside,
+    )
+
+
+def _wanted(
+    reading: Reading,
+    chosen: Chosen,
+    asked: Ablating,
+    part: Part,
+    taps: dict[int, Tap],
+    experiments: Experiments,
+) -> tuple[places.Asked, tuple[Span, Span] | None]:
+    """The places that are asked for; of a link its ends as well."""
+    layers = tuple(sorted(taps)) if taps else chosen.layers
+    heads: tuple[tuple[int, int], ...] = ()
+    if part is Part.HEAD:
+        heads = tuple(chosen.apart or ((layer, head) for layer in chosen.layers for head in chosen.heads))
+        check_heads(heads, head_counts(experiments))
+    if asked.link is not None:
+        _check_token_by_token(reading, chosen, experiments, "--link")
+        queries = reading.tokens_of(chosen.kind)
+        keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
+        ends = link_ends(chosen, queries, keys, asked=asked)
+        sets: tuple[places.Tokens, ...] = (ends[1].positions,)
+        if asked.link_names[1] == EACH:
+            last = max(ends[0].positions) if chosen.kind is Kind.DECODER else len(keys)
+            sets = tuple((key,) for key in ends[1].positions if key <= last)
+        return places.Asked(part, layers, sets, heads, ends[0].positions), ends
+    each = asked.at == EACH or (part is Part.POSITION and asked.at is None)
+    if each:
+        count = len(_check_token_by_token(reading, chosen, experiments, "--at"))
+        return places.Asked(part, layers, tuple((place,) for place in range(count)), heads), None
+    at = () if asked.at is None else _token_set(reading, chosen, asked.at, experiments)
+    return places.Asked(part, layers, (at,), heads), None
+
+
+def _token_set(reading: Reading, chosen: Chosen, name: str, experiments: Experiments) -> tuple[int, ...]:
+    """The positions that `--at` names, on the side that asks."""
+    return _check_token_by_token(reading, chosen, experiments, "--at").span(name).positions
+
+
+def _check_token_by_token(reading: Reading, chosen: Chosen, experiments: Experiments, option: str) -> Tokens:
+    """The tokens at which parts hand something on; `InputError` where positions are no tokens of a text."""
+    if reading.perceived is not None:
+        raise InputError(f"{option} names tokens of a text: what is read here is none")
+    queries = reading.tokens_of(chosen.kind)
+    if {answer.shape[2] for answer in experiments.answers.values()} != {len(queries)}:
+        raise InputError(f"{option} needs attention from token to token: this one reads in windows")
+    return queries
+
+
+def _instead(
+    reading: Reading,
+    asked: Ablating,
+    part: Part,
+    experiments: Experiments,
+    other: Reading | None,
+    taps: dict[int, Tap],
+    ends: tuple[Span, Span] | None,
+) -> Replacement:
+    if ends is not None:
+        query, key = ends
+        if asked.link_names[1] == EACH:
+            key = replace(key, name="each key by itself")
+        return replacing.without_link(query, key)
+    if part is Part.POSITION:
+        if any(len(rows) < 2 for rows in experiments.written.values()):
+            raise InputError("the text is one token: there are no other positions whose vectors have a mean")
+        return replacing.others(experiments.written)
+    return instead_of(reading, asked, experiments, other, tuple(taps.values()))
+
+
+def instead_of(
+    reading: Reading,
+    asked: Ablating,
+    experiments: Experiments,
+    other: Reading | None,
+    taps: Sequence[Tap] = (),
+) -> Replacement:
+    """What stands in the place of what heads answer, or of what is handed on at the taps."""
+    if other is not None:
+        return replacing.of_text(experiments.model, other.inputs, experiments.sites, taps)
+    if asked.method == "zero":
+        return replacing.zeros(taps)
+    sides = {"input_ids": reading.encoded.tokens}
+    if reading.target is not None:
+        sides["decoder_input_ids"] = reading.target.tokens
+    if "input_ids" not in experiments.inputs or reading.perceived is not None:
+        raise InputError("--with mean is over texts of other words: what is read here is no text alone")
+    mask = None if reading.model.tokenizer is None else reading.model.tokenizer.mask_token_id
+    return replacing.means(
+        experiments.model,
+        experiments.inputs,
+        experiments.sites,
+        sides,
+        mask_id=mask,
+        count=asked.controls or CONTROLS,
+        seed=asked.seed,
+        taps=taps,
+    )
+
+
+def _with_those_enough(
+    question: Question,
+    experiments: Experiments,
+    other: Reading,
+    taps: dict[int, Tap],
+    wanted: places.Asked,
+    effects: Sequence[PlaceEffect],
+    ids: tuple[int, ...],
+) -> tuple[PlaceEffect, ...]:
+    """The same, each with what it brings back where it is put in the other text."""
+    model, sites = experiments.model, experiments.sites
+    there = Experiments(model, other.inputs, sites, question.asked, experiments.taps)
+    if experiments.taps:
+        mine = Replacement(Method.TEXT, replacing.zeros().what, "", rows=experiments.written)
+    else:
+        mine = replacing.of_text(model, experiments.inputs, sites)
+    tell = question.telling(there.untouched, ids)
+    changes = places.brought_back(there, taps, wanted, mine, tell)
+    experiments.tally.add(there.tally)
+    return tuple(replace(one, enough=change) for one, change in zip(effects, changes, strict=True))
+
+
+def asked_of(
+    reading: Reading, chosen: Chosen, question: Question, experiments: Experiments, answer: Answer
+) -> dict[str, Any]:
+    """What an ablation says of what was asked: the text, the answer, where it was read from."""
+    model = reading.model
+    provenance = provenance_of(
+        model.module, reading.encoded.tokens, model.origin(), experiments.sites, reading.inputs
+    )
+    return {
+        "tokens": reading.encoded.tokens,
+        "target": None if reading.target is None else reading.target.tokens,
+        "kind": chosen.kind,
+        "answer": answer,
+        "provenance": provenance,
+        "tower": chosen.tower.distinct_name,
+        "measured": question.measured,
+        "against": question.rival(experiments.untouched),
+        "modules": {str(layer): site.path for site in experiments.sites for layer in site.layers},
+        "notes": reading.notes,
+    }
+
+
+def several(query: Span, key: Span) -> tuple[tuple[int, ...], ...]:
+    """The positions of both ends of a link; none where each is a single token."""
+    return (query.positions, key.positions) if len(query) + len(key) > 2 else ()
+
+
+def names_of(
+    chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Ablating, prompt: Prompt = NONE
+) -> None:
+    """Raises `InputError` for tokens that are named and are not there."""
+    asked = replace(asked, **with_fields(vars(asked), prompt, queries, keys))
+    if asked.link is not None:
+        link_ends(chosen, queries, keys, asked=asked)
+    if asked.at not in (None, EACH) and queries is not None:
+        queries.span(asked.at)
+
+
+def link_ends(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Ablating) -> tuple[Span, Span]:
+    """What the ends of a link name; `InputError` for tokens that are not there, or only follow the queries.
+
+    Where the queries are not known yet the keys stand for both.
+    """
+    query_name, key_name = asked.link_names
+    key = keys.span("pos:all" if key_name == EACH else key_name)
+    query = key if queries is None else queries.span(query_name)
+    if chosen.kind is Kind.DECODER and min(key.positions) > max(query.positions):
+        ends = f"{query.name} cannot look at {key.name}"
+        raise InputError(f"--link: in causal attention {ends}, which follows it")
+    return query, key
+
+
+def total_of(
+    question: Question,
+    experiments: Experiments,
+    replacement: Replacement,
+    ids: Sequence[int],
+    reading: Reading,
+    other: Reading,
+) -> Effect | None:
+    """What the answer is in the other text; None where that asks for none at the same place."""
+    if not same_place(question, reading, other):
+        return None
+    output: Any = replacement.output
+    return question.telling(experiments.untouched, ids, named=False)(question.asked.of(output))
+
+
+def same_place(question: Question, reading: Reading, other: Reading) -> bool:
+    """Whether both texts ask at the answer's place: of a mask that there is one in the other as well."""
+    if question.asks is not Asks.MASK or question.position is None:
+        return True
+    here, there = (side.encoded.tokens.items[question.position] for side in (reading, other))
+    return here.id == there.id
