@@ -70,6 +70,11 @@ class Token:
         return visible if set(visible) <= set(_VISIBLE.values()) else self.piece
 
 
+def patch(row: int, column: int) -> str:
+    """`row 3, column 5`: a patch of a picture, from 0 at the top left; `r3c5` on an axis and in commands."""
+    return f"row {row}, column {column}"
+
+
 @dataclass(frozen=True)
 class Patches:
     """Positions that are the patches of one picture, row by row from the top left.
@@ -245,6 +250,14 @@ class Tokens:
             f"{name}@{i}" if count[name] > 1 else name
             for i, name in zip(self.positions, self.names, strict=True)
         )
+
+    def called(self, position: int) -> str:
+        """What a reader is told in a sentence or a list: its name, of a patch `patch row 3, column 5`."""
+        for each in self.stretches:
+            if isinstance(each, Patches) and position in each.positions:
+                row, column = divmod(each.positions.index(position), each.columns)
+                return f"patch {patch(row, column)}"
+        return self.names[position]
 
     def named(self, position: int) -> str:
         """What a reader is told: `5 door`, position and name. `door@5` is what names it to a command."""

@@ -18,6 +18,7 @@ from attnscope.render.sheet.said import (
     limits,
     name,
     named,
+    patch_words,
     proof,
     read,
     setting,
@@ -122,6 +123,7 @@ def _depends(result: Finding) -> Iterator[str]:
 
 def _legend(result: Finding) -> Iterator[str]:
     """What the groups are, and what the controls are and are not."""
+    yield from patch_words(result.query_tokens, result.key_tokens)
     count, of = result.controls.count, words.control_texts(result)
     if any(result.evidence.depends_on(place) for place in result.ranking):
         yield from _depends(result)
