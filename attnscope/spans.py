@@ -70,6 +70,8 @@ class Piece(Protocol):
     def part(self) -> int: ...
     @property
     def special(self) -> bool: ...
+    @property
+    def is_long(self) -> bool: ...
 
 
 class Pieces(Protocol):
@@ -118,6 +120,15 @@ def shortened(text: str) -> str:
     text = printable(" ".join(text.split()))
     half = _LONGEST // 2 - 2
     return text if len(text) <= _LONGEST else f"{text[:half].rstrip()} … {text[-half:].lstrip()}"
+
+
+def beginning(text: str) -> str:
+    """A text in one short line without its end, which falls off at a blank where there is one."""
+    text = printable(" ".join(text.split()))
+    if len(text) <= _LONGEST:
+        return text
+    kept = text[: _LONGEST - 2]
+    return f"{kept.rpartition(' ')[0] or kept} …"
 
 
 def spelled(tokens: Pieces, places: Sequence[int]) -> str:
@@ -191,7 +202,23 @@ class _Names:
             raise InputError(self._several(wanted, found))
         by_count = self._counted(wanted)
         numbered = _numbered(self.tokens, wanted.removeprefix("@"))
-        return self._at(wanted) or by_count or numbered or self._nothing(wanted)
+        return self._at(wanted) or by_count or numbered or self._holding(wanted) or self._nothing(wanted)
+
+    def _holding(self, wanted: str) -> tuple[int, ...] | None:
+        """The sentence or passage that has these words, whole ones first; `InputError` for several."""
+        words = r"\s+".join(map(re.escape, wanted.split()))
+        held = {i: " ".join(each.text.split()) for i, each in enumerate(self.tokens.items) if each.is_long}
+        for form in (rf"(?<!\w){words}(?!\w)", words) if words else ():
+            for how in (0, re.IGNORECASE):
+                found = [(i,) for i, text in held.items() if re.search(form, text, how)]
+                if len(found) > 1:
+                    places = ", ".join(told(self.tokens, each) for each in found[:_PIECES])
+                    raise InputError(
+                        f"'{wanted}' stands in {len(found)} of them, {places}: name it by number"
+                    )
+                if found:
+                    return found[0]
+        return None
 
     def _stated(self, wanted: str) -> tuple[int, ...]:
         """What `pos:` is followed by."""

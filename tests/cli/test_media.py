@@ -262,7 +262,7 @@ def test_what_a_picture_lacks_the_words_of_a_decoder_have(attnscope: Any, given:
     for kind in (("--kind", "cross"), ()):
         refused = attnscope(*asked, *kind, "--special", "hide", "-q")
         assert refused.exit_code == 2
-        assert "leave --words and --special out" in refused.stderr
+        assert "leave --by, --words and --special out" in refused.stderr
 
 
 def test_a_picture_within_a_decoders_text_is_still_laid_over(attnscope: Any, saved: Any, square: str) -> None:
@@ -271,7 +271,7 @@ def test_a_picture_within_a_decoders_text_is_still_laid_over(attnscope: Any, sav
     assert told["schema"] == "attnscope.picture/2"
     refused = attnscope("heads", *given, "--kind", "decoder", "--words", "-q")
     assert refused.exit_code == 2
-    assert "leave --words and --special out" in refused.stderr
+    assert "leave --by, --words and --special out" in refused.stderr
 
 
 def test_the_text_of_a_model_of_two_halves_looks_at_its_own_words(
@@ -386,7 +386,7 @@ def test_a_find_over_a_picture_is_shown_and_stored(
             "give a text to read, token numbers with --ids, or a file with --chat, --image or --audio",
         ),
         ("vit", ("--image", "{square}", "--query", "r9c9"), "no token 'r9c9' in the input"),
-        ("vit", ("--image", "{square}", "--words"), "leave --words and --special out"),
+        ("vit", ("--image", "{square}", "--words"), "leave --by, --words and --special out"),
         ("vit", ("--image", "{square}", "--show", "q"), "leave --show q out"),
         ("vit", ("--image", "{square}", "--measure", "self", "--words"), "a picture or a sound has none"),
         ("vit", ("--image", "{square}", "--grid", "--words"), "a picture or a sound has none"),

@@ -9,6 +9,7 @@ from attnscope.cli.asking import Answer, Question
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import Read, Writing, decoded
 from attnscope.cli.options.model import HeadsOrMean, Request
+from attnscope.cli.options.shown import Looking
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import Brief
 from attnscope.session.selection import check_seed
@@ -34,6 +35,7 @@ def flow(
     read: Read,
     wanted: HeadsOrMean,
     query: From,
+    looking: Looking,
     seed: ShuffleSeed = 0,
     *,
     delivery: Delivery,
@@ -57,8 +59,8 @@ def flow(
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "layers are wanted"
-        return Answer(followed(reading, chosen, name, seed))
+        return Answer(followed(reading, chosen, name, seed, looking))
 
-    names = partial(check_query, query=name)
+    names = partial(check_query, query=name, looking=looking)
     question = Question(ask, request, read, wanted, delivery, output, names=names)
     question.put(inputs, Purpose.ATTENTION_AND_ANSWER)

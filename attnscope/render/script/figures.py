@@ -102,7 +102,7 @@ def _head(result: HeadWeights) -> Told:
 
 def _finding(result: Finding) -> Told:
     controls = result.controls
-    if result.words and result.special is not Special.SHOW:
+    if result.by.joins and result.special is not Special.SHOW:
         raise InputError("no script: its tokens are joined to words, and special ones left out")
     told = _run(result.provenance, result.query_tokens, result.kind, result.tower)
     sides = (result.query_tokens, result.key_tokens)
@@ -209,7 +209,7 @@ def _composition(result: Composition) -> Told:
 def _pieces(tokens: Tokens, result: Finding, inputs: dict[str, tuple[int, ...]]) -> list[list[int]]:
     """The positions of the tokens that each row or column is made of, as words or what was named is."""
     starts, asked = list(tokens.positions), result.question
-    if not result.words:
+    if not result.by.joins:
         sides = {"queries": asked.query_span, "keys": asked.key_span}
         if result.kind is Kind.CROSS:
             del sides["keys" if tokens is result.query_tokens else "queries"]

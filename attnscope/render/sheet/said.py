@@ -18,12 +18,13 @@ from attnscope.render.kit.words.header import (
     quoted,
     written_words,
 )
-from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL, special_words
+from attnscope.render.kit.words.weights import WITHOUT_SPECIAL, joined_words, special_words
 from attnscope.render.look import look_now
 from attnscope.results import Certificate, HeadWeights, Kind, Overview, Provenance, Special, Verdict
 from attnscope.results.heads import head_name
 from attnscope.results.worked import Check
 from attnscope.tokens import Patches, Tokens
+from attnscope.vocabulary import Unit
 
 Place = tuple[int, int]
 _EQUAL = "recomputed, equal to the model's"  # what it is to be certified, where nobody asked for figures
@@ -143,16 +144,16 @@ def features(result: HeadWeights | Overview) -> tuple[str, ...]:
     return tuple(each for each in every if each not in told)
 
 
-def departures(words: bool, special: Special) -> tuple[str, ...]:
+def departures(by: Unit, special: Special) -> tuple[str, ...]:
     """What of a view is not as it comes, for the line of proof."""
     left = {Special.HIDE: "special tokens hidden", Special.RENORMALISE: "rows without special tokens"}
-    return tuple(each for each in ("by words" if words else "", left.get(special, "")) if each)
+    return tuple(each for each in (f"by {by.several}" if by.joins else "", left.get(special, "")) if each)
 
 
-def view_notes(words: bool, special: Special) -> Iterator[str]:
+def view_notes(by: Unit, special: Special) -> Iterator[str]:
     """What was joined and what is left out, where weights are not shown as they are."""
-    if words:
-        yield JOINED
+    if by.joins:
+        yield joined_words(by)
     if special is Special.RENORMALISE:
         yield WITHOUT_SPECIAL
     elif special is Special.HIDE:

@@ -44,7 +44,7 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
         Scale.around(result.above_control),
     )
     beside = Companion.numbers("mean of its controls", result.controls.mean, weight_cell)
-    sought, changed = result.question, departures(result.words, result.special)
+    sought, changed = result.question, departures(result.by, result.special)
     pieces = " by tokens" if changed or sought.query_span or sought.key_span else ""
     grids = (
         _grid(result, "above the mean of its controls", result.above_control, change),
@@ -176,7 +176,7 @@ def _next(result: Finding) -> Next | None:
     if not result.ranking:
         return None
     i, j = result.ranking[0]
-    looking = looked_at(result.words, result.special)
+    looking = looked_at(result.by, result.special)
     crosses = result.kind is Kind.CROSS and result.query_tokens.texts
     if sought.query is None or sought.key is None:
         opened = opening_head(result, result.layers[i], result.heads[j])
@@ -222,6 +222,6 @@ def _opens(result: Finding, best: Place) -> dict[str, object]:
         "layer": result.layers[best[0]],
         "head": result.heads[best[1]],
         **pair,
-        "words": result.words,
+        "words": result.by.joins,
         "special": result.special,
     }

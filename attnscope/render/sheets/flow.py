@@ -18,7 +18,7 @@ from attnscope.render.kit.numbers import (
     weight_cell,
 )
 from attnscope.render.kit.scale import Scale as Weights
-from attnscope.render.kit.words.command import finding
+from attnscope.render.kit.words.command import finding, looked_at
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Beside, Curve, Matrix, Names, Ranking
 from attnscope.render.sheet.said import at, attention, numbered, text
@@ -31,7 +31,7 @@ from attnscope.render.sheets.passages import of_flow
 from attnscope.results import Flow
 from attnscope.results.claims.flow import DISTANCE, Ablated
 from attnscope.tokens import Patches
-from attnscope.vocabulary import Scaling
+from attnscope.vocabulary import Scaling, Special
 
 _MOST, _LISTED, _PATCHES = 64, 40, 12  # tokens that all have a row; of more, and of a picture, so many
 _FIRST = 12  # that were replaced, the largest effect first
@@ -71,7 +71,7 @@ def _next(result: Flow) -> Next | None:
     """What looks from the query at what the answer hangs on, beside control texts."""
     if result.ablated is None or not result.ablated.ranking or not result.tokens.texts:
         return None
-    asked = finding(result, result.query, result.ablated.ranking[0])
+    asked = finding(result, result.query, result.ablated.ranking[0]) + looked_at(result.by, Special.SHOW)
     return Next("which heads look there?", asked)
 
 

@@ -12,7 +12,7 @@ from attnscope.results.base.parts import Value, fits, in_tokens, one_for_each
 from attnscope.results.base.presented import Presented
 from attnscope.results.claims.ranking import TWICE, Evidence, Group
 from attnscope.tokens import Tokens
-from attnscope.vocabulary import Special
+from attnscope.vocabulary import Special, Unit
 
 
 class Pattern(StrEnum):
@@ -163,7 +163,7 @@ class Finding(Presented):
     provenance: Provenance
     tower: str = ""
     notes: tuple[str, ...] = ()
-    words: bool = False
+    by: Unit = Unit.TOKEN
     special: Special = Special.SHOW
     links: Int[np.ndarray, "link 2"] = field(default_factory=lambda: np.zeros((0, 2), dtype=int))
     by_rows: bool = False

@@ -11,6 +11,7 @@ from attnscope.results.base.parts import Value, fits, in_tokens, within
 from attnscope.results.base.presented import Presented
 from attnscope.results.claims.ablation import Intervention
 from attnscope.tokens import Tokens
+from attnscope.vocabulary import Unit
 
 DISTANCE = "distance alone"  # the control that knows no attention
 LEVEL, LITTLE = 0.05, 0.1  # of shuffled effects that may come as far; nats, of which less is hardly an effect
@@ -112,6 +113,11 @@ class Flow(Presented):
     far each token's vector turns in a layer without the values of each key, in shares; `zeroing` says
     whether these values were seen to be zero. Both None where a layer cannot be run so, `no_zeroing` why.
 
+    `by` is what tokens were taken together to, if anything: `query` is a place among these, shares are summed
+    over the tokens of each and are those of the mean over the tokens of the query, the tokens of each are
+    replaced at once, and `flow` is None. `answers_at` is then the position of the token that the answer is
+    at.
+
     `ablated` is None where nothing could be replaced; `reason` then says why. `sampled` rows of every head of
     a long text were held against the model's own; 0: all were.
     """
@@ -136,6 +142,8 @@ class Flow(Presented):
     zeroing: Intervention | None = None
     no_zeroing: str = ""
     sampled: int = 0
+    by: Unit = Unit.TOKEN
+    answers_at: int | None = None
 
     for_readers = ("verdict", "case", "inputs")
 

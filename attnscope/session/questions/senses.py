@@ -106,7 +106,7 @@ def _word_in_text(
     position, name = position_of(reading, chosen, word, looking, text.name)
     with reading.listener.working(f"reading {text.name or 'the text'}"):
         captured = reading.capture(chosen)
-        look = Look(looking.words, looking.treatment)
+        look = Look(looking.unit, looking.treatment)
         words = [word_in(call, chosen.heads, position, look) for call in captured.calls]
     usage = Usage(text.text, text.label, name, position)
     verdicts = [certificate.verdict for one in words for certificate in one.certificates]

@@ -31,7 +31,10 @@ def test_examples_are_told_to_who_asks_for_everything_and_in_a_page() -> None:
     right = "finds “«the» old door of the house…”: door"
     missed = "misses “the old door of «the» house opened , <b>when</b>…”: door, not house"
     assert f"{first.name} by {first.best.name}: {right}; {missed}" in told
-    assert f"{second.name} by {second.best.name}: misses “the «old» door of the house…”: nothing, not door" in told
+    assert (
+        f"{second.name} by {second.best.name}: misses “the «old» door of the house…”: nothing, not door"
+        in told
+    )
     assert "«the»" not in written(result, width=140)
     page = as_page(result).decode()
     assert "“the old door of «the» house opened , &lt;b&gt;when&lt;/b&gt;…”" in page

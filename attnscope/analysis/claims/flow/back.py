@@ -29,7 +29,8 @@ ByLayer = Float[np.ndarray, "layer key"]
 class Back:
     """Of one token by layer: its mean weights alone, its row of the rollout, and the same by norm.
 
-    `by_norm` is None where the way out of some heads is not known.
+    Of several tokens it is the mean over these. `by_norm` is None where the way out of some heads is not
+    known.
     """
 
     raw: ByLayer
@@ -37,25 +38,31 @@ class Back:
     by_norm: ByLayer | None
 
 
-def followed_back(layers: Sequence[Layer], heads: Sequence[int], query: int) -> Back:
-    """What reaches `query` through the layers up to each; `CertificateError` where weights are no numbers."""
+def followed_back(layers: Sequence[Layer], heads: Sequence[int], query: int | Sequence[int]) -> Back:
+    """What reaches `query` through the layers up to each, of several tokens the mean.
+
+    `CertificateError` where weights are no numbers.
+    """
     count = len(layers[0].query_tokens)
+    asked = [query] if isinstance(query, int) else list(query)
+    start = np.isin(np.arange(count), asked) / len(asked)
     plain = normed = np.zeros((0, count))
     known = all(isinstance(each, AttentionCall) and each.projection is not None for each in layers)
     raw: list[Float[np.ndarray, " key"]] = []
     for layer in reversed(layers):
-        plain, normed = (np.vstack([np.arange(count) == query, each]) for each in (plain, normed))
+        plain, normed = (np.vstack([start, each]) for each in (plain, normed))
         products = overlaps(layer, heads) if known and isinstance(layer, AttentionCall) else None
         to_plain, to_normed = np.zeros_like(plain), np.zeros_like(normed)
+        own = np.zeros(count)
         for rows in _blocks(layer, np.flatnonzero(plain.any(axis=0))):
             weights = rows_of(layer, heads, rows)
             mean = mean_weights(layer, heads, rows, weights)
             to_plain += plain[:, rows] @ mixed(mean, rows)
-            if query in rows:
-                raw.insert(0, mean[rows.index(query)])
+            own += start[rows] @ mean
             if products is not None:
                 moved = lengths(torch.from_numpy(weights), products).numpy()
                 to_normed += normed[:, rows] @ mixed(shares(moved), rows)
+        raw.insert(0, own)
         plain, normed = to_plain, to_normed
     return Back(np.array(raw), plain, normed if known else None)
 

@@ -20,7 +20,7 @@ from rich.text import Text
 from attnscope.render.kit.words.shell import word
 from attnscope.results import Kind, Overview, Provenance, Special
 from attnscope.tokens import Patches, Tokens
-from attnscope.vocabulary import IN_PARTS, KERNELS
+from attnscope.vocabulary import IN_PARTS, KERNELS, Unit
 
 _LONGEST = 300  # characters of a text that a command still carries
 _LONGEST_NUMBERS = 2000  # characters of token numbers
@@ -126,13 +126,13 @@ class Heads(Protocol):
 def opening(result: Overview, layer: int, head: int) -> str:
     """`attnscope heads 'a text' -m demo --layer 3 --head 11`, looked at as `result` is."""
     aim = result.aim or (None, None)
-    return opening_head(result, layer, head, aim[0]) + looked_at(result.words, result.special)
+    return opening_head(result, layer, head, aim[0]) + looked_at(result.by, result.special)
 
 
-def looked_at(words: bool, special: Special) -> str:
-    """` --words --special hide`, empty where tokens are shown as they are."""
+def looked_at(by: Unit, special: Special) -> str:
+    """` --by word --special hide`, empty where tokens are shown as they are."""
     left = "" if special is Special.SHOW else f" --special {special.value}"
-    return f"{' --words' if words else ''}{left}"
+    return f"{f' --by {by.value}' if by.joins else ''}{left}"
 
 
 def opening_head(
@@ -281,7 +281,12 @@ def _way(told: Provenance) -> list[str]:
 
 
 def label(tokens: Tokens, position: int) -> str:
-    """The name of a token as a word of a command; its place where that reads the tokens by number."""
+    """The name of a token as a word of a command; its place where that reads the tokens by number.
+
+    A sentence is named by its own number.
+    """
+    if tokens.of_sentences:
+        return str(tokens.positions[position])
     if tokens.given is None or _typed.get().read is not None:
         return word(tokens.labels[position])
     first, behind = tokens.positions[position], position + 1

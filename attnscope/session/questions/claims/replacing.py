@@ -1,5 +1,6 @@
 """What replacing each token, patch or frame does to the model's answer, beside what a flow gives to it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from attnscope.analysis.claims.ablation.question import Question, word_at
 from attnscope.analysis.claims.flow.pieces import Blanked, blanked, lost_without, turned_without
 from attnscope.analysis.claims.flow.replacing import SHUFFLES, Input, lost_chance, trusted, turned_vector
 from attnscope.analysis.claims.pieces import pieces_of
+from attnscope.analysis.heads.view import Units
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.kept import holding
 from attnscope.results import Contents
@@ -18,12 +20,15 @@ from attnscope.results.claims.ablation import Asks
 from attnscope.results.claims.flow import Ablated, Flow
 from attnscope.session.choosing import Chosen
 from attnscope.session.reading import Reading
-from attnscope.tokens import Patches, Tokens
+from attnscope.tokens import Patches
 from attnscope.vocabulary import Kind
 
 NOTHING = "nothing"  # what a token is replaced by where a vocabulary has neither mask nor unknown token
 MEAN_PATCH, SILENCE = "the mean patch", "silence"
 MOST_REPLACED = 1024  # tokens of a text that are replaced one by one
+
+
+Group = tuple[int, ...]  # positions
 
 
 class Effect(NamedTuple):
@@ -35,14 +40,14 @@ class Effect(NamedTuple):
     id: int | None = None
 
 
-def beside_replacing(reading: Reading, chosen: Chosen, result: Flow, seed: int) -> Flow:
-    """The same with what replacing each part of the input does, or with the reason why none could be."""
+def beside_replacing(reading: Reading, chosen: Chosen, result: Flow, seed: int, units: Units) -> Flow:
+    """The same with what replacing each of the `units` does, or with the reason why none could be."""
     if result.tokens.stretches:
         return _beside_blanking(reading, chosen, result, seed)
     if len(result.tokens) > MOST_REPLACED:
         few = f"tokens are replaced, each in a run of its own, in texts of up to {MOST_REPLACED:,}"
         return replace(result, reason=few)
-    return _beside_other_tokens(reading, chosen, result, seed)
+    return _beside_other_tokens(reading, chosen, result, seed, units)
 
 
 def _beside_blanking(reading: Reading, chosen: Chosen, result: Flow, seed: int) -> Flow:
@@ -105,11 +110,12 @@ def _last_layer(module: nn.Module, chosen: Chosen, layer: int) -> nn.Module | No
     return next(iter(holding(module, site.path)), None)
 
 
-def _near(result: Flow) -> Float[np.ndarray, " key"]:
+def _near(result: Flow, query: Sequence[int] = ()) -> Float[np.ndarray, " key"]:
     """The closer to the query the more: along the text or in time, of a picture across its grid."""
     stretch = next(iter(result.tokens.stretches), None)
     if not isinstance(stretch, Patches):
-        return -np.abs(np.arange(len(result.tokens)) - result.query).astype(np.float64)
+        middle = float(np.mean(query or [result.query]))
+        return np.asarray(-np.abs(np.arange(len(result.tokens)) - middle))
     near, numbers = np.zeros(len(result.tokens)), {place: n for n, place in enumerate(stretch.positions)}
     if result.query not in numbers:
         return near  # nothing is nearer to a token that stands for no place
@@ -141,25 +147,28 @@ class _Replacement:
     name: str
 
 
-def _beside_other_tokens(reading: Reading, chosen: Chosen, result: Flow, seed: int) -> Flow:
-    """The same with what replacing each token does, or with the reason why nothing could be replaced."""
+def _beside_other_tokens(reading: Reading, chosen: Chosen, result: Flow, seed: int, units: Units) -> Flow:
+    """The same with what replacing each unit does, or with the reason why nothing could be replaced."""
     own = chosen.kind is Kind.DECODER and reading.target is not None
     name = "decoder_input_ids" if own else "input_ids"
     ids = reading.inputs.get(name)
     if ids is None or ids[0].tolist() != list(result.tokens.ids):
         return replace(result, reason="the positions are not the tokens of the text, which could be replaced")
     instead = _replacement(reading)
-    places = _replaced(result, instead)
+    query = list(units.queries[units.query or 0])
+    places = _replaced(result, instead, units)
     if not places:
-        return replace(result, reason="there is no other token that could be replaced")
-    asked = Input(name, places, instead.id)
-    with reading.listener.working(f"replacing {len(places)} tokens"):
-        effect = _effects(reading, chosen, result, asked)
+        return replace(result, reason=f"there is no other {result.by} that could be replaced")
+    asked = Input(name, tuple(places), instead.id)
+    with reading.listener.working(f"replacing {len(places)} {result.by.several}"):
+        effect = _effects(reading, chosen, result, asked, query)
     if effect is None:
         return replace(result, reason=_silent(reading))
     effects = np.full(len(result.tokens), np.nan)
-    effects[list(places)] = effect.lost
-    trust = trusted(result.methods, effects, _near(result), seed)
+    for group, lost in zip(places.values(), effect.lost, strict=True):
+        effects[list(group)] = lost
+    groups = tuple(places.values())
+    trust = trusted(result.methods, effects, _near(result, query), seed, groups)
     ablated = Ablated(
         effects,
         instead.name,
@@ -168,6 +177,7 @@ def _beside_other_tokens(reading: Reading, chosen: Chosen, result: Flow, seed: i
         *trust,
         SHUFFLES,
         seed,
+        groups if result.by.joins else (),
         input=name,
         replacement_id=instead.id,
         answer_id=effect.id,
@@ -188,20 +198,29 @@ def _replacement(reading: Reading) -> _Replacement:
     return _Replacement(None, NOTHING)
 
 
-def _replaced(result: Flow, instead: _Replacement) -> tuple[int, ...]:
-    """The ordinary tokens that reach the query, but for itself and what is the replacement already."""
-    tokens: Tokens = result.tokens
-    return tuple(
-        i
-        for i, token in enumerate(tokens.items)
-        if i != result.query
-        and not (token.special or token.padding)
-        and token.id != instead.id
-        and result.rollout[-1, i] > 0
-    )
+def _replaced(result: Flow, instead: _Replacement, units: Units) -> dict[Group, Group]:
+    """By the tokens that are replaced at once the unit of which they are, but for the query's own.
+
+    They are its ordinary tokens that reach the query and are not the replacement already.
+    """
+    items = result.tokens.items
+    found = dict[Group, Group]()
+    for number, unit in enumerate(units.keys):
+        ordinary = tuple(
+            i
+            for i in unit
+            if not (items[i].special or items[i].padding)
+            and items[i].id != instead.id
+            and result.rollout[-1, i] > 0
+        )
+        if ordinary and number != units.query:
+            found[ordinary] = unit
+    return found
 
 
-def _effects(reading: Reading, chosen: Chosen, result: Flow, asked: Input) -> Effect | None:
+def _effects(
+    reading: Reading, chosen: Chosen, result: Flow, asked: Input, query: Sequence[int]
+) -> Effect | None:
     """What is lost of the answer at the query; of a model without one how far the query's vector turns."""
     model, inputs, question = reading.model, reading.inputs, _question(reading, chosen, result)
     inside = chosen.kind is Kind.ENCODER and model.writes
@@ -209,7 +228,7 @@ def _effects(reading: Reading, chosen: Chosen, result: Flow, asked: Input) -> Ef
         if question is not None:
             made = lost_chance(model.module, inputs, asked, question)
             return None if made is None else Effect(made[0], model.spell(made[1]), made[2], made[1])
-        turned = turned_vector(model.module, inputs, asked, result.query, _last(model.module, inside))
+        turned = turned_vector(model.module, inputs, asked, query, _last(model.module, inside))
         return None if turned is None else Effect(turned)
 
 
