@@ -363,7 +363,7 @@ def test_a_find_over_a_picture_is_shown_and_stored(
     assert attnscope(*shlex.split(leads)[1:], "-q").exit_code == 0
     assert "Next:" not in attnscope("show", file).stdout, "a file does not say where the picture lies"
     told = document(attnscope(*given, "--json"))
-    assert (told["controls"]["of"], told["words"], told["special"]) == ("picture", False, "show")
+    assert (told["controls"]["of"], told["by"], told["special"]) == ("picture", "token", "show")
     again = document(attnscope("show", file, "--json"))
     assert shlex.split(told.pop("next")) == shlex.split(leads)
     assert resealed.but_proofs(again) == resealed.but_proofs(told)

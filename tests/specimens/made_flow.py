@@ -1,13 +1,19 @@
 """What reaches a token, as it could have come out: random attention of three layers, random effects."""
 
+from dataclasses import replace
+
 import made_results as made
 import numpy as np
 
 from attnscope.analysis.claims.flow.replacing import trusted
 from attnscope.analysis.claims.flow.rollout import max_flow, mixed, rollout
+from attnscope.analysis.claims.flow.units import by_units
+from attnscope.analysis.heads.view import Units
 from attnscope.results import Flow, Kind, Verdict
+from attnscope.results.base.groups import joined
 from attnscope.results.claims.ablation import Intervention
 from attnscope.results.claims.flow import Ablated
+from attnscope.vocabulary import Unit
 
 QUERY = 8
 
@@ -52,3 +58,17 @@ def flow(*, replaced: bool = True, answer: str = "it", whole: bool = True) -> Fl
     values = {name: getattr(found, name) for name in Flow.__dataclass_fields__}
     ablated = Ablated(effects if answer else np.abs(effects), "[MASK]", answer, chance, *trust, 1000, 4)
     return Flow(**{**values, "ablated": ablated})
+
+
+def by_words() -> Flow:
+    """The same by words, of which one has two tokens, replaced at once."""
+    found = flow()
+    assert found.ablated is not None
+    together, alone = (3, 4), [(i,) for i in range(13) if i not in (3, 4)]
+    groups = (*alone[:3], together, *alone[3:])
+    replaced = tuple(group for group in groups if not np.isnan(found.ablated.effects[list(group)]).any())
+    found.ablated.effects[4] = found.ablated.effects[3]
+    ablated = replace(found.ablated, groups=replaced)
+    tokens = joined(found.tokens, groups)
+    units = Units(groups, groups, tokens, tokens, query=7)
+    return by_units(replace(found, flow=None, by=Unit.WORD, ablated=ablated), units)

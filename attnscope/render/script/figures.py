@@ -102,6 +102,8 @@ def _head(result: HeadWeights) -> Told:
 
 def _finding(result: Finding) -> Told:
     controls = result.controls
+    if result.by.is_long:
+        raise InputError(f"no script: its rows are {result.by.several}, and a script reads tokens or words")
     if result.by.joins and result.special is not Special.SHOW:
         raise InputError("no script: its tokens are joined to words, and special ones left out")
     told = _run(result.provenance, result.query_tokens, result.kind, result.tower)
@@ -161,6 +163,8 @@ def _flow(result: Flow) -> Told:
     ablated = result.ablated
     if ablated is None:
         raise InputError(f"no script: nothing was replaced: {result.reason}")
+    if result.by.joins:
+        raise InputError(f"no script: it is by {result.by.several}, and a script follows tokens")
     told = _run(result.provenance, result.tokens, result.kind, result.tower)
     places = np.flatnonzero(~np.isnan(ablated.effects)).tolist()
     return told | {

@@ -6,7 +6,7 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import alike, counted, signed_cell, weight, weight_cell
-from attnscope.render.kit.words.command import asking, finding, label, looked_at, opening_head
+from attnscope.render.kit.words.command import TILED, asking, finding, label, looked_at, opening_head
 from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.guard import by_head
 from attnscope.render.sheet.heads import Companion, HeadGrid
@@ -190,6 +190,7 @@ def _next(result: Finding) -> Next | None:
         query = label(result.query_tokens, sought.query)
         if result.by_rows:
             opened = opening_head(result, result.layers[i], result.heads[j], sought.query)
+            opened = opened.replace(f" {TILED}", "") if looking else opened  # which shows tokens alone
             return Next("what does the first of these look at from there?", f"{opened}{looking}")
         return Next(
             "what do heads look at from there?", f"{asking(result, 'heads', '--query', query)}{looking}"

@@ -17,7 +17,7 @@ def by_units(result: Flow, units: Units) -> Flow:
     assert units.query is not None, "something was followed"
     belongs = members(units.keys, len(result.tokens)).T.astype(float)
 
-    def summed(shares: Shares | None) -> Shares | None:
+    def summed(shares: Shares | None) -> Float[np.ndarray, "layer unit"] | None:
         return None if shares is None else np.asarray(shares @ belongs)
 
     return replace(

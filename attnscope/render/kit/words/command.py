@@ -27,7 +27,7 @@ _LONGEST_NUMBERS = 2000  # characters of token numbers
 _SPARED = '"..."'
 _WIDE = 78  # cells of a line of a command
 _WORD = re.compile(r"""(?:[^\s'"\\]|\\.|\$'(?:[^'\\]|\\.)*'|'[^']*'|"(?:[^"\\]|\\.)*")+""")
-_TILED = "--tiled"  # an option of `heads` alone: other questions choose by the length of the text
+TILED = "--tiled"  # an option of `heads` alone: other questions choose by the length of the text
 _UNKNOWN = "..."  # what an encoder read, the result of a decoder does not say it
 _FILE = "FILE"
 
@@ -146,7 +146,7 @@ def opening_head(
 
 def asking(result: Heads, command: str, *options: str) -> str:
     """`attnscope find 'a text' -m demo --from [MASK] --to opened`: the same run, asked something else."""
-    typed, run = _typed.get(), [each for each in _run(result) if each != _TILED or command == "heads"]
+    typed, run = _typed.get(), [each for each in _run(result) if each != TILED or command == "heads"]
     read = _read(result) if typed.read is None else list(typed.read)
     if typed.writing:  # without it the answer would be another one
         read += typed.writing if command in _GO_ON else [_UNKNOWN]
@@ -274,7 +274,7 @@ def _way(told: Provenance) -> list[str]:
     """Precision and kernel, where these are not as they come."""
     options, names = [] if told.dtype == "float32" else ["--dtype", told.dtype], told.kernel.split(", ")
     if names[-1] == IN_PARTS:
-        options += [_TILED]  # which chooses its kernel itself
+        options += [TILED]  # which chooses its kernel itself
     elif names[0] in KERNELS and names[0] != "eager":  # code of its own has none to choose
         options += ["--attn", names[0]]
     return options

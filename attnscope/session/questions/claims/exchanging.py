@@ -44,8 +44,8 @@ _OF_DECODER = "decoder_input_ids"
 class Controls:
     """How many controls from which seed; `query` and `key` are the positions of the one pair, if any.
 
-    Both are of one `unit`. At every position of a key stands another word than in the text; of a sentence or a
-    passage, which would leave few orders of words that are often there, some may be the same.
+    Both are of one `unit`. At every position of a key stands another word than in the text; of a sentence
+    or a passage some may be the same: there are too few orders in which none is.
     """
 
     count: int
