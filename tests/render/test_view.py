@@ -47,7 +47,7 @@ def test_the_bars_of_a_word_have_no_scores() -> None:
 def test_a_row_with_nothing_left_says_so_in_table_bars_and_figure() -> None:
     weights = np.zeros((6, 6))
     weights[:, 0] = 1.0
-    view = viewed(replace(cut(), weights=weights), words=True, special=Special.RENORMALISE)
+    view = viewed(replace(cut(), weights=weights), by=Unit.WORD, special=Special.RENORMALISE)
     shown = printed(body(view, 80), 80)
     assert shown.count("nothing left") == 2 + 1
     assert "2 queries have nothing left" in " ".join(shown.split())
