@@ -222,7 +222,7 @@ class Thumbnails(Presented):
     `weights[i, j]` belongs to `layers[i]` and `heads[j]`. A cell is the largest weight of so many
     queries by so many keys as `steps` says, fewer at the ends, NaN where none of these queries may look at
     any of these keys. `tower` and
-    `notes` are as in `HeadWeights`. With `words` queries and keys are words, as in `HeadView`; `special`
+    `notes` are as in `HeadWeights`. `by` says what queries and keys are, as in `HeadView`; `special`
     tokens may be left out.
     """
 
