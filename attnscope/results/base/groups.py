@@ -140,7 +140,9 @@ def joined(tokens: Tokens, groups: Groups, unit: Unit = Unit.WORD) -> Tokens:
     sections = [left for each in tokens.sections if (left := each.among(firsts))]
     marked = *stretches, *sections, *([] if tokens.given is None else [tokens.given])
     named = _named(tokens)
-    items = tuple(_joined(tokens, [tokens.items[i] for i in group], unit, named.get(group)) for group in groups)
+    items = tuple(
+        _joined(tokens, [tokens.items[i] for i in group], unit, named.get(group)) for group in groups
+    )
     numbers = () if len(items) == len(tokens) else tuple(tokens.positions[group[0]] for group in groups)
     if unit.is_long:
         every = units_of_text(tokens, unit)
