@@ -3,8 +3,8 @@
 `door` and `the door` are words of the text, `door@5` those that begin at position 5, `door#2` the second
 ones; `5`, `-1` and `4-5` are positions where no word is called so, as `@5`, `pos:4-5`, `pos:first`,
 `pos:last` and `pos:all` are whatever the words are. `role:user` is a message of a chat, the marks of the
-template around it included, `role:user#2` the second one of that role. This is the only place that reads
-such names.
+template around it included, `role:user#2` the second one of that role. A patch is `r3c5` or
+`row 3, column 5`. This is the only place that reads such names.
 """
 
 import re
@@ -23,6 +23,7 @@ _LONGEST = 40  # characters of a span's text that are shown
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 _RANGE = re.compile(r"(-?[0-9]{1,9})-(-?[0-9]{1,9})")
 _TIME = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?s")
+_PATCH = re.compile(r"(?:patch )?row ([0-9]{1,9}),? col(?:umn)? ([0-9]{1,9})", re.IGNORECASE)
 _MASK = re.compile(r"\[mask\]|<mask>", re.IGNORECASE)
 _MASKS = re.compile(r"\[mask\]|<mask>|<extra_id_[0-9]+>", re.IGNORECASE)
 _MARKS = ("▁", "Ġ")  # of a word's start, as vocabularies spell it
@@ -69,6 +70,8 @@ class Piece(Protocol):
     def part(self) -> int: ...
     @property
     def special(self) -> bool: ...
+    @property
+    def is_long(self) -> bool: ...
 
 
 class Pieces(Protocol):
@@ -117,6 +120,15 @@ def shortened(text: str) -> str:
     text = printable(" ".join(text.split()))
     half = _LONGEST // 2 - 2
     return text if len(text) <= _LONGEST else f"{text[:half].rstrip()} … {text[-half:].lstrip()}"
+
+
+def beginning(text: str) -> str:
+    """A text in one short line without its end, which falls off at a blank where there is one."""
+    text = printable(" ".join(text.split()))
+    if len(text) <= _LONGEST:
+        return text
+    kept = text[: _LONGEST - 2]
+    return f"{kept.rpartition(' ')[0] or kept} …"
 
 
 def spelled(tokens: Pieces, places: Sequence[int]) -> str:
@@ -178,7 +190,7 @@ class _Names:
     def meant(self, wanted: str) -> tuple[int, ...]:
         if wanted.casefold().startswith(_PLACES):
             return self._stated(wanted)
-        wanted = frame_at(wanted, self.tokens.names)
+        wanted = frame_at(patch_at(wanted), self.tokens.names)
         if (kind := _SECTION.match(wanted)) and (section := self._section(wanted, kind[1].casefold())):
             return section
         if wanted in self.tokens.labels:
@@ -190,7 +202,23 @@ class _Names:
             raise InputError(self._several(wanted, found))
         by_count = self._counted(wanted)
         numbered = _numbered(self.tokens, wanted.removeprefix("@"))
-        return self._at(wanted) or by_count or numbered or self._nothing(wanted)
+        return self._at(wanted) or by_count or numbered or self._holding(wanted) or self._nothing(wanted)
+
+    def _holding(self, wanted: str) -> tuple[int, ...] | None:
+        """The sentence or passage that has these words, whole ones first; `InputError` for several."""
+        words = r"\s+".join(map(re.escape, wanted.split()))
+        held = {i: " ".join(each.text.split()) for i, each in enumerate(self.tokens.items) if each.is_long}
+        for form in (rf"(?<!\w){words}(?!\w)", words) if words else ():
+            for how in (0, re.IGNORECASE):
+                found = [(i,) for i, text in held.items() if re.search(form, text, how)]
+                if len(found) > 1:
+                    places = ", ".join(told(self.tokens, each) for each in found[:_PIECES])
+                    raise InputError(
+                        f"'{wanted}' stands in {len(found)} of them, {places}: name it by number"
+                    )
+                if found:
+                    return found[0]
+        return None
 
     def _stated(self, wanted: str) -> tuple[int, ...]:
         """What `pos:` is followed by."""
@@ -314,6 +342,12 @@ def _place(tokens: Pieces, number: int) -> tuple[int]:
     if number not in tokens.positions:
         raise InputError(f"no token {number} in the input: positions {listed(tokens.positions)}")
     return (tokens.positions.index(number),)
+
+
+def patch_at(wanted: str) -> str:
+    """`r3c5` for `patch row 3, column 5`, as it is told to a reader; anything else as it is."""
+    named = _PATCH.fullmatch(wanted.strip())
+    return f"r{int(named[1])}c{int(named[2])}" if named else wanted
 
 
 def frame_at(wanted: str, names: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from attnscope.errors import Damaged
 from attnscope.printable import VISIBLE, printable
-from attnscope.spans import Span, span_of
+from attnscope.spans import Span, beginning, span_of
 
 _VISIBLE = VISIBLE | {" ": "␣", "\u3000": "␣"}
 _SPELLED = str.maketrans({"▁": "␣", "Ġ": "␣", "Ċ": "↵", "č": "␍", "ĉ": "⇥"})  # blanks in vocabularies
@@ -24,8 +24,9 @@ class Token:
 
     `piece` is the vocabulary's own spelling (`##ing`, `Ġdoor`); `text` the exact characters of the source
     text; `span` their place in it, None for a token that the tokenizer added; `word` counts the words of one
-    text; `part` says which text (0, or 1 for the second sentence of a pair). `padding` fills up a text to the
-    length of others in one batch, and the model was told so. `special` is one that stands for no text,
+    text, -1 of a sentence or a passage taken together; `part` says which text (0, or 1 for the second
+    sentence of a pair). `padding` fills up a text to the length of others in one batch, and the model was
+    told so. `special` is one that stands for no text,
     `unknown` one that the vocabulary cannot spell. `id` is its number there, None without one; `position` and
     `label` are its place and how it is called.
     """
@@ -53,8 +54,15 @@ class Token:
         return self.special and self.span is None
 
     @property
+    def is_long(self) -> bool:
+        """Whether it is a sentence or a passage, the tokens of which were taken together."""
+        return self.word == -1
+
+    @property
     def name(self) -> str:
         """How the token is called on screen, before repeated tokens get their position."""
+        if self.is_long:
+            return beginning(self.text)
         if self.special or self.unknown:
             return printable(self.piece)
         stripped = self.text.strip()
@@ -68,6 +76,11 @@ class Token:
         """The piece of a token without characters, visible where the vocabulary spells a blank so."""
         visible = self.piece.translate(_SPELLED)
         return visible if set(visible) <= set(_VISIBLE.values()) else self.piece
+
+
+def patch(row: int, column: int) -> str:
+    """`row 3, column 5`: a patch of a picture, from 0 at the top left; `r3c5` on an axis and in commands."""
+    return f"row {row}, column {column}"
 
 
 @dataclass(frozen=True)
@@ -237,6 +250,17 @@ class Tokens:
         """One name per token; the same name may stand several times."""
         return tuple(token.name for token in self.items)
 
+    @property
+    def of_sentences(self) -> bool:
+        """Whether tokens were taken together to sentences or passages, which are told by their number."""
+        return any(token.is_long for token in self.items)
+
+    @cached_property
+    def in_full(self) -> tuple[str, ...]:
+        """The same with the whole text of sentences and passages, in one line each."""
+        named = zip(self.items, self.names, strict=True)
+        return tuple(printable(" ".join(item.text.split())) if item.is_long else name for item, name in named)
+
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """One unique label per token: its name, and `@position` where the name stands more than once."""
@@ -245,6 +269,14 @@ class Tokens:
             f"{name}@{i}" if count[name] > 1 else name
             for i, name in zip(self.positions, self.names, strict=True)
         )
+
+    def called(self, position: int) -> str:
+        """What a reader is told in a sentence or a list: its name, of a patch `patch row 3, column 5`."""
+        for each in self.stretches:
+            if isinstance(each, Patches) and position in each.positions:
+                row, column = divmod(each.positions.index(position), each.columns)
+                return f"patch {patch(row, column)}"
+        return self.names[position]
 
     def named(self, position: int) -> str:
         """What a reader is told: `5 door`, position and name. `door@5` is what names it to a command."""

@@ -70,6 +70,34 @@ class Special(StrEnum):
     RENORMALISE = "renormalise"
 
 
+class Unit(StrEnum):
+    """What rows and columns of weights are: tokens, or what is taken together of them.
+
+    Weights are summed over the keys of a unit and averaged over the queries of one. How a text is cut into
+    sentences and passages stands in `attnscope.results.base.sentences`.
+    """
+
+    TOKEN = "token"
+    WORD = "word"
+    SENTENCE = "sentence"
+    PASSAGE = "passage"
+
+    @property
+    def joins(self) -> bool:
+        """Whether tokens are taken together."""
+        return self is not Unit.TOKEN
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is more than a word: it is told by its number, and its text is cut."""
+        return self in (Unit.SENTENCE, Unit.PASSAGE)
+
+    @property
+    def several(self) -> str:
+        """`sentences`."""
+        return f"{self.value}s"
+
+
 class Stage(StrEnum):
     """What of a head is tabulated: `scores` are q.k, `scaled` is what enters the softmax."""
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attnscope.results.base.groups import Groups, Special, SpecialMass, special_mass
+from attnscope.results.base.groups import Groups, Special, SpecialMass, members, special_mass
 from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict
 from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
+from attnscope.vocabulary import Unit
 
 MEAN = -1  # in the place of the number of a head: the mean over heads
 
@@ -147,7 +148,7 @@ class HeadView(OfOneHead):
     """
 
     head: HeadWeights = field(metadata={"file": "by_tokens", "beside": True})
-    words: bool
+    by: Unit
     special: Special
     query_tokens: Tokens = field(metadata={"file": "row_tokens"})
     key_tokens: Tokens = field(metadata={"file": "column_tokens"})
@@ -161,6 +162,20 @@ class HeadView(OfOneHead):
         """Which rows have a key left that they may look at, and any weight on those."""
         left = np.nan_to_num(self.weights).sum(axis=1) > 0
         return np.asarray(self.allowed.any(axis=1) & left)
+
+    @property
+    def even(self) -> Float[np.ndarray, "query key"]:
+        """What a head gives that weighs all keys alike: the more, the more tokens a unit has."""
+        allowed = self.head.allowed
+        if self.special is Special.RENORMALISE:  # of what is left alone
+            allowed = allowed & members(self.key_groups, allowed.shape[1]).any(axis=0)
+        rows = allowed / allowed.sum(axis=1, keepdims=True).clip(min=1)
+        sizes = np.array([[len(group)] for group in self.query_groups])
+        queries, keys = (
+            members(groups, count).astype(float)
+            for groups, count in zip((self.query_groups, self.key_groups), allowed.shape, strict=True)
+        )
+        return np.asarray(queries / sizes @ rows @ keys.T)
 
     @property
     def emptied(self) -> int:

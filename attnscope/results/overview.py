@@ -16,6 +16,7 @@ from attnscope.results.base.parts import Arrays, Value, fits, one_for_each
 from attnscope.results.base.presented import Presented
 from attnscope.results.scores import HeadScores
 from attnscope.tokens import Tokens
+from attnscope.vocabulary import Unit
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,7 +46,7 @@ class Overview(Presented):
     weights: tuple[tuple[Float[np.ndarray, "query key"], ...], ...] | None = field(metadata={"npz": True})
     certificates: tuple[tuple[Certificate, ...], ...]
     provenance: Provenance
-    words: bool = False
+    by: Unit = Unit.TOKEN
     special: Special = Special.SHOW
     tokens: "Overview | None" = field(default=None, metadata={"file": "by_tokens"})
     tower: str = ""
@@ -126,17 +127,21 @@ class Overview(Presented):
             return Aimed(alike, None, None)
         rows = [np.nan_to_num(each[query], nan=-1.0) for row in self.weights for each in row]
         away = np.array([[elsewhere(each, each > 0, query, key) for each in row] for row in self.weights])
-        alone = self.kind is Kind.CROSS or bool(self.aim_spans)  # a span has no other at its distance
+        # a span, or a sentence, has no other of its size at its distance
+        alone = self.kind is Kind.CROSS or self.by.is_long or (bool(self.aim_spans) and not self.by.joins)
         apart = None if alone or np.isnan(away).all() else away
         return Aimed(alike, sum(int(each.argmax()) == key for each in rows), apart)
 
     def _even(self, query: int) -> float:
         """What a row that weighs all alike gives the key that is meant, or each of its keys."""
         by_tokens = self.tokens or self
-        if not self.aim_spans or self.words or by_tokens.weights is None:
+        if not self.aim_spans or by_tokens.weights is None:
             return even(self.dense_weights[0][0] > 0, query)
         rows, *keys = self.aim_spans
-        return even_share(by_tokens.weights[0][0] > 0, rows, keys[0] if keys else (0,))
+        allowed = by_tokens.weights[0][0] > 0
+        if self.special is Special.RENORMALISE:  # of what is left alone
+            allowed = allowed & ~np.array([token.special for token in by_tokens.key_tokens.items])
+        return even_share(allowed, rows, keys[0] if keys else (0,))
 
     def most_telling(self, controls: Weights | None = None) -> Link | None:
         """The link that says most of this text, by tokens; None where none is worth opening on.
@@ -217,7 +222,7 @@ class Thumbnails(Presented):
     `weights[i, j]` belongs to `layers[i]` and `heads[j]`. A cell is the largest weight of so many
     queries by so many keys as `steps` says, fewer at the ends, NaN where none of these queries may look at
     any of these keys. `tower` and
-    `notes` are as in `HeadWeights`. With `words` queries and keys are words, as in `HeadView`; `special`
+    `notes` are as in `HeadWeights`. `by` says what queries and keys are, as in `HeadView`; `special`
     tokens may be left out.
     """
 
@@ -232,7 +237,7 @@ class Thumbnails(Presented):
     provenance: Provenance
     tower: str = ""
     notes: tuple[str, ...] = ()
-    words: bool = False
+    by: Unit = Unit.TOKEN
     special: Special = Special.SHOW
 
     @property

@@ -4,10 +4,10 @@ Imports no torch: it also serves what the cache answers.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from attnscope.analysis.heads.view import Name, aimed, units_of, viewed, with_units
+from attnscope.analysis.heads.view import Name, Units, aimed, units_of, viewed, with_units
 from attnscope.results import (
     Dimensions,
     HeadAttention,
@@ -72,12 +72,26 @@ def overview_aimed(
     units = units_of(overview.query_tokens, overview.key_tokens, query=query, key=key)
     assert units.query is not None, "that is what was asked for"
     seen = overview if units.plain else with_units(overview, units)
+    if overview.by.joins and overview.tokens is not None:
+        seen = replace(seen, aim_spans=_spans(overview.tokens, units, looking))
     return aimed(seen, units.query, units.key, beside=measures)
+
+
+def _spans(tokens: Overview, units: Units, looking: Looking) -> tuple[tuple[int, ...], ...]:
+    """The tokens of the query, and of the key, that `units` of an overview by longer units name."""
+    how: dict[str, Any] = {"by": looking.unit, "special": looking.treatment}
+    whole = units_of(tokens.query_tokens, tokens.key_tokens, **how)
+    sides = (units.queries, whole.queries, units.query), (units.keys, whole.keys, units.key)
+    return tuple(
+        tuple(token for each in groups[place] for token in unit[each])
+        for groups, unit, place in sides
+        if place is not None
+    )
 
 
 def look_at(head: HeadWeights, looking: Looking) -> HeadView | None:
     """The weights of `head` looked at otherwise; None where that is as they are."""
-    return viewed(head, words=looking.words, special=looking.treatment) if looking.changes else None
+    return viewed(head, by=looking.unit, special=looking.treatment) if looking.changes else None
 
 
 @dataclass(frozen=True)
@@ -94,7 +108,7 @@ def aim_at(head: HeadWeights, looking: Looking, query: Name | None = None, key: 
 
     Raises `InputError` for names that fit nothing or several places, and for spans that share tokens.
     """
-    how: dict[str, Any] = {"words": looking.words, "special": looking.treatment}
+    how: dict[str, Any] = {"by": looking.unit, "special": looking.treatment}
     units = units_of(head.query_tokens, head.key_tokens, query=query, key=key, **how)
     as_it_is = units.plain and not looking.changes
     return Seen(head if as_it_is else viewed(head, units=units, **how), units.query, units.key)

@@ -82,7 +82,7 @@ def link_named(query: Name | None, key: Name | None, looking: Looking = Looking(
 
     def check(chosen: "Chosen", queries: Tokens | None, keys: Tokens) -> None:
         asked = None if queries is None else query
-        how: dict[str, Any] = {"words": looking.words, "special": looking.treatment}
+        how: dict[str, Any] = {"by": looking.unit, "special": looking.treatment}
         units_of(keys if queries is None else queries, keys, query=asked, key=key, **how)
 
     return check

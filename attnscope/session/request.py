@@ -12,7 +12,7 @@ from attnscope.model.inputs.chat import read_chat as read_chat
 from attnscope.model.source.here import BUNDLED, check_environment
 from attnscope.model.source.here import check_logs as check_logs
 from attnscope.session import placing, selection
-from attnscope.vocabulary import DTYPES, KERNELS, MASKED_SENTENCE, WHOLE_SENTENCE, Kind, Route, Special
+from attnscope.vocabulary import DTYPES, KERNELS, MASKED_SENTENCE, WHOLE_SENTENCE, Kind, Route, Special, Unit
 
 if TYPE_CHECKING:
     from attnscope.model.inputs.generation import Settings
@@ -367,22 +367,34 @@ class WantedMean(Wanted):
 
 @dataclass(frozen=True)
 class Looking:
-    """How to look at weights: by words instead of tokens, with special tokens or without.
+    """How to look at weights: by which unit, with special tokens or without; `words` is by words.
 
     Unless special tokens are to be shown by name, the strongest links of several heads are those of others.
     """
 
     words: bool = False
     special: str | None = None
+    by: str | None = None
 
     def __post_init__(self) -> None:
         if self.special is not None and self.special.casefold() not in _SPECIAL:
             raise InputError(f"--special is '{self.special}': {', '.join(Special)}")
+        if self.by is not None and self.by.casefold() not in list(Unit):
+            raise InputError(f"--by is '{self.by}': {', '.join(Unit)}")
+        if self.words and self.unit is not Unit.WORD:
+            raise InputError(f"--words is --by word, and --by {self.by} was given too: leave one out")
 
     @property
     def changes(self) -> bool:
         """Whether weights are looked at in another way than by all tokens."""
-        return self.words or self.treatment is not Special.SHOW
+        return self.unit.joins or self.treatment is not Special.SHOW
+
+    @property
+    def unit(self) -> Unit:
+        """What rows and columns are."""
+        if self.by is None:
+            return Unit.WORD if self.words else Unit.TOKEN
+        return Unit(self.by.casefold())
 
     @property
     def treatment(self) -> Special:

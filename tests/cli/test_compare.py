@@ -265,7 +265,7 @@ def test_a_word_of_several_pieces_is_compared_by_words(attnscope) -> None:
     assert "is 9 tokens, 2 d, 3 ##e" in attnscope(*CUT).stderr
     assert "--words takes the pieces of one word together" in attnscope(*CUT).stderr
     document = json.loads(attnscope(*CUT, "--words", "--special", "renormalise", "--json").stdout)
-    assert (document["words"], document["special"]) == (True, "renormalise")
+    assert (document["by"], document["special"]) == ("word", "renormalise")
     for letter in "ab":
         side = document[letter]
         assert (side["word"], side["position"], side["pieces"]) == ("detective", 2, list(range(2, 11)))

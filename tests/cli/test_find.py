@@ -149,7 +149,7 @@ def test_without_a_target_the_links_of_the_text_are_ranked(attnscope: Run) -> No
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--words",), "leave --words and --special out"),
+        (("--words",), "leave --by, --words and --special out"),
         (("--pattern", "previous", "--like", "L0H1"), "say what to find"),
     ],
 )

@@ -191,7 +191,7 @@ REFUSED = {
     "dims": ([*HEAD, "--tiled", "--dims"], ["--tiled: --dims needs"]),
     "a grid": (["--tiled", "--grid"], ["--tiled: --grid needs"]),
     "scores": ([*HEAD, "--tiled", "--show", "scores"], ["--tiled: --show scores lists every pair"]),
-    "words": ([*HEAD, "--tiled", "--words"], ["--tiled: --words and --special needs"]),
+    "words": ([*HEAD, "--tiled", "--words"], ["--tiled: --by, --words and --special needs"]),
     "a query of several heads": (["--tiled", "--query", "5"], ["--tiled: --query of several heads"]),
     "a key": ([*HEAD, "--tiled", "--query", "5", "--key", "3"], ["--tiled: --key needs"]),
     "a measure of one head": ([*HEAD, "--tiled", "--measure", "entropy"], ["--measure"]),

@@ -172,7 +172,7 @@ def test_a_vocabulary_is_looked_at_before_the_model(attnscope, tmp_path: Path) -
         (["--ids", "2,3", "--target", "x"], ["is no encoder-decoder: leave --target out"]),
         (["--ids", "2,3", "--target-ids", "x"], ["--target-ids 'x' is no list"]),
         (["--ids", "2,3", "--target-ids", "2"], ["is no encoder-decoder: leave --target-ids out"]),
-        (["--ids", "2,9,3", "--words"], ["--words needs a tokenizer with offsets"]),
+        (["--ids", "2,9,3", "--words"], ["--by word needs a tokenizer with offsets"]),
         (["--ids", "2,9,3", "--query", "77"], ["no token 77 in the input: positions 0-2"]),
         (["the door", "--vocab", "x"], ["--vocab says how the tokens of --ids are spelled"]),
         (["--split"], ["give a text to read, token numbers with --ids"]),

@@ -56,7 +56,7 @@ def test_a_whole_head_is_summed_up_by_part(attnscope, tmp_path: Path) -> None:
     ("options", "told"),
     [
         (("--terms", "--show", "q"), "--terms is about the scores of single tokens: leave --show q out"),
-        (("--terms", "--words"), "leave --words and --special out"),
+        (("--terms", "--words"), "leave --by, --words and --special out"),
         (("--key", "it"), "--key needs --query"),
         (("--terms", "--key", "it"), "--key needs --query"),
         (("--terms", "--route", "returned"), "--route returned has weights alone"),
@@ -164,7 +164,7 @@ def test_one_pair_is_shown_by_dimension_and_written(attnscope, tmp_path: Path) -
     ("options", "told"),
     [
         (("--dims", "--terms"), "--dims is about one pair of tokens: leave --terms out"),
-        (("--dims", "--words"), "leave --words and --special out"),
+        (("--dims", "--words"), "leave --by, --words and --special out"),
         (("--dims", "--key", "it"), "--key needs --query"),
         (("--dims", "--query", "door"), "no token 'door'"),
         (("--dims", "--route", "returned"), "--route returned has weights alone"),

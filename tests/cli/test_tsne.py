@@ -153,7 +153,7 @@ def test_points_are_words_and_a_query_is_named_by_its_word(attnscope, tmp_path: 
 def test_the_document_of_a_map_without_a_view_has_none(attnscope) -> None:
     plain, view = (document(attnscope(*options, "--json")) for options in (WORDS[:4], WORDS))
     assert set(view) == set(plain)
-    assert (plain["view"], view["view"]["words"]) == (None, True)
+    assert (plain["view"], view["view"]["by"]) == (None, "word")
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_files_hold_the_words_with_the_tokens_behind_them(attnscope, own_weights
     assert float(rows[2]["weight"]) == pytest.approx(by_words(own_weights)[0, 2], abs=1e-6)
     with np.load(files[1]) as archive:
         assert archive["weights"] == pytest.approx(by_words(own_weights), abs=1e-6)
-        assert json.loads(str(archive["meta"]))["words"] is True
+        assert json.loads(str(archive["meta"]))["by"] == "word"
     assert files[2].stat().st_size > 10_000
     assert "detective" in files[3].read_text()
     assert "##" not in files[3].read_text().split("</metadata>")[-1]
@@ -134,7 +134,7 @@ def test_an_overview_by_words_names_words_and_keeps_its_certificates(attnscope) 
     arguments = ("heads", TEXT, "-m", "demo", "-l", "2-3", "--json")
     tokens = json.loads(attnscope(*arguments).stdout)
     words = json.loads(attnscope(*arguments, "--words", "--special", "renormalise").stdout)
-    assert (words["words"], words["special"]) == (True, "renormalise")
+    assert (words["by"], words["special"]) == ("word", "renormalise")
     assert [token["label"] for token in words["query_tokens"]] == TEXT.split()
     assert words["query_tokens"][1]["id"] is None, "a word of several pieces has no id"
     assert words["certificates"] == tokens["certificates"]

@@ -17,6 +17,7 @@ from attnscope.render.focus import Focus
 from attnscope.render.kit.words.header import feature_words
 from attnscope.results import HeadWeights, Verdict
 from attnscope.tokens import Token, Tokens
+from attnscope.vocabulary import Unit
 
 
 def returned(columns: int | None = None, scale: float = 1.0) -> HeadWeights:
@@ -123,4 +124,6 @@ def test_files_of_returned_weights_have_nulls_for_what_was_not_seen() -> None:
 
 
 def test_returned_weights_can_be_looked_at_by_words_where_their_columns_are_tokens() -> None:
-    assert viewed(returned(), words=True).weights == pytest.approx(viewed(made.head(), words=True).weights)
+    assert viewed(returned(), by=Unit.WORD).weights == pytest.approx(
+        viewed(made.head(), by=Unit.WORD).weights
+    )

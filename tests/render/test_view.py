@@ -18,6 +18,7 @@ from attnscope.render.sheets.overview import sheet as overview
 from attnscope.render.sheets.report import shares, shares_remark
 from attnscope.results import HeadAttention, Special, SpecialMass
 from attnscope.tokens import Token, Tokens
+from attnscope.vocabulary import Unit
 
 
 def cut(**changed: object) -> HeadAttention:
@@ -32,12 +33,12 @@ def cut(**changed: object) -> HeadAttention:
 
 @pytest.mark.parametrize("special", Special)
 def test_the_terminal_shows_words(special: Special) -> None:
-    view = viewed(cut(causal=True), words=True, special=special)
+    view = viewed(cut(causal=True), by=Unit.WORD, special=special)
     assert_golden(f"words_{special}.80", printed(body(view, 80), 80))
 
 
 def test_the_bars_of_a_word_have_no_scores() -> None:
-    view = viewed(cut(), words=True, special=Special.RENORMALISE)
+    view = viewed(cut(), by=Unit.WORD, special=Special.RENORMALISE)
     text = printed(body(view, 80, Focus(queries=(view.query_tokens.position("unlocking"),))), 80)
     assert_golden("words_bars.80", text)
     assert "scaled" not in text
@@ -46,7 +47,7 @@ def test_the_bars_of_a_word_have_no_scores() -> None:
 def test_a_row_with_nothing_left_says_so_in_table_bars_and_figure() -> None:
     weights = np.zeros((6, 6))
     weights[:, 0] = 1.0
-    view = viewed(replace(cut(), weights=weights), words=True, special=Special.RENORMALISE)
+    view = viewed(replace(cut(), weights=weights), by=Unit.WORD, special=Special.RENORMALISE)
     shown = printed(body(view, 80), 80)
     assert shown.count("nothing left") == 2 + 1
     assert "2 queries have nothing left" in " ".join(shown.split())
@@ -58,14 +59,14 @@ def test_a_row_with_nothing_left_says_so_in_table_bars_and_figure() -> None:
 
 
 def test_a_query_that_never_had_a_key_is_still_said_to_have_none() -> None:
-    view = viewed(cut(empty=[4]), words=True, special=Special.HIDE)
+    view = viewed(cut(empty=[4]), by=Unit.WORD, special=Special.HIDE)
     shown = printed(body(view, 80), 80)
     assert "no valid key" in shown
     assert "nothing left" not in shown
 
 
 def test_the_figure_labels_words_and_says_how_they_came_about() -> None:
-    drawn = figure_of(viewed(cut(), words=True, special=Special.HIDE))
+    drawn = figure_of(viewed(cut(), by=Unit.WORD, special=Special.HIDE))
     assert [label.get_text() for label in drawn.axes[0].get_xticklabels()] == ["unlocking", "doors"]
     small = " ".join(text.get_text() for text in drawn.texts).replace("\n", " ")
     plain = " ".join(text.get_text() for text in figure_of(cut()).texts).replace("\n", " ")
@@ -79,7 +80,7 @@ def test_the_figure_labels_words_and_says_how_they_came_about() -> None:
     [
         (cut(), "rows sum to 1"),
         (cut(sink=0.5), "rows sum to less than 1, the sink takes the rest"),
-        (viewed(cut(), words=True), "rows sum to 1"),
+        (viewed(cut(), by=Unit.WORD), "rows sum to 1"),
         (viewed(cut(), special=Special.HIDE), "rows sum to less than 1, special tokens hold the rest"),
         (
             viewed(cut(sink=0.5), special=Special.HIDE),
@@ -119,7 +120,7 @@ def test_an_overview_says_how_it_was_made_and_how_to_open_a_head_alike() -> None
 
 def test_a_report_lists_words_and_leaves_out_special_tokens() -> None:
     head = cut()
-    view = viewed(head, words=True, special=Special.RENORMALISE)
+    view = viewed(head, by=Unit.WORD, special=Special.RENORMALISE)
     result = made_reports.report(head, 4, view=view)
     given, weights = result.contributions, head.weights[4]
     listed = {each.name: each for each in shares(result, 9)}
@@ -133,7 +134,7 @@ def test_a_report_lists_words_and_leaves_out_special_tokens() -> None:
 
 def test_the_page_has_scores_by_tokens_beside_weights_by_words() -> None:
     head = cut()
-    page = report_figure(made_reports.report(head, 4, view=viewed(head, words=True)))
+    page = report_figure(made_reports.report(head, 4, view=viewed(head, by=Unit.WORD)))
     rows = [[label.get_text() for label in axes.get_yticklabels()] for axes in page.axes]
     assert list(head.query_tokens.labels) in rows
     assert ["[CLS]", "unlocking", "doors", "[SEP]"] in rows

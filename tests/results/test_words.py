@@ -98,7 +98,7 @@ def test_a_word_is_cut_from_its_own_text_of_a_pair(tokens) -> None:
 
 @pytest.mark.parametrize("sort", ["canine", "byt5"])
 def test_a_tokenizer_without_offsets_is_refused_in_one_line(tokens, sort: str) -> None:
-    with pytest.raises(InputError, match="--words needs a tokenizer with offsets") as refusal:
+    with pytest.raises(InputError, match="--by word needs a tokenizer with offsets") as refusal:
         words_of(tokens(sort, "the door"))
     assert "\n" not in str(refusal.value)
 

@@ -17,6 +17,7 @@ from attnscope.results import (
     Special,
     Verdict,
 )
+from attnscope.vocabulary import Unit
 
 RIVER = ["[CLS]", "we", "sat", "on", "the", "bank", ".", "[SEP]"]
 MONEY = ["[CLS]", "the", "bank", "gave", "her", "some", "money", "without", "an", "account", "[SEP]"]
@@ -130,6 +131,6 @@ def by_words(special: Special = Special.RENORMALISE) -> Comparison:
         items = [replace(item, word=7) if i in cut else item for i, item in enumerate(items)]
         tokens = replace(tokens, texts=(text,), items=tuple(items))
         head = replace(each.head, query_tokens=tokens, key_tokens=tokens)
-        view = viewed(head, words=True, special=special)
+        view = viewed(head, by=Unit.WORD, special=special)
         sides.append(replace(each, head=head, position=cut[0], view=view))
     return replace(base, a=sides[0], b=sides[1])

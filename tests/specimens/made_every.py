@@ -29,6 +29,7 @@ from attnscope.analysis.heads.view import viewed
 from attnscope.results import HeadAttention, HeadTerms, HeadWeights, Result, Special
 from attnscope.results.result import KINDS
 from attnscope.tokens import Token, Tokens
+from attnscope.vocabulary import Unit
 from attnscope.worked import example
 
 HOSTILE = '<script>alert(1)</script> & "x"'
@@ -50,7 +51,7 @@ def every() -> dict[str, Result]:
     """By the name of its class."""
     head = made.head()
     made_ones: list[Result] = [
-        head, returned(), viewed(head, words=True, special=Special.HIDE), terms(), made.overview(3, 4),
+        head, returned(), viewed(head, by=Unit.WORD, special=Special.HIDE), terms(), made.overview(3, 4),
         made_dimensions.dimensions(), made.verification(), made.projection(), made_reports.masked(head, [4]),
         made_reports.report(),
         made_comparison.texts(), example("fruit"), example("why-scale"), made_media.picture_head(),

@@ -7,9 +7,13 @@ import numpy as np
 
 from attnscope.analysis.claims.flow.replacing import trusted
 from attnscope.analysis.claims.flow.rollout import max_flow, mixed, rollout
+from attnscope.analysis.claims.flow.units import by_units
+from attnscope.analysis.heads.view import Units
 from attnscope.results import Flow, Kind, Verdict
+from attnscope.results.base.groups import joined
 from attnscope.results.claims.flow import GRADIENT, INTEGRATED, LRP, WEIGHED, Ablated, Attributed, Pooled
 from attnscope.results.claims.intervention import Intervention
+from attnscope.vocabulary import Unit
 
 QUERY = 8
 
@@ -79,3 +83,17 @@ def pooled() -> Flow:
     found = flow(answer="")
     own = np.linspace(-0.05, 0.25, len(found.tokens))
     return replace(found, query=None, pooled=Pooled("mean", np.full(len(own), 1 / len(own)), own / own.sum()))
+
+
+def by_words() -> Flow:
+    """The same by words, of which one has two tokens, replaced at once."""
+    found = replace(flow(), attributed=())
+    assert found.ablated is not None
+    together, alone = (3, 4), [(i,) for i in range(13) if i not in (3, 4)]
+    groups = (*alone[:3], together, *alone[3:])
+    replaced = tuple(group for group in groups if not np.isnan(found.ablated.effects[list(group)]).any())
+    found.ablated.effects[4] = found.ablated.effects[3]
+    ablated = replace(found.ablated, groups=replaced)
+    tokens = joined(found.tokens, groups)
+    units = Units(groups, groups, tokens, tokens, query=7)
+    return by_units(replace(found, flow=None, by=Unit.WORD, ablated=ablated), units)

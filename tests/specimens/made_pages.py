@@ -66,6 +66,7 @@ from attnscope.results import (
     Why,
     Worked,
 )
+from attnscope.vocabulary import Unit
 from attnscope.worked import example
 
 KINDS: dict[type, Callable[[], Any]] = {
@@ -78,7 +79,7 @@ KINDS: dict[type, Callable[[], Any]] = {
     Verification: lambda: made.verification(2, 3),
     HeadWeights: made_every.returned,
     HeadAttention: made.head,
-    HeadView: lambda: viewed(made.head(), words=True, special=Special.HIDE),
+    HeadView: lambda: viewed(made.head(), by=Unit.WORD, special=Special.HIDE),
     HeadTerms: made_every.terms,
     Overview: lambda: made.overview(3, 4),
     Thumbnails: made_thumbnails.thumbnails,

@@ -1,5 +1,7 @@
 """Relations of a treebank as they could have come out: heads that are right at random, one that mostly is."""
 
+from dataclasses import replace
+
 import made_results
 import numpy as np
 
@@ -11,7 +13,7 @@ from attnscope.analysis.claims.relations.ranking import (
     ranked,
 )
 from attnscope.results import Dependencies, Kind, Verdict
-from attnscope.results.claims.relations import Treebank
+from attnscope.results.claims.relations import Example, Treebank
 
 LAYERS, HEADS, NAMES = (0, 1, 3), (0, 2, 3, 5), ("det", "nsubj", "punct", "vocative")
 
@@ -52,6 +54,13 @@ def dependencies(shown: str = "", *, ahead: bool = True) -> Dependencies:
     counted, given = tally()
     relations, overall = ranked(counted, (LAYERS, HEADS))
     whole = counted.halves[0] + counted.halves[1]
+    words = "the", "old", "door", "of", "the", "house", "opened", ",", "<b>when</b>", "nobody"
+    examples = Example(words, 0, 2, 2), Example(words, 4, 5, 2), Example(words, 1, 2, -1)
+    relations = (
+        replace(relations[0], examples=examples[:2]),
+        replace(relations[1], examples=examples[2:]),
+        *relations[2:],
+    )
     return Dependencies(
         treebank=Treebank("small.conllu", 64, len(given), 1, 2, 1, 3, 512),
         kind=Kind.ENCODER if ahead else Kind.DECODER,

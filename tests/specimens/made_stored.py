@@ -52,7 +52,7 @@ from attnscope.results import (
 from attnscope.results.claims.prompts import Asked
 from attnscope.results.worked import Given, Scoring, Worked
 from attnscope.tokens import Token, Tokens
-from attnscope.vocabulary import Pool
+from attnscope.vocabulary import Pool, Unit
 from attnscope.worked import example, look_up, mistaken, scale_study, work_out
 
 HALF = "half \ud83d of one \\ud83d"
@@ -131,6 +131,19 @@ def several_measures() -> Overview:
     return replace(plain, scores=measures, sharing=(1, 4), tower="vision", notes=("odd",))
 
 
+def of_sentences() -> HeadAttention:
+    """A head over two sentences and what was put around them, a mask in the second."""
+    text = "A dog slept. [MASK] sat here."
+    spans = ((0, 1), (2, 5), (6, 11), (11, 12), (13, 19), (20, 23), (24, 28), (28, 29))
+    items = [
+        Token(5 + i, text[slice(*span)], text[slice(*span)], span, i, special=i == 4)
+        for i, span in enumerate(spans)
+    ]
+    around = [Token(i, name, "", None, None, special=True) for i, name in enumerate(("[CLS]", "[SEP]"))]
+    tokens = Tokens((text,), (around[0], *items, around[1]))
+    return replace(made.head([*"0123456789"]), query_tokens=tokens, key_tokens=tokens)
+
+
 def overview_of_pieces() -> Overview:
     tokens = pieces()
     return replace(made.overview(2, 3), query_tokens=tokens, key_tokens=tokens)
@@ -138,7 +151,7 @@ def overview_of_pieces() -> Overview:
 
 def report(view: bool = True, **changed: object) -> Report:
     head = of_pieces() if view else sinking()
-    seen = viewed(head, words=True, special=Special.RENORMALISE) if view else None
+    seen = viewed(head, by=Unit.WORD, special=Special.RENORMALISE) if view else None
     prediction = made_reports.masked(head, [4, 6], verdict=0.25)
     return made_reports.report(head, prediction=prediction, view=seen, **changed)
 
@@ -173,7 +186,7 @@ def projection_of_terms() -> object:
 def projection_of_words(special: Special = Special.HIDE) -> Projection:
     """A map of words without special tokens, its places made up, its distances those of its points."""
     head = of_pieces()
-    view = viewed(head, words=True, special=special)
+    view = viewed(head, by=Unit.WORD, special=special)
     points = points_of(head, view)
     random = np.random.default_rng(5)
     places = {"queries": random.normal(size=(len(points.queries), 2)) * 40}
@@ -188,7 +201,8 @@ MADE: dict[str, Callable[[], Result]] = {
     "head of equal tokens": numbered,
     "head that was written": of_pieces,
     "returned weights": returned,
-    "view by words": lambda: viewed(of_pieces(), words=True),
+    "view by sentences": lambda: viewed(of_sentences(), by=Unit.SENTENCE, special=Special.HIDE),
+    "view by words": lambda: viewed(of_pieces(), by=Unit.WORD),
     "view without special tokens": lambda: viewed(made.head(empty=[3]), special=Special.HIDE),
     "view of a cross head": lambda: viewed(made.head(key_names=made.AWKWARD), special=Special.RENORMALISE),
     "view of returned weights": lambda: viewed(returned(), special=Special.RENORMALISE),
@@ -196,7 +210,7 @@ MADE: dict[str, Callable[[], Result]] = {
     "terms without more": lambda: terms(sink=False),
     "overview": lambda: made.overview(2, 3, made.AWKWARD, verdicts={(1, 2): Verdict.FAILED}),
     "overview of several measures": several_measures,
-    "overview by words": lambda: viewed_overview(overview_of_pieces(), words=True),
+    "overview by words": lambda: viewed_overview(overview_of_pieces(), by=Unit.WORD),
     "overview without special tokens": lambda: viewed_overview(
         made.overview(2, 3), special=Special.RENORMALISE
     ),
@@ -236,6 +250,7 @@ MADE: dict[str, Callable[[], Result]] = {
     "found pattern": lambda: made_finding.finding(pattern=Pattern.INDUCTION, by_norm=False),
     "found likeness": lambda: made_finding.finding(like=(2, 4)),
     "flow": made_flow.flow,
+    "flow by words": made_flow.by_words,
     "flow of little": lambda: made_flow.flow(replaced=False, whole=False),
     "flow from a pooled vector": made_flow.pooled,
     "flow without an answer": lambda: made_flow.flow(answer=""),

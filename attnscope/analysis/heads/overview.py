@@ -17,6 +17,7 @@ from attnscope.results import Overview, Special
 from attnscope.results.base.groups import joined, members, regrouped
 from attnscope.sdpa import weights_alone
 from attnscope.verify import certify_heads
+from attnscope.vocabulary import Unit
 
 
 def measure_heads(
@@ -78,11 +79,11 @@ def _check_same_axes(calls: Sequence[AttentionCall]) -> None:
 def viewed_overview(
     overview: Overview,
     *,
-    words: bool = False,
+    by: Unit = Unit.TOKEN,
     special: Special = Special.SHOW,
     allowed: AllowedPairs | None = None,
 ) -> Overview:
-    """The overview by words, or without special tokens; measures and links are those of the new rows.
+    """The overview `by` a unit, or without special tokens; measures and links are those of the new rows.
 
     Positions count the words, or the tokens, that are left. `allowed` says by the place of a layer and of a
     head where which tokens may look.
@@ -94,14 +95,14 @@ def viewed_overview(
             "an overview shows entropies, and rows with hidden tokens have none: "
             "--special renormalise, or give one --layer and one --head"
         )
-    queries = groups_of(overview.query_tokens, "query", words, special)
-    keys = groups_of(overview.key_tokens, "key", words, special)
+    queries = groups_of(overview.query_tokens, "query", by, special)
+    keys = groups_of(overview.key_tokens, "key", by, special)
     scaled = special is Special.RENORMALISE
     weights = tuple(
         tuple(regrouped(each, queries, keys, renormalise=scaled) for each in row)
         for row in overview.dense_weights
     )
-    asked, given = joined(overview.query_tokens, queries), joined(overview.key_tokens, keys)
+    asked, given = joined(overview.query_tokens, queries, by), joined(overview.key_tokens, keys, by)
     rows, columns = members(queries, len(overview.query_tokens)), members(keys, len(overview.key_tokens))
 
     def seen(layer: int, head: int) -> Tensor:
@@ -114,8 +115,8 @@ def viewed_overview(
         layers=overview.layers,
         heads=overview.heads,
         unplaced=unplaced(overview.kind, overview.query_tokens, overview.key_tokens),
-        words=words,
-        supplies=of_groups(asked, given, None if allowed is None else seen, words),
+        by=by,
+        supplies=of_groups(asked, given, None if allowed is None else seen, by),
     )
     return replace(
         overview,
@@ -124,7 +125,7 @@ def viewed_overview(
         scores=measured,
         **links(weights, asked, given, ordinary=overview.ordinary)._asdict(),
         weights=weights,
-        words=words,
+        by=by,
         special=special,
         tokens=overview,
     )

@@ -22,6 +22,7 @@ from attnscope.results.base.groups import Groups, joined, members, regrouped
 from attnscope.sdpa import weights_alone
 from attnscope.tokens import Tokens
 from attnscope.verify import certify_heads
+from attnscope.vocabulary import Unit
 
 MANY_HEADS = 16  # side by side, from which on a thumbnail has fewer cells
 _CELLS = {False: 64, True: 32}
@@ -67,14 +68,14 @@ class _Layer:
 class View:
     """How weights are looked at: by words instead of tokens, with special tokens or without."""
 
-    words: bool = False
+    by: Unit = Unit.TOKEN
     special: Special = Special.SHOW
 
     def seen(
         self, weights: Weights, allowed: Allowed, queries: Tokens, keys: Tokens
     ) -> tuple[Cells, Bool[np.ndarray, "row column"]]:
         """The same by words, or without special tokens; as they are where nothing is changed."""
-        if not self.words and self.special is Special.SHOW:
+        if not self.by.joins and self.special is Special.SHOW:
             return weights, allowed
         rows, columns = self._groups(queries, "query"), self._groups(keys, "key")
         scaled = self.special is Special.RENORMALISE
@@ -83,13 +84,13 @@ class View:
 
     def tokens(self, queries: Tokens, keys: Tokens) -> tuple[Tokens, Tokens]:
         """What rows and columns are called then."""
-        if not self.words and self.special is Special.SHOW:
+        if not self.by.joins and self.special is Special.SHOW:
             return queries, keys
-        asked = joined(queries, self._groups(queries, "query"))
-        return asked, asked if queries == keys else joined(keys, self._groups(keys, "key"))
+        asked = joined(queries, self._groups(queries, "query"), self.by)
+        return asked, asked if queries == keys else joined(keys, self._groups(keys, "key"), self.by)
 
     def _groups(self, tokens: Tokens, side: str) -> Groups:
-        return groups_of(tokens, side, self.words, self.special)
+        return groups_of(tokens, side, self.by, self.special)
 
 
 PLAIN = View()
@@ -129,7 +130,7 @@ def thumbnails(
         provenance=whole.provenance,
         tower=whole.tower,
         notes=tuple(dict.fromkeys(notes)),
-        words=view.words,
+        by=view.by,
         special=view.special,
     )
 
@@ -160,7 +161,7 @@ def made_small(overview: Overview, allowed: AllowedPairs, view: View = PLAIN) ->
         provenance=overview.provenance,
         tower=overview.tower,
         notes=overview.notes,
-        words=view.words,
+        by=view.by,
         special=view.special,
     )
 

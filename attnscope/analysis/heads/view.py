@@ -22,9 +22,10 @@ from attnscope.results import (
     Overview,
     Special,
 )
-from attnscope.results.base.groups import Groups, joined, members, regrouped, taken_together, words_of
+from attnscope.results.base.groups import Groups, joined, members, regrouped, taken_together, units_of_text
 from attnscope.spans import Span
 from attnscope.tokens import Tokens
+from attnscope.vocabulary import Unit
 
 Name = str | int  # of tokens: their text or their position
 
@@ -53,20 +54,20 @@ def units_of(
     queries: Tokens,
     keys: Tokens,
     *,
-    words: bool = False,
+    by: Unit = Unit.TOKEN,
     special: Special = Special.SHOW,
     query: Name | None = None,
     key: Name | None = None,
 ) -> Units:
-    """Words or tokens, without special ones unless they are shown; what `query` and `key` name is one unit.
+    """The units, without special tokens unless they are shown; what `query` and `key` name is one of them.
 
     `InputError` where nothing is left, where a name fits nothing or several places, and for two spans of one
     text that share a part of their tokens.
     """
-    rows, columns = groups_of(queries, "query", words, special), groups_of(keys, "key", words, special)
+    rows, columns = groups_of(queries, "query", by, special), groups_of(keys, "key", by, special)
     same = queries is keys or queries == keys
-    asked = _as_units(queries, rows)
-    given = asked if same else _as_units(keys, columns)
+    asked = _as_units(queries, rows, by)
+    given = asked if same else _as_units(keys, columns, by)
     row = None if query is None else asked.span(query)
     column = None if key is None else given.span(key)
     if same and row is not None and column is not None:
@@ -75,12 +76,12 @@ def units_of(
     both = [*ours, *(each for each in theirs if each not in ours)] if same else []
     joined_rows = taken_together(rows, *(both or ours))
     joined_columns = joined_rows if same else taken_together(columns, *theirs)
-    asked = _as_units(queries, joined_rows)
+    asked = _as_units(queries, joined_rows, by)
     return Units(
         joined_rows,
         joined_columns,
         asked,
-        asked if same else _as_units(keys, joined_columns),
+        asked if same else _as_units(keys, joined_columns, by),
         None if row is None else _holding(joined_rows, rows[row.positions[0]][0]),
         None if column is None else _holding(joined_columns, columns[column.positions[0]][0]),
     )
@@ -94,9 +95,9 @@ def _check_apart(tokens: Tokens, row: Span, column: Span) -> None:
         raise InputError(f"'{row.name}' and '{column.name}' share {named}: take spans that lie apart")
 
 
-def _as_units(tokens: Tokens, groups: Groups) -> Tokens:
+def _as_units(tokens: Tokens, groups: Groups, by: Unit) -> Tokens:
     single = len(groups) == len(tokens) and all(len(group) == 1 for group in groups)
-    return tokens if single else joined(tokens, groups)
+    return tokens if single else joined(tokens, groups, by)
 
 
 def _holding(groups: Groups, position: int) -> int:
@@ -104,19 +105,23 @@ def _holding(groups: Groups, position: int) -> int:
 
 
 def viewed(
-    head: HeadWeights, *, words: bool = False, special: Special = Special.SHOW, units: Units | None = None
+    head: HeadWeights,
+    *,
+    by: Unit = Unit.TOKEN,
+    special: Special = Special.SHOW,
+    units: Units | None = None,
 ) -> HeadView:
-    """The weights of `head`, by `words` or by tokens, with special tokens as `special` says.
+    """The weights of `head`, `by` what unit, with special tokens as `special` says.
 
     `units` are its rows and columns where more is taken together than words. `InputError` where nothing is
     left to show, or the tokens do not say which words they belong to.
     """
-    units = units or units_of(head.query_tokens, head.key_tokens, words=words, special=special)
+    units = units or units_of(head.query_tokens, head.key_tokens, by=by, special=special)
     queries, keys = units.queries, units.keys
     rows, columns = members(queries, len(head.query_tokens)), members(keys, len(head.key_tokens))
     return HeadView(
         head=head,
-        words=words,
+        by=by,
         special=special,
         query_tokens=units.query_tokens,
         key_tokens=units.key_tokens,
@@ -127,12 +132,12 @@ def viewed(
     )
 
 
-def groups_of(tokens: Tokens, side: str, words: bool, special: Special) -> Groups:
-    """Words or single tokens, without the special ones unless they are shown."""
-    groups = words_of(tokens) if words else tuple((i,) for i in range(len(tokens)))
+def groups_of(tokens: Tokens, side: str, by: Unit, special: Special) -> Groups:
+    """The tokens of each unit, special ones only where they are shown; a mask stays in its sentence."""
+    groups = units_of_text(tokens, by)
     if special is Special.SHOW:
         return groups
-    left = tuple(group for group in groups if not tokens.items[group[0]].special)
+    left = tuple(group for group in groups if not all(tokens.items[i].special for i in group))
     if not left:
         raise InputError(f"every {side} is a special token: without them nothing is left to show")
     return left

@@ -13,6 +13,7 @@ from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Measure, Need, Tile, whole
 from attnscope.results import HeadScores, Kind
 from attnscope.tokens import Tokens
+from attnscope.vocabulary import Unit
 
 ENTROPY = ("entropy",)
 NONE: Mapping[str, str] = {}
@@ -34,10 +35,10 @@ def apply_measures(
     layers: tuple[int, ...],
     heads: tuple[int, ...],
     unplaced: str,
-    words: bool = False,
+    by: Unit = Unit.TOKEN,
     supplies: Supplies = NOTHING,
 ) -> dict[str, HeadScores]:
-    """The measures `names` of every head, `weights` by layer and head; positions count `words` or tokens.
+    """The measures `names` of every head, `weights` by layer and head; positions count the units (`by`).
 
     Where `unplaced` says why positions mean nothing, positional measures are NaN and say so, and so are those
     that need what is not among the `supplies`; `InputError` where there are no others among `names`.
@@ -48,7 +49,7 @@ def apply_measures(
         (whole(each, **supplies.fields(i, j, each, needs)) for j, each in enumerate(row))
         for i, row in enumerate(weights)
     )
-    return scores_of(names, heads_of, layers, heads, weights[0][0].shape[1], absent, words)
+    return scores_of(names, heads_of, layers, heads, weights[0][0].shape[1], absent, by)
 
 
 def absences(names: Sequence[str], unplaced: str, supplies: Supplies) -> dict[str, str]:
@@ -76,7 +77,7 @@ def scores_of(
     heads: tuple[int, ...],
     keys: int,
     absent: Mapping[str, str] = NONE,
-    words: bool = False,
+    by: Unit = Unit.TOKEN,
 ) -> dict[str, HeadScores]:
     """The measures of heads of so many `keys`, whose tiles come by layer and head; NaN where one is `absent`.
 
@@ -89,7 +90,7 @@ def scores_of(
             for row in heads_of
         ]
     )
-    return as_scores(names, values, layers, heads, keys, absent, words)
+    return as_scores(names, values, layers, heads, keys, absent, by)
 
 
 def as_scores(
@@ -99,12 +100,12 @@ def as_scores(
     heads: tuple[int, ...],
     keys: int,
     absent: Mapping[str, str] = NONE,
-    words: bool = False,
+    by: Unit = Unit.TOKEN,
 ) -> dict[str, HeadScores]:
     """Numbers that have been measured, by measure, with what is said of each."""
     measures = [MEASURES[name] for name in names]
     return {
-        each.name: _scores(each, values[..., i], layers, heads, keys, absent.get(each.name, ""), words)
+        each.name: _scores(each, values[..., i], layers, heads, keys, absent.get(each.name, ""), by)
         for i, each in enumerate(measures)
     }
 
@@ -116,12 +117,12 @@ def _scores(
     heads: tuple[int, ...],
     keys: int,
     absent: str,
-    words: bool,
+    by: Unit,
 ) -> HeadScores:
     """What has no largest possible value is limited by the largest size that there is."""
     described = measure.description
-    if words and described.unit == "tokens":
-        described = replace(described, unit="words")
+    if by.joins and described.unit == "tokens":
+        described = replace(described, unit=by.several)
     least, most = measure.limits(keys)
     if math.isinf(most):
         most = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0

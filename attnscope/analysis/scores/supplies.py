@@ -24,6 +24,7 @@ from attnscope.tiles.call import LongCall
 from attnscope.tiles.measured import WITHOUT_FORM
 from attnscope.tiles.stream import Beside
 from attnscope.tokens import Tokens
+from attnscope.vocabulary import Unit
 
 _SORTS = {
     Need.SPECIAL: "no key is a special token",
@@ -91,14 +92,14 @@ def unmeasured(
     return {**_APART, **missing}, dict.fromkeys(_IN_LINE, _IN_ROWS) if in_rows else {}
 
 
-def of_groups(queries: Tokens, keys: Tokens, allowed: AllowedPairs | None, words: bool) -> Supplies:
-    """What is known of weights between `words`, or between the tokens that are left.
+def of_groups(queries: Tokens, keys: Tokens, allowed: AllowedPairs | None, by: Unit) -> Supplies:
+    """What is known of weights between units, `by` which, or between the tokens that are left.
 
     `allowed` says by the place of a layer and of a head which of these a query may look at; None where that
     is not known.
     """
     by_tokens = of_tokens(queries, keys, "")
-    lacking = _OF_WORDS if words else dict.fromkeys(_OF_WORDS, _ALL_TOKENS)
+    lacking = _OF_WORDS if by.joins else dict.fromkeys(_OF_WORDS, _ALL_TOKENS)
     missing = {need: reason for need, reason in by_tokens.missing.items() if reason} | lacking
     missing |= {} if allowed else {Need.ALLOWED: "where queries may look is not known"}
 
@@ -109,7 +110,7 @@ def of_groups(queries: Tokens, keys: Tokens, allowed: AllowedPairs | None, words
             facts |= {"allowed": seen, "visible": seen.sum(-1), "together": sorts.together(queries, keys)}
         return facts
 
-    return Supplies(missing, fields, {**by_tokens.absent, **({"pattern": _EVEN} if words else {})})
+    return Supplies(missing, fields, {**by_tokens.absent, **({"pattern": _EVEN} if by.joins else {})})
 
 
 def of_calls(calls: Sequence[AttentionCall], heads: Sequence[int], queries: Tokens, keys: Tokens) -> Supplies:

@@ -9,6 +9,7 @@ from attnscope.cli.asking import Answer, Question
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import Read, Writing, decoded
 from attnscope.cli.options.model import HeadsOrMean, Request
+from attnscope.cli.options.shown import Looking
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import Brief
 from attnscope.session.selection import check_seed
@@ -35,6 +36,7 @@ def flow(
     read: Read,
     wanted: HeadsOrMean,
     query: From,
+    looking: Looking,
     seed: ShuffleSeed = 0,
     *,
     delivery: Delivery,
@@ -60,12 +62,12 @@ def flow(
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "layers are wanted"
-        return Answer(followed(reading, chosen, name, seed))
+        return Answer(followed(reading, chosen, name, seed, looking))
 
     # a word head has no pooler beside it
     pooled = is_pooled(name, inputs.text or "")
     purpose = Purpose.ATTENTION if pooled else Purpose.ATTENTION_AND_ANSWER
-    names = partial(check_query, query=name)
+    names = partial(check_query, query=name, looking=looking)
     over = f"from {name}"
     question = Question(ask, request, read, wanted, delivery, output, names=names, over=over)
     question.put(inputs, purpose)

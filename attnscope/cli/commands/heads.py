@@ -234,7 +234,7 @@ def _against(chosen: "Chosen", asked: HeadOptions, looking: Looking, delivery: D
         "--dims": asked.dims,
         "--grid": asked.grid,
         "--answer": asked.answer is not None or asked.of_an_answer,
-        "--words and --special": looking.changes,
+        "--by, --words and --special": looking.changes,
         "--query of several heads": asked.query is not None and not chosen.one,
         "--measure of one head": asked.measure is not None and chosen.one,
         "--key": asked.key is not None,

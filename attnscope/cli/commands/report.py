@@ -41,8 +41,9 @@ def report(
     from attnscope.session.naming import single_named
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.heads import OpenedHeads
-    from attnscope.session.questions.prediction import report_head
+    from attnscope.session.questions.prediction import check_looking, report_head
 
+    check_looking(looking)
     names = single_named(query)
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:

@@ -117,7 +117,7 @@ class HeadOptions:
             raise InputError(f"--key is about one weight: leave --show {self.show} out")
         if looking.changes and self.show is not Stage.WEIGHTS:
             raise InputError(
-                f"--words and --special are about weights: --show {self.show} belongs to single tokens"
+                f"--by, --words and --special are about weights: --show {self.show} belongs to single tokens"
             )
         others = self._other_than_weights(looking)
         if self.key is not None and self.query is None:
@@ -138,13 +138,13 @@ class HeadOptions:
 
     def _other_than_weights(self, looking: Looking) -> list[str]:
         others = [f"--show {self.show}"] if self.show is not Stage.WEIGHTS else []
-        return others + (["--words and --special"] if looking.changes else [])
+        return others + (["--by, --words and --special"] if looking.changes else [])
 
     def check_over_medium(self, looking: Looking, writing: Writing) -> None:
         """Raises `InputError` for what heads that are laid over a picture or a sound do not have."""
         others = self._other_than_weights(looking)
         if self.measure is not None:  # of whole heads, by all tokens or by those that are left
-            others = [option for option in others if option != "--words and --special"]
+            others = [option for option in others if option != "--by, --words and --special"]
         others += ["--terms"] if self.terms else []
         others += ["--dims"] if self.dims else []
         others += ["--generate"] if writing.generate else []

@@ -49,10 +49,19 @@ Words = Annotated[
     bool,
     typer.Option(
         "--words",
-        help="Join word pieces into words: weights are summed over the pieces of a key and averaged over "
-        "those of a query.",
+        help="Join word pieces into words: the same as --by word.",
     ),
-    Brief("whole words in place of word pieces"),
+]
+By = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        metavar="token|word|sentence|passage",
+        help="What rows and columns are: weights are summed over the keys of a unit and averaged over the "
+        "queries of one. Passages are parted by blank lines; sentences end at .!? before white space, not "
+        "before a small letter. A sentence is named by its number or by words of it.",
+    ),
+    Brief("word, sentence or passage in place of tokens", metavar="UNIT"),
 ]
 SpecialTokens = Annotated[
     str | None,
@@ -178,12 +187,13 @@ MaxIter = Annotated[
 
 @dataclass(frozen=True)
 class Looking(request.Looking):
-    """How to look at weights: by words instead of tokens, with special tokens or without."""
+    """How to look at weights: by which unit, with special tokens or without."""
 
     PANEL = SHOWN
 
     words: Words = False
     special: SpecialTokens = None
+    by: By = None
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from attnscope.tokens import Tokens
 HEADING = Style(bold=True)
 DIM = Style(dim=True)
 _LEAST_LABEL, _MOST_LABEL, _LEAST_HEAD = 6, 24, 8
+_MOST_SENTENCE = 60
 _MOST_NAME = 62  # of what is no token
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
@@ -69,7 +70,7 @@ class RowHeads:
         return digits_of(self.tokens)
 
     def text(self, row: int) -> str:
-        name = settled(self.tokens.names[row])
+        name = settled(_whole(self.tokens)[row])
         return f"{self.tokens.positions[row]:>{self.digits}} " + left(name, self.cells - self.digits - 1)
 
 
@@ -81,10 +82,24 @@ def digits_of(tokens: Tokens) -> int:
 def row_heads(tokens: Tokens, room: int) -> RowHeads:
     """Row heads as wide as the longest name where `room` allows, else cut, but never to nothing."""
     before = digits_of(tokens) + 1
-    longest = max((cell_len(settled(name)) for name in tokens.names), default=0)
+    longest = max((cell_len(settled(name)) for name in _whole(tokens)), default=0)
     most = _MOST_LABEL if isinstance(tokens, Tokens) else _MOST_NAME
+    most = _MOST_SENTENCE if _of_sentences(tokens) else most
     label = min(longest, most, max(room - before, _LEAST_LABEL))
     return RowHeads(tokens, max(before + label, _LEAST_HEAD))
+
+
+def _whole(tokens: Tokens) -> Sequence[str]:
+    return tokens.in_full if isinstance(tokens, Tokens) else tokens.names
+
+
+def _of_sentences(tokens: Tokens) -> bool:
+    return isinstance(tokens, Tokens) and tokens.of_sentences
+
+
+def columns_of(tokens: Tokens) -> Sequence[str]:
+    """What columns are called: sentences by their number alone, their text stands in the margin."""
+    return [""] * len(tokens) if _of_sentences(tokens) else tokens.names
 
 
 def least_head(tokens: Tokens) -> int:

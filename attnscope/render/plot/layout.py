@@ -18,6 +18,7 @@ from attnscope.tokens import Section, Tokens
 MOST_NUMBERS = 16  # rows and columns of a heat map with a number in every cell
 MOST_NAMED = 64  # rows and columns that are all named
 _WIDEST_LABEL, _WIDEST_TICK = 32, 14  # characters
+_WIDEST_SENTENCE = 48  # characters of a sentence in the margin
 _WIDEST_NAME = 62  # of a row that is no token
 _LEAST_SIZE, _LARGEST_SIZE, _TICK_SIZE = 4.5, 9.0, 6.5  # points
 _TICK_EVERY = 0.15  # inches at least
@@ -77,8 +78,8 @@ def grid(shown: Panel) -> Grid:
     wide = high if pairs else _dimension(columns)
     large = longest <= MOST_NAMED and isinstance(shown.row_tokens, Tokens)
     size = min(max(high * 72 * 0.7, _LEAST_SIZE), _LARGEST_SIZE) if large else _TICK_SIZE
-    named = _names(shown.row_tokens, high)
-    across = _dimensions(columns) if shown.column_tokens is None else _names(shown.column_tokens, wide)
+    named = _margin(shown.row_tokens) or _names(shown.row_tokens, high)
+    across = _dimensions(columns) if shown.column_tokens is None else _across(shown.column_tokens, wide)
     messages = _sections(shown.row_tokens), _sections(shown.column_tokens)
     return Grid(wide, high, named, across, size, pairs and not _fits(across, size, wide), block, *messages)
 
@@ -105,7 +106,7 @@ def side(cells: int) -> float:
     return _LARGEST_SIDE // math.ceil(cells / block) / block / _DOTS
 
 
-def _names(tokens: Tokens, cell: float) -> list[str]:
+def _names(tokens: Named, cell: float) -> list[str]:
     """All labels of a few tokens, of many as many as have room."""
     if len(tokens) <= MOST_NAMED:
         return token_labels(tokens)
@@ -113,6 +114,26 @@ def _names(tokens: Tokens, cell: float) -> list[str]:
     named = zip(tokens.positions, tokens.names, strict=True)
     labels = [f"{position} {fit(name, _WIDEST_TICK)}".strip() for position, name in named]
     return sparse(labels, every)
+
+
+def _margin(tokens: Named) -> list[str]:
+    """The numbered text of a few sentences; nothing of other tokens."""
+    if not _of_sentences(tokens) or len(tokens) > MOST_NAMED:
+        return []
+    assert isinstance(tokens, Tokens), "only these are of sentences"
+    numbered = zip(tokens.positions, tokens.in_full, strict=True)
+    return [f"{number} {fit(text, _WIDEST_SENTENCE)}" for number, text in numbered]
+
+
+def _across(tokens: Named, wide: float) -> list[str]:
+    """What columns are called: sentences by their number alone, of many as many as have room."""
+    if not _of_sentences(tokens):
+        return _names(tokens, wide)
+    return sparse([str(number) for number in tokens.positions], tick_step(wide) if wide < _TICK_EVERY else 1)
+
+
+def _of_sentences(tokens: Named) -> bool:
+    return isinstance(tokens, Tokens) and tokens.of_sentences
 
 
 def tick_step(cell: float) -> int:

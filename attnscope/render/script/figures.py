@@ -103,7 +103,9 @@ def _head(result: HeadWeights) -> Told:
 
 def _finding(result: Finding) -> Told:
     controls = result.controls
-    if result.words and result.special is not Special.SHOW:
+    if result.by.is_long:
+        raise InputError(f"no script: its rows are {result.by.several}, and a script reads tokens or words")
+    if result.by.joins and result.special is not Special.SHOW:
         raise InputError("no script: its tokens are joined to words, and special ones left out")
     told = _run(result.provenance, result.query_tokens, result.kind, result.tower)
     sides = (result.query_tokens, result.key_tokens)
@@ -168,6 +170,8 @@ def _flow(result: Flow) -> Told:
         raise InputError(f"no script: nothing was replaced: {result.reason}")
     if result.query is None:
         raise InputError("no script: none computes a pooled vector again")
+    if result.by.joins:
+        raise InputError(f"no script: it is by {result.by.several}, and a script follows tokens")
     told = _run(result.provenance, result.tokens, result.kind, result.tower)
     places = np.flatnonzero(~np.isnan(ablated.effects)).tolist()
     return told | {
@@ -216,7 +220,7 @@ def _composition(result: Composition) -> Told:
 def _pieces(tokens: Tokens, result: Finding, inputs: dict[str, tuple[int, ...]]) -> list[list[int]]:
     """The positions of the tokens that each row or column is made of, as words or what was named is."""
     starts, asked = list(tokens.positions), result.question
-    if not result.words:
+    if not result.by.joins:
         sides = {"queries": asked.query_span, "keys": asked.key_span}
         if result.kind is Kind.CROSS:
             del sides["keys" if tokens is result.query_tokens else "queries"]

@@ -18,12 +18,13 @@ from attnscope.render.kit.words.header import (
     quoted,
     written_words,
 )
-from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL, special_words
+from attnscope.render.kit.words.weights import WITHOUT_SPECIAL, joined_words, special_words
 from attnscope.render.look import look_now
 from attnscope.results import Certificate, HeadWeights, Kind, Overview, Provenance, Special, Verdict
 from attnscope.results.heads import head_name
 from attnscope.results.worked import Check
-from attnscope.tokens import Tokens
+from attnscope.tokens import Patches, Tokens
+from attnscope.vocabulary import Unit
 
 Place = tuple[int, int]
 _EQUAL = "recomputed, equal to the model's"  # what it is to be certified, where nobody asked for figures
@@ -129,22 +130,30 @@ def limits(result: Noted) -> tuple[str, ...]:
     return (*reading_notes(result.kind, result.query_tokens), *result.notes)
 
 
+def patch_words(*sides: Tokens) -> Iterator[str]:
+    """What `r3c5` on an axis is, where patches of a picture are among these."""
+    stretches = (each for tokens in sides for each in tokens.stretches)
+    if any(isinstance(each, Patches) for each in stretches):
+        yield "r3c5: patch row 3, column 5 of the picture, both from 0 at the top left"
+
+
 def features(result: HeadWeights | Overview) -> tuple[str, ...]:
     """What sets a head, or several, apart from plain attention, and need not be known at first sight."""
     told = limits(result)
-    return tuple(each for each in feature_words(result) if each not in told)
+    every = *feature_words(result), *patch_words(result.query_tokens, result.key_tokens)
+    return tuple(each for each in every if each not in told)
 
 
-def departures(words: bool, special: Special) -> tuple[str, ...]:
+def departures(by: Unit, special: Special) -> tuple[str, ...]:
     """What of a view is not as it comes, for the line of proof."""
     left = {Special.HIDE: "special tokens hidden", Special.RENORMALISE: "rows without special tokens"}
-    return tuple(each for each in ("by words" if words else "", left.get(special, "")) if each)
+    return tuple(each for each in (f"by {by.several}" if by.joins else "", left.get(special, "")) if each)
 
 
-def view_notes(words: bool, special: Special) -> Iterator[str]:
+def view_notes(by: Unit, special: Special) -> Iterator[str]:
     """What was joined and what is left out, where weights are not shown as they are."""
-    if words:
-        yield JOINED
+    if by.joins:
+        yield joined_words(by)
     if special is Special.RENORMALISE:
         yield WITHOUT_SPECIAL
     elif special is Special.HIDE:
@@ -152,8 +161,10 @@ def view_notes(words: bool, special: Special) -> Iterator[str]:
 
 
 def in_sentence(tokens: Tokens, position: int) -> str:
-    """`“door”`, `“the”@7`, `[MASK]`, `r3c5`: a token in a sentence, in quotes where it is a piece of text."""
+    """`“door”`, `“the”@7`, `[MASK]`, `patch row 3, column 5`: in quotes where it is a piece of text."""
     token, name = tokens.items[position], tokens.names[position]
+    if (called := tokens.called(position)) != name:
+        return called
     where = tokens.labels[position].removeprefix(name)
     placed = any(position in stretch.positions for stretch in tokens.stretches)
     placed = placed or any(
@@ -178,7 +189,7 @@ def _marks(named: str) -> str:
 
 def at(tokens: Tokens, position: int, span: Sequence[int] = ()) -> str:
     """`5 [MASK]`; of several tokens, at the positions `span`, `4-5 the door`."""
-    return f"{listed(span or [tokens.positions[position]])} {settled(tokens.names[position])}"
+    return f"{listed(span or [tokens.positions[position]])} {settled(tokens.called(position))}"
 
 
 def marked_word(before: str, word: str, after: str) -> str:
@@ -189,7 +200,7 @@ def marked_word(before: str, word: str, after: str) -> str:
 def numbered(tokens: Tokens, positions: Sequence[int], longest: int = 1000) -> tuple[str, ...]:
     """` 5 [MASK]`, `12 it`: names of rows of at most so many cells, their positions below one another."""
     digits = max((len(str(tokens.positions[i])) for i in positions), default=0)
-    names = (settled(fit(tokens.names[i], longest)) for i in positions)
+    names = (settled(fit(tokens.called(i), longest)) for i in positions)
     return tuple(f"{tokens.positions[i]:>{digits}} {name}" for i, name in zip(positions, names, strict=True))
 
 

@@ -176,6 +176,7 @@ def _by_head(result: Comparison) -> Ranking:
 def _row(result: Comparison, letter: str, side: Side) -> Ranking:
     """A bar for each key in the order of the text, on the scale of both sides; of many those that matter."""
     keys, places = _keys(side), [group[0] for group in key_groups(side.looked_at)]
+    places = list(side.key_tokens.positions) if side.key_tokens.of_sentences else places
     digits = len(str(max((places[key] for key in keys), default=0)))
     names = [f"{places[key]:>{digits}} {settled(side.key_tokens.names[key])}" for key in keys]
     weights = [float(side.weights[key]) if side.allowed[key] else math.nan for key in keys]

@@ -8,7 +8,7 @@ import numpy as np
 from attnscope.render.kit.numbers import cell, counted, number, weight
 from attnscope.render.kit.words.command import looked_at, opening_head
 from attnscope.render.kit.words.header import CROSS_ROWS, model_words
-from attnscope.render.kit.words.weights import JOINED, WITHOUT_SPECIAL
+from attnscope.render.kit.words.weights import WITHOUT_SPECIAL, joined_words
 from attnscope.render.sheet.said import marked_word
 from attnscope.render.sheet.sheet import Next
 from attnscope.results import Between, Comparison, Kind, Side, Special
@@ -33,7 +33,7 @@ def subject(result: Comparison) -> str:
 
 def looks(result: Comparison) -> list[str]:
     """How both sides are looked at: `by words`, `special tokens hidden`."""
-    told = ["by words"] if result.words else []
+    told = [f"by {result.by.several}"] if result.by.joins else []
     told += ["special tokens hidden"] if result.special is Special.HIDE else []
     return told + (["without special tokens"] if result.special is Special.RENORMALISE else [])
 
@@ -159,7 +159,7 @@ def following(result: Comparison) -> Next | None:
         return None
     opened = opening_head(head, head.layer, head.head)
     return Next(
-        "what do other tokens look at in that head?", f"{opened}{looked_at(result.words, result.special)}"
+        "what do other tokens look at in that head?", f"{opened}{looked_at(result.by, result.special)}"
     )
 
 
@@ -217,8 +217,8 @@ def view_notes(result: Comparison) -> Iterator[str]:
     """How the weights and vectors are looked at, where that is not as they are."""
     if result.a.view is None:
         return
-    if result.words:
-        yield JOINED
+    if result.by.joins:
+        yield joined_words(result.by)
         if result.similarities:
             yield "vectors of a word: the means over its pieces"
     if result.special is Special.RENORMALISE:
@@ -285,7 +285,7 @@ def _of_rows(result: Comparison) -> Iterator[str]:
     if any(side.head.kind is Kind.CROSS for side in result.sides):
         yield CROSS_ROWS
     if result.between is Between.MODELS and result.divergence is None:
-        units = "words" if result.words else "tokens"
+        units = result.by.several
         yield f"the models read the text as different {units}: their rows are not held against each other"
     sinking = any(side.head.sink is not None for side in result.sides)
     if result.divergence is not None and sinking and result.special is not Special.RENORMALISE:

@@ -19,6 +19,7 @@ from attnscope.render.sheets.corpus_scatter import scattered
 from attnscope.render.sheets.overview_words import form_of_tokens
 from attnscope.results import Corpus
 from attnscope.results.claims.corpus import GAIN, LEVELS, LINKS, CorpusRead, CorpusScores
+from attnscope.results.claims.relations import Z
 
 _LISTED = 10
 _USUAL = ("entropy", "previous", "next", "first", "special-tokens", "fixed")  # of all measures
@@ -200,6 +201,8 @@ def _links(result: Corpus) -> Iterator[Ranking]:
     texts = counted(int(gain.count[listed[0]]), "text")
 
     own, alone = each_of(link.values, places), each_of(beside.values, places)
+    reach = [Z * each for each in each_of(gain.error, places)]
+    low, high = ([value + sign * each for value, each in zip(own, reach, strict=True)] for sign in (-1, 1))
     yield Ranking(
         title=f"heads that link {words.link(result)} most, in {texts} that have it",
         of="head",
@@ -215,7 +218,8 @@ def _links(result: Corpus) -> Iterator[Ranking]:
 ),
         measured="weight",
         marks=(
-            Mark("bar", "own", words.link(result), own),
+            Mark("span", "own", "", low, high),
+            Mark("dot", "own", f"{words.link(result)}, 95 % of how far it is above the control", own),
             Mark("ring", "control", "any word at the same distances", alone),
         ),
         hidden=len(listed) - len(places),

@@ -51,6 +51,7 @@ def sheet(result: Dependencies, focus: Focus = WHOLE) -> Sheet:
         details=tuple(words.details(result)),
         proof=proof(result.certified, "head", f", in {sample}; {in_sample(result.unlike)}"),
         main=main,
+        more=tuple(_examples(result)),
         whole="one relation has a panel for each direction",
         summary=(counted(len(result.relations), "relation"),),
         next=_next(result),
@@ -184,6 +185,25 @@ def _grids(result: Dependencies, relation: Relation) -> Iterator[HeadGrid]:
         better = frozenset((i, j) for i, j in np.argwhere(own > relation.baseline.accuracy).tolist())
         label = "better than the best fixed distance"
         yield HeadGrid(told, result.layers, result.heads, own, _SHARES, weight_cell, beyond=(label, better))
+
+
+def _examples(result: Dependencies) -> Iterator[Ranking]:
+    """A pair of each relation that its head gets right, and one that it misses."""
+    rows = [(each, example) for each in words.exemplified(result) for example in each.examples]
+    if rows:
+        examples = [example for _, example in rows]
+        yield Ranking(
+            title="a pair that the head gets right, and one that it misses",
+            of="relation",
+            names=tuple(each.name for each, _ in rows),
+            table=Table(
+                Column("finder", [finder(each) for each, _ in rows], "head", says=_ARROWS_MEAN),
+                Column("right", ["right" if each.right else "missed" for each in examples], "pair"),
+                Column("sentence", list(map(words.excerpt, examples)), "the dependent «in its sentence»"),
+                Column("taken", list(map(words.taken, examples)), "takes"),
+            ),
+            repeats=True,
+        )
 
 
 def _next(result: Dependencies) -> Next | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from attnscope.printable import printable
 from attnscope.render.kit.numbers import (
     counted,
     percent,
@@ -11,11 +12,12 @@ from attnscope.render.kit.numbers import (
     weight,
 )
 from attnscope.results import Dependencies
-from attnscope.results.claims.relations import LEAST, LEVEL, Case, HeldOut, Relation
+from attnscope.results.claims.relations import LEAST, LEVEL, Case, Example, HeldOut, Relation
 
 BETTER, OPEN, WORSE = "a head is better", "cannot tell", "the distance is better"
 TOGETHER = "all together"
 _NAMED = 2
+_AROUND = 3  # words of a sentence that are shown on either side
 
 
 def groups(result: Dependencies) -> dict[str, tuple[Relation, ...]]:
@@ -142,11 +144,44 @@ def notes(result: Dependencies) -> Iterator[str]:
 
 
 def details(result: Dependencies) -> Iterator[str]:
-    """Each relation in its errors, beside what it takes among so many."""
+    """Each relation in its errors, beside what it takes among so many; and examples."""
     for place, relation in enumerate(sorted(result.judged, key=_by_p)):
         p = significant(_by_p(relation))
         needed = significant(LEVEL / (len(result.judged) - place))
         yield f"{relation.name}: p {p}, {needed} or less is needed (Holm 1979)"
+    for relation in exemplified(result):
+        told = (
+            f"{'finds' if each.right else 'misses'} {excerpt(each)}: {taken(each)}"
+            for each in relation.examples
+        )
+        yield f"{relation.name} by {relation.best.name}: {'; '.join(told)}"
+
+
+def exemplified(result: Dependencies) -> tuple[Relation, ...]:
+    """The relations that have examples: the one that is looked at, or those tried, in their order."""
+    asked = result.looked_at
+    return tuple(each for each in ((asked,) if asked else result.ranking) if each.examples)
+
+
+def taken(example: Example) -> str:
+    """`door`, or `garden, not door` of a pair that is missed."""
+    right = printable(example.words[example.governor])
+    if example.right:
+        return right
+    told = "nothing" if example.taken < 0 else printable(example.words[example.taken])
+    return f"{'another ' if told == right else ''}{told}, not {right}"
+
+
+def excerpt(example: Example) -> str:
+    """The dependent, marked, and the words that are told, with a few words around each."""
+    words, told = example.words, {example.dependent, example.governor, example.taken} - {-1}
+    kept = [i for i in range(len(words)) if any(abs(i - each) <= _AROUND for each in told)]
+    text = "" if kept[0] == 0 else "…"
+    for place, i in enumerate(kept):
+        gap = " … " if place and kept[place - 1] < i - 1 else " " if place else ""
+        word = printable(words[i])
+        text += f"{gap}«{word}»" if i == example.dependent else f"{gap}{word}"
+    return f"“{text}{'' if kept[-1] == len(words) - 1 else '…'}”"
 
 
 def _by_p(relation: Relation) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import alike, counted, signed_cell, weight, weight_cell
-from attnscope.render.kit.words.command import asking, finding, label, looked_at, opening_head
+from attnscope.render.kit.words.command import TILED, asking, finding, label, looked_at, opening_head
 from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.guard import by_head
 from attnscope.render.sheet.heads import Companion, HeadGrid
@@ -18,6 +18,7 @@ from attnscope.render.sheet.said import (
     limits,
     name,
     named,
+    patch_words,
     proof,
     read,
     setting,
@@ -43,7 +44,7 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
         Scale.around(result.above_control),
     )
     beside = Companion.numbers("mean of its controls", result.controls.mean, weight_cell)
-    sought, changed = result.question, departures(result.words, result.special)
+    sought, changed = result.question, departures(result.by, result.special)
     pieces = " by tokens" if changed or sought.query_span or sought.key_span else ""
     grids = (
         _grid(result, "above the mean of its controls", result.above_control, change),
@@ -122,6 +123,7 @@ def _depends(result: Finding) -> Iterator[str]:
 
 def _legend(result: Finding) -> Iterator[str]:
     """What the groups are, and what the controls are and are not."""
+    yield from patch_words(result.query_tokens, result.key_tokens)
     count, of = result.controls.count, words.control_texts(result)
     if any(result.evidence.depends_on(place) for place in result.ranking):
         yield from _depends(result)
@@ -174,7 +176,7 @@ def _next(result: Finding) -> Next | None:
     if not result.ranking:
         return None
     i, j = result.ranking[0]
-    looking = looked_at(result.words, result.special)
+    looking = looked_at(result.by, result.special)
     crosses = result.kind is Kind.CROSS and result.query_tokens.texts
     if sought.query is None or sought.key is None:
         opened = opening_head(result, result.layers[i], result.heads[j])
@@ -188,6 +190,7 @@ def _next(result: Finding) -> Next | None:
         query = label(result.query_tokens, sought.query)
         if result.by_rows:
             opened = opening_head(result, result.layers[i], result.heads[j], sought.query)
+            opened = opened.replace(f" {TILED}", "") if looking else opened  # which shows tokens alone
             return Next("what does the first of these look at from there?", f"{opened}{looking}")
         return Next(
             "what do heads look at from there?", f"{asking(result, 'heads', '--query', query)}{looking}"
@@ -220,6 +223,6 @@ def _opens(result: Finding, best: Place) -> dict[str, object]:
         "layer": result.layers[best[0]],
         "head": result.heads[best[1]],
         **pair,
-        "words": result.words,
+        "words": result.by.joins,
         "special": result.special,
     }

@@ -97,7 +97,7 @@ def table_of(result: Finding, places: Sequence[Place], whole: bool) -> Table:
     single, under = result.question.pattern is None, f"in {words.control_texts(result, controls.count)}"
     measured = "apart" if result.smaller_is_better else "weight"
     rank = f"{'of that key' if single else 'of the strongest such key, mean,'} in its row"
-    moved = "what all pieces move together" if result.words else "what is moved"
+    moved = "what all pieces move together" if result.by.joins else "what is moved"
     goes = "is nearer than" if result.smaller_is_better else "goes beyond"
     apart = partial(signed, decimals=1)
     depends = f"what becomes of the weight when the {words.PLURAL[controls.of]} are shuffled"

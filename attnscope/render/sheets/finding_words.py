@@ -39,7 +39,7 @@ def pattern_words(result: Finding, pattern: Pattern) -> str:
     if not tokens.texts and any(isinstance(each, Patches) for each in tokens.stretches):
         words = _BESIDE.get(pattern, words)
     if tokens.texts or not tokens.stretches:
-        return words.replace("token", "word") if result.words and pattern is not Pattern.SPECIAL else words
+        return words if pattern is Pattern.SPECIAL else words.replace("token", result.by.value)
     named = {Pattern.FIRST: "the first key", Pattern.SPECIAL: "the model's own tokens"}
     return named.get(pattern, words.replace("token", result.controls.of.part))
 
@@ -252,6 +252,8 @@ def control(result: Finding) -> str:
     of = {Contents.TEXT: f"{whose} words", Contents.PICTURE: "its patches", Contents.SOUND: "its frames"}
     beside = "what the decoder reads stays" if whose == "the source's" else stays
     sought = result.question
-    how_many = "" if sought.query_span or sought.key_span else "two "
+    how_many = "" if sought.query_span or sought.key_span or result.by.is_long else "two "
     at = f"the same {how_many}positions are read" if sought.query is not None else ""
+    if at and result.by.is_long:
+        at += f", summed over those of the one {result.by} and averaged over those of the other"
     return "; ".join(each for each in (f"{of[result.controls.of]} shuffled", beside, at) if each)

@@ -18,7 +18,7 @@ from attnscope.render.kit.numbers import (
     weight_cell,
 )
 from attnscope.render.kit.scale import Scale as Weights
-from attnscope.render.kit.words.command import asking, finding
+from attnscope.render.kit.words.command import asking, finding, looked_at
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Beside, Curve, Matrix, Names, Ranking
 from attnscope.render.sheet.said import attention, numbered, text
@@ -31,7 +31,7 @@ from attnscope.render.sheets.passages import of_flow
 from attnscope.results import Flow
 from attnscope.results.claims.flow import DISTANCE, GRADIENT, INTEGRATED, LRP, WEIGHED, Ablated
 from attnscope.tokens import Patches
-from attnscope.vocabulary import Scaling
+from attnscope.vocabulary import Scaling, Special
 
 _MOST, _LISTED, _PATCHES = 64, 40, 12  # tokens that all have a row; of more, and of a picture, so many
 _FIRST = 12  # that were replaced, the largest effect first
@@ -80,7 +80,7 @@ def _next(result: Flow) -> Next | None:
         return None
     if result.query is None:
         return Next("what do heads look at?", asking(result, "heads"))
-    asked = finding(result, result.query, result.ablated.ranking[0])
+    asked = finding(result, result.query, result.ablated.ranking[0]) + looked_at(result.by, Special.SHOW)
     return Next("which heads look there?", asked)
 
 

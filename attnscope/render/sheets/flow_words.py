@@ -158,13 +158,25 @@ def notes(result: Flow) -> Iterator[str]:
         yield f"the pooled vector is {how} (--from pooled:mean, :first, :last, :pooler)"
     yield from result.notes
     yield _beside_the_map(result)
+    yield from _together(result)
     if result.flow is None:
-        yield f"no flow: there are more than {counted(result.most, unit(result))}"
+        why = f"there are more than {counted(result.most, unit(result))}"
+        yield f"no flow: {'it is that of a single token' if result.by.joins else why}"
     if result.zeroed is None and result.no_zeroing:
         yield f"no value zeroing: {result.no_zeroing}"
     for reason in dict.fromkeys(each.absent for each in result.attributed if each.absent):
         absent = [CALLED.get(each.method, each.method) for each in result.attributed if each.absent == reason]
         yield f"no {', '.join(absent)}: {reason}"
+
+
+def _together(result: Flow) -> Iterator[str]:
+    """What a share and an effect of several tokens taken together are."""
+    if not result.by.joins:
+        return
+    told = f"shares are summed over the tokens of a {result.by} and averaged over those of the query; "
+    yield f"{told}all tokens of a {result.by} are replaced at once"
+    if result.ablated is not None and result.ablated.answer:
+        yield f"the answer is the one at token {result.answers_at}"
 
 
 def _beside_the_map(result: Flow) -> str:
@@ -305,11 +317,13 @@ def patches_of(result: Flow) -> Patches | None:
 def unit(result: Flow) -> str:
     """What a position stands for."""
     stretch = next(iter(result.tokens.stretches), None)
+    if result.by.joins:
+        return result.by.value
     return "token" if stretch is None else "patch" if isinstance(stretch, Patches) else "frame"
 
 
 def plural(result: Flow) -> str:
-    return {"token": "tokens", "patch": "patches", "frame": "frames"}[unit(result)]
+    return "patches" if unit(result) == "patch" else f"{unit(result)}s"
 
 
 def _replaced(result: Flow, ablated: Ablated) -> str:

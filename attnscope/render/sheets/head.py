@@ -43,7 +43,7 @@ from attnscope.render.sheets.looking import (
 )
 from attnscope.render.sheets.telling import most_telling, strongest_link, telling_words
 from attnscope.results import HeadAttention, HeadView, HeadWeights, Kind, Special
-from attnscope.results.base.distances import at_distance, even, even_share
+from attnscope.results.base.distances import at_distance, even
 
 _MOST_TERMS = 5
 _VECTORS = {"q": "query vector", "k": "key vector", "v": "value vector", "output": "output"}
@@ -89,7 +89,7 @@ def _opens(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None) 
     query, key = pair or (None, None)
     found: dict[str, object] = {"query": query, "key": key}
     if isinstance(result, HeadView):
-        found |= {"words": result.words, "special": result.special.value}
+        found |= {"words": result.by.joins, "special": result.special.value}
     if isinstance(result, HeadView) and spans(result):  # which a page has not got: of a span its first token
         sides = {"query": (result.query_groups, query), "key": (result.key_groups, key)}
         shown = result.special is Special.SHOW
@@ -103,8 +103,8 @@ def _viewed(result: HeadWeights | HeadView) -> str:
     if not isinstance(result, HeadView):
         return ""
     if result.special is Special.SHOW:
-        return " by words" if result.words else ""
-    return " by words" if result.words else f", special tokens: {result.special.value}"
+        return f" by {result.by.several}" if result.by.joins else ""
+    return f" by {result.by.several}" if result.by.joins else f", special tokens: {result.special.value}"
 
 
 def answer_of(result: HeadWeights | HeadView, pair: tuple[int, int] | None) -> str:
@@ -113,8 +113,9 @@ def answer_of(result: HeadWeights | HeadView, pair: tuple[int, int] | None) -> s
     tokens = tokens_looked_at(mean_entropy(np.where(result.allowed, result.weights, 0.0)))
     crosses = own.kind is Kind.CROSS
     masked = not crosses and not result.allowed[result.answered].all()
-    told = f"{own.name} {about(tokens, seen_of(own.kind, keys, masked))}"
-    told = f"From each written token, {told}" if crosses and own.query_tokens.texts else begun(told)
+    unit = result.by.value if isinstance(result, HeadView) else "token"
+    told = f"{own.name} {about(tokens, seen_of(own.kind, keys, masked, unit), unit)}"
+    told = f"From each written {unit}, {told}" if crosses and own.query_tokens.texts else begun(told)
     if not crosses and own.query_tokens.texts:
         distance = at_distance(result.weights, result.allowed, result.query_tokens.positions)
         if mostly(distance):
@@ -127,14 +128,16 @@ def answer_of(result: HeadWeights | HeadView, pair: tuple[int, int] | None) -> s
     if pair is not None:
         named = link(result.query_tokens, result.key_tokens, *pair)
         beside = f"{weight(float(result.weights[pair]))} (even attention: {weight(_even(result, *pair))})"
-        told += f" Its strongest link is {named}: {beside}."
+        by_size = isinstance(result, HeadView) and result.by.is_long
+        strongest = "The link farthest above even attention" if by_size else "Its strongest link"
+        told += f" {strongest} is {named}: {beside}."
     return f"{told} {NO_CONTROL}" if own.query_tokens.texts else told
 
 
 def _even(result: HeadWeights | HeadView, query: int, key: int) -> float:
     """What a row that weighs all of its keys alike gives this one; of several tokens together their share."""
-    if isinstance(result, HeadView) and spans(result):
-        return even_share(result.head.allowed, result.query_groups[query], result.key_groups[key])
+    if isinstance(result, HeadView) and (result.by.joins or spans(result)):
+        return float(result.even[query, key])
     return even(result.allowed, query)
 
 
@@ -143,7 +146,7 @@ def _leaves_out(result: HeadWeights | HeadView) -> bool:
 
 
 def _departs(result: HeadWeights | HeadView) -> tuple[str, ...]:
-    return departures(result.words, result.special) if isinstance(result, HeadView) else ()
+    return departures(result.by, result.special) if isinstance(result, HeadView) else ()
 
 
 def _next(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None) -> Next | None:
@@ -158,7 +161,7 @@ def _next(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None) -
         key = int(np.argmax(np.where(result.allowed[query], result.weights[query], -1.0)))
     sides = label(result.query_tokens, query), label(result.key_tokens, key)
     asked = asking(own, "find", "--from", sides[0], "--to", sides[1])
-    looking = looked_at(result.words, result.special) if isinstance(result, HeadView) else ""
+    looking = looked_at(result.by, result.special) if isinstance(result, HeadView) else ""
     return Next("is it the words, or only their positions?", f"{asked}{looking}")
 
 

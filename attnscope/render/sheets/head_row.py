@@ -65,6 +65,7 @@ def _why_not(result: HeadWeights | HeadView, query: int) -> str:
 def most_of(result: HeadWeights | HeadView, query: int, key: int | None) -> str:
     """`From [MASK], L3 H11 gives “opened” .98 and every other token less than .01.`"""
     ranked, asked = _ranked(result, query), in_sentence(result.query_tokens, query)
+    unit = result.by.value if isinstance(result, HeadView) else "token"
     name = head_of(result).name
     if not ranked:
         return f"From {asked}, {name} has {_why_not(result, query)}."
@@ -76,7 +77,7 @@ def most_of(result: HeadWeights | HeadView, query: int, key: int | None) -> str:
     told = f"From {asked}, {name} gives {first}"
     if others and result.weights[query, ranked[1]] < _LITTLE:
         least = _more_than_nothing(texts[1], "less than ")
-        told += f" and every other token {least if least != texts[1] else f'{least} or less'}"
+        told += f" and every other {unit} {least if least != texts[1] else f'{least} or less'}"
     elif others:
         told += f", then {', '.join(others)}"
     if key is not None and key not in ranked:

@@ -35,10 +35,10 @@ def many(tokens: float) -> str:
     return f"{tokens:.0f}" if tokens >= _WHOLE else cell(tokens, 1)
 
 
-def about(tokens: float, of: str) -> str:
+def about(tokens: float, of: str, unit: str = "token") -> str:
     """`looks at about 6 of 11 tokens on average`."""
     if tokens < _SHARP:
-        return f"looks at almost one token at a time ({many(tokens)} of {of})"
+        return f"looks at almost one {unit} at a time ({many(tokens)} of {of})"
     return f"looks at about {many(tokens)} of {of} on average"
 
 
@@ -61,8 +61,8 @@ def link(queries: Tokens, keys: Tokens, query: int, key: int) -> str:
     return f"{in_sentence(queries, query)} → {in_sentence(keys, key)}"
 
 
-def seen_of(kind: Kind, keys: int, masked: bool) -> str:
+def seen_of(kind: Kind, keys: int, masked: bool, unit: str = "token") -> str:
     """`11 tokens`, `those it may see`, `11 source tokens`: what a head may look at."""
     if kind is Kind.CROSS:
-        return counted(keys, "source token")
-    return "those it may see" if masked else counted(keys, "token")
+        return counted(keys, f"source {unit}")
+    return "those it may see" if masked else counted(keys, unit)

@@ -7,10 +7,11 @@ from functools import cached_property
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, number, parameter, signed, weight
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT
-from attnscope.render.kit.words.weights import JOINED, divides, view_words
+from attnscope.render.kit.words.weights import divides, joined_words, view_words
 from attnscope.render.sheet.blocks import Drawing
 from attnscope.results import Projection
 from attnscope.tokens import Tokens
+from attnscope.vocabulary import Unit
 
 DISCLAIMER = "the axes have no unit, and distances in the plane are not attention"
 LEAST_LINK = 0.01  # the weight of a link that is seen, and the smallest that is written as a number
@@ -191,7 +192,9 @@ def points_words(result: Projection) -> list[str]:
     view = result.view
     if view is None:
         return []
-    points = ["points are words: mean vectors and mean scores of their pieces"] if view.words else []
+    of = "pieces" if view.by is Unit.WORD else "tokens"
+    told = f"points are {view.by.several}: mean vectors and mean scores of their {of}"
+    points = [told] if view.by.joins else []
     if _leaves_out(result, "query") or _leaves_out(result, "key"):
         left_out = "special tokens left out"
         if divides(view):
@@ -200,7 +203,10 @@ def points_words(result: Projection) -> list[str]:
             holding = "they and the sink hold" if result.head.sink is not None else "they hold"
             left_out += f": {holding} the rest of each row"
         points.append(left_out)
-    return [*points, *(f"weights by {each}" if each == JOINED else each for each in view_words(view))]
+    return [
+        *points,
+        *(f"weights by {each}" if each == joined_words(view.by) else each for each in view_words(view)),
+    ]
 
 
 def _leaves_out(result: Projection, side: str) -> bool:

@@ -27,7 +27,7 @@ from attnscope.render.sheet.said import (
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import PictureAttention, PictureHeads, SoundAttention, SoundHeads
-from attnscope.tokens import Tokens
+from attnscope.tokens import Tokens, patch
 
 OneHead = PictureAttention | SoundAttention
 Heads = PictureHeads | SoundHeads
@@ -81,11 +81,11 @@ def medium_words(result: OneHead | Heads) -> str:
 
 
 def query_words(result: OneHead | Heads) -> str:
-    """`query [CLS]`, `query r3c5`, `query 4 “door”`, or that the mean over all queries is shown."""
+    """`query [CLS]`, `query patch row 3, column 5`, `query 4 “door”`, or the mean over all queries."""
     query, tokens = result.gaze.query, _tokens(result)
     if query is None:
         return f"mean over {counted(len(tokens), 'query')}"
-    called = tokens.names[query]
+    called = tokens.called(query)
     of_text = tokens.items[query].id >= 0 and not tokens.items[query].special
     return f"query {query} “{called}”" if of_text else f"query {called}"
 
@@ -99,7 +99,7 @@ def place_name(result: OneHead | Heads, place: int) -> str:
     """What a patch is called, counted row by row, or a frame: by when it begins."""
     if isinstance(result, PictureAttention | PictureHeads):
         row, column = divmod(place, result.gaze.keys.shape[1])
-        return f"r{row}c{column}"
+        return patch(row, column)
     inside = result.head if isinstance(result, SoundAttention) else result.overview
     return inside.key_tokens.names[int(result.gaze.keys[place])]
 
@@ -136,7 +136,7 @@ def _given_to(result: OneHead, key: int | None, order: list[int]) -> str:
     if key is None:
         return ""
     rows = result.head.weights if result.gaze.query is None else result.head.weights[[result.gaze.query]]
-    told = f" {result.head.key_tokens.names[key]} gets {significant(float(rows[:, key].mean()))}"
+    told = f" {result.head.key_tokens.called(key)} gets {significant(float(rows[:, key].mean()))}"
     if (found := place_of(result, key)) is None:
         return f"{told};"
     rank = order.index(int(np.ravel_multi_index(found, result.gaze.keys.shape))) + 1

@@ -63,7 +63,7 @@ def sheet(result: Overview, focus: Focus = WHOLE) -> Sheet:
         notes=(*_spans(result), *words.notes(result), *limits(result)),
         legend=(*overview_view_words(result), *features(result)),
         details=tuple(measured.absent(result.scores)),
-        departs=departures(result.words, result.special),
+        departs=departures(result.by, result.special),
         verdicts=verdicts,
         proof=proof(verdicts.values(), "head"),
         main=grids[0],
@@ -91,7 +91,7 @@ def _next(result: Overview, best: Place) -> Next:
     ):
         query, key = result.aim
         assert key is not None, "a pair has both"
-        looking = looked_at(result.words, result.special)
+        looking = looked_at(result.by, result.special)
         return Next("which of them do it because of the words?", finding(result, query, key) + looking)
     return Next("look into one", opening(result, result.layers[best[0]], result.heads[best[1]]))
 
@@ -222,7 +222,7 @@ def _table(result: Overview, places: Sequence[Place], in_tokens: bool) -> Table:
             if in_tokens
             else texts
         )
-        columns.append(Column("measure", texts, "tokens" if in_tokens else main.measure, as_written))
+        columns.append(Column("measure", texts, result.by.several if in_tokens else main.measure, as_written))
     if result.aim is None and (shares := result.special_shares) is not None:
         says = f"share of its weight on special tokens{'; links are of the others' * result.ordinary}"
         columns.append(Column("special", each_of(shares, places), "special", weight, says, spared=1))

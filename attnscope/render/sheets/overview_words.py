@@ -29,7 +29,7 @@ def form_of_tokens(tokens: float) -> str:
 
 
 def over_words(result: Overview, text: str) -> str:
-    return text.replace("token", "word") if result.words else text
+    return text.replace("token", result.by.value)
 
 
 def same_distance(result: Overview) -> Float[np.ndarray, "layer head"] | None:
@@ -82,7 +82,7 @@ def _sharpest(result: Overview, order: list[Place]) -> str:
 
 def _aimed(result: Overview, order: list[Place], query: int, key: int | None) -> str:
     """What heads give from one query, to one key or each to its own."""
-    asked, best = in_sentence(result.query_tokens, query), order[0]
+    asked, best, unit = in_sentence(result.query_tokens, query), order[0], result.by.value
     own = float(result.main.values[best])
     if result.kind is Kind.CROSS and result.query_tokens.texts:
         asked = f"When the decoder reads {asked}"
@@ -92,17 +92,17 @@ def _aimed(result: Overview, order: list[Place], query: int, key: int | None) ->
     if key is None:
         where = in_sentence(result.key_tokens, int(result.strongest[best][1]))
         middle = weight(float(np.nanmedian(result.main.values)))
-        told = f"{asked}, {named(result, best)} looks hardest at one token: {where} {weight(own)}"
+        told = f"{asked}, {named(result, best)} looks hardest at one {unit}: {where} {weight(own)}"
         return f"{told}; half of {counted(len(order), 'head')} give theirs {middle} or less. {_NO_CONTROL}"
     looked = in_sentence(result.key_tokens, key)
     first = None if result.aimed is None else result.aimed.largest
     if first == 0:
-        told = f"{asked}, no head looks at {looked} more than at every other token; the most is "
+        told = f"{asked}, no head looks at {looked} more than at every other {unit}; the most is "
         most = max(order, key=lambda place: float(result.main.values[place]))
         value = weight(float(result.main.values[most]))
         return f"{told}{named(result, most)} with {value}{f' ({alike})' if alike else ''}. {_NO_CONTROL}"
     heads = counted(len(order), "head")
-    told = f"{asked}, {first} of {heads} look at {looked} more than at any other token. " if first else ""
+    told = f"{asked}, {first} of {heads} look at {looked} more than at any other {unit}. " if first else ""
     distances = same_distance(result)
     if distances is None or np.isnan(distances[best]):
         value = f"{weight(own)}{f'; {alike}' if alike else ''}"
@@ -155,7 +155,8 @@ def notes(result: Overview) -> tuple[str, ...]:
     if not found:
         return ()
     more = f" and {counted(len(found) - _NAMED, 'head')} more" if len(found) > _NAMED else ""
-    return (f"at one distance for at least 80 % of the tokens: {', '.join(found[:_NAMED])}{more}",)
+    told = f"at one distance for at least 80 % of the {result.by.several}"
+    return (f"{told}: {', '.join(found[:_NAMED])}{more}",)
 
 
 def _masked(result: Overview) -> bool:

@@ -18,6 +18,8 @@ from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.media import flat, largest, of_heads, of_one, place_of, query_words, share
 from attnscope.results import Picture, PictureAttention, PictureHeads
+from attnscope.spans import patch_at
+from attnscope.tokens import patch
 from attnscope.vocabulary import Scaling
 
 
@@ -71,8 +73,8 @@ def _patches(result: PictureAttention, pointed: tuple[int, ...] | None, scale: W
     cells, place = 100 * result.weights, result.gaze.cell
     largest = largest_magnitude(cells) or 1.0
     decimals = max(0, 1 - math.floor(math.log10(largest)))
-    own = "" if place is None else f"the query's own patch is r{place[0]}c{place[1]}"
-    asked = "" if pointed is None else f"the key is r{pointed[0]}c{pointed[1]}"
+    own = "" if place is None else f"the query's own patch is {patch(place[0], place[1])}"
+    asked = "" if pointed is None else f"the key is {patch(pointed[0], pointed[1])}"
     unread = "blank: not read here" if np.isnan(cells).any() else ""
     return Matrix(
         title=f"{query_words(result)}: attention in %",
@@ -87,6 +89,11 @@ def _patches(result: PictureAttention, pointed: tuple[int, ...] | None, scale: W
         marked=tuple((each[0], each[1]) for each in (place, pointed) if each is not None),
         blank="",
     )
+
+
+def fitting(called: str, cells: int) -> str:
+    """`row 3, column 5`, or `r3c5` where so many cells do not hold that."""
+    return fit(called if len(called) <= cells else patch_at(called), cells)
 
 
 def _numbered(count: int) -> Names:
@@ -107,7 +114,7 @@ def _grid(result: PictureHeads) -> HeadGrid:
         companion=Companion(
             "share of the attention on the picture, and the patch",
             lambda i, j: percent(share(result, i, j)),
-            lambda i, j, cells: fit(largest(result, i, j)[0], cells),
+            lambda i, j, cells: fitting(largest(result, i, j)[0], cells),
         ),
         verdicts=tuple(tuple(each.verdict for each in row) for row in overview.certificates),
     )

@@ -60,7 +60,7 @@ def sheet(result: Projection, focus: Focus = WHOLE) -> Sheet:
         tables += [_ranked(result, query, MOST_KEYS if focus.verbose else _FEW) for query in queries]
     if queries and key is not None:
         tables.append(_compared(result, queries, key))
-    by = " by words" if result.view is not None and result.view.words else ""
+    by = f" by {result.view.by.several}" if result.view is not None and result.view.by.joins else ""
     sides = f"{counted(len(result.queries), 'query')} x {counted(len(result.keys), 'key')}"
     lists = settings_words(result), points_words(result)
     return Sheet(
@@ -100,7 +100,7 @@ def _departures(result: Projection) -> Iterator[str]:
     """What of the map is not as it comes."""
     usual = MapSettings()
     if result.view is not None:
-        yield from departures(result.view.words, result.view.special)
+        yield from departures(result.view.by, result.view.special)
     if result.metric != usual.metric:
         yield f"{result.metric} distance"
     if result.centred:
@@ -115,7 +115,7 @@ def _next(result: Projection, queries: Sequence[int]) -> Next:
     """The weights themselves: of the query that is looked at, else of the one that is surest of a key."""
     head, view = result.head, result.view
     if view is not None:
-        opened = opening_head(head, head.layer, head.head) + looked_at(view.words, view.special)
+        opened = opening_head(head, head.layer, head.head) + looked_at(view.by, view.special)
         return Next("what are the weights?", opened)
     surest = np.where(head.allowed, head.weights, -1.0).max(axis=1).argmax()
     query = queries[0] if queries else int(surest)

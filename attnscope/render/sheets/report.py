@@ -119,6 +119,13 @@ def _blank(result: Report) -> Blank | None:
     return next((each for each in guessed if each.position == result.query), guessed[0] if guessed else None)
 
 
+def _even(result: Report, key: int) -> float:
+    """What even attention gives this key; of a word as much as all of its pieces."""
+    if result.view is not None and result.view.by.joins:
+        return float(result.view.even[result.row, key])
+    return even_weight(result.weights.allowed, result.row)
+
+
 def _looks(result: Report) -> str:
     """From where the head looks where, and how much of its output there comes from which key."""
     query = in_sentence(result.head.query_tokens, result.query)
@@ -129,7 +136,7 @@ def _looks(result: Report) -> str:
         return f"{start} {result.head.name} looks nowhere: {shares_remark(result)}."
     most, heaviest = (max(every, key=attrgetter(name)) for name in ("share", "weight"))
     labels = [in_sentence(result.weights.key_tokens, each.key or 0) for each in (most, heaviest)]
-    around = weight(even_weight(result.weights.allowed, result.row))
+    around = weight(_even(result, heaviest.key or 0))
     told = f"{start} {result.head.name} looks most at {labels[1]} ({weight(heaviest.weight)}; even "
     told += f"attention: {around}), and "
     if most.key == heaviest.key:

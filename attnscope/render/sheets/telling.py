@@ -37,8 +37,15 @@ def telling_words(result: HeadWeights | HeadView, shown: Panel, listed: Sequence
 
 
 def strongest_link(result: HeadWeights | HeadView, shown: Panel) -> tuple[int, int] | None:
-    """The query and the key of the largest number on a telling key; None where no such pair is seen."""
+    """The query and the key of the largest number on a telling key; None where no such pair is seen.
+
+    Of sentences and passages it is the weight that lies farthest above even attention.
+    """
     values = _telling(result, shown)
+    if isinstance(result, HeadView) and result.by.is_long and shown.show == "weights":
+        # the longer a sentence, the more it gets of any head
+        special = np.array([[token.special] for token in shown.row_tokens.items])
+        values = np.where(special & ~special.all(), -np.inf, values - result.even)
     if not np.isfinite(values).any():
         return None
     query, key = (int(i) for i in np.unravel_index(values.argmax(), values.shape))

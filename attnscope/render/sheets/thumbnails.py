@@ -43,7 +43,7 @@ def sheet(result: Thumbnails, focus: Focus = WHOLE) -> Sheet:
         says="rows: queries, columns: keys" + (f"; colours of all heads: {scale.told}" if scale.told else ""),
     )
     opened = opening_head(result, result.layers[0], result.heads[0])
-    by_tokens = " by tokens" if result.words or result.special is not Special.SHOW else ""
+    by_tokens = " by tokens" if result.by.joins or result.special is not Special.SHOW else ""
     return Sheet(
         title=grid_size(result.layers, result.heads),
         setting=setting(result),
@@ -54,12 +54,12 @@ def sheet(result: Thumbnails, focus: Focus = WHOLE) -> Sheet:
         texts=read(result.kind, result.query_tokens, result.key_tokens),
         notes=limits(result),
         legend=tuple(_legend(result)),
-        departs=departures(result.words, result.special),
+        departs=departures(result.by, result.special),
         proof=proof((each for row in result.verdicts for each in row), "head", by_tokens),
         main=heads,
         summary=(attention(result.kind, result.tower),),
         record=(("kind", result.kind.value), ("tower", result.tower)),
-        next=Next("look into one", f"{opened}{looked_at(result.words, result.special)}"),
+        next=Next("look into one", f"{opened}{looked_at(result.by, result.special)}"),
     )
 
 
@@ -101,7 +101,7 @@ def _legend(result: Thumbnails) -> Iterator[str]:
     stretches = *result.query_tokens.stretches, *result.key_tokens.stretches
     if any(isinstance(each, Patches) for each in stretches):
         yield "patches row by row"
-    yield from view_notes(result.words, result.special)
+    yield from view_notes(result.by, result.special)
 
 
 def _facts(result: Thumbnails) -> Iterator[tuple[object, ...]]:

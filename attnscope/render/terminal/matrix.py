@@ -4,7 +4,16 @@ import numpy as np
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.text import Text
 
-from attnscope.render.kit.cells import DIM, cell_texts, headings, least_head, line, row_heads, widest
+from attnscope.render.kit.cells import (
+    DIM,
+    cell_texts,
+    columns_of,
+    headings,
+    least_head,
+    line,
+    row_heads,
+    widest,
+)
 from attnscope.render.kit.labels import column_widths, right, settled
 from attnscope.render.kit.stage import Panel
 from attnscope.render.sheet.blocks import Matrix
@@ -110,7 +119,7 @@ def _side(noun: str, tokens: Tokens) -> Side:
 
 def _table(shown: Panel, shades: Shading, texts: list[list[str]], width: int) -> Group:
     assert shown.column_tokens is not None, "vectors have no names for their columns"
-    names, positions = shown.column_tokens.names, shown.column_tokens.positions
+    names, positions = columns_of(shown.column_tokens), shown.column_tokens.positions
     least = widest(texts) + 1
     heads = row_heads(shown.row_tokens, width - least * len(names))
     widths = column_widths([settled(name) for name in names], least, width - heads.cells)

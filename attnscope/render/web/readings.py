@@ -22,6 +22,7 @@ from attnscope.render.web.tokens import sides
 from attnscope.results import Certificate, HeadAttention, HeadWeights, Overview, Result, Thumbnails, Verdict
 from attnscope.results.claims.difference import Run
 from attnscope.tokens import Token, Tokens
+from attnscope.vocabulary import Unit
 
 _WITH_SCORES = 200  # tokens up to which a head alone has its scores too, and not only q and k
 _SMALL = 40  # cells of a head in small along its longer side, at most
@@ -29,7 +30,7 @@ Reading = dict[str, Any]
 Layer = Float[np.ndarray, "head query key"]
 
 
-def of_heads(heads: Sequence[HeadWeights], blocks: Blocks, name: str = "") -> Reading:
+def of_heads(heads: Sequence[HeadWeights], blocks: Blocks, name: str = "", by: Unit = Unit.WORD) -> Reading:
     """Heads over the same tokens, each in full."""
     first = heads[0]
     layers, numbers = (sorted({each(head) for head in heads}) for each in (_layer, _head))
@@ -37,7 +38,7 @@ def of_heads(heads: Sequence[HeadWeights], blocks: Blocks, name: str = "") -> Re
     certificates = [[there.get((layer, number)) for number in numbers] for layer in layers]
     return {
         "name": name,
-        **sides(first.query_tokens, first.key_tokens),
+        **sides(first.query_tokens, first.key_tokens, by),
         "layers": layers,
         "heads": numbers,
         "depth": 0,
@@ -51,7 +52,11 @@ def of_heads(heads: Sequence[HeadWeights], blocks: Blocks, name: str = "") -> Re
 
 
 def of_overview(
-    overview: Overview, blocks: Blocks, full: Sequence[HeadWeights] = (), name: str = ""
+    overview: Overview,
+    blocks: Blocks,
+    full: Sequence[HeadWeights] = (),
+    name: str = "",
+    by: Unit = Unit.WORD,
 ) -> Reading:
     """All heads of an overview; those that are there in full with what their weights are made from.
 
@@ -63,7 +68,7 @@ def of_overview(
     more = [{"planes": _exactly(head, blocks)} if packed["depth"] == 1 else {} for head in heads]
     return {
         "name": name,
-        **sides(found.query_tokens, found.key_tokens),
+        **sides(found.query_tokens, found.key_tokens, overview.by if overview.by.is_long else by),
         "layers": found.layers,
         "heads": found.heads,
         **packed,

@@ -7,6 +7,7 @@ from attnscope.render.sheets import comparison_words as words
 from attnscope.render.web import readings
 from attnscope.render.web.blocks import Blocks
 from attnscope.results import Comparison, Difference, Overview, Result, Special
+from attnscope.vocabulary import Unit
 
 
 def of_runs(
@@ -36,10 +37,10 @@ def of_sides(found: Comparison, held: Sequence[Result], blocks: Blocks) -> list[
         name = f"{letter}: {words.side_words(found, side) or words.sentence(side)}"
         overview = held[i] if held else None
         if isinstance(overview, Overview):
-            made.append(readings.of_overview(overview, blocks, [side.head], name))
+            made.append(readings.of_overview(overview, blocks, [side.head], name, found.by))
             made[-1]["opens"] = {"layer": side.head.layer, "head": side.head.head}
         else:
-            made.append(readings.of_heads([side.head], blocks, name))
+            made.append(readings.of_heads([side.head], blocks, name, found.by))
         made[-1]["opens"]["query"] = side.position
     return made
 
@@ -62,4 +63,5 @@ def _alone(found: Difference, names: Sequence[str], blocks: Blocks) -> list[read
 def _looked(result: Result | None) -> dict[str, Any]:
     """By words, or without special tokens, or as it is."""
     special = getattr(result, "special", Special.SHOW)
-    return {"words": bool(getattr(result, "words", False)), "special": special.value}
+    by = getattr(result, "by", Unit.TOKEN)
+    return {"words": by.joins, "special": special.value}

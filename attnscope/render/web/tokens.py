@@ -4,15 +4,15 @@ from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.printable import printable
-from attnscope.results.base.groups import joined, words_of
-from attnscope.tokens import Token, Tokens
-from attnscope.vocabulary import Special
-
-_APART = 2  # characters between a token and the next one of its text, at most
+from attnscope.results.base.groups import joined, placed, units_of_text
+from attnscope.tokens import Tokens
+from attnscope.vocabulary import Special, Unit
 
 
-def tokens_of(tokens: Tokens) -> dict[str, Any]:
+def tokens_of(tokens: Tokens, by: Unit = Unit.WORD) -> dict[str, Any]:
     """`words` are positions by word, None where the tokenizer does not tell or every word is one token.
+
+    Where the result is `by` sentences or passages they are positions by these, and `unit` says so.
 
     `said` is how each token stands in its text, where that is not its name, and `gaps` what stands before it.
     """
@@ -25,7 +25,7 @@ def tokens_of(tokens: Tokens) -> dict[str, Any]:
         "said": {i: text for i, text in enumerate(said) if text != tokens.names[i]},
         "special": [i for i, token in enumerate(tokens.items) if token.special],
         "parts": parts,
-        **_words(tokens),
+        **_words(tokens, by if by.is_long else Unit.WORD),
     }
 
 
@@ -42,10 +42,10 @@ def _as_read(tokens: Tokens) -> tuple[list[str], list[str]]:
     piece of a word.
     """
     gaps, said, ends = list[str](), list[str](), dict[int, int]()
-    for token, name in zip(tokens.items, tokens.names, strict=True):
+    for token, name in zip(placed(tokens).items, tokens.names, strict=True):
         source = tokens.texts[token.part] if 0 <= token.part < len(tokens.texts) else ""
         before = ends.get(token.part, 0)
-        text, span = token.text, token.span or _found(token, source, before)
+        text, span = token.text, token.span
         if span is not None and source:
             text, gap = source[slice(*span)], source[before : span[0]]
             ends[token.part] = max(span[1], before)
@@ -58,32 +58,27 @@ def _as_read(tokens: Tokens) -> tuple[list[str], list[str]]:
     return gaps, said
 
 
-def _found(token: Token, source: str, start: int) -> tuple[int, int] | None:
-    """Where the text of a token stands next, at most a few characters on."""
-    bare = token.text.strip()
-    place = source.find(bare, start, start + len(bare) + _APART) if bare and not token.special else -1
-    return None if place < 0 else (place, place + len(bare))
-
-
-def _words(tokens: Tokens) -> dict[str, Any]:
+def _words(tokens: Tokens, by: Unit) -> dict[str, Any]:
+    named = {"unit": by.several}
     try:
-        groups = words_of(tokens)
+        groups = units_of_text(tokens, by)
     except InputError:
-        return {"words": None, "joined": {}}
+        return named | {"words": None, "joined": {}}
     if all(len(group) == 1 for group in groups):
-        return {"words": None, "joined": {}}
-    names = joined(tokens, groups).names
+        return named | {"words": None, "joined": {}}
+    units = joined(tokens, groups, by)
+    names = [f"{units.positions[i]} {name}" if by.is_long else name for i, name in enumerate(units.names)]
     whole = {group[0]: name for group, name in zip(groups, names, strict=True) if len(group) > 1}
-    return {"words": groups, "joined": whole}
+    return named | {"words": groups, "joined": whole}
 
 
-def sides(queries: Tokens, keys: Tokens) -> dict[str, Any]:
+def sides(queries: Tokens, keys: Tokens, by: Unit = Unit.WORD) -> dict[str, Any]:
     """Both sides of one attention. `pair` where two texts were read: then one may look at the other."""
     same = queries is keys or queries == keys
     pair = same and len({token.part for token in queries.items}) > 1
     return {
-        "queries": tokens_of(queries),
-        "keys": None if same else tokens_of(keys),
+        "queries": tokens_of(queries, by),
+        "keys": None if same else tokens_of(keys, by),
         "self": same,
         "pair": pair,
     }

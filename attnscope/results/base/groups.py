@@ -4,7 +4,9 @@ A word is what the tokenizer itself cuts as one, by its words, its offsets and w
 tokenizer's own splitting ends one, and at white space, which sentence-piece vocabularies keep within a piece.
 Bytes, marks and joiners of one character are never parted. Chinese, Japanese, Thai and other scripts that set
 no blanks keep the tokenizer's pieces, which are all the words there are. Special tokens, patches and frames
-stay by themselves. Weights between groups are the sum over a group of keys, the mean over a group of queries.
+stay by themselves. Sentences and passages (`attnscope.results.base.sentences`) hold whole words, and what
+the user typed in place of one, such as a mask. Weights between groups are the sum over a group of keys, the
+mean over a group of queries.
 """
 
 import unicodedata
@@ -15,26 +17,96 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.errors import InputError
+from attnscope.results.base.sentences import number_at, starts_of
 from attnscope.sections import called
 from attnscope.spans import spelled
 from attnscope.tokens import Token, Tokens
-from attnscope.vocabulary import Special
+from attnscope.vocabulary import Special, Unit
 
+_APART = 2  # characters between a token and the next one of its text, at most
 _JOINERS = "\u200c\u200d"
 _WITHOUT_BLANKS = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
 Groups = tuple[tuple[int, ...], ...]
 
 
-def words_of(tokens: Tokens) -> Groups:
-    """Positions of the tokens of each word, in order; `InputError` where the tokens have no offsets."""
+def units_of_text(tokens: Tokens, unit: Unit) -> Groups:
+    """Positions of the tokens of each unit, in order; `InputError` where the tokens have no offsets."""
+    if unit is Unit.TOKEN:
+        return tuple((i,) for i in range(len(tokens)))
+    return words_of(tokens) if unit is Unit.WORD else _stretches_of_text(tokens, unit)
+
+
+def _stretches_of_text(tokens: Tokens, unit: Unit) -> Groups:
+    """The same of sentences or passages, each of one text; special tokens that were added are alone."""
+    tokens = placed(tokens)
+    _check_offsets(tokens, unit)
+    starts = [starts_of(text, unit) for text in tokens.texts]
+    groups: list[list[int]] = []
+    last: tuple[int, int] | None = None
+    for word in words_of(tokens):
+        token = tokens.items[word[0]]
+        own = last if _goes_along(tokens, word[0], last) else None
+        if token.span is not None and token.part < len(starts) and not _stands_alone(tokens, word[0]):
+            start, end = token.span
+            cut = tokens.texts[token.part][start:end]
+            own = token.part, number_at(starts[token.part], start + len(cut) - len(cut.lstrip()))
+        if own is not None and own == last:
+            groups[-1].extend(word)
+        else:
+            groups.append([*word])
+        last = own
+    return tuple(map(tuple, groups))
+
+
+def _goes_along(tokens: Tokens, position: int, last: tuple[int, int] | None) -> bool:
+    """Whether a token that has no place in its text stands within what goes before it, as an unknown one."""
+    token = tokens.items[position]
+    alone = token.special or token.padding or _stands_alone(tokens, position)
+    return token.span is None and last is not None and token.part == last[0] and not alone
+
+
+def placed(tokens: Tokens) -> Tokens:
+    """The same with the place of each token that a model wrote, as far as it is found in its text."""
+    ends, items = dict[int, int](), list[Token]()
+    for i, token in enumerate(tokens.items):
+        source = tokens.texts[token.part] if 0 <= token.part < len(tokens.texts) else ""
+        span = token.span
+        if span is None and not _stands_alone(tokens, i):
+            span = _found(token, source, ends.get(token.part, 0))
+        if span is not None:
+            ends[token.part] = max(span[1], ends.get(token.part, 0))
+        items.append(token if span == token.span else replace(token, span=span))
+    return replace(tokens, items=tuple(items))
+
+
+def _found(token: Token, source: str, start: int) -> tuple[int, int] | None:
+    """Where the text of a token stands next, at most a few characters on."""
+    bare = token.text.strip()
+    place = source.find(bare, start, start + len(bare) + _APART) if bare and not token.special else -1
+    return None if place < 0 else (place, place + len(bare))
+
+
+def _stands_alone(tokens: Tokens, position: int) -> bool:
+    """Whether it is a patch or a frame."""
+    return any(position in each.positions for each in tokens.stretches)
+
+
+def _check_offsets(tokens: Tokens, unit: Unit) -> None:
     items, alone = tokens.items, {place for each in tokens.stretches for place in each.positions}
     if not any(t.span is not None for t in items) and not all(
         token.special or i in alone for i, token in enumerate(items)
     ):
         raise InputError(
-            "--words needs a tokenizer with offsets: this one does not say where in the text its tokens are"
+            f"--by {unit} needs a tokenizer with offsets: this one does not say where in the text its tokens "
+            "are"
         )
+
+
+def words_of(tokens: Tokens) -> Groups:
+    """Positions of the tokens of each word, in order; `InputError` where the tokens have no offsets."""
+    _check_offsets(tokens, Unit.WORD)
+    items, alone = tokens.items, {place for each in tokens.stretches for place in each.positions}
     groups: list[list[int]] = []
     for i in range(len(items)):
         if groups and not {i, i - 1} & alone and _continues(tokens, groups[-1], items[i]):
@@ -55,19 +127,27 @@ def taken_together(groups: Groups, *spans: Sequence[int]) -> Groups:
     )
 
 
-def joined(tokens: Tokens, groups: Groups) -> Tokens:
+def joined(tokens: Tokens, groups: Groups, unit: Unit = Unit.WORD) -> Tokens:
     """One token for each of `groups`, which may leave tokens out.
 
     A word of several pieces has its text cut from the source, and no id of the vocabulary (-1). Positions
-    stay those of the input, a word's that of its first piece.
+    stay those of the input, a word's that of its first piece; sentences and passages are counted by
+    themselves.
     """
+    tokens = placed(tokens) if unit.is_long else tokens
     place, firsts = {group[0]: i for i, group in enumerate(groups)}, [group[0] for group in groups]
     stretches = [replace(each, first=place[each.first]) for each in tokens.stretches if each.first in place]
     sections = [left for each in tokens.sections if (left := each.among(firsts))]
     marked = *stretches, *sections, *([] if tokens.given is None else [tokens.given])
     named = _named(tokens)
-    items = tuple(_joined(tokens, [tokens.items[i] for i in group], named.get(group)) for group in groups)
+    items = tuple(
+        _joined(tokens, [tokens.items[i] for i in group], unit, named.get(group)) for group in groups
+    )
     numbers = () if len(items) == len(tokens) else tuple(tokens.positions[group[0]] for group in groups)
+    if unit.is_long:
+        every = units_of_text(tokens, unit)
+        number = {position: i for i, each in enumerate(every) for position in each}
+        numbers = () if len(items) == len(every) else tuple(number[group[0]] for group in groups)
     return replace(tokens, items=items, marked=marked, numbers=numbers)
 
 
@@ -76,19 +156,21 @@ def _named(tokens: Tokens) -> dict[tuple[int, ...], str]:
     return dict(zip((each.positions for each in tokens.sections), called(tokens.sections), strict=True))
 
 
-def _joined(tokens: Tokens, pieces: Sequence[Token], named: str | None = None) -> Token:
+def _joined(tokens: Tokens, pieces: Sequence[Token], unit: Unit, named: str | None = None) -> Token:
     first = pieces[0]
     if len(pieces) == 1:
         return first
     if named is not None:
         return replace(first, id=-1, piece=named, text=named, span=None, special=False, unknown=False)
     spans = [token.span for token in pieces if token.span is not None and token.part == first.part]
-    if len(spans) < len(pieces) or first.part >= len(tokens.texts):  # special tokens among them
+    if (len(spans) < len(pieces) and not unit.is_long) or first.part >= len(tokens.texts):  # special ones
         text = spelled(replace(tokens, items=tuple(pieces)), range(len(pieces)))
         return replace(first, id=-1, piece=text, text=text, span=None, special=False, unknown=False)
     span = min(start for start, _ in spans), max(end for _, end in spans)
     text = tokens.texts[first.part][slice(*span)]
-    return replace(first, id=-1, piece=text.strip() or first.piece, text=text, span=span, unknown=False)
+    word, special = -1 if unit.is_long else first.word, first.special and not unit.is_long
+    piece = text.strip() or first.piece
+    return Token(-1, piece, text, span, word, first.part, special, padding=first.padding)
 
 
 def _continues(tokens: Tokens, word: Sequence[int], token: Token) -> bool:

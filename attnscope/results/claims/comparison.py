@@ -12,6 +12,7 @@ from attnscope.results.base.parts import Value, fits, one_for_each, within
 from attnscope.results.base.presented import Presented
 from attnscope.results.heads import HeadAttention, HeadView
 from attnscope.tokens import Tokens
+from attnscope.vocabulary import Unit
 
 _SAME_COSINE, _SAME_ROW = 1e-6, 1e-4  # of a cosine and of a row's weight: what rounding may do
 
@@ -218,9 +219,9 @@ class Comparison(Presented):
         return self.a, self.b
 
     @property
-    def words(self) -> bool:
-        """Whether words are compared, and not tokens."""
-        return self.a.view is not None and self.a.view.words
+    def by(self) -> Unit:
+        """What is compared: tokens, words, sentences or passages."""
+        return Unit.TOKEN if self.a.view is None else self.a.view.by
 
     @property
     def special(self) -> Special:
@@ -256,7 +257,7 @@ class Comparison(Presented):
     def check_parts(self) -> None:
         for side in self.sides:
             one_for_each(side.certificates, (len(self.layers), len(self.heads)), "certificates")
-        ways = {(side.view.words, side.view.special) if side.view else None for side in self.sides}
+        ways = {(side.view.by, side.view.special) if side.view else None for side in self.sides}
         fits(len(ways) == 1, "its two sides are looked at in two ways")
         a, b = self.a.head, self.b.head
         compared = (a.layer, b.layer) in self.layers and a.head in self.heads
@@ -265,7 +266,7 @@ class Comparison(Presented):
     def derived(self) -> dict[str, Value]:
         """The provenance of the whole is that of side a."""
         return {
-            "words": self.words,
+            "by": self.by,
             "special": self.special,
             "provenance": self.a.head.provenance,
         }

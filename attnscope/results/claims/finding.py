@@ -12,7 +12,7 @@ from attnscope.results.base.parts import Value, fits, in_tokens, one_for_each
 from attnscope.results.base.presented import Presented
 from attnscope.results.claims.ranking import TWICE, Evidence, Group
 from attnscope.tokens import Tokens
-from attnscope.vocabulary import Special
+from attnscope.vocabulary import Special, Unit
 
 
 class Pattern(StrEnum):
@@ -136,9 +136,9 @@ class Finding(Presented):
     what attention that weighs all keys alike would have. `followed` is what the query gave in the controls to
     the token that is the key here, wherever that went. Each is None where it has no meaning.
 
-    With `words` the tokens are words: weights are summed over the pieces of a key and averaged over those of
-    a query (Clark et al. 2019), and a norm is that of what all pieces move together. `special` tokens may be
-    left out, and each row divided by what is left.
+    Where they are `by` words, sentences or passages, weights are summed over the tokens of a key and
+    averaged over those of a query (Clark et al. 2019), and a norm is that of what all pieces move
+    together. `special` tokens may be left out, and each row divided by what is left.
 
     `links` are the places of `query_tokens` and `key_tokens` that are meant: of a pair that one, of a pattern
     all of its keys that their query may look at, none of likeness. `heads` are their numbers, from 0. With
@@ -163,7 +163,7 @@ class Finding(Presented):
     provenance: Provenance
     tower: str = ""
     notes: tuple[str, ...] = ()
-    words: bool = False
+    by: Unit = Unit.TOKEN
     special: Special = Special.SHOW
     links: Int[np.ndarray, "link 2"] = field(default_factory=lambda: np.zeros((0, 2), dtype=int))
     by_rows: bool = False

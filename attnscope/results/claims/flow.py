@@ -11,6 +11,7 @@ from attnscope.results.base.parts import Value, fits, in_tokens, within
 from attnscope.results.base.presented import Presented
 from attnscope.results.claims.intervention import Intervention
 from attnscope.tokens import Tokens
+from attnscope.vocabulary import Unit
 
 DISTANCE = "distance alone"  # the control that knows no attention
 GRADIENT, INTEGRATED, WEIGHED, LRP = (
@@ -150,13 +151,17 @@ class Flow(Presented):
     through all layers up to that one; `by_norm[i]` the same of weights times the length of what they move
     (Kobayashi et al. 2020), None where the way out of the heads is not known. Rows sum to 1. `flow` is the
     largest flow from the query in the last layer to each input token, None where the text was too long for it
-    (`most` tokens).
+    (`most` tokens), or tokens were taken together.
 
     `zeroed[i]` is what has come through all layers up to that one by value zeroing (Mohebbi et al. 2023): how
     far each token's vector turns in a layer without the values of each key, in shares; `zeroing` says
     whether these values were seen to be zero. Both None where a layer cannot be run so, `no_zeroing` why.
 
     `attributed` are the ways back by gradients of the whole model's answer, empty where nothing was replaced.
+
+    `by` is what tokens were taken together to, if anything: positions then count these, shares are summed
+    over the tokens of each and averaged over those of the query, and all tokens of one are replaced at once.
+    `answers_at` is the position of the token that the answer is at, where tokens were taken together.
 
     `ablated` is None where nothing could be replaced; `reason` then says why. `sampled` rows of every head of
     a long text were held against the model's own; 0: all were.
@@ -184,6 +189,8 @@ class Flow(Presented):
     sampled: int = 0
     attributed: tuple[Attributed, ...] = ()
     pooled: Pooled | None = None
+    by: Unit = Unit.TOKEN
+    answers_at: int | None = None
 
     for_readers = ("verdict", "case", "inputs")
 

@@ -104,13 +104,38 @@ class HeldOut:
 
 
 @dataclass(frozen=True)
+class Example:
+    """A pair of the treebank in its sentence, and which word a head takes for the dependent's head.
+
+    `dependent`, `governor` (the word that is right) and `taken` are places in `words`, `taken` is -1 for
+    none.
+    """
+
+    words: tuple[str, ...]
+    dependent: int
+    governor: int
+    taken: int
+
+    @property
+    def right(self) -> bool:
+        """Whether the head takes the right word."""
+        return self.taken == self.governor
+
+    def check_parts(self) -> None:
+        """Raises `Damaged` for a word that is not in the sentence."""
+        inside = all(0 <= each < len(self.words) for each in (self.dependent, self.governor))
+        fits(inside and -1 <= self.taken < len(self.words), "'examples' name a word that is not there")
+
+
+@dataclass(frozen=True)
 class Relation:
     """One relation: how often it occurs, the head that finds it best, and the fixed distance that does.
 
     `best` is the best of all heads on the very pairs that it was chosen by, which flatters it; `held_out`
     does not, and is None where one of the halves has no such pair. `before` is the share of pairs whose head
     stands before its dependent: what a head that only looks back can find from the dependent. `sentences` is
-    in how many it occurs.
+    in how many it occurs. `examples` are a pair that the best head gets right and one that it misses, as far
+    as the first pairs of the file have them.
     """
 
     name: str
@@ -120,6 +145,7 @@ class Relation:
     best: Finder
     baseline: FixedDistance
     held_out: HeldOut | None
+    examples: tuple[Example, ...] = ()
 
 
 @dataclass(frozen=True)

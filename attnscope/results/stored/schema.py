@@ -160,7 +160,8 @@ _GLOSSARY = _sentences(
     the model that the layers are of, empty where there is only one. `notes` are remarks on how it was read,
     `warnings` on what may have been meant otherwise. `text` is its text, to the letter. `query`, `key` and
     `position` are places of tokens, from 0. `seed` repeats what was drawn. `words` says whether rows and
-    columns are words, of one or several tokens. `probability` is from 0 to 1, as are `before` and `after`.
+    columns are words, of one or several tokens. `by` is what they are: tokens, words, sentences or passages.
+    `probability` is from 0 to 1, as are `before` and `after`.
     `low` and `high` are the ends of a 95 % interval. `accuracy` is the share of pairs that are found.
     `count` is how many there are. `route` and `block` say how and in which of its blocks a layer was read.
     `shared` says whether both axes have the same tokens. `id` is its number in the vocabulary."""

@@ -129,5 +129,5 @@ def of_several(
     measures: Sequence[str],
 ) -> tuple[Any, ...]:
     """What a result of several heads is kept under: everything that it depends on besides the text."""
-    looked = [looking.words, str(looking.treatment), looking.links_among_all]
+    looked = [str(looking.unit), str(looking.treatment), looking.links_among_all]
     return kind.__name__, list(layers), list(heads), block, looked, list(measures)

@@ -87,6 +87,7 @@ class Claimed(Entered):
         layers: Numbers = None,
         heads: Numbers = None,
         words: bool = False,
+        by: str | None = None,
         special: str | None = None,
         **attention: Any,
     ) -> Finding:
@@ -99,7 +100,7 @@ class Claimed(Entered):
         """
         given = head_named(like) if isinstance(like, str) else like
         wish = Wish(query, key, pattern, given, controls, seed)
-        return find(*self._read(Wanted(layers, heads, **attention)), wish, Looking(words, special))
+        return find(*self._read(Wanted(layers, heads, **attention)), wish, Looking(words, special, by))
 
     def links(
         self,
@@ -125,6 +126,7 @@ class Claimed(Entered):
         seed: int = 0,
         layers: Numbers = None,
         heads: Numbers = None,
+        by: str | None = None,
         **attention: Any,
     ) -> Flow:
         """What reaches `query` from every input token: rollout, flow, rollout by norm, value zeroing.
@@ -132,9 +134,10 @@ class Claimed(Entered):
         From the answer back by gradients: gradient x input, integrated gradients, attention x gradient and
         AttnLRP (`attributed`; an absent one says why). Beside them what replacing each input token does to
         the model's answer there, and how far the two agree. `layers` are the first ones, by default all;
-        `attention` is kind, tower or route, as in `head`.
+        `by` is token, word, sentence or passage; `attention` is kind, tower or route, as in `head`.
         """
-        return flow(*self._read(Wanted(layers, heads, **attention)), query, seed)
+        looking = Looking(by=by)
+        return flow(*self._read(Wanted(layers, heads, **attention)), query, seed, looking)
 
     def ablate(
         self,

@@ -50,6 +50,7 @@ class Reading(Claimed):
         block: int = 0,
         route: str | None = None,
         words: bool = False,
+        by: str | None = None,
         special: str | None = None,
     ) -> HeadWeights | HeadView:
         """One head, recomputed and certified: `weights`, `scores`, `scaled`, `q`, `k`, `v`, `output`.
@@ -58,7 +59,7 @@ class Reading(Claimed):
         With `words`, or without `special` tokens, a view of its weights. A head that cannot be recomputed
         holds the weights that the model returns, uncertified.
         """
-        looking = Looking(words, special)
+        looking = Looking(words, special, by)
         weights = self._heads(WantedMean(layer, head, kind, tower, block, route)).weights()
         return look_at(weights, looking) or weights
 
@@ -94,6 +95,7 @@ class Reading(Claimed):
         block: int = 0,
         route: str | None = None,
         words: bool = False,
+        by: str | None = None,
         special: str | None = None,
         query: str | int | None = None,
         key: str | int | None = None,
@@ -109,7 +111,7 @@ class Reading(Claimed):
         answer (`importance`, `attention-gradient`, `logit`) are of the likeliest one or of `answer`, beside
         `others` that are drawn with `seed`.
         """
-        looking = Looking(words, special)
+        looking = Looking(words, special, by)
         wanted, names = Wanted(layers, heads, kind, tower, block, route), _measures(measure or ENTROPY)
         if answer is not None or of_answers(names):
             if query is not None or key is not None:
@@ -144,6 +146,7 @@ class Reading(Claimed):
         heads: Numbers = None,
         *,
         words: bool = False,
+        by: str | None = None,
         special: str | None = None,
         **attention: Any,
     ) -> Thumbnails:
@@ -151,7 +154,7 @@ class Reading(Claimed):
 
         With `words`, or without `special` tokens, rows are as `head` has them.
         """
-        return self._heads(Wanted(layers, heads, **attention)).thumbnails(Looking(words, special))
+        return self._heads(Wanted(layers, heads, **attention)).thumbnails(Looking(words, special, by))
 
     def terms(self, layer: int, head: int, **attention: Any) -> HeadTerms:
         """The scores of one head taken apart; `attention` is kind, tower, block or route, as in `head`."""
@@ -179,6 +182,7 @@ class Reading(Claimed):
         seed: int = 0,
         max_iter: int | None = None,
         words: bool = False,
+        by: str | None = None,
         special: str | None = None,
         **attention: Any,
     ) -> Projection:
@@ -186,7 +190,7 @@ class Reading(Claimed):
 
         With `words` a point is a word, the mean of its pieces; `special` tokens may be left out.
         """
-        looking = Looking(words, special)
+        looking = Looking(words, special, by)
         settings = MapSettings(metric, perplexity, seed, max_iter, center_keys)
         head_read = self._heads(Wanted(layer, head, **attention)).head()
         return map_head(head_read, settings, self._listener, look_at(head_read, looking))
@@ -198,6 +202,7 @@ class Reading(Claimed):
         query: str | int | None = None,
         *,
         words: bool = False,
+        by: str | None = None,
         special: str | None = None,
         **attention: Any,
     ) -> Report:
@@ -205,7 +210,7 @@ class Reading(Claimed):
         done, chosen = self._read(Wanted(layer, head, **attention))
         name = None if query is None else str(query)
         head_read = OpenedHeads(done, chosen).head()
-        return report_head(done, head_read, name, Looking(words, special))
+        return report_head(done, head_read, name, Looking(words, special, by))
 
     def over(self, layers: Numbers, heads: Numbers, query: str | int | None = None, **attention: Any) -> Laid:
         """What `query` gives to every patch of the picture or frame of the sound that was read."""

@@ -102,6 +102,7 @@ def compare(
     kind: str | None = None,
     tower: str | None = None,
     words: bool = False,
+    by: str | None = None,
     special: str | None = None,
 ) -> Comparison:
     """One word in two readings, of one model or of two, or with `layer_b` in two layers of one reading.
@@ -110,7 +111,7 @@ def compare(
     one that differs most. With `words` a word may have been cut into pieces; `special` tokens are shown,
     hidden in the rows that are shown, or with `renormalise` left out of all rows.
     """
-    wanted, looking = Wanted(layer, head, kind, tower), Looking(words, special)
+    wanted, looking = Wanted(layer, head, kind, tower), Looking(words, special, by)
     names = str(word), str(word if word_b is None else word_b)
     first = a._read(wanted.all_layers)
     if layer_b is not None:

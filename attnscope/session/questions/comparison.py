@@ -157,7 +157,7 @@ def _compared(
 
 
 def _look(looking: Looking) -> Look:
-    return Look(looking.words, looking.treatment, looking.links_among_all)
+    return Look(looking.unit, looking.treatment, looking.links_among_all)
 
 
 def _with_notes(result: Comparison, a: Reading | _Side, b: Reading | _Side) -> Comparison:
@@ -186,8 +186,8 @@ def position_of(
     if reading.target is not None and chosen.kind != "encoder":
         where = " of ".join(part for part in ("the target", where) if part)
     tokens = reading.tokens_of(chosen.kind)
-    groups = groups_of(tokens, "query", looking.words, looking.treatment) if looking.changes else None
-    units = tokens if groups is None else joined(tokens, groups)
+    groups = groups_of(tokens, "query", looking.unit, looking.treatment) if looking.changes else None
+    units = tokens if groups is None else joined(tokens, groups, looking.unit)
     forms = forms_in(units, word)
     try:
         whole = "--words takes the pieces of one word together, or choose one of these"

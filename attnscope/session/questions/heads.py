@@ -109,7 +109,7 @@ class OpenedHeads:
         """The weights of every head in few cells."""
         reading, chosen = self.reading, self.chosen
         check_has_words(reading, chosen, looking)
-        view = View(looking.words, looking.treatment)
+        view = View(looking.unit, looking.treatment)
         with reading.listener.working("reading the attention"):
             small = thumbnails(_layers_by_memory(reading, chosen), chosen.heads, chosen.block, view)
         small = replace(small, notes=(*small.notes, *reading.notes))
@@ -147,13 +147,15 @@ def _overview_of_text(
     if not looking.changes:
         return overview
     allowed = None if isinstance(attention, Returned) else allowed_pairs(attention, chosen, overview.layers)
-    return viewed_overview(overview, words=looking.words, special=looking.treatment, allowed=allowed)
+    return viewed_overview(overview, by=looking.unit, special=looking.treatment, allowed=allowed)
 
 
 def check_has_words(reading: Reading, chosen: Chosen, looking: Looking) -> None:
-    """Raises `InputError` for words where nothing but a picture or a sound is read."""
-    if looking.words and reading.perceived is not None and not reading.tokens_of(chosen.kind).texts:
-        raise InputError("--words joins the pieces of words: a picture or a sound has none")
+    """Raises `InputError` for units of text where nothing but a picture or a sound is read."""
+    if looking.unit.joins and reading.perceived is not None and not reading.tokens_of(chosen.kind).texts:
+        raise InputError(
+            f"--by {looking.unit} takes tokens of a text together: a picture or a sound has none"
+        )
 
 
 def allowed_pairs(attention: Capture, chosen: Chosen, layers: Sequence[int]) -> AllowedPairs:

@@ -110,7 +110,7 @@ def read_small(reading: Reading, chosen: Chosen, looking: Looking) -> tuple[Thum
             tell_windows(attention, reading, chosen)
         overview = _overview(attention, chosen)
         full = in_full(attention, chosen, strongest_first(overview))
-        view = View(looking.words, looking.treatment)
+        view = View(looking.unit, looking.treatment)
         small = made_small(overview, _allowed(attention, chosen, overview), view)
     return replace(small, notes=(*small.notes, *reading.notes)), Held(overview, full)
 

@@ -75,6 +75,12 @@ def _predicted(reading: Reading, top: int) -> Prediction:
         )
 
 
+def check_looking(looking: Looking) -> None:
+    """Raises `InputError` for sentences and passages: a report is of one token, and of what it looks at."""
+    if looking.unit.is_long:
+        raise InputError(f"a report is of one token: leave --by {looking.unit} out (heads and find have it)")
+
+
 def report_head(
     reading: Reading,
     head: HeadAttention,
@@ -83,6 +89,7 @@ def report_head(
     settings: MapSettings = MapSettings(),  # noqa: B008
 ) -> Report:
     """The report on one query of `head`, by default the `default_query` of its weights."""
+    check_looking(looking)
     view, tokens = look_at(head, looking), head.query_tokens
     position = (
         analysis.default_query(head, reading.encoded.mask_id) if query is None else tokens.position(query)

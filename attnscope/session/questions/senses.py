@@ -78,7 +78,7 @@ def compare_senses(
         separation=separation(by_layer, labels, shuffling.controls, shuffling.seed) if labels[0] else None,
         certified=tallied(verdicts),
         provenance=first.capture(chosen, chosen.layers[:1]).provenance,
-        words=looking.words,
+        words=looking.unit.joins,
     )
 
 
@@ -106,7 +106,7 @@ def _word_in_text(
     position, name = position_of(reading, chosen, word, looking, text.name)
     with reading.listener.working(f"reading {text.name or 'the text'}"):
         captured = reading.capture(chosen)
-        look = Look(looking.words, looking.treatment)
+        look = Look(looking.unit, looking.treatment)
         words = [word_in(call, chosen.heads, position, look) for call in captured.calls]
     usage = Usage(text.text, text.label, name, position)
     verdicts = [certificate.verdict for one in words for certificate in one.certificates]

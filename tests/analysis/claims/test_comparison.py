@@ -20,6 +20,7 @@ from attnscope.errors import InputError
 from attnscope.render.sheets import comparison_words
 from attnscope.results import Between, Comparison, Kind, Special, Verdict
 from attnscope.tokens import Token, Tokens
+from attnscope.vocabulary import Unit
 
 WORD, PLACES = 41, (6, 2)
 EVERY = {"layers": range(LAYERS), "heads": range(HEADS)}
@@ -372,7 +373,7 @@ def slow_row(weights: np.ndarray, pieces: list[int], groups: list[list[int]]) ->
 
 @pytest.mark.parametrize("family", ["bert", "llama"])
 def test_vectors_of_a_word_are_the_means_over_its_pieces(family: str) -> None:
-    model, look = sharp(family), Look(words=True)
+    model, look = sharp(family), Look(Unit.WORD)
     result = compare_texts(
         worded(record(model, A), GROUPS), worded(record(model, B), SECOND), (3, 2), **EVERY, look=look
     )
@@ -396,7 +397,7 @@ def test_vectors_of_a_word_are_the_means_over_its_pieces(family: str) -> None:
 def test_rows_of_a_word_are_compared_as_a_slow_loop_makes_them(special: Special) -> None:
     model = sharp("bert")
     captured = worded(record(model, A), GROUPS)
-    result = compare_layers(captured, 4, (0, 2), heads=[1, 5], look=Look(True, special))
+    result = compare_layers(captured, 4, (0, 2), heads=[1, 5], look=Look(Unit.WORD, special))
     own = eager_weights(model, A)
     kept = GROUPS if special is not Special.RENORMALISE else GROUPS[1:-1]
     for j, head in enumerate(result.heads):
@@ -418,7 +419,7 @@ def test_rows_of_a_word_are_compared_as_a_slow_loop_makes_them(special: Special)
 def test_only_the_divided_rows_differ_from_rows_with_special_tokens() -> None:
     captured = worded(record(sharp("bert"), A), GROUPS)
     shown, hidden, divided = (
-        compare_layers(captured, 4, (0, 2), heads=[1, 5], look=Look(False, special)).divergence
+        compare_layers(captured, 4, (0, 2), heads=[1, 5], look=Look(Unit.TOKEN, special)).divergence
         for special in (Special.SHOW, Special.HIDE, Special.RENORMALISE)
     )
     np.testing.assert_array_equal(shown.jensen_shannon, hidden.jensen_shannon)
@@ -430,7 +431,7 @@ def test_a_sink_is_left_out_where_rows_are_divided_and_counts_where_they_are_not
     captured = worded(record(model, A), GROUPS)
     own = eager_weights(model, A)
     for special, kept in ((Special.SHOW, GROUPS), (Special.RENORMALISE, GROUPS[1:-1])):
-        result = compare_layers(captured, 6, (1, 2), heads=[2], look=Look(True, special))
+        result = compare_layers(captured, 6, (1, 2), heads=[2], look=Look(Unit.WORD, special))
         rows = [np.array(slow_row(own[layer][0, 2].numpy(), GROUPS[4], kept)) for layer in (1, 2)]
         if special is Special.SHOW:
             rows = [np.append(row, 1 - row.sum()) for row in rows]
@@ -444,9 +445,9 @@ def test_models_that_cut_the_same_words_otherwise_meet_by_words() -> None:
     sides = worded(first, same), worded(second, same)
     other = replace(sides[1].calls[0].key_tokens, texts=("other",))
     apart = tuple(replace(call, key_tokens=other) for call in sides[1].calls)
-    assert compare_models(*sides, (2, 3), **EVERY, look=Look(True)).divergence is not None
+    assert compare_models(*sides, (2, 3), **EVERY, look=Look(Unit.WORD)).divergence is not None
     with pytest.raises(InputError, match="as different words: give one --layer"):
-        compare_models(sides[0], replace(sides[1], calls=apart), (2, 3), **EVERY, look=Look(True))
+        compare_models(sides[0], replace(sides[1], calls=apart), (2, 3), **EVERY, look=Look(Unit.WORD))
 
 
 def test_where_every_key_is_special_nothing_is_left() -> None:
@@ -455,7 +456,7 @@ def test_where_every_key_is_special_nothing_is_left() -> None:
     special = replace(tokens, items=tuple(replace(item, special=True) for item in tokens.items))
     calls = tuple(replace(call, query_tokens=special, key_tokens=special) for call in captured.calls)
     empty = replace(captured, calls=calls)
-    for look in (Look(False, Special.HIDE), Look(False, Special.RENORMALISE)):
+    for look in (Look(Unit.TOKEN, Special.HIDE), Look(Unit.TOKEN, Special.RENORMALISE)):
         with pytest.raises(InputError, match="is a special token: without them nothing is left to show"):
             compare_layers(empty, 4, (0, 2), heads=[1], look=look)
 

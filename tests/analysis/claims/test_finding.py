@@ -20,6 +20,7 @@ from attnscope.results.claims.finding import Case, Controls, Finding
 from attnscope.results.claims.ranking import DependsOn, Group, beyond
 from attnscope.sdpa import attend
 from attnscope.tokens import Token, Tokens
+from attnscope.vocabulary import Unit
 
 HEADS, QUERIES, KEYS = 3, 5, 7
 
@@ -120,7 +121,7 @@ def called(seed: int = 0, layer: int = 3, **changes: object) -> AttentionCall:
 
 
 SIX = text_of("a", "b", "c", "d", "e", "f")
-TOKENS: Lens = lens(SIX, SIX, words=False, special=Special.SHOW)
+TOKENS: Lens = lens(SIX, SIX, by=Unit.TOKEN, special=Special.SHOW)
 
 
 def test_some_rows_of_a_layer_are_those_of_its_whole_attention() -> None:

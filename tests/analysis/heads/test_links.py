@@ -12,6 +12,7 @@ from attnscope.analysis.heads.overview import viewed_overview
 from attnscope.analysis.heads.view import aimed, among_all, links
 from attnscope.results import Overview, Special
 from attnscope.results.stored.document import as_json, as_npz, load
+from attnscope.vocabulary import Unit
 
 NAMES = ["[CLS]", "the", "door", "opened", "[SEP]"]
 
@@ -98,8 +99,8 @@ def test_shares_on_special_tokens_are_those_of_each_head() -> None:
 
 def test_a_view_keeps_the_links_that_were_asked_for() -> None:
     found = overview()
-    assert viewed_overview(found, words=True).ordinary
-    assert not viewed_overview(among_all(found), words=True).ordinary
+    assert viewed_overview(found, by=Unit.WORD).ordinary
+    assert not viewed_overview(among_all(found), by=Unit.WORD).ordinary
     renormalised = viewed_overview(found, special=Special.RENORMALISE)
     assert_links(renormalised, [0, 1, 2], [0, 1, 2])
 

@@ -25,6 +25,7 @@ from attnscope.errors import InputError
 from attnscope.measures import MEASURES
 from attnscope.results import Kind, MapSettings, Special, Verdict
 from attnscope.tokens import Patches, Token, Tokens
+from attnscope.vocabulary import Unit
 
 LONG, SHORT, FILLED = 11, 7, 4
 EPSILON = torch.finfo(torch.float32).eps
@@ -262,7 +263,7 @@ def test_special_mass_and_words_of_a_padded_row_know_no_padding() -> None:
     head = recompute_head(record(sharp("llama"), inputs, Selection(row=1), told), 1, 2)
     alone = recompute_head(record(sharp("llama"), {"input_ids": own}), 1, 2)
     assert dict(head.special_mass.by_name) == {"[CLS]": pytest.approx(alone.weights[:, 0].mean(), abs=1e-5)}
-    view = viewed(head, words=True, special=Special.RENORMALISE)
+    view = viewed(head, by=Unit.WORD, special=Special.RENORMALISE)
     assert view.query_tokens.names == ("abc", "de", "f")
 
 

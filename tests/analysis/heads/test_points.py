@@ -14,6 +14,7 @@ from attnscope.analysis.heads.view import viewed
 from attnscope.errors import InputError
 from attnscope.results import HeadAttention, HeadView, MapSettings, Special
 from attnscope.tokens import Token, Tokens
+from attnscope.vocabulary import Unit
 
 PIECES = (("un", (0, 2), 0), ("##lock", (2, 6), 0), ("##ing", (6, 9), 0), ("old", (10, 13), 1),
           ("door", (14, 18), 2), ("##s", (18, 19), 2))  # fmt: skip
@@ -31,7 +32,7 @@ def cut(**changed: object) -> HeadAttention:
 
 
 def words(head: HeadAttention, special: Special = Special.HIDE) -> HeadView:
-    return viewed(head, words=True, special=special)
+    return viewed(head, by=Unit.WORD, special=special)
 
 
 def slow_scores(head: HeadAttention, groups: tuple[tuple[int, ...], ...]) -> np.ndarray:

@@ -118,7 +118,7 @@ def test_thumbnails_are_looked_at_as_a_head_is(words: bool, special: str) -> Non
     one = reading.head(3, 7, words=words, special=special)
     np.testing.assert_allclose(found.weights[1, 1], one.weights, atol=1e-12)
     assert found.key_tokens == one.key_tokens
-    assert (found.words, found.special, found.steps) == (words, special, (1, 1))
+    assert (found.by.joins, found.special, found.steps) == (words, special, (1, 1))
     plain = reading.grid([3], [7]).weights[0, 0]
     assert plain.shape != found.weights.shape[2:]
 

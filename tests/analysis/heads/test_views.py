@@ -14,6 +14,7 @@ from attnscope.errors import InputError
 from attnscope.model.inputs.text import encode
 from attnscope.results import HeadAttention, Special
 from attnscope.results.base.groups import regrouped, words_of
+from attnscope.vocabulary import Unit
 
 TEXTS = {
     "english": "closing the door, unopened",
@@ -60,7 +61,7 @@ def test_words_sum_over_keys_and_average_over_queries_and_rows_still_sum_to_1(
     sort: str, text: str, causal: bool
 ) -> None:
     of = head(sort, TEXTS[text], causal=causal)
-    by_words = viewed(of, words=True)
+    by_words = viewed(of, by=Unit.WORD)
     groups = words_of(of.query_tokens)
     assert by_words.weights == pytest.approx(slow(of, groups, groups), abs=1e-12)
     assert by_words.weights.sum(axis=1) == pytest.approx(np.ones(len(groups)), abs=1e-12)
@@ -69,7 +70,7 @@ def test_words_sum_over_keys_and_average_over_queries_and_rows_still_sum_to_1(
 
 def test_a_pair_of_words_is_masked_only_when_all_its_pieces_are() -> None:
     of = head("gpt2", TEXTS["english"], causal=True)
-    by_words = viewed(of, words=True)
+    by_words = viewed(of, by=Unit.WORD)
     for row, query in enumerate(by_words.query_groups):
         for column, key in enumerate(by_words.key_groups):
             assert by_words.allowed[row, column] == any(of.allowed[i, j] for i in query for j in key)
@@ -82,7 +83,7 @@ def test_a_pair_of_words_is_masked_only_when_all_its_pieces_are() -> None:
 
 def test_rows_that_a_sink_takes_from_keep_what_the_sink_leaves() -> None:
     of = head("roberta", TEXTS["english"], sink=1.0)
-    by_words = viewed(of, words=True)
+    by_words = viewed(of, by=Unit.WORD)
     for row, query in enumerate(by_words.query_groups):
         left = np.mean([of.weights[i].sum() for i in query])
         assert by_words.weights[row].sum() == pytest.approx(left)
@@ -153,12 +154,12 @@ def test_renormalised_rows_are_divided_by_what_remains_and_an_empty_one_is_count
 
 def test_words_and_special_tokens_work_together() -> None:
     of = head("bert", TEXTS["english"])
-    both = viewed(of, words=True, special=Special.RENORMALISE)
+    both = viewed(of, by=Unit.WORD, special=Special.RENORMALISE)
     kept = [word for word in words_of(of.query_tokens) if not of.query_tokens.items[word[0]].special]
     expected = slow(of, kept, kept)
     assert both.weights == pytest.approx(expected / expected.sum(axis=1, keepdims=True))
     assert both.weights.sum(axis=1) == pytest.approx(np.ones(len(kept)))
-    hidden = viewed(of, words=True, special=Special.HIDE)
+    hidden = viewed(of, by=Unit.WORD, special=Special.HIDE)
     assert hidden.weights == pytest.approx(expected)
     assert (hidden.weights.sum(axis=1) < 1).all()
 
@@ -192,9 +193,9 @@ def test_an_overview_by_words_has_the_entropies_and_links_of_its_words() -> None
         key_tokens=of.key_tokens,
         weights=((of.weights, head("bert", TEXTS["english"], seed=8).weights),),
     )
-    by_words = viewed_overview(whole, words=True, special=Special.RENORMALISE)
+    by_words = viewed_overview(whole, by=Unit.WORD, special=Special.RENORMALISE)
     for j, each in enumerate(whole.weights[0]):
-        expected = viewed(replace(of, weights=each), words=True, special=Special.RENORMALISE).weights
+        expected = viewed(replace(of, weights=each), by=Unit.WORD, special=Special.RENORMALISE).weights
         entropies = [-sum(w * math.log(w) for w in row if w > 0) for row in expected]
         assert by_words.scores["entropy"].values[0, j] == pytest.approx(np.mean(entropies))
         query, key = by_words.strongest[0, j]

@@ -17,6 +17,7 @@ from attnscope.capture import record
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
 from attnscope.results import HeadScores, Kind, Special
+from attnscope.vocabulary import Unit
 
 POSITIONAL = ("distance", "self", "previous", "next")
 
@@ -30,7 +31,9 @@ def mean_distance(weights: np.ndarray) -> float:
 def of_made(*names: str, words: bool = False, apart: str = "") -> dict[str, HeadScores]:
     rows = made.overview(2, 3).dense_weights
     weights = [[torch.from_numpy(each) for each in row] for row in rows]
-    return apply_measures(weights, names, layers=(4, 9), heads=(0, 2, 5), unplaced=apart, words=words)
+    return apply_measures(
+        weights, names, layers=(4, 9), heads=(0, 2, 5), unplaced=apart, by=Unit.WORD if words else Unit.TOKEN
+    )
 
 
 def test_values_stand_by_layer_and_head_in_the_order_that_was_asked_for():
@@ -122,7 +125,7 @@ def test_an_overview_by_words_counts_words():
         [[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1], [0.2, 0.4, 0.2, 0.2], [0.7, 0.1, 0.1, 0.1]]
     )
     whole = replace(made.overview(1, 1, names), query_tokens=cut, key_tokens=cut, weights=((weights,),))
-    found = viewed_overview(made.measured(whole, "distance", "previous"), words=True)
+    found = viewed_overview(made.measured(whole, "distance", "previous"), by=Unit.WORD)
     words = np.array([[0.1, 0.5, 0.4], [0.3, 0.55, 0.15], [0.7, 0.2, 0.1]])
     np.testing.assert_allclose(found.dense_weights[0][0], words)
     assert found.scores["distance"].values[0, 0] == pytest.approx((0.5 + 0.8 + 0.45 + 1.4 + 0.2) / 3)
@@ -134,7 +137,7 @@ def test_an_overview_of_cross_attention_by_words_keeps_saying_why():
     whole = made.measured(
         replace(made.overview(1, 2), kind=Kind.CROSS, key_tokens=made.tokens(made.DOOR)), "entropy", "self"
     )
-    assert viewed_overview(whole, words=True).scores["self"].absent == whole.scores["self"].absent != ""
+    assert viewed_overview(whole, by=Unit.WORD).scores["self"].absent == whole.scores["self"].absent != ""
 
 
 # one head

@@ -60,7 +60,7 @@ def test_a_word_may_hold_a_blank_and_a_pair_counts_its_own(sort: str) -> None:
 def test_without_offsets_words_are_read_and_cannot_be_joined(sort: str) -> None:
     found = given(sort, ("the", "door"))
     assert found.sentence == "the door"
-    with pytest.raises(InputError, match="--words needs a tokenizer with offsets"):
+    with pytest.raises(InputError, match="--by word needs a tokenizer with offsets"):
         words_of(found)
 
 

@@ -43,5 +43,5 @@ def test_special_tokens_and_those_that_cannot_be_spelled_are_named_as_they_are(
 
 def test_a_patch_of_a_picture_is_no_text_beside_text_or_alone() -> None:
     patch = Token(-1, "r0c0", "r0c0", None, None)
-    assert in_sentence(tokens(patch, marked=(Patches(0, 1, 1),)), 0) == "r0c0"
+    assert in_sentence(tokens(patch, marked=(Patches(0, 1, 1),)), 0) == "patch row 0, column 0"
     assert in_sentence(Tokens((), (patch,)), 0) == "r0c0"

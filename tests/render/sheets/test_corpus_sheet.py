@@ -240,8 +240,10 @@ def test_a_link_stands_beside_its_distances_and_its_best_head_beside_texts_held_
     best = measured.ranked(gain.scores)[0]
     assert gain.values[best] == np.nanmax(gain.values)
     (first,) = rankings(corpus(result))
-    assert first.marks[0].at[0] == link.values[best]
-    assert first.marks[1].at[0] == place.values[best]
+    reach, dot, ring = first.marks
+    assert (dot.at[0], ring.at[0]) == (link.values[best], place.values[best])
+    off = 1.959963984540054 * float(gain.error[best])
+    assert reach.ends(0) == pytest.approx([float(link.values[best]) - off, float(link.values[best]) + off])
     assert first.hidden == 12 - len(first.names)
     assert first.table["above_control"].text(0) == signed(float(gain.values[best]), None)
     a, b = (np.unravel_index(np.nanargmax(each), each.shape) for each in gain.halves)

@@ -19,8 +19,29 @@ from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.dependencies import finder, groups
 from attnscope.render.sheets.dependencies import sheet as dependencies
+from attnscope.render.web.page import as_page
 from attnscope.results import Dependencies
 from attnscope.results.claims.relations import LEAST, Case, Relation, Z
+
+
+def test_examples_are_told_to_who_asks_for_everything_and_in_a_page() -> None:
+    result = made.dependencies()
+    first, second = result.relations[:2]
+    told = " ".join(written(result, Focus(verbose=True), width=140).split())
+    right = "finds “«the» old door of the house…”: door"
+    missed = "misses “the old door of «the» house opened , <b>when</b>…”: door, not house"
+    assert f"{first.name} by {first.best.name}: {right}; {missed}" in told
+    assert (
+        f"{second.name} by {second.best.name}: misses “the «old» door of the house…”: nothing, not door"
+        in told
+    )
+    assert "«the»" not in written(result, width=140)
+    page = as_page(result).decode()
+    assert "“the old door of «the» house opened , &lt;b&gt;when&lt;/b&gt;…”" in page
+    assert "door, not house" in page
+    one = written(made.dependencies(second.name), Focus(verbose=True), width=140)
+    assert "nothing, not door" in one
+    assert "door, not house" not in one
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])

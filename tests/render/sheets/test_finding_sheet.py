@@ -21,6 +21,7 @@ from attnscope.render.table import as_csv
 from attnscope.results import Contents, Finding, Kind, Pattern, Sought, Verdict
 from attnscope.results.claims.finding import Case
 from attnscope.results.claims.ranking import Group
+from attnscope.vocabulary import Unit
 
 STEADY = np.random.default_rng(0).random((60, 3, 4)) / 50  # of every head in every control
 LOW = np.full((3, 4), 0.01)
@@ -235,7 +236,7 @@ def test_nothing_ranked_is_said_and_drawn() -> None:
 def test_departures_from_what_is_usual_stand_in_the_line_of_proof() -> None:
     told = finding(made.finding())
     assert told.departs == ("30 of 40 controls", "seed 5")
-    assert finding(replace(SEVERAL, words=True)).departs[0] == "by words"
+    assert finding(replace(SEVERAL, by=Unit.WORD)).departs[0] == "by words"
     assert made_results.provenance().kernel in "eager"
     assert SEVERAL.evidence.of_group(Group.STANDS_OUT) == SEVERAL.ranking[:2]
 

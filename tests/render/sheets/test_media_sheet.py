@@ -84,7 +84,7 @@ def test_the_answer_names_the_strongest_patch_and_how_much_lies_on_the_picture(q
     result = made.picture_head(query)
     row, column = np.unravel_index(result.weights.argmax(), result.weights.shape)
     answer = sheet_of(result).answer
-    assert f"patch r{row}c{column}, {numbers.significant(float(result.weights.max()))}" in answer
+    assert f"patch row {row}, column {column}, {numbers.significant(float(result.weights.max()))}" in answer
     assert f"{numbers.percent(float(result.weights.sum()))} lies on the picture" in answer
 
 
@@ -107,7 +107,8 @@ def test_the_largest_weights_are_listed_in_order_and_a_picture_does_not_repeat_t
     assert ranking.hidden == len(expected) - 8
     lines = shown(result).splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith(part))
-    assert [line.split()[0] for line in lines[start + 1 : start + 9]] == list(ranking.names)
+    rows = lines[start + 1 : start + 9]
+    assert [line[: line.index("  ")] for line in rows] == list(ranking.names)
     assert ranking.names[-1] not in written(figure_of(result))
 
 
@@ -121,7 +122,7 @@ def test_heads_are_ranked_by_their_largest_weight_at_one_place(result: Any) -> N
         weights, place = rows[name], int(rows[name].argmax())
         assert ranking.table["largest"].values[row] == weights.max()
         assert ranking.table["share"].values[row] == pytest.approx(weights.sum())
-        named = f"{0.02 * place:.2f}s" if weights.ndim == 1 else f"r{place // 5}c{place % 5}"
+        named = f"{0.02 * place:.2f}s" if weights.ndim == 1 else f"row {place // 5}, column {place % 5}"
         assert ranking.table["frame" if weights.ndim == 1 else "patch"].values[row] == named
     assert f"{order[0]} gives the most" in sheet_of(result).answer
     assert sheet_of(result).next is None, "a command without its file does not run"
@@ -210,12 +211,12 @@ def test_a_key_is_framed_told_with_its_rank_and_listed_however_weak() -> None:
     result = made.picture_head(0)
     order = np.argsort(-result.weights.ravel(), kind="stable")
     row, column = divmod(int(order[11]), 5)
-    name, weighed = f"r{row}c{column}", numbers.significant(float(result.weights[row, column]))
-    focus = at_key(result, name)
+    name, weighed = f"row {row}, column {column}", numbers.significant(float(result.weights[row, column]))
+    focus = at_key(result, f"r{row}c{column}")
     (frame,) = frames(figure_of(result, focus))
     assert frame.get_bbox().bounds == (10 * column, 10 * row, 10, 10)
     assert "framed: the key" in written(figure_of(result, focus))
-    assert f"; {name} gets {weighed}, rank 12 of 15; of its attention" in sheet_of(result, focus).answer
+    assert f"; patch {name} gets {weighed}, rank 12 of 15; of its attention" in sheet_of(result, focus).answer
     listed = next(block for block in sheet_of(result, focus).blocks if isinstance(block, Ranking))
     assert [listed.names[i] for i in listed.chosen] == [name]
     assert len(listed.names) == 9
@@ -422,7 +423,8 @@ def test_patches_whose_numbers_do_not_fit_are_cells_and_the_query_s_own_is_named
     result = made.picture_head(9)
     said = shown(result, 20)
     assert result.gaze.cell is not None
-    assert f"the query's own patch is r{result.gaze.cell[0]}c{result.gaze.cell[1]}" in " ".join(said.split())
+    row, column = result.gaze.cell
+    assert f"the query's own patch is row {row}, column {column}" in " ".join(said.split())
     drawn = [line.split()[1] for line in said.splitlines() if re.match(r"[0-2] +[·░▒▓█]{10}", line)]
     shades = result.weights**0.5
     wide = len(drawn[0]) // 5

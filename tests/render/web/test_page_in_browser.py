@@ -24,6 +24,7 @@ from attnscope.render.web.beside import Beside
 from attnscope.render.web.page import as_page
 from attnscope.results import Comparison, HeadAttention, Overview, Special, Verdict
 from attnscope.tokens import Token, Tokens
+from attnscope.vocabulary import Unit
 
 WEIGHTS = (
     """() => [...document.querySelectorAll('#view text[data-key].number')].map(each => each.textContent)"""
@@ -160,7 +161,7 @@ def test_an_address_that_means_nothing_here_opens_what_there_is(opened, go, over
 def test_words_and_special_tokens_are_those_of_the_session(opened, go, paired) -> None:
     with opened(paired) as view:
         for words, special in product((False, True), Special):
-            exact = viewed(paired, words=words, special=special)
+            exact = viewed(paired, by=Unit.WORD if words else Unit.TOKEN, special=special)
             go(view, f"#L3H11&view=lines&words={int(words)}&special={special.value}&query=2")
             row = exact.query_row(2)
             assert view.evaluate(WEIGHTS) == [told(each) for each in exact.weights[row]]

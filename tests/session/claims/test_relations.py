@@ -137,6 +137,33 @@ def test_every_accuracy_is_that_of_a_slow_loop_over_the_models_own_weights(
                     assert result.by_head(each.name)[i, j, k] == pytest.approx(right / each.count)
 
 
+def test_examples_are_the_first_pair_that_the_best_head_gets_right_and_the_first_that_it_misses(
+    encoder: at.Model, found: Dependencies, treebank: Path
+) -> None:
+    module = getattr(encoder.module, encoder.module.base_model_prefix)
+    module.set_attn_implementation("eager")
+    sentences = [each for each in read_treebank(treebank).sentences if len(each.words) < 40]
+    told = 0
+    for relation in found.relations:
+        best, way = relation.best, list(Direction).index(relation.best.direction)
+        firsts = dict[bool, tuple]()
+        for sentence in sentences:
+            ids, places = word_of_each_token(encoder.tokenizer, sentence.words)
+            with torch.no_grad():
+                layer = module(torch.tensor([ids]), output_attentions=True).attentions[best.layer]
+            answers = slow_answers(layer[0, best.head].double().tolist(), places, len(sentence.words))[way]
+            for dependent, own, name in sentence.edges:
+                if name == relation.name and dependent in places and own in places:
+                    taken = answers[dependent]
+                    firsts.setdefault(taken == own, (sentence.words, dependent, own, taken))
+        expected = [firsts[right] for right in (True, False) if right in firsts]
+        given = [(each.words, each.dependent, each.governor, each.taken) for each in relation.examples]
+        assert given == expected
+        told += len(given)
+    assert told > len(found.relations)  # some have both
+    assert all(each.dependent != 3 for each in found.relation("punct").examples if "wide" in each.words)
+
+
 def test_what_was_left_out_is_counted_and_said(found: Dependencies) -> None:
     bank = found.treebank
     assert (bank.sentences, bank.scored, bank.too_long, bank.without_relation) == (7, 5, 1, 1)

@@ -141,7 +141,7 @@ def _side(
     """One head in full, as it is looked at."""
     if not look.changes:
         return Side(head, position, certificates)
-    view = viewed(head, words=look.words, special=look.special)
+    view = viewed(head, by=look.by, special=look.special)
     return Side(head, look.pieces(head.query_tokens, position)[0], certificates, view)
 
 

@@ -21,10 +21,11 @@ from attnscope.analysis.padding import place_in_text, without_padding
 from attnscope.attention import AttentionCall
 from attnscope.reference import exact
 from attnscope.results import Certificate, Kind, Special
-from attnscope.results.base.groups import Groups, joined, regrouped, words_of
+from attnscope.results.base.groups import Groups, joined, regrouped, units_of_text
 from attnscope.sdpa import attend
 from attnscope.tokens import Token, Tokens
 from attnscope.verify import certify_heads
+from attnscope.vocabulary import Unit
 
 Vectors = Float[np.ndarray, "head dim"]
 
@@ -40,30 +41,30 @@ class Look:
     `all_heads`, a head that leaves most of the word's weight on special tokens is not the one to show.
     """
 
-    words: bool = False
+    by: Unit = Unit.TOKEN
     special: Special = Special.SHOW
     all_heads: bool = False
 
     @property
     def changes(self) -> bool:
         """Whether anything is looked at in another way than by all tokens."""
-        return self.words or self.special is not Special.SHOW
+        return self.by.joins or self.special is not Special.SHOW
 
     @property
     def units(self) -> str:
-        return "words" if self.words else "tokens"
+        return self.by.several
 
     def pieces(self, queries: Tokens, position: int) -> tuple[int, ...]:
         """The positions of the tokens that make up the word at `position`."""
-        groups = words_of(queries) if self.words else ()
+        groups = units_of_text(queries, self.by) if self.by.joins else ()
         return next((group for group in groups if position in group), (position,))
 
     def compared(self, keys: Tokens) -> Groups | None:
         """The tokens of each key that a row is compared over; None where that is every token."""
-        if not self.words and self.special is not Special.RENORMALISE:
+        if not self.by.joins and self.special is not Special.RENORMALISE:
             return None
         special = self.special if self.special is Special.RENORMALISE else Special.SHOW
-        return groups_of(keys, "key", self.words, special)
+        return groups_of(keys, "key", self.by, special)
 
 
 TOKENS = Look()
@@ -145,8 +146,8 @@ def same_keys(a: AttentionCall, b: AttentionCall, look: Look = TOKENS) -> bool:
 
     def spelled(tokens: Tokens) -> list[object]:
         groups = look.compared(tokens)
-        items = tokens.items if groups is None else joined(tokens, groups).items
-        of = _spelled_word if look.words else _spelled_token
+        items = tokens.items if groups is None else joined(tokens, groups, look.by).items
+        of = _spelled_word if look.by.joins else _spelled_token
         return [tokens.texts, *map(of, items)]
 
     sinks = look.special is Special.RENORMALISE or (a.sinks is None) == (b.sinks is None)

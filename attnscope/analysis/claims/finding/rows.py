@@ -27,6 +27,7 @@ from attnscope.tiles.call import LongCall
 from attnscope.tiles.certify import certify_rows
 from attnscope.tokens import Tokens
 from attnscope.verify import certify_heads
+from attnscope.vocabulary import Unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +139,7 @@ class Lens:
     query_tokens: Tokens
     key_tokens: Tokens
     count: int
-    words: bool = False
+    by: Unit = Unit.TOKEN
     special: Special = Special.SHOW
     query: int | None = None
     key: int | None = None
@@ -147,7 +148,7 @@ class Lens:
     def plain(self) -> bool:
         """Whether rows and columns are the tokens themselves."""
         single = all(len(group) == 1 for group in (*self.queries, *self.keys))
-        return single and not self.words and self.special is Special.SHOW
+        return single and not self.by.joins and self.special is Special.SHOW
 
     @cached_property
     def members(self) -> Bool[np.ndarray, "key token"]:
@@ -263,17 +264,17 @@ def lens(
     queries: Tokens,
     keys: Tokens,
     *,
-    words: bool,
+    by: Unit,
     special: Special,
     query: Name | None = None,
     key: Name | None = None,
 ) -> Lens:
     """How rows and columns of these tokens are looked at; what `query` and `key` name is one of them.
 
-    `InputError` where nothing is left, or no word, and as `units_of` for what is not there.
+    `InputError` where nothing is left, or no text, and as `units_of` for what is not there.
     """
-    if words and not queries.texts and not keys.texts and (queries.stretches or keys.stretches):
-        raise InputError("--words joins the pieces of words: a picture or a sound has none")
-    units = units_of(queries, keys, words=words, special=special, query=query, key=key)
+    if by.joins and not queries.texts and not keys.texts and (queries.stretches or keys.stretches):
+        raise InputError(f"--by {by} takes tokens of a text together: a picture or a sound has none")
+    units = units_of(queries, keys, by=by, special=special, query=query, key=key)
     rows = units.queries, units.keys, units.query_tokens, units.key_tokens
-    return Lens(*rows, len(keys), words, special, units.query, units.key)
+    return Lens(*rows, len(keys), by, special, units.query, units.key)

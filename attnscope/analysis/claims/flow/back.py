@@ -29,7 +29,8 @@ ByLayer = Float[np.ndarray, "layer key"]
 class Back:
     """Of one token by layer: its mean weights alone, its row of the rollout, and the same by norm.
 
-    `by_norm` is None where the way out of some heads is not known.
+    Of several tokens it is the mean over these. `by_norm` is None where the way out of some heads is not
+    known.
     """
 
     raw: ByLayer
@@ -53,15 +54,16 @@ def followed_back(
         plain, normed = (np.vstack([start, each]) for each in (plain, normed))
         products = overlaps(layer, heads) if known and isinstance(layer, AttentionCall) else None
         to_plain, to_normed = np.zeros_like(plain), np.zeros_like(normed)
-        raw.insert(0, np.zeros(count))
+        own = np.zeros(count)
         for rows in _blocks(layer, np.flatnonzero(plain.any(axis=0))):
             weights = rows_of(layer, heads, rows)
             mean = mean_weights(layer, heads, rows, weights)
             to_plain += plain[:, rows] @ mixed(mean, rows)
-            raw[0] += start[rows] @ mean
+            own += start[rows] @ mean
             if products is not None:
                 moved = lengths(torch.from_numpy(weights), products).numpy()
                 to_normed += normed[:, rows] @ mixed(shares(moved), rows)
+        raw.insert(0, own)
         plain, normed = to_plain, to_normed
     return Back(np.array(raw), plain, normed if known else None)
 

@@ -107,11 +107,14 @@ def of_tokens(model: nn.Module, inputs: Mapping[str, Any], asked: Input) -> Entr
     if len(found) != 1:
         times = "nowhere that can be seen" if not found else f"{len(found)} times"
         raise InputError(f"the model looks its tokens up {times}: no gradient can be told of them")
-    (embedding,), places = found, list(asked.places)
+    (embedding,), places = found, tuple(place for group in asked.places for place in group)
     with evaluating(model):
         there, blank = embedding(ids), embedding(ids).clone()
-        blank[:, places] = 0.0 if asked.id is None else embedding(torch.full_like(ids, asked.id))[:, places]
-    return Entrance(inputs, asked.name, there, blank, ids.shape[1], asked.places, embedding)
+        instead = (
+            embedding(torch.full_like(ids, asked.id)) if asked.id is not None else torch.zeros_like(blank)
+        )
+        blank[:, list(places)] = instead[:, list(places)]
+    return Entrance(inputs, asked.name, there, blank, ids.shape[1], places, embedding)
 
 
 def of_pieces(inputs: Mapping[str, Any], parts: Blanked, tokens: int) -> Entrance:

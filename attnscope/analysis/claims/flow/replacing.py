@@ -34,19 +34,24 @@ Pool = Callable[[nn.Module, Mapping[str, Any], Any], Float[Tensor, "entry hidden
 class Input:
     """The ids that are replaced, by the name that the model gives them; by `id`, or by nothing at all (None).
 
-    `places` are the positions that are replaced.
+    `places` are the positions that are replaced, those of one group at once.
     """
 
     name: str
-    places: tuple[int, ...]
+    places: tuple[tuple[int, ...], ...]
     id: int | None
+
+    def members(self, part: slice) -> tuple[list[int], list[int]]:
+        """Row by row of a batch every position that is replaced in it."""
+        every = [(row, place) for row, group in enumerate(self.places[part]) for place in group]
+        return [row for row, _ in every], [place for _, place in every]
 
 
 def copies(inputs: Mapping[str, Any], asked: Input) -> Iterator[tuple[dict[str, Any], slice]] | None:
     """The inputs in batches, each row with one of the places replaced; None where that cannot be."""
     ids = np.repeat(inputs[asked.name][:1].cpu().numpy(), len(asked.places), axis=0)
     if asked.id is not None:
-        ids[np.arange(len(ids)), list(asked.places)] = asked.id
+        ids[asked.members(slice(None))] = asked.id
     own = inputs[asked.name]
     rows = [torch.as_tensor(row[None], dtype=own.dtype, device=own.device) for row in ids]
     if inputs_of(inputs, asked.name, rows[:1]) is None:
@@ -61,7 +66,7 @@ def emptied(model: nn.Module, asked: Input, ids: Tensor, part: slice) -> Iterato
     if asked.id is not None:
         yield
         return
-    rows, places = torch.arange(len(ids)), torch.tensor(asked.places[part])
+    rows, places = asked.members(part)
 
     def empty(_module: nn.Module, given: Sequence[Any], made: Tensor) -> Tensor | None:
         if not given or given[0].shape != ids.shape or not torch.equal(given[0], ids):
@@ -113,9 +118,13 @@ def _run(model: nn.Module, inputs: dict[str, Any], asked: Input, part: slice, qu
 
 
 def turned_vector(
-    model: nn.Module, inputs: Mapping[str, Any], asked: Input, query: int, last: nn.Module
+    model: nn.Module, inputs: Mapping[str, Any], asked: Input, query: Sequence[int], last: nn.Module
 ) -> Effects | None:
-    """1 less the cosine of the query's vector that the module `last` returns, before and after; 0 to 2."""
+    """1 less the cosine of the query's vector that the module `last` returns, before and after; 0 to 2.
+
+    Of a query of several tokens it is the mean over these.
+    """
+    own = list(query)
     made = copies(inputs, asked)
     if made is None:
         return None
@@ -128,7 +137,8 @@ def turned_vector(
             after = vectors(model, each, last, emptied(model, asked, each[asked.name], part))
             if after is None:
                 return None
-            turned.append(1 - torch.cosine_similarity(before[:, query], after[:, query], dim=-1))
+            alike = torch.cosine_similarity(before[:, own], after[:, own], dim=-1)
+            turned.append(1 - alike.mean(dim=1))
     return torch.cat(turned).cpu().numpy()
 
 

@@ -20,14 +20,14 @@ from rich.text import Text
 from attnscope.render.kit.words.shell import word
 from attnscope.results import Kind, Overview, Provenance, Special
 from attnscope.tokens import Patches, Tokens
-from attnscope.vocabulary import IN_PARTS, KERNELS
+from attnscope.vocabulary import IN_PARTS, KERNELS, Unit
 
 _LONGEST = 300  # characters of a text that a command still carries
 _LONGEST_NUMBERS = 2000  # characters of token numbers
 _SPARED = '"..."'
 _WIDE = 78  # cells of a line of a command
 _WORD = re.compile(r"""(?:[^\s'"\\]|\\.|\$'(?:[^'\\]|\\.)*'|'[^']*'|"(?:[^"\\]|\\.)*")+""")
-_TILED = "--tiled"  # an option of `heads` alone: other questions choose by the length of the text
+TILED = "--tiled"  # an option of `heads` alone: other questions choose by the length of the text
 _UNKNOWN = "..."  # what an encoder read, the result of a decoder does not say it
 _FILE = "FILE"
 
@@ -126,13 +126,13 @@ class Heads(Protocol):
 def opening(result: Overview, layer: int, head: int) -> str:
     """`attnscope heads 'a text' -m demo --layer 3 --head 11`, looked at as `result` is."""
     aim = result.aim or (None, None)
-    return opening_head(result, layer, head, aim[0]) + looked_at(result.words, result.special)
+    return opening_head(result, layer, head, aim[0]) + looked_at(result.by, result.special)
 
 
-def looked_at(words: bool, special: Special) -> str:
-    """` --words --special hide`, empty where tokens are shown as they are."""
+def looked_at(by: Unit, special: Special) -> str:
+    """` --by word --special hide`, empty where tokens are shown as they are."""
     left = "" if special is Special.SHOW else f" --special {special.value}"
-    return f"{' --words' if words else ''}{left}"
+    return f"{f' --by {by.value}' if by.joins else ''}{left}"
 
 
 def opening_head(
@@ -146,7 +146,7 @@ def opening_head(
 
 def asking(result: Heads, command: str, *options: str) -> str:
     """`attnscope find 'a text' -m demo --from [MASK] --to opened`: the same run, asked something else."""
-    typed, run = _typed.get(), [each for each in _run(result) if each != _TILED or command == "heads"]
+    typed, run = _typed.get(), [each for each in _run(result) if each != TILED or command == "heads"]
     read = _read(result) if typed.read is None else list(typed.read)
     if typed.writing:  # without it the answer would be another one
         read += typed.writing if command in _GO_ON else [_UNKNOWN]
@@ -285,14 +285,19 @@ def _way(told: Provenance) -> list[str]:
     """Precision and kernel, where these are not as they come."""
     options, names = [] if told.dtype == "float32" else ["--dtype", told.dtype], told.kernel.split(", ")
     if names[-1] == IN_PARTS:
-        options += [_TILED]  # which chooses its kernel itself
+        options += [TILED]  # which chooses its kernel itself
     elif names[0] in KERNELS and names[0] != "eager":  # code of its own has none to choose
         options += ["--attn", names[0]]
     return options
 
 
 def label(tokens: Tokens, position: int) -> str:
-    """The name of a token as a word of a command; its place where that reads the tokens by number."""
+    """The name of a token as a word of a command; its place where that reads the tokens by number.
+
+    A sentence is named by its own number.
+    """
+    if tokens.of_sentences:
+        return str(tokens.positions[position])
     if tokens.given is None or _typed.get().read is not None:
         return word(tokens.labels[position])
     first, behind = tokens.positions[position], position + 1

@@ -4,11 +4,18 @@ from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import cell, counted, percent
 from attnscope.results import HeadAttention, HeadView, HeadWeights, Overview, Special, SpecialMass
 from attnscope.results.base.groups import Groups
+from attnscope.vocabulary import Unit
 
 SPANS = "tokens named together: sum over the keys, mean over the queries"
-JOINED = "words: sum over the pieces of a key, mean over those of a query"
 WITHOUT_SPECIAL = "special tokens left out, rows divided by what remains"
 _MOST_NAMES = 4
+
+
+def joined_words(by: Unit) -> str:
+    """What a weight between words, sentences or passages is."""
+    if by is Unit.WORD:
+        return "words: sum over the pieces of a key, mean over those of a query"
+    return f"{by.several}: sum over the tokens of a key, mean over those of a query"
 
 
 def special_words(mass: SpecialMass | None, of: str = "the weight") -> str:
@@ -76,25 +83,25 @@ def view_words(view: HeadWeights | HeadView) -> list[str]:
     """What was joined, what is left of it, and what is proved; nothing of a head as it is."""
     if not isinstance(view, HeadView):
         return []
-    remarks = [JOINED] if view.words else [SPANS] if spans(view) else []
+    remarks = [joined_words(view.by)] if view.by.joins else [SPANS] if spans(view) else []
     if view.emptied:
         verb = "has" if view.emptied == 1 else "have"
         remarks.append(f"{counted(view.emptied, 'query')} {verb} nothing left")
-    if view.words or view.special is not Special.SHOW or spans(view):
+    if view.by.joins or view.special is not Special.SHOW or spans(view):
         remarks.append("the certificate is that of the weights by tokens")
     return remarks
 
 
 def spans(view: HeadView) -> bool:
     """Whether several tokens are taken together that are no word."""
-    return not view.words and any(len(group) > 1 for group in (*view.query_groups, *view.key_groups))
+    return not view.by.joins and any(len(group) > 1 for group in (*view.query_groups, *view.key_groups))
 
 
 def overview_view_words(result: Overview) -> list[str]:
     """The same of several heads."""
     mass = result.special_mass if result.aim is None else None  # that of all rows says nothing of one
     phrases = [special_words(mass, "the weight of all heads")]
-    phrases += [JOINED] if result.words else [SPANS] if result.aim_spans else []
+    phrases += [joined_words(result.by)] if result.by.joins else [SPANS] if result.aim_spans else []
     if result.special is Special.RENORMALISE:
         phrases.append(WITHOUT_SPECIAL)
     if result.tokens is not None:

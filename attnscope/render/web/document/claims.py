@@ -9,13 +9,14 @@ from attnscope.render.web import runs
 from attnscope.render.web.beside import Beside
 from attnscope.render.web.document.parts import Document, all_heads, opened, opens, told
 from attnscope.results import Comparison, Difference
+from attnscope.vocabulary import Unit
 
 
 def of_sheet(made: Document, found: Any, beside: Beside) -> None:
     """Beside its sheet the weights that it is about, and the head that these open on."""
     sheet = sheet_of(found)
     made.first = "sheet"
-    all_heads(made, beside)
+    all_heads(made, beside, getattr(found, "by", Unit.WORD))
     made.heading = told(sheet.title, sheet.setting)
     if sheet.opens:
         made.opener = sides.opener(found)
@@ -32,7 +33,7 @@ def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
     }
     made.heading = told(words.subject(found), words.heads(found), words.models(found))
     made.says += [words.subject(found), *words.view_notes(found)]
-    looked: dict[str, Any] = {"words": found.words, "special": found.special.value}
+    looked: dict[str, Any] = {"words": found.by.joins, "special": found.special.value}
     opens(made, a.head.layer, a.head.head, "both", query=a.position, **looked)
 
 

@@ -28,17 +28,18 @@ from attnscope.results import (
     Thumbnails,
 )
 from attnscope.results.base.evidence import Opening
+from attnscope.vocabulary import Unit
 
 
-def of_head(made: Document, head: HeadWeights, beside: Beside) -> None:
+def of_head(made: Document, head: HeadWeights, beside: Beside, by: Unit = Unit.WORD) -> None:
     made.heading = told(head.name, where_words(head), model_words(head.provenance))
-    made.readings.append(sides.of_heads([head], made.blocks))
+    made.readings.append(sides.of_heads([head], made.blocks, by=by))
     made.says += weights_words(head)
     opens(made, head.layer, head.head, **opened(made, sheet_of(head).opens))
 
 
 def of_view(made: Document, view: HeadView, beside: Beside) -> None:
-    of_head(made, view.head, beside)
+    of_head(made, view.head, beside, view.by)
     made.opening |= opened(made, sheet_of(view).opens)
 
 
@@ -51,7 +52,7 @@ def of_overview(made: Document, overview: Overview, beside: Beside) -> None:
     heads = f"{counted(len(overview.layers), 'layer')} x {counted(len(overview.heads), 'head')}"
     made.heading = told(heads, where_words(overview), model_words(overview.provenance))
     made.readings.append(sides.of_overview(overview, made.blocks, beside.full))
-    looked: dict[str, Any] = {"words": overview.words, "special": overview.special.value}
+    looked: dict[str, Any] = {"words": overview.by.joins, "special": overview.special.value}
     found = overview.tokens or overview
     if overview.aim is not None:
         query, key = overview.aim
@@ -81,11 +82,11 @@ def _strongest(overview: Overview) -> tuple[int, int]:
 def of_thumbnails(made: Document, small: Thumbnails, beside: Beside) -> None:
     size, where = grid_size(small.layers, small.heads), attention(small.kind, small.tower)
     made.heading = told(size, where, model_words(small.provenance))
-    all_heads(made, beside)
+    all_heads(made, beside, small.by)
     first = beside.full[0] if beside.full else None
     opened = (small.layers[0], small.heads[0]) if first is None else (first.layer, first.head)
     if made.readings:  # the weights that the thumbnails were made of
-        opens(made, *opened, "heads", words=small.words, special=small.special.value)
+        opens(made, *opened, "heads", words=small.by.joins, special=small.special.value)
         return
     made.readings.append(sides.of_thumbnails(small, made.blocks))
     if cell := pooled_words(small):
@@ -94,11 +95,11 @@ def of_thumbnails(made: Document, small: Thumbnails, beside: Beside) -> None:
 
 
 def of_map(made: Document, found: Projection, beside: Beside) -> None:
-    of_head(made, found.head, beside)
+    of_head(made, found.head, beside, Unit.WORD if found.view is None else found.view.by)
     made.map = answers.of_map(found)
     made.opening["view"] = "map"
     if found.view is not None:
-        made.opening |= {"words": found.view.words, "special": found.view.special.value}
+        made.opening |= {"words": found.view.by.joins, "special": found.view.special.value}
 
 
 def of_report(made: Document, report: Report, beside: Beside) -> None:
@@ -113,7 +114,7 @@ def of_report(made: Document, report: Report, beside: Beside) -> None:
         made.says += (predicted.answer, *predicted.notes)
     made.opening |= {"view": "matrix", "query": report.query, "key": None}
     if report.view is not None:
-        made.opening |= {"words": report.view.words, "special": report.view.special.value}
+        made.opening |= {"words": report.view.by.joins, "special": report.view.special.value}
 
 
 def of_medium(made: Document, found: Laid, beside: Beside) -> None:

@@ -10,6 +10,7 @@ from attnscope.render.web.blocks import Blocks
 from attnscope.render.web.opening import Told
 from attnscope.render.web.tokens import first_token
 from attnscope.results import Overview, Special
+from attnscope.vocabulary import Unit
 
 BESIDE = 260  # tokens up to which a view stands under the text, and not in its place
 
@@ -70,10 +71,13 @@ def weights_view(made: Document) -> str:
     return "text" if max((len(side["names"]) for side in sides if side), default=0) > BESIDE else "matrix"
 
 
-def all_heads(made: Document, beside: Beside) -> None:
-    """The weights that a result does not hold itself: of all heads, or of some in full."""
+def all_heads(made: Document, beside: Beside, by: Unit = Unit.WORD) -> None:
+    """The weights that a result does not hold itself: of all heads, or of some in full.
+
+    `by` is what its tokens can be taken together to.
+    """
     (overview,) = beside.heads or (None,)
     if isinstance(overview, Overview):
-        made.readings.append(sides.of_overview(overview, made.blocks, beside.full))
+        made.readings.append(sides.of_overview(overview, made.blocks, beside.full, by=by))
     elif beside.full:
-        made.readings.append(sides.of_heads(beside.full, made.blocks))
+        made.readings.append(sides.of_heads(beside.full, made.blocks, by=by))

@@ -30,7 +30,7 @@ export function controls(page) {
   const special = tokens && (tokens.queries.special.length || tokens.keys.special.length);
   byId("controls").replaceChildren(...[
     readings.length > 1 && state.view !== "both" && choice("side", "side", given.readings.map((/** @type {any} */ r, /** @type {number} */ i) => [String(i), r.name]), Number, (i) => sided(page, i)),
-    weights && !tokens.kept && (tokens.queries.words || tokens.keys.words) && choice("by", "words", [["false", "tokens"], ["true", "words"]], (v) => v === "true"),
+    weights && !tokens.kept && (tokens.queries.words || tokens.keys.words) && choice("by", "words", [["false", "tokens"], ["true", tokens.queries.unit]], (v) => v === "true"),
     weights && special && choice("special", "special", [["show", "shown"], ["hide", "hidden"], ...(tokens.kept ? [] : [["renormalise", "left out, rows rescaled"]])]),
     weights && tokens.pair && choice("texts", "pairs", [["all", "all"], ["A-A", "A → A"], ["A-B", "A → B"], ["B-A", "B → A"], ["B-B", "B → B"]]),
     weights && choice("shades", "scale", [["sqrt", "square root, 0 to 1"], ["1", "in proportion, 0 to 1"], ["max", "in proportion, to the largest"], ["row", "in proportion, row by row"], ["log", "logarithmic"]]),

@@ -100,7 +100,7 @@ function legend() {
  * @param {import("./board.js").Board|null} board @returns {Strip}
  */
 function strip(groups, tokens, names, role, label, board) {
-  const special = new Set(tokens.special), inner = new Set((tokens.words || []).flatMap((/** @type {number[]} */ word) => word.slice(1)));
+  const special = new Set(tokens.special), inner = new Set((tokens.unit === "words" && tokens.words || []).flatMap((/** @type {number[]} */ word) => word.slice(1)));
   const root = el("div", { class: "text", role: "listbox", tabindex: 0, "aria-label": label, "aria-orientation": "horizontal", id: `text-${role}` });
   const shown = groups.map((group, i) => group.map((t, j) => (j ? tokens.gaps[t] : "") + (tokens.said[t] ?? tokens.names[t])).join("") || names[i]);
   const place = groups.map(([t]) => board?.places.get(t) ?? -1), laid = place.filter((i) => i >= 0).length;

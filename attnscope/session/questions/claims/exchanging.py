@@ -34,7 +34,7 @@ from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Quiet
 from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
-from attnscope.vocabulary import Kind
+from attnscope.vocabulary import Kind, Unit
 
 Alike = Callable[[Sequence[Layer]], bool]
 _OF_DECODER = "decoder_input_ids"
@@ -42,12 +42,17 @@ _OF_DECODER = "decoder_input_ids"
 
 @dataclass(frozen=True)
 class Controls:
-    """How many controls from which seed; `query` and `key` are the positions of the one pair, if any."""
+    """How many controls from which seed; `query` and `key` are the positions of the one pair, if any.
+
+    Both are of one `unit`. At every position of a key stands another word than in the text; of a sentence
+    or a passage some may be the same: there are too few orders in which none is.
+    """
 
     count: int
     seed: int
     query: tuple[int, ...] = ()
     key: tuple[int, ...] = ()
+    unit: Unit = Unit.TOKEN
 
 
 class Exchange(Protocol):
@@ -78,14 +83,15 @@ class Words:
         asks, key = ([self.there[i] for i in each] for each in (asked.query, asked.key))
         written = self._written()
         held = written if key and not written & {*key} else set[int]()
-        staying = ([] if {*asks} <= held else [*ASKING]) + (["what the model wrote"] if held else [])
+        asking = [f"the {asked.unit} that asks"] if asked.unit.is_long else [*ASKING]
+        staying = ([] if {*asks} <= held else asking) + (["what the model wrote"] if held else [])
         drawn = control_texts(
             self.tokens,
             mask_id=self.mask_id,
             count=asked.count,
             seed=asked.seed,
             kept={*asks, *held},
-            moved=[] if self._is_message(key) else [i for i in key if i not in asks],
+            moved=[] if asked.unit.is_long or self._is_message(key) else [i for i in key if i not in asks],
             staying=staying,
         )
         more = "; read at once, not written anew" if written else ""

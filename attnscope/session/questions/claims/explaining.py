@@ -147,8 +147,8 @@ class _Asking:
         reached = np.ones(len(tokens), dtype=bool)
         if self.chosen.kind is Kind.DECODER and not whole:
             reached[place + 1 :] = False  # what follows the answer has no part in it
-        own = self.chosen.kind is not Kind.CROSS and not whole
-        asked = Replacing(tokens, reached, place, max(self.chosen.layers), question, own=own)
+        left = () if self.chosen.kind is Kind.CROSS or whole else (place,)
+        asked = Replacing(tokens, reached, place, max(self.chosen.layers), question, left=left)
         made = replaced_each(self.reading, self.chosen, asked)
         if isinstance(made, str):
             raise InputError(made)

@@ -149,7 +149,7 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
         provenance=attention.provenance,
         tower=attention.tower,
         notes=notes,
-        words=looking.words,
+        by=looking.unit,
         special=looking.treatment,
         links=target.links if isinstance(target, Target) else np.zeros((0, 2), dtype=int),
     )
@@ -213,7 +213,7 @@ def check_wish(
 
 def _lens(wish: Wish, looking: Looking, queries: Tokens, keys: Tokens) -> Lens:
     """How rows and columns are looked at: a span that is named is one of them."""
-    how: dict[str, Any] = {"words": looking.words, "special": looking.treatment}
+    how: dict[str, Any] = {"by": looking.unit, "special": looking.treatment}
     try:
         return lens(queries, keys, query=wish.query, key=wish.key, **how)
     except InputError:
@@ -232,7 +232,7 @@ def _sought(wish: Wish, seen: Lens) -> Sought:
     assert seen.query is not None, "a pair, where nothing else is sought"
     assert seen.key is not None, "a pair has both"
     units = seen.queries[seen.query], seen.keys[seen.key]
-    query, key = ((), ()) if seen.words else (unit if len(unit) > 1 else () for unit in units)
+    query, key = ((), ()) if seen.by.joins else (unit if len(unit) > 1 else () for unit in units)
     return Sought(seen.query, seen.key, query_span=query, key_span=key)
 
 
@@ -298,7 +298,7 @@ def _controls(
     crossing = chosen.kind is Kind.CROSS
     asks = () if sought.query is None or crossing else seen.queries[sought.query]
     key = () if sought.key is None else seen.keys[sought.key]
-    controls = exchange.controls(Controls(wish.controls, wish.seed, asks, key))
+    controls = exchange.controls(Controls(wish.controls, wish.seed, asks, key, seen.by))
     if len(controls) < controls.wanted:
         there = "is 1 control" if len(controls) == 1 else f"are {len(controls)} controls"
         left = f"there {there}, not {controls.wanted}"

@@ -9,6 +9,8 @@ from jaxtyping import Float
 from attnscope.analysis.claims.finding.rows import Layer, rows_of, verdicts_of
 from attnscope.analysis.claims.flow.back import followed_back, mean_weights
 from attnscope.analysis.claims.flow.rollout import max_flow, mixed, rolled_out
+from attnscope.analysis.claims.flow.units import by_units
+from attnscope.analysis.heads.view import Units, units_of
 from attnscope.analysis.padding import without_padding
 from attnscope.attention import Capture
 from attnscope.capture import Selection
@@ -26,27 +28,33 @@ from attnscope.session.questions.claims.replacing import beside_replacing
 from attnscope.session.questions.claims.rows import check_whole_fits, may_read_rows, sample_with
 from attnscope.session.questions.long import captured_long
 from attnscope.session.reading import Reading
+from attnscope.session.request import Looking
 from attnscope.session.selection import check_seed
 from attnscope.tokens import Tokens
-from attnscope.vocabulary import Kind, Route
+from attnscope.vocabulary import Kind, Route, Special
 
+TOKENS = Looking()
 MOST_FLOW = 128  # tokens up to which the largest flow is looked for: one search for each
 MOST_ZEROED = 256  # positions up to which values are zeroed, each in a run of every layer
 
 
-def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> Flow:
+def flow(
+    reading: Reading, chosen: Chosen, query: str | int, seed: int = 0, looking: Looking = TOKENS
+) -> Flow:
     """What reaches `query` from every input token through the chosen layers, the first ones of the model.
 
-    `query` is a token, a patch (`r2c4`) or a time (`0.20s`), or a position; `pooled` is the one vector that
-    the model makes of the text, `pooled:mean` and others say how. `InputError` for cross-attention, for
-    layers that read in windows, and for layers that leave some out before them.
+    `query` is a token, a patch (`r2c4`) or a time (`0.20s`), or a position; `looking` by sentences or
+    other units it is one of these, and all of them are followed to and replaced as wholes; `pooled` is the
+    one vector that the model makes of the text, `pooled:mean` and others say how. `InputError` for
+    cross-attention, for layers that read in windows, and for layers that leave some out before them.
     """
     check_seed(seed)
     _check(reading, chosen)
     query = reading.filled({"query": query}, chosen).get("query", query)
     pooling = pooling_asked(reading, chosen, query)
-    sampled = None if pooling is not None else _sampled(reading, chosen, query)
+    sampled = None if pooling is not None else _sampled(reading, chosen, query, looking)
     if pooling is not None:
+        _check_by_tokens(looking)
         check_whole_fits(reading, chosen, "flow from a pooled vector")
     with reading.listener.working("reading the attention"):
         attention = (
@@ -56,14 +64,16 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
         )
     layers, certified = _layers(attention, chosen, reading.asked.sensed)
     tokens = layers[0].query_tokens
-    place = None if pooling is not None else check_query(chosen, tokens, tokens, query=query)
+    units = None if pooling is not None else _units(chosen, tokens, query, looking)
+    asked = () if units is None else units.queries[units.query or 0]
+    place = None if units is None else _answers_at(reading, tokens, asked)
     pooled = None if pooling is None else pooled_by(reading, chosen, pooling, len(tokens))
-    start = place if pooled is None else pooled.weights
-    assert start is not None, "a query or a pooled vector"
+    start = np.isin(np.arange(len(tokens)), asked) / len(asked) if pooled is None else pooled.weights
     with reading.listener.working("following the attention through the layers"):
         back = followed_back(layers, chosen.heads, start)
-        most = _most(layers, chosen.heads, start) if len(tokens) <= MOST_FLOW else None
-    if most is None:
+        few = len(tokens) <= MOST_FLOW and not looking.unit.joins
+        most = _most(layers, chosen.heads, start if place is None else place) if few else None
+    if most is None and not looking.unit.joins:
         reading.listener.notice(
             f"no flow: it is looked for in up to {MOST_FLOW} tokens, here are {len(tokens)}"
         )
@@ -86,32 +96,62 @@ def flow(reading: Reading, chosen: Chosen, query: str | int, seed: int = 0) -> F
         notes=(*reading.notes, *_notes(attention, layers)),
         sampled=0 if sampled is None else len(sampled),
         pooled=pooled,
+        by=looking.unit,
     )
-    result = _with_zeroing(reading, chosen, result)
-    return beside_replacing(reading, chosen, result, seed)
+    result = _with_zeroing(reading, chosen, result, start)
+    result = beside_replacing(reading, chosen, result, seed, units)
+    return by_units(result, units) if units is not None and looking.unit.joins else result
 
 
 def check_query(
-    chosen: Chosen, queries: Tokens | None, keys: Tokens, *, query: str | int, prompt: Prompt = NONE
-) -> int:
-    """The position of the one query; `InputError` for what is not there, and for several tokens."""
-    _check_kind(chosen)
+    chosen: Chosen,
+    queries: Tokens | None,
+    keys: Tokens,
+    *,
+    query: str | int,
+    looking: Looking = TOKENS,
+    prompt: Prompt = NONE,
+) -> None:
+    """`InputError` for a query that is not there, and for several tokens or units."""
     query = with_fields({"query": query}, prompt, queries, keys).get("query", query)
     if isinstance(query, str) and is_pooled(query, keys.sentence):
+        _check_kind(chosen)
+        _check_by_tokens(looking)
         named_pooling(query)
-        return 0
-    return (
-        (keys if queries is None else queries)
-        .span(query)
-        .one("flow goes back from one token, choose one of these")
-    )
+        return
+    _units(chosen, keys if queries is None else queries, query, looking)
 
 
-def _sampled(reading: Reading, chosen: Chosen, query: str | int) -> tuple[int, ...] | None:
+def _check_by_tokens(looking: Looking) -> None:
+    if looking.unit.joins:
+        raise InputError(f"flow from a pooled vector goes by tokens: leave --by {looking.unit} out")
+
+
+def _units(chosen: Chosen, tokens: Tokens, query: str | int, looking: Looking) -> Units:
+    """What is followed and replaced as one, and which of it is the query."""
+    _check_kind(chosen)
+    if looking.treatment is not Special.SHOW:
+        raise InputError("flow follows all that reaches a token: leave --special out")
+    by = looking.unit
+    if by.joins and not tokens.texts:
+        raise InputError(f"--by {by} takes tokens of a text together: a picture or a sound has none")
+    units = units_of(tokens, tokens, by=by)
+    place = units.query_tokens.span(query).one(f"flow goes back from one {by}, choose one of these")
+    return replace(units, query=place)
+
+
+def _answers_at(reading: Reading, tokens: Tokens, asked: Sequence[int]) -> int:
+    """The token of the query at which the model answers: its mask, or its last one."""
+    masks = [i for i in asked if tokens.items[i].id == reading.encoded.mask_id]
+    return masks[0] if len(masks) == 1 else asked[-1]
+
+
+def _sampled(reading: Reading, chosen: Chosen, query: str | int, looking: Looking) -> tuple[int, ...] | None:
     """The rows by which heads of a long text are certified, the query's among them; None: all are read."""
     if may_read_rows(reading, chosen):
         tokens = reading.tokens_of(chosen.kind)
-        return sample_with(len(tokens), check_query(chosen, tokens, tokens, query=query))
+        units = _units(chosen, tokens, query, looking)
+        return sample_with(len(tokens), *units.queries[units.query or 0])
     check_whole_fits(reading, chosen, "flow")
     return None
 
@@ -174,7 +214,7 @@ def _notes(attention: Capture | Returned, layers: Sequence[Layer]) -> tuple[str,
     return tuple(dict.fromkeys(note for layer in layers for note in attention.notes(layer.layer)))
 
 
-def _with_zeroing(reading: Reading, chosen: Chosen, result: Flow) -> Flow:
+def _with_zeroing(reading: Reading, chosen: Chosen, result: Flow, start: Float[np.ndarray, " query"]) -> Flow:
     """The same with value zeroing, or with the reason why no layer can be run so."""
     if chosen.route is Route.RETURNED:
         return replace(result, no_zeroing="weights that a model returns say nothing of its values")
@@ -191,9 +231,4 @@ def _with_zeroing(reading: Reading, chosen: Chosen, result: Flow) -> Flow:
             zeroed = rolled_out(module, inputs, selection, chosen.heads, len(result.tokens))
     except InputError as error:
         return replace(result, no_zeroing=str(error))
-    rows = (
-        zeroed.rollout[:, result.query]
-        if result.pooled is None
-        else np.einsum("q,lqk->lk", result.pooled.weights, zeroed.rollout)
-    )
-    return replace(result, zeroed=rows, zeroing=zeroed.intervention)
+    return replace(result, zeroed=np.einsum("q,lqk->lk", start, zeroed.rollout), zeroing=zeroed.intervention)

@@ -37,6 +37,8 @@ def by_gradients(
     reading: Reading, chosen: Chosen, result: Flow, replaced: Input | Blanked, asked: Asked
 ) -> Flow:
     """The same with the ways back by gradients from the same answer, or why there are none."""
+    if result.by.joins:
+        return _without(result, f"they go back to tokens: leave --by {result.by} out")
     if result.query is None:
         return _without(result, "they follow the answer or the vector of one token, not a pooled vector")
     if len(result.tokens) > MOST:

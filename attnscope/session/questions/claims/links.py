@@ -39,7 +39,7 @@ def find_links(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = 
     if reading.asked.goes_on:
         raise InputError("links are sought in a text that is there: leave --generate out")
     if looking.changes:
-        raise InputError("links are sought between tokens: leave --words and --special out")
+        raise InputError("links are sought between tokens: leave --by, --words and --special out")
     _check_room(reading, chosen)
     with reading.listener.working("reading the attention"):
         attention = reading.attention(chosen)

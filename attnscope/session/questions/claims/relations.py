@@ -16,6 +16,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from attnscope.analysis.claims.relations.answers import Sample, answers, looks_ahead, pieces_of, together
+from attnscope.analysis.claims.relations.examples import Pairs
 from attnscope.analysis.claims.relations.ranking import (
     FIXED_DISTANCES,
     Tally,
@@ -113,6 +114,7 @@ class _Counted:
         self.tally = Tally(
             len(chosen.layers), len(chosen.heads), sorted(kept, key=lambda name: (-kept[name], name))
         )
+        self.pairs = Pairs({i: bank.sentences[i] for i in lengths.numbers})
         selection = Selection(chosen.layers, chosen.heads, chosen.kind, chosen.tower.pattern, chosen.route)
         self.weights = Weights(self.model.module, selection, chosen.block)
         self.proof = Sample(chosen.layers, chosen.heads, chosen.block)
@@ -187,6 +189,7 @@ class _Counted:
         if edges:
             self.scored += 1
             self.tally.add(one.number, edges, answered)
+            self.pairs.add(one.index, edges, answered)
 
     def _prove(self, one: _Encoded, row: int, inputs: dict[str, Any], counted: dict[int, Tensor]) -> None:
         """Capture and certify one sentence within its batch, and read it once more by itself."""
@@ -201,6 +204,7 @@ class _Counted:
         """What was counted, with what is proved of it."""
         self._tell()
         relations, overall = ranked(self.tally, self.heads)
+        relations = tuple(replace(each, examples=self.pairs.examples(each, self.heads)) for each in relations)
         there = [i for i, relation in enumerate(relations) if relation.count]
         whole = self.tally.halves[0] + self.tally.halves[1]
         assert self.proof.provenance is not None, "a sentence was captured"

@@ -1,6 +1,6 @@
 """What replacing each token, patch or frame does to the answer, alone and beside what a flow gives to it."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from attnscope.analysis.claims.flow.replacing import (
     turned_vector,
 )
 from attnscope.analysis.claims.pieces import pieces_of
+from attnscope.analysis.heads.view import Units
 from attnscope.capture.faults import if_it_runs
 from attnscope.model.pooling import Pooling
 from attnscope.results import Contents
@@ -28,11 +29,12 @@ from attnscope.session.questions.claims.gradients import Asked, by_gradients, la
 from attnscope.session.questions.claims.pooled import last_of, pool_by
 from attnscope.session.reading import Reading
 from attnscope.tokens import Patches, Tokens
-from attnscope.vocabulary import Kind
+from attnscope.vocabulary import Kind, Unit
 
 NOTHING = "nothing"  # what a token is replaced by where a vocabulary has neither mask nor unknown token
 MEAN_PATCH, SILENCE = "the mean patch", "silence"
 MOST_REPLACED = 1024  # tokens of a text that are replaced one by one
+Group = tuple[int, ...]  # positions
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +42,8 @@ class Replacing:
     """What may be replaced, the `tokens` that are `reached`, and for whom: the query, behind `layer`.
 
     The answer is that of the `question`, None for the vector of the query where the model answers nothing;
-    without a query it is the `pooled` vector of all tokens.
+    without a query it is the `pooled` vector of all tokens. The positions that are `left` stay as they are.
+    With `groups` of positions each is replaced at once, `by` is what these are.
     """
 
     tokens: Tokens
@@ -49,12 +52,14 @@ class Replacing:
     layer: int
     question: Question | None
     pooled: Pooled | None = None
-    own: bool = True  # the query is one of the tokens
+    left: Group = ()
+    groups: tuple[Group, ...] = ()
+    by: Unit = Unit.TOKEN
 
     @property
     def places(self) -> set[int]:
-        """The positions that may be replaced; the query is left as it is."""
-        return set(np.flatnonzero(self.reached).tolist()) - ({self.query} if self.own else set[int | None]())
+        """The positions that may be replaced."""
+        return set(np.flatnonzero(self.reached).tolist()) - set(self.left)
 
 
 class Effect(NamedTuple):
@@ -69,7 +74,7 @@ class Effect(NamedTuple):
 class Replaced(NamedTuple):
     """The places that were replaced, alone or together, by what, in which input, and what that did."""
 
-    places: tuple[tuple[int, ...], ...]
+    places: tuple[Group, ...]
     by: str
     input: str
     effect: Effect
@@ -87,13 +92,20 @@ def replaced_each(reading: Reading, chosen: Chosen, asked: Replacing) -> Replace
     return _by_other_tokens(reading, chosen, asked)
 
 
-def beside_replacing(reading: Reading, chosen: Chosen, result: Flow, seed: int) -> Flow:
-    """The same with what replacing each part of the input does, or with the reason why none could be."""
+def beside_replacing(reading: Reading, chosen: Chosen, result: Flow, seed: int, units: Units | None) -> Flow:
+    """The same with what replacing each of the `units` does, or with the reason why none could be.
+
+    Without units each token is one, and none of them is the query.
+    """
     if result.tokens.stretches and result.pooled is not None:
         return replace(result, reason="parts of pictures and sounds are replaced for one query alone")
     question = None if result.query is None else word_of(reading, chosen, result.tokens, result.query)
     layer = result.layers[-1]
-    asked = Replacing(result.tokens, result.reached, result.query, layer, question, result.pooled)
+    own = () if units is None else units.queries[units.query or 0]
+    groups = units.keys if units is not None and result.by.joins else ()
+    asked = Replacing(
+        result.tokens, result.reached, result.query, layer, question, result.pooled, own, groups, result.by
+    )
     found = replaced_each(reading, chosen, asked)
     if isinstance(found, str):
         return replace(result, reason=found)
@@ -102,12 +114,13 @@ def beside_replacing(reading: Reading, chosen: Chosen, result: Flow, seed: int) 
     for places, lost in zip(found.places, found.effect.lost, strict=True):
         effects[list(places)] = lost
     groups = found.places if found.together else ()
+    near = _near(result, own)
     ablated = Ablated(
         effects,
         found.by,
         found.effect.answer,
         found.effect.chance,
-        *trusted(result.methods, effects, _near(result), seed, groups),
+        *trusted(result.methods, effects, near, seed, groups),
         SHUFFLES,
         seed,
         groups,
@@ -151,7 +164,7 @@ def _effect_of_parts(reading: Reading, chosen: Chosen, asked: Replacing, parts: 
     return None if turned is None else Effect(turned)
 
 
-def _near(result: Flow) -> Float[np.ndarray, " key"]:
+def _near(result: Flow, query: Sequence[int]) -> Float[np.ndarray, " key"]:
     """The closer to the query the more: along the text or in time, of a picture across its grid."""
     stretch = next(iter(result.tokens.stretches), None)
     if result.query is None:
@@ -160,7 +173,7 @@ def _near(result: Flow) -> Float[np.ndarray, " key"]:
         far = np.abs(np.arange(len(weights)) - int(np.argmax(weights))).astype(np.float64)
         return np.asarray(-far if weights.max() == 1 else np.zeros(len(far)))  # a mean is near to none
     if not isinstance(stretch, Patches):
-        return -np.abs(np.arange(len(result.tokens)) - result.query).astype(np.float64)
+        return np.asarray(-np.abs(np.arange(len(result.tokens)) - float(np.mean(query))))
     near, numbers = np.zeros(len(result.tokens)), {place: n for n, place in enumerate(stretch.positions)}
     if result.query not in numbers:
         return near  # nothing is nearer to a token that stands for no place
@@ -200,15 +213,16 @@ def _by_other_tokens(reading: Reading, chosen: Chosen, asked: Replacing) -> Repl
     if ids is None or ids[0].tolist() != list(asked.tokens.ids):
         return "the positions are not the tokens of the text, which could be replaced"
     instead = _replacement(reading)
-    places = tuple(_replaced(asked, instead))
-    if not places:
-        return "there is no other token that could be replaced"
-    given = Input(name, places, instead.id)
-    with reading.listener.working(f"replacing {len(places)} tokens"):
+    found = _replaced(asked, instead)
+    if not found:
+        return f"there is no other {asked.by} that could be replaced"
+    given = Input(name, tuple(found), instead.id)
+    with reading.listener.working(f"replacing {len(found)} {asked.by.several}"):
         effect = _effects(reading, chosen, asked, given)
     if effect is None:
         return _silent(reading)
-    return Replaced(tuple((place,) for place in places), instead.name, name, effect, given, instead.id)
+    places, together = tuple(found.values()), asked.by.joins
+    return Replaced(places, instead.name, name, effect, given, instead.id, together)
 
 
 def _replacement(reading: Reading) -> _Replacement:
@@ -224,12 +238,22 @@ def _replacement(reading: Reading) -> _Replacement:
     return _Replacement(None, NOTHING)
 
 
-def _replaced(asked: Replacing, instead: _Replacement) -> Iterable[int]:
-    """The ordinary tokens that may be replaced, but for what is the replacement already."""
-    for place in sorted(asked.places):
-        token = asked.tokens.items[place]
-        if not (token.special or token.padding) and token.id != instead.id:
-            yield place
+def _replaced(asked: Replacing, instead: _Replacement) -> dict[Group, Group]:
+    """By the tokens that are replaced at once the unit of which they are.
+
+    They are its ordinary tokens that may be replaced and are not the replacement already.
+    """
+    items, places = asked.tokens.items, asked.places
+    found = dict[Group, Group]()
+    for unit in asked.groups or tuple((place,) for place in range(len(items))):
+        ordinary = tuple(
+            i
+            for i in unit
+            if i in places and not (items[i].special or items[i].padding) and items[i].id != instead.id
+        )
+        if ordinary:
+            found[ordinary] = unit
+    return found
 
 
 def _effects(reading: Reading, chosen: Chosen, asked: Replacing, given: Input) -> Effect | None:
@@ -245,5 +269,6 @@ def _effects(reading: Reading, chosen: Chosen, asked: Replacing, given: Input) -
             turned = turned_pooled(model.module, inputs, given, pool)
             return None if turned is None else Effect(turned)
         assert asked.query is not None, "a query, where nothing is pooled"
-        turned = turned_vector(model.module, inputs, given, asked.query, last_of(model.module, inside))
+        asking = asked.left or (asked.query,)
+        turned = turned_vector(model.module, inputs, given, asking, last_of(model.module, inside))
         return None if turned is None else Effect(turned)

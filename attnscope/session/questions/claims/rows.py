@@ -48,9 +48,9 @@ def _against(reading: Reading, chosen: Chosen) -> bool:
     )
 
 
-def sample_with(tokens: int, query: int) -> tuple[int, ...]:
-    """Rows drawn from a text of so many tokens, by which its heads are certified, and that of `query`."""
-    return tuple(sorted({query, *sample_rows(tokens, tokens).tolist()}))
+def sample_with(tokens: int, *queries: int) -> tuple[int, ...]:
+    """Rows drawn from a text of so many tokens, by which its heads are certified, and those of `queries`."""
+    return tuple(sorted({*queries, *sample_rows(tokens, tokens).tolist()}))
 
 
 def controls_by_rows(
