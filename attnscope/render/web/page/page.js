@@ -21,7 +21,7 @@ import { meanRow, readDocument, Reading } from "./weights.js";
 const DRAWN = { text: async () => [], both, lines, matrix, heads, product, parts, map, numbers, proof };
 /** @type {Record<string, string>} */
 const TITLES = { text: "Text", both: "Side by side", lines: "Lines", matrix: "Matrix", heads: "All heads", product: "Query x key", parts: "Parts of a score", map: "Map of queries and keys", numbers: "Numbers", proof: "Proof" };
-const PAPER = [690, 800]; // pixels of a sheet of A4 or Letter between its margins
+const PAPER = [810, 940]; // pixels of a sheet of A4 or Letter between its margins, at the size of `frame.css`
 
 const given = readDocument();
 const media = given.picture ? "Picture" : given.sound ? "Sound" : "";
