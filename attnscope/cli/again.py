@@ -5,7 +5,8 @@ from pathlib import Path
 
 from attnscope.render.kit.words.command import Typed, as_typed, text_words
 from attnscope.render.kit.words.shell import word
-from attnscope.session.request import Chat, Inputs, ModelRequest, Tokens, Wanted
+from attnscope.session.request import Chat, Inputs, ModelRequest, Tokens
+from attnscope.session.wanted import Wanted
 
 
 def typed(inputs: Inputs, request: ModelRequest, wanted: Wanted | None) -> Typed:

@@ -15,7 +15,8 @@ from attnscope.explore.screen.writing import Writing
 from attnscope.explore.source import Source
 from attnscope.explore.terminal import left_as_it_was, shows_pictures
 from attnscope.render.terminal.ramps import Background
-from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Wanted
 
 INTERRUPTED = "interrupted"
 

@@ -9,7 +9,8 @@ from typing import Any
 from attnscope.explore.state import State, View
 from attnscope.render.focus import Focus
 from attnscope.render.kit.words.shell import word
-from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Wanted
 from attnscope.vocabulary import Kind, Special
 
 

@@ -15,7 +15,8 @@ from attnscope.explore import questions as ask
 from attnscope.explore.state import Scene, Tower
 from attnscope.printable import printable
 from attnscope.session.listener import Listener
-from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted, Writing
+from attnscope.session.request import Inputs, ModelRequest, Writing
+from attnscope.session.wanted import Looking, Wanted
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 

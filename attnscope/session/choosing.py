@@ -14,7 +14,7 @@ from attnscope.model.anatomy.towers import (
 )
 from attnscope.session import selection
 from attnscope.session.listener import Listener
-from attnscope.session.request import ROUTES, Wanted
+from attnscope.session.wanted import ROUTES, Wanted
 from attnscope.vocabulary import Kind, Route
 
 

@@ -16,7 +16,8 @@ from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.reading import Reading
-from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Wanted
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 

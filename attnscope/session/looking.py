@@ -20,7 +20,7 @@ from attnscope.results import (
     Thumbnails,
 )
 from attnscope.session.listener import Listener
-from attnscope.session.request import Looking
+from attnscope.session.wanted import Looking
 
 ENTROPY = ("entropy",)
 

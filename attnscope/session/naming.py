@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from attnscope.analysis.heads.view import Name, units_of
 from attnscope.errors import AttnscopeError
-from attnscope.session.request import Inputs, Looking
+from attnscope.session.request import Inputs
+from attnscope.session.wanted import Looking
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import MASKED_SENTENCE, WHOLE_SENTENCE, Kind
 

@@ -13,7 +13,8 @@ from attnscope.model.inputs.numbered import read_vocabulary
 from attnscope.process.startup import lean_loading
 from attnscope.process.stopwatch import running
 from attnscope.session.listener import Listener
-from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Wanted
 from attnscope.vocabulary import Kind
 
 if TYPE_CHECKING:

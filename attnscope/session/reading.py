@@ -17,7 +17,8 @@ from attnscope.results import Overview, Thumbnails
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.prompts import with_fields
-from attnscope.session.request import Inputs, Looking
+from attnscope.session.request import Inputs
+from attnscope.session.wanted import Looking
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Route
 

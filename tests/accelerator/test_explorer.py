@@ -8,7 +8,8 @@ import pytest
 from attnscope.explore.app import Explorer, Notices
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.source import Source
-from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Wanted
 
 # another layer, its heads, a search for the link that the cursor is on, and what that finds
 KEYS = ("right_square_bracket", "full_stop", "tab", "left", "f", "enter")

@@ -15,7 +15,7 @@ from attnscope.analysis.claims.pieces import Pieces, pieces_of
 from attnscope.errors import InputError
 from attnscope.model.media.patches import moved, reader_of
 from attnscope.results import Contents, Picture, Sound
-from attnscope.session.request import Wanted
+from attnscope.session.wanted import Wanted
 from attnscope.tokens import Frames, Patches, Token, Tokens
 
 

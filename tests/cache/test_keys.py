@@ -17,7 +17,8 @@ from attnscope.session.cache import witnesses
 from attnscope.session.cache.memory import Memory, look_into, remember
 from attnscope.session.listener import Quiet
 from attnscope.session.prompts import Field
-from attnscope.session.request import Chat, Inputs, ModelRequest, Wanted, Writing
+from attnscope.session.request import Chat, Inputs, ModelRequest, Writing
+from attnscope.session.wanted import Wanted
 
 MODEL, TEXT = ModelRequest("demo"), Inputs("The dog ran.")
 OTHER_MODEL: dict[str, Any] = {

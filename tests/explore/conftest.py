@@ -9,7 +9,8 @@ from attnscope.explore.app import Explorer, Notices
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.questions import Question
 from attnscope.explore.source import Source
-from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Wanted
 
 TEXT = "I was watching the door when [MASK] opened."
 Keys = Callable[[Explorer, "Screen"], Awaitable[None]]

@@ -16,7 +16,8 @@ from attnscope.model.loaded import Model
 from attnscope.model.loading.answering import task_of
 from attnscope.results import Verdict
 from attnscope.session.opening import Opened
-from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Wanted
 
 Explored = Callable[..., Explorer]
 

@@ -11,7 +11,8 @@ from attnscope.explore.app import Explorer, Notices
 from attnscope.explore.drawing import picture
 from attnscope.explore.source import Source
 from attnscope.results import Picture
-from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Wanted
 
 Explored = Callable[..., Explorer]
 

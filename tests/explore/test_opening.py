@@ -15,7 +15,8 @@ from attnscope.explore.source import Source
 from attnscope.explore.state import View, start
 from attnscope.model.loaded import Model
 from attnscope.session.opening import Opened
-from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Wanted
 
 Explored = Callable[..., Explorer]
 SAID = "sharpest of the heads that position does not explain"

@@ -11,7 +11,8 @@ from attnscope.explore.commands import command, file_name, unused
 from attnscope.explore.drawing.grid import Places
 from attnscope.explore.drawing.sentence import set_sentence
 from attnscope.explore.state import Scene, State, Tower, View, start
-from attnscope.session.request import Inputs, ModelRequest, Wanted, Writing
+from attnscope.session.request import Inputs, ModelRequest, Writing
+from attnscope.session.wanted import Wanted
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Kind, Special
 

@@ -23,7 +23,7 @@ from attnscope.session.choosing import choose
 from attnscope.session.entering import read_inputs
 from attnscope.session.listener import Quiet
 from attnscope.session.questions.heads import OpenedHeads
-from attnscope.session.request import Wanted
+from attnscope.session.wanted import Wanted
 
 JUMP = ("slash", "3", ".", "1", "1", "enter")  # typed, as a person does
 Explored = Callable[..., Explorer]

@@ -12,7 +12,8 @@ from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.questions.held import HELD, HeldReading
 from attnscope.session.reading import Reading
-from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Looking, Wanted
 
 TEXT = "I was watching the door when [MASK] opened."
 

@@ -9,8 +9,8 @@ import attnscope as at
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.session.questions import long
 from attnscope.session.questions.heads import OpenedHeads
-from attnscope.session.request import Wanted
 from attnscope.session.selection import window
+from attnscope.session.wanted import Wanted
 
 TEXT = "The cat sat on the mat, and the cat was in the house."
 

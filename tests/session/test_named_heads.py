@@ -3,8 +3,8 @@
 import pytest
 
 from attnscope.errors import InputError
-from attnscope.session.request import Wanted
 from attnscope.session.selection import Named, named_heads
+from attnscope.session.wanted import Wanted
 
 
 class Apart(Wanted):

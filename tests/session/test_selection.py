@@ -4,8 +4,8 @@ import pytest
 
 from attnscope.cli.options.model import ArticleHead
 from attnscope.errors import InputError, listed
-from attnscope.session.request import Wanted
 from attnscope.session.selection import choose, parse
+from attnscope.session.wanted import Wanted
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from attnscope.session.corpus.engine.interface import Chunk, Finished
 from attnscope.session.corpus.measurer import CorpusRecipe
 from attnscope.session.corpus.question import CorpusQuestion, corpus_of
 from attnscope.session.listener import Listener, Quiet
-from attnscope.session.request import ModelRequest, Wanted
+from attnscope.session.request import ModelRequest
+from attnscope.session.wanted import Wanted
 
 TEXTS = (
     "The door opened.", "A dog barks, and the old dog sleeps.", "", "She was watching the boat.",

@@ -10,7 +10,7 @@ from attnscope.cli.output import Output
 from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
 from attnscope.session import request
-from attnscope.session.request import Wanted
+from attnscope.session.wanted import Wanted
 
 Name = Annotated[
     str | None,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from attnscope.cli.panels import WHICH, Brief
-from attnscope.session import request
+from attnscope.session import request, wanted
 
 ModelName = Annotated[
     str | None,
@@ -176,7 +176,7 @@ class Request(request.ModelRequest):
 
 
 @dataclass(frozen=True)
-class Wanted(request.Wanted):
+class Wanted(wanted.Wanted):
     """Which layers and heads of which kind of attention, as the user wrote them."""
 
     PANEL = "Which attention"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli.panels import OUT, SHOWN, Brief
-from attnscope.session import request
+from attnscope.session import wanted
 from attnscope.vocabulary import Scaling
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ MaxIter = Annotated[
 
 
 @dataclass(frozen=True)
-class Looking(request.Looking):
+class Looking(wanted.Looking):
     """How to look at weights: by which unit, with special tokens or without."""
 
     PANEL = SHOWN

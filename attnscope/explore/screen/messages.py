@@ -8,7 +8,8 @@ from textual.message import Message
 
 from attnscope.explore.asking import Answering, Failed
 from attnscope.explore.state import Scene
-from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Wanted
 
 
 class Model(Answering, Protocol):

@@ -33,7 +33,8 @@ from attnscope.session.entering import open_chosen
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Purpose
 from attnscope.session.reading import Reading
-from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Looking, Wanted
 from attnscope.verify import certify_heads
 
 if TYPE_CHECKING:

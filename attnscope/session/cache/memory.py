@@ -19,7 +19,8 @@ from attnscope.session.cache.entry import FORMAT, DamagedEntryError, Entry, Part
 from attnscope.session.cache.store import Store, place
 from attnscope.session.cache.witnesses import Witnesses, surroundings
 from attnscope.session.listener import Listener
-from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Wanted
 
 _NO_MODEL_ALONE = "adapter_config.json"
 WITNESSES = "witnesses"

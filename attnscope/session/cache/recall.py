@@ -17,7 +17,7 @@ from attnscope.session.cache.entry import DamagedEntryError, Part
 from attnscope.session.cache.memory import Memory, NotKeptError
 from attnscope.session.cache.packed import unpacked
 from attnscope.session.listener import Quiet
-from attnscope.session.request import Looking, Numbers, Wanted
+from attnscope.session.wanted import Looking, Numbers, Wanted
 
 Several = TypeVar("Several", Overview, Thumbnails)
 TOWER, LAYER, ABOUT, RESULT = "tower", "layer", "about", "result"

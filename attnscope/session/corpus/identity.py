@@ -17,7 +17,8 @@ from attnscope.session.cache.witnesses import NO_NUMBERS_FROM
 from attnscope.session.corpus.chunks import CHUNK, Census
 from attnscope.session.corpus.engine.machine import described, settings_digest, versions
 from attnscope.session.corpus.source import Source
-from attnscope.session.request import ModelRequest, Wanted
+from attnscope.session.request import ModelRequest
+from attnscope.session.wanted import Wanted
 from attnscope.version import __version__
 
 if TYPE_CHECKING:

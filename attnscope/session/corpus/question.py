@@ -26,7 +26,8 @@ from attnscope.session.corpus.source import FIELD, Source, form_of
 from attnscope.session.listener import Listener
 from attnscope.session.opening import find_checkpoint
 from attnscope.session.placing import AUTO
-from attnscope.session.request import ModelRequest, Wanted
+from attnscope.session.request import ModelRequest
+from attnscope.session.wanted import Wanted
 
 HOME = Path("outputs")
 LOCAL, RAY = "local", "ray"

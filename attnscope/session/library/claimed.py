@@ -17,7 +17,8 @@ from attnscope.session.questions.claims.flow import flow
 from attnscope.session.questions.claims.links import find_links
 from attnscope.session.questions.claims.why import Link, why
 from attnscope.session.reading import Reading as SessionReading
-from attnscope.session.request import Inputs, Looking, Numbers, Wanted, WantedApart
+from attnscope.session.request import Inputs
+from attnscope.session.wanted import Looking, Numbers, Wanted, WantedApart
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 

@@ -23,7 +23,8 @@ from attnscope.session.questions.claims.composition import DRAWS, CompositionQue
 from attnscope.session.questions.claims.relations import find_relations_in
 from attnscope.session.questions.claims.treebank import BATCH, TreebankQuestion
 from attnscope.session.questions.outline import Lengths, outline_model
-from attnscope.session.request import Inputs, ModelRequest, Numbers, Wanted, Writing
+from attnscope.session.request import Inputs, ModelRequest, Writing
+from attnscope.session.wanted import Numbers, Wanted
 
 
 def load(

@@ -30,7 +30,7 @@ from attnscope.session.questions.layered import predict_layers
 from attnscope.session.questions.long import ask_long, in_tiles, read_long_overview
 from attnscope.session.questions.media import Laid, lay_over
 from attnscope.session.questions.prediction import TOP, predict, report_head
-from attnscope.session.request import Looking, Numbers, Wanted, WantedMean
+from attnscope.session.wanted import Looking, Numbers, Wanted, WantedMean
 
 
 class Reading(Claimed):

@@ -13,7 +13,8 @@ from attnscope.session.listener import Listener, Log
 from attnscope.session.placing import DeviceMap
 from attnscope.session.questions.claims.difference import compare_any
 from attnscope.session.questions.comparison import compare_in_layers, compare_readings
-from attnscope.session.request import Looking, ModelRequest, Numbers, Wanted
+from attnscope.session.request import ModelRequest
+from attnscope.session.wanted import Looking, Numbers, Wanted
 
 
 def corpus(

@@ -16,7 +16,8 @@ from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
 from attnscope.session.questions.pages import BothHeads
 from attnscope.session.reading import Reading
-from attnscope.session.request import Inputs, Looking, ModelRequest, Numbers, Wanted
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Looking, Numbers, Wanted
 
 Words = tuple[str, str]
 

@@ -37,7 +37,8 @@ from attnscope.session.opening import Purpose
 from attnscope.session.questions.apart import with_apart
 from attnscope.session.questions.media import tell_windows
 from attnscope.session.reading import Reading
-from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Looking, Wanted
 from attnscope.vocabulary import Stage
 
 TOKENS = Looking()

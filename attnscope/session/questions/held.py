@@ -20,7 +20,7 @@ from attnscope.session.looking import look_at
 from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.questions.media import Laid, lay_over
 from attnscope.session.reading import Reading
-from attnscope.session.request import Looking
+from attnscope.session.wanted import Looking
 
 HELD = 512 * 2**20  # bytes of attention in memory
 _OF_A_PAIR = 8  # bytes of a weight as it is captured, with the mask

@@ -21,8 +21,8 @@ from attnscope.session.looking import ENTROPY
 from attnscope.session.questions.apart import with_apart
 from attnscope.session.questions.heads import TOKENS, needs_norms
 from attnscope.session.reading import Reading
-from attnscope.session.request import Looking
 from attnscope.session.selection import window
+from attnscope.session.wanted import Looking
 from attnscope.vocabulary import Kind, Pool, Route
 
 __all__ = ["ask_long", "in_tiles", "read_long", "read_long_overview"]

@@ -10,7 +10,7 @@ from attnscope.results import Cost, Outline
 from attnscope.session import selection
 from attnscope.session.listener import Listener
 from attnscope.session.opening import find_source
-from attnscope.session.request import Wanted
+from attnscope.session.wanted import Wanted
 
 if TYPE_CHECKING:
     from attnscope.model.anatomy.towers import Tower

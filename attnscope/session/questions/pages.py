@@ -27,7 +27,7 @@ from attnscope.session.questions.claims.exchanging import Controls, exchange_of,
 from attnscope.session.questions.heads import allowed_pairs, check_has_words, needs_norms
 from attnscope.session.questions.media import tell_windows
 from attnscope.session.reading import Reading
-from attnscope.session.request import Looking
+from attnscope.session.wanted import Looking
 from attnscope.vocabulary import Kind, Route
 
 MOST_HEADS, MOST_NUMBERS = 16, 400_000  # up to so many heads, queries, keys and weights all are there in full

@@ -12,7 +12,7 @@ from attnscope.results import HeadAttention, MapSettings, Prediction, Report
 from attnscope.session.entering import read_target
 from attnscope.session.looking import look_at, map_head
 from attnscope.session.reading import Reading
-from attnscope.session.request import Looking
+from attnscope.session.wanted import Looking
 from attnscope.vocabulary import Kind
 
 TOP = 5  # guesses

@@ -17,8 +17,9 @@ from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
 from attnscope.session.questions.comparison import position_of
 from attnscope.session.reading import Reading
-from attnscope.session.request import Inputs, Looking, ModelRequest, Wanted
+from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.selection import check_seed
+from attnscope.session.wanted import Looking, Wanted
 
 CONTROLS, SEED = 1000, 0
 

@@ -5,7 +5,7 @@ from attnscope.render.focus import Focus
 from attnscope.render.web.beside import NOTHING
 from attnscope.render.web.document import document
 from attnscope.session.looking import aim_at
-from attnscope.session.request import Looking
+from attnscope.session.wanted import Looking
 
 TEXT = "I was watching the door when [MASK] opened."
 

@@ -13,7 +13,8 @@ from attnscope.results import Composition
 from attnscope.results.claims.composition import Through
 from attnscope.session.listener import Quiet
 from attnscope.session.questions.claims.composition import CompositionQuestion, compose
-from attnscope.session.request import ModelRequest, Wanted
+from attnscope.session.request import ModelRequest
+from attnscope.session.wanted import Wanted
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import attnscope as at
 from attnscope.errors import InputError
 from attnscope.render.sheets import sheet_of
 from attnscope.session.looking import aim_at
-from attnscope.session.request import Looking
+from attnscope.session.wanted import Looking
 
 IDS = [1, 20, 31, 42, 53, 64, 75, 20, 31, 9, 2]
 QUERIES, KEYS = [6, 7, 8], [2, 3]  # of different lengths

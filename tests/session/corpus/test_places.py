@@ -17,7 +17,8 @@ from attnscope.session.corpus.engine.local import local
 from attnscope.session.corpus.engine.machine import cores, described, places, usual_workers
 from attnscope.session.corpus.question import CorpusQuestion, corpus_of, device_for
 from attnscope.session.listener import Quiet
-from attnscope.session.request import ModelRequest, Wanted
+from attnscope.session.request import ModelRequest
+from attnscope.session.wanted import Wanted
 
 COUNT = cores()
 TEXTS = [

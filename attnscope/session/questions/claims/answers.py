@@ -36,7 +36,7 @@ from attnscope.session.looking import ENTROPY
 from attnscope.session.opening import Opened
 from attnscope.session.questions.heads import TOKENS, OpenedHeads
 from attnscope.session.reading import Reading
-from attnscope.session.request import Looking
+from attnscope.session.wanted import Looking
 from attnscope.vocabulary import Route
 
 FOLLOWS = ("follows", "does not follow")

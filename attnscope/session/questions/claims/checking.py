@@ -21,7 +21,8 @@ from attnscope.session.questions.claims.answers import of_answers
 from attnscope.session.questions.claims.files_read import Given, heads_in, inputs_of, medium_in
 from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.reading import Reading
-from attnscope.session.request import Inputs, ModelRequest, Numbers, WantedMean
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Numbers, WantedMean
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import IN_PARTS, KERNELS, Route
 

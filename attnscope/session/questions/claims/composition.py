@@ -26,7 +26,8 @@ from attnscope.session.choosing import Chosen
 from attnscope.session.entering import read_inputs
 from attnscope.session.listener import Listener, Quiet
 from attnscope.session.opening import Opened, Purpose, open_model
-from attnscope.session.request import Inputs, ModelRequest, Numbers, Wanted
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Numbers, Wanted
 from attnscope.verify import certify_heads
 from attnscope.vocabulary import Route
 

@@ -11,7 +11,7 @@ from attnscope.errors import InputError
 from attnscope.results import Corpus, CorpusDifference, Difference, HeadScores, Result, load
 from attnscope.results.claims.corpus import CorpusScores, ScoresApart
 from attnscope.session import selection
-from attnscope.session.request import Numbers
+from attnscope.session.wanted import Numbers
 
 
 def load_both(a: Path, b: Path) -> tuple[tuple[Result, Result], tuple[str, str]]:

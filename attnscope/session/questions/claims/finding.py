@@ -35,8 +35,8 @@ from attnscope.session.questions.claims.rows import (
 from attnscope.session.questions.long import captured_long
 from attnscope.session.questions.media import tell_windows
 from attnscope.session.reading import Reading
-from attnscope.session.request import Looking
 from attnscope.session.selection import check_seed
+from attnscope.session.wanted import Looking
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 

@@ -28,8 +28,8 @@ from attnscope.session.questions.claims.replacing import beside_replacing
 from attnscope.session.questions.claims.rows import check_whole_fits, may_read_rows, sample_with
 from attnscope.session.questions.long import captured_long
 from attnscope.session.reading import Reading
-from attnscope.session.request import Looking
 from attnscope.session.selection import check_seed
+from attnscope.session.wanted import Looking
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Route, Special
 

@@ -20,7 +20,7 @@ from attnscope.session.questions.claims.exchanging import (
 )
 from attnscope.session.questions.claims.finding import TOKENS, Wish, notes_of
 from attnscope.session.reading import Reading
-from attnscope.session.request import Looking
+from attnscope.session.wanted import Looking
 from attnscope.vocabulary import Kind
 
 MOST_KEPT, MOST_WEIGHTS = 1000, 25_000_000  # links; weights, of which about six times as many are held

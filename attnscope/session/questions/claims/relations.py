@@ -38,7 +38,8 @@ from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.questions.claims.treebank import Lengths, TreebankQuestion, progress, read_asked
-from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Wanted
 from attnscope.vocabulary import Kind, Route
 
 _MOST_CELLS = 2**24  # of the weights of a layer at once
