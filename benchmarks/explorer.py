@@ -20,7 +20,8 @@ from attnscope.explore.source import Source
 from attnscope.model.loaded import Model
 from attnscope.model.loading.answering import task_of
 from attnscope.session.opening import Opened
-from attnscope.session.request import Inputs, ModelRequest, Wanted
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Wanted
 
 
 def source(tokens: int, layers: int, heads: int, notices: Notices) -> Source:

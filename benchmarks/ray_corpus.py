@@ -27,7 +27,8 @@ from attnscope.session.corpus.engine.ray.cluster import cluster, descendants
 from attnscope.session.corpus.engine.ray.pool import on_ray
 from attnscope.session.corpus.measurer import CorpusRecipe
 from attnscope.session.listener import Quiet
-from attnscope.session.request import ModelRequest, Wanted
+from attnscope.session.request import ModelRequest
+from attnscope.session.wanted import Wanted
 
 ROUNDS = 3
 CHUNK = 32
