@@ -17,6 +17,7 @@ BY_VALUE = {  # numbers, names and tokens
         "Shapes",
         "Zero",
         "Cut",
+        "Tap",
         "Rounded",
         "_Shape",
         "Shape",

@@ -29,7 +29,7 @@ SEEN, HEARD = ("--image", PICTURE, "-m", "demo-caption"), ("--audio", SOUND, "-m
     [
         (("heads", TEXT, "-m", "demo"), ()),
         (("heads", TEXT, "-m", "demo", "--layer", "3", "--head", "11"), ()),
-        (("heads", TEXT, "-m", "demo", "--words", "--attn", "sdpa"), ("--attn sdpa", "--words")),
+        (("heads", TEXT, "-m", "demo", "--words", "--attn", "sdpa"), ("--attn sdpa", "--by word")),
         (("heads", TEXT, "--pair", "It was red.", "-m", "demo", "--device", "cpu"), ("--device cpu",)),
         (("heads", "--ids", "2,45,46,47", "-m", "demo"), ("--ids 2,45,46,47",)),
         (("heads", TEXT, "--split", "-m", "demo"), ("--split",)),

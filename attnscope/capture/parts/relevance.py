@@ -175,5 +175,5 @@ def _is_felt(slope: Tensor | None) -> bool:
 def _times(held: Tensor, slope: Tensor | None) -> Tensor:
     """Each entry times its gradient, in float64; of what nothing depends on nothing, were it infinite."""
     if slope is None:
-        return torch.zeros(held.shape, dtype=torch.float64)
+        return exact(torch.zeros(held.shape))
     return exact(torch.where(slope == 0, torch.zeros_like(slope), slope * held.detach()).cpu())

@@ -267,7 +267,7 @@ def method_words(result: Flow) -> dict[str, str]:
 def _gradient_words(result: Flow) -> dict[str, str]:
     """What each way back by gradients is, and what it sums to."""
     there = {each.method: each for each in result.attributed if each.values is not None}
-    said = {
+    said: dict[str, str] = {
         GRADIENT: "of the whole model's answer: the embedding times the slope of its log probability",
         WEIGHED: "each weight times the slope of the answer's logit with it where that is positive, mean of "
         "the heads, through the layers (Chefer et al. 2021); shares",

@@ -14,13 +14,19 @@ from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit
 
 DISTANCE = "distance alone"  # the control that knows no attention
-GRADIENT, INTEGRATED, WEIGHED, LRP = (
-    "gradient x input",
-    "integrated gradients",
-    "attention x gradient",
-    "attnlrp",
-)
 LEVEL, LITTLE = 0.05, 0.1  # of shuffled effects that may come as far; nats, of which less is hardly an effect
+
+
+class ByGradients(StrEnum):
+    """The methods that go from the answer back by gradients."""
+
+    GRADIENT = "gradient x input"
+    INTEGRATED = "integrated gradients"
+    WEIGHED = "attention x gradient"
+    LRP = "attnlrp"
+
+
+GRADIENT, INTEGRATED, WEIGHED, LRP = ByGradients
 
 
 class Case(StrEnum):
@@ -61,7 +67,7 @@ class Attributed:
     token (positions, biases, what softmaxes leave). `off` is how far the sum is from that. NaN where unknown.
     """
 
-    method: str
+    method: ByGradients
     values: Float[np.ndarray, " key"] | None
     absent: str = ""
     whole: float = float("nan")

@@ -117,7 +117,6 @@ def test_claims_about_a_spread_model_are_those_about_the_whole(two: Any, name: s
         lambda reading: [each.change for each in reading.ablate(1, [0, 1, 2]).heads],
         lambda reading: [each.change for each in reading.ablate(2, 1, link="2->1").heads],
         lambda reading: reading.find(pattern="previous", controls=2).weights,
-        lambda reading: np.stack([reading.flow(2).rollout, reading.flow(2).by_norm]),
     )
     for ask in asked:
         assert np.allclose(ask(one), ask(other), atol=2e-4, equal_nan=True)
@@ -134,8 +133,10 @@ for where in ({"device": "cpu"}, {"device_map": places}):
     model = attnscope.load(name, **where)
     answered = model.read(text).overview(measure="importance,attention-gradient,logit")
     found = [np.nan_to_num(each.values, nan=-1.0).tolist() for each in answered.scores.values()]
+    flow = model.read(text).flow(2)
+    followed = np.nan_to_num([flow.rollout[-1], flow.by_norm[-1], flow.ablated.effects], nan=-1.0).tolist()
     composed = np.nan_to_num(model.composition(draws=2).scores, nan=-1.0).tolist()
-    print(json.dumps({"answer": found, "composition": composed}))
+    print(json.dumps({"answer": found, "composition": composed, "flow": followed}))
 """
 
 
@@ -151,6 +152,7 @@ def test_slopes_and_circuits_of_a_spread_model_are_those_of_the_whole(emulated: 
     one, other = (json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{"))
     assert np.allclose(one["answer"], other["answer"], atol=1e-4)
     assert np.allclose(one["composition"], other["composition"], atol=1e-4)
+    assert np.allclose(one["flow"], other["flow"], atol=2e-4)
 
 
 def test_without_float64_a_spread_model_is_still_certified(emulated: Any) -> None:

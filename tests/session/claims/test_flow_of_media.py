@@ -113,8 +113,8 @@ def test_squares_cover_every_patch_once_whatever_the_shape() -> None:
 def test_near_in_a_picture_is_near_across_its_grid(seen: at.Reading) -> None:
     from attnscope.session.questions.claims.replacing import _near
 
-    near = _near(seen.flow("r1c3"))
     query = 1 + COLUMNS + 3
+    near = _near(seen.flow("r1c3"), (query,))
     assert near[query + COLUMNS] == near[query + 1] == -1
     assert near[query + COLUMNS + 1] == pytest.approx(-(2**0.5))
 

@@ -31,7 +31,7 @@ from attnscope.capture.parts.relevance import Relevance, entry_by_entry
 from attnscope.capture.parts.run import ruled
 from attnscope.errors import InputError, one_line
 from attnscope.reference import exact
-from attnscope.results.claims.flow import GRADIENT, INTEGRATED, LRP, WEIGHED, Attributed
+from attnscope.results.claims.flow import GRADIENT, INTEGRATED, LRP, WEIGHED, Attributed, ByGradients
 
 POINTS, PIECES = 8, 64  # of a piece of the way, and the most pieces of it, until their sums agree
 SHARE = (
@@ -53,7 +53,7 @@ def attributed(
 
     `selection` is where weights are read, or why they are not.
     """
-    ways: dict[str, Callable[[], Attributed]] = {
+    ways: dict[ByGradients, Callable[[], Attributed]] = {
         GRADIENT: lambda: _gradient(model, entrance, measured),
         INTEGRATED: lambda: _integrated(model, entrance, measured),
         WEIGHED: lambda: _weighed(model, entrance, measured, selection, layers, heads),
