@@ -126,6 +126,11 @@ class Ablating:
         return f"with {'zeros' if self.method == 'zero' else 'means'} for outputs"
 
     @property
+    def over_prompts(self) -> str | None:
+        """What is asked of many prompts together; None where each is answered by itself."""
+        return None if self.rank or self.at is not None or self.part != "head" else self.told
+
+    @property
     def text(self) -> str | None:
         """The text whose outputs are put in, None where there is none."""
         if self.patch_from is not None:

@@ -158,3 +158,13 @@ def test_a_key_behind_the_query_is_refused_in_a_decoder(attnscope: Run) -> None:
     refused = attnscope("explain", PERIOD, "-m", "demo-causal", "--from", "2", "--to", "5")
     assert refused.exit_code == 2
     assert "may not look at" in refused.stderr
+
+
+def test_an_answer_that_gains_without_the_word_is_not_said_to_hardly_depend_on_it(attnscope: Run) -> None:
+    text = "I was watching the [MASK] when it opened."
+    said = told(attnscope, "explain", text, "-m", "demo", "--from", "it", "--to", "the")
+    flow = json.loads(attnscope("flow", text, "-m", "demo", "--from", "[MASK]", "--json").stdout)
+    assert float(flow["ablated"]["effects"][4]) < -0.1, "the answer gains where “the” is replaced"
+    assert "is likelier without “the”: 8.3 %" in said
+    assert "nats gained with [MASK] in its place" in said
+    assert "hardly depends" not in said

@@ -167,3 +167,40 @@ def test_an_answer_whose_certificate_fails_counts_in_no_mean(
     assert records[-1]["summary"] == {"lines": 3, "answered": 2, "failed": [2], "exit_code": 5}
     assert [each["line"] for each in records[-1]["prompts"]] == [1, 3]
     assert "s.txt:2: the certificate FAILED" in result.stderr
+
+
+MASKS = "The [MASK] opened when it moved.\nI was watching the [MASK] when it opened.\n"
+
+
+def test_parts_and_tokens_are_answered_by_each_text_alone(attnscope, folder: Path) -> None:
+    """Over prompts heads are counted: nothing is said of all where nothing was counted."""
+    (folder / "m.txt").write_text(MASKS)
+    for more in (("--part", "mlp"), ("--at", "it", "--head", "L3H11")):
+        result = attnscope("ablate", "--texts", "m.txt", "-m", "demo", *more, "--json", "-q")
+        assert result.exit_code == 0, result.stderr
+        first, second, last = [json.loads(line) for line in result.stdout.splitlines()]
+        assert first["places"], "its own answer stands there"
+        assert second["places"], "and that of the other"
+        assert set(last) == {"summary"}
+
+
+def test_a_lead_over_prompts_is_told_in_logits(attnscope, folder: Path) -> None:
+    (folder / "m.txt").write_text(MASKS)
+    asked = ("ablate", "--texts", "m.txt", "-m", "demo", "--head", "L3H11", "--against", "safe")
+    *each, last = map(json.loads, attnscope(*asked, "--json", "-q").stdout.splitlines())
+    (told,) = last["ranked"]
+    assert told["measured"] == "logits"
+    assert told["mean"] == pytest.approx(sum(one["heads"][0]["change"] for one in each) / 2, abs=1e-6)
+    shown = " ".join(attnscope(*asked).stdout.split())
+    assert "logits in the mean of 2 prompts" in shown
+    assert "nats" not in shown
+    assert "log probability" not in shown
+
+
+def test_explain_knows_the_fields_of_a_template(attnscope, folder: Path) -> None:
+    asked = ("--fill", "t.csv", "-m", "demo", "--from", "field:who", "--to", "field:thing", "--json", "-q")
+    (folder / "t.csv").write_text("who,thing\ndog,door\n")
+    result = attnscope("explain", "The {who} saw the {thing} when [MASK] fell.", *asked)
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout.splitlines()[0])
+    assert (told["finding"]["question"]["query"], told["finding"]["question"]["key"]) == (2, 5)

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import stdtrit
 
+from attnscope.errors import InputError
 from attnscope.results import Ablation, Finding, Flow, LayeredPrediction, Why
 from attnscope.results.claims.flow import DISTANCE
 from attnscope.results.claims.prompts import CORRELATION, SURE, Asked, Figure, beyond, means, spreads
@@ -62,16 +63,18 @@ def _of_finding(result: Finding) -> Iterator[tuple[Figure, Seen]]:
 
 
 def _of_ablation(result: Ablation) -> Iterator[tuple[Figure, Seen]]:
-    floor = result.floor.rounding
+    if result.places:
+        raise InputError("parts and tokens are not counted over prompts: ask each of them")
+    floor, unit = result.floor.rounding, result.unit.removeprefix("of ")
     for each in result.heads:
         control = floor if each.typical is None else each.typical
         first = each.rank == 1 and each.controls > 0 and abs(each.change) > floor
-        yield _head(each.layer, each.head, "nats"), Seen(each.change, control, stands=first)
+        yield _head(each.layer, each.head, unit), Seen(each.change, control, stands=first)
     if (group := result.group) is not None and len(group.heads) > 1:
         change = group.effect.change
         control = floor if group.typical is None else group.typical
         first = group.below == group.controls > 0 and abs(change) > floor
-        yield Figure("all at once", "nats"), Seen(change, control, stands=first)
+        yield Figure("all at once", unit), Seen(change, control, stands=first)
 
 
 def _of_flow(result: Flow, spans: Spans) -> Iterator[tuple[Figure, Seen]]:

@@ -159,7 +159,7 @@ def ablate(
     class.
     """
     wish, inputs = _decoded(asked), read.inputs()
-    over = None if wish.rank else wish.told
+    over = wish.over_prompts
     check_delivery(delivery, "Ablation", many=over is not None and read.source is not None)
     wish.check_wanted(wanted.layer, wanted.head)
     if wanted.layer is None and wanted.head is None:

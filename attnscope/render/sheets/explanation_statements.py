@@ -267,6 +267,10 @@ def _of_word(result: Explanation, made: Replaced) -> Statement:
     needs = "depends" if result.needs_word else "hardly depends"
     said = f"The answer {words.quoted(made.answer)} {needs} on {key(result)}{beside}."
     lack = f"{number(lost.change)} nats lost with {made.replacement} in its place"
+    if result.gains_without_word:
+        said = f"The answer {words.quoted(made.answer)} is likelier without {key(result)}."
+        lack = f"{number(-lost.change)} nats gained with {made.replacement} in its place"
+        most = f"; lost most of {counted(count, 'other')}: {_loss(result, others[0])}" if others else ""
     return Statement(Asked.WORD, said, f"{words.chances(made, lost)}, {lack}{most}", command)
 
 

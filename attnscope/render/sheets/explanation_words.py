@@ -175,6 +175,8 @@ def _of_answer(result: Explanation) -> str:
         return ""
     if result.needs_word:
         return f"The answer {quoted(made.answer)} needs {key(result)}: {chances(made, lost)} without it."
+    if result.gains_without_word:
+        return f"The answer {quoted(made.answer)} is likelier without {key(result)}: {chances(made, lost)}."
     return f"The answer {quoted(made.answer)} hardly depends on {key(result)} ({chances(made, lost)})."
 
 

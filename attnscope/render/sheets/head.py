@@ -129,8 +129,11 @@ def answer_of(result: HeadWeights | HeadView, pair: tuple[int, int] | None) -> s
         named = link(result.query_tokens, result.key_tokens, *pair)
         beside = f"{weight(float(result.weights[pair]))} (even attention: {weight(_even(result, *pair))})"
         by_size = isinstance(result, HeadView) and result.by.is_long
-        strongest = "The link farthest above even attention" if by_size else "Its strongest link"
-        told += f" {strongest} is {named}: {beside}."
+        strongest = "The link farthest above even attention is" if by_size else "Its strongest link is"
+        if by_size and float(result.weights[pair]) <= _even(result, *pair):
+            between = "" if crosses else f" between {unit}s"
+            strongest = f"No link{between} lies above even attention: nearest to it is"
+        told += f" {strongest} {named}: {beside}."
     return f"{told} {NO_CONTROL}" if own.query_tokens.texts else told
 
 

@@ -184,12 +184,14 @@ def _next(result: Prompts) -> Next | None:
     off = [i for i in range(len(result.prompts)) if result.against[first, i]]
     off = [] if result.asked is Asked.LAYERS else off
     prompt = result.prompts[off[0] if off else 0]
-    command, options = "predict", list[str]()
+    # not every model whose heads are asked answers anything
+    command, options = "predict" if result.asked in (Asked.PREDICT, Asked.LAYERS) else "heads", list[str]()
     if figure.head is not None and figure.layer is not None:
         command, options = "heads", ["--layer", str(figure.layer), "--head", str(figure.head)]
     kind = result.kind if command == "heads" else None
     asked = asking_of_text(command, prompt.text, result.provenance, kind, result.tower, *options)
-    what = f"what does {figure.name.split(' on ')[0]} do" if options else "what does the model answer"
+    what = f"what does {figure.name.split(' on ')[0]} do" if options else "what do heads look at"
+    what = "what does the model answer" if command == "predict" else what
     which = "which goes against it" if off else "the first one"
     return Next(f"{what} in line {prompt.line}, {which}?", asked) if asked else None
 

@@ -39,6 +39,12 @@ _HELD = {
     Asked.LAYERS: "each prompt with its words in other orders",
     Asked.WHY: "in each prompt the other heads of the part's layer, of an MLP the other MLPs, taken away too",
 }
+_UNITS = {"cosine": "of cosine"}
+_CHANGES = {
+    "nats": "its log probability",
+    "logits": "its lead over the other one",
+    "cosine": "its vector's cosine to what it was",
+}
 _FORMS: dict[str, Callable[[float], str]] = {"weight": weight, "distance": weight, "probability": chance}
 
 
@@ -119,12 +125,13 @@ def _ablation(result: Prompts, figure: int) -> str:
     figured, mean = result.figures[figure], float(result.mean[figure])
     name = "all chosen heads at once" if figured.head is None else figured.name
     does = "loses" if mean < 0 else "gains"
-    nats = f"{number(abs(mean))} {reach('', half(result, figure))}".strip()
+    amount = f"{number(abs(mean))} {reach('', half(result, figure))}".strip()
     others = "other such groups move" if figured.head is None else "the typical head of its layer moves"
     count, control = result.count(figure), number(float(result.control_mean[figure]))
+    unit = _UNITS.get(figured.measured, figured.measured)
     told = (
-        f"Without {name} the answer {does} {nats} nats in the mean of {counted(count, 'prompt')}, and {does} "
-        f"in {count - len(result.opposed(figure))}; {others} it by {control}."
+        f"Without {name} the answer {does} {amount} {unit} in the mean of {counted(count, 'prompt')}, "
+        f"and {does} in {count - len(result.opposed(figure))}; {others} it by {control}."
     )
     if result.case is Case.CANNOT_TELL:
         return f"{told} These prompts do not show that it does more than others."
@@ -141,10 +148,12 @@ def _flow(result: Prompts, figure: int) -> str:
             f"Replacing {figured.name} costs {numbers} ({figured.measured}), other tokens "
             f"{_control(result, figure)}; more than these in {_with(result, figure)}."
         )
-    told = (
-        f"{figured.name} gives most to the tokens that the answer hangs on: rank correlation {numbers}, "
-        f"distance alone {_control(result, figure)}; above it in {_with(result, figure)}."
-    )
+    told = f"{figured.name} gives most to the tokens that the answer hangs on: rank correlation {numbers}"
+    if not np.isfinite(result.control_mean[figure]):
+        told = told.replace("that the answer hangs on", "whose replacement does most")
+        stands = f"beyond shuffled effects in {int(result.stands[figure].sum())}"
+        return f"Of all methods {told}, {stands}. Distance alone ranks nothing here."
+    told += f", distance alone {_control(result, figure)}; above it in {_with(result, figure)}."
     if result.case in (Case.CANNOT_TELL, Case.ALONE):
         return f"No method is shown to be better than distance alone. The best: {told}"
     return told[0].upper() + told[1:]
@@ -236,7 +245,12 @@ def control(result: Prompts) -> str:
 def notes(result: Prompts) -> Iterator[str]:
     yield from result.notes
     if result.asked is Asked.ABLATE:
-        yield "each prompt has its own answer, and the change is that of its log probability"
+        of = {figure.measured: _CHANGES.get(figure.measured, "") for figure in result.figures}
+        yield from (
+            f"each prompt has its own answer, and the change is that of {each}"
+            for each in of.values()
+            if each
+        )
     for each in result.refused[:_NAMED]:
         yield f"line {each.line}: {each.reason}"
     if len(result.refused) > _NAMED:

@@ -241,6 +241,12 @@ class Explanation(Presented):
         more = sum(other.change >= own.change for other in self.replaced.others(self.key))
         return own.change >= LITTLE and more <= len(self.replaced.parts) / 2
 
+    @property
+    def gains_without_word(self) -> bool:
+        """Whether the answer gains more than a tenth of a nat where the word is replaced."""
+        own = None if self.replaced is None or not self.replaced.answer else self.replaced.of(self.key)
+        return own is not None and own.change <= -LITTLE
+
     def reason(self, question: Asked) -> str:
         """Why that was not asked; empty where it was, or was of no use."""
         return next((each.reason for each in self.unasked if each.question is question), "")
