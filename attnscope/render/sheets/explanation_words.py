@@ -11,7 +11,7 @@ from attnscope.render.sheets import finding_words
 from attnscope.results import Explanation, Finding, Why
 from attnscope.results.claims.explanation import Case, Head, Lost, Replaced
 from attnscope.results.claims.finding import Case as Found
-from attnscope.results.claims.ranking import TWICE, DependsOn, Group
+from attnscope.results.claims.ranking import DependsOn, Group, much
 from attnscope.results.claims.why import Part, Side
 
 NAMED, LONGEST = 3, 30  # heads that a sentence names; cells of an answer
@@ -59,7 +59,7 @@ def drawn_by(found: Finding) -> dict[DependsOn, list[Head]]:
     assert even is not None, "a pair has keys"
     for place in found.ranking:
         on = found.evidence.depends_on(place)
-        if on is not None and found.weights[place] >= TWICE * even[place]:
+        if on is not None and found.weights[place] >= much(even[place]):
             groups.setdefault(on, []).append((found.layers[place[0]], found.heads[place[1]]))
     return groups
 

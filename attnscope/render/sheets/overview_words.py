@@ -12,6 +12,7 @@ from attnscope.render.sheet import measured
 from attnscope.render.sheet.said import Place, in_sentence, named
 from attnscope.render.sheets.looking import SINK, distance_words, link, many, mostly, seen_of
 from attnscope.results import Kind, Overview
+from attnscope.vocabulary import Unit
 
 _NO_CONTROL = "No control yet."
 _NAMED = 4  # of these heads
@@ -71,6 +72,8 @@ def _sharpest(result: Overview, order: list[Place]) -> str:
         where = distance_words(distance)
         told += f", for {distance.rows} of {distance.of} {where}, so position alone can do it"
     told = over_words(result, f"{told}. Half of all heads look at {many(middle)} tokens or more.")
+    if result.by in (Unit.SENTENCE, Unit.PASSAGE) and any(each.special for each in result.key_tokens.items):
+        told += f" Each special token counts as a {result.by}."
     if (mass := result.special_mass) is not None and mass.total >= SINK:
         most = max(mass.by_name, key=lambda each: mass.by_name[each])
         shares = result.special_shares

@@ -195,8 +195,8 @@ def _why(result: Prompts, figure: int) -> str:
     )
     lost = result.effects[figure]
     if np.isfinite(lost).any():
-        gone, held = signed(-float(np.nanmean(lost))), number(float(result.control_mean[figure]))
-        told += f" Without it the score changes by {gone}, without the largest of its controls by {held}."
+        gone, held = number(float(np.nanmean(lost))), number(float(result.control_mean[figure]))
+        told += f" Without it {gone} of the score is lost, the largest of its controls moves it by {held}."
     if not often:
         return f"No part is a reason in any prompt. The largest: {told}"
     return told + _on_the_other_side(result, figure)

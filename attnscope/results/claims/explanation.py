@@ -11,7 +11,7 @@ from attnscope.results.claims.ablation import Ablation
 from attnscope.results.claims.composition import Composition, Pair, Through
 from attnscope.results.claims.finding import Finding
 from attnscope.results.claims.flow import LITTLE
-from attnscope.results.claims.ranking import TWICE, DependsOn, Group
+from attnscope.results.claims.ranking import DependsOn, Group, much
 from attnscope.results.claims.why import Case as WhyCase
 from attnscope.results.claims.why import Part, Side, Why
 from attnscope.tokens import Tokens
@@ -283,7 +283,7 @@ def that_look(finding: Finding) -> tuple[Head, ...]:
         tuple(
             place
             for place in finding.ranking
-            if finding.weights[place] >= TWICE * even[place] and evidence.depends_on(place) in there
+            if finding.weights[place] >= much(even[place]) and evidence.depends_on(place) in there
         ),
     )
 

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Value, fits, in_tokens, one_for_each
 from attnscope.results.base.presented import Presented
-from attnscope.results.claims.ranking import TWICE, Evidence, Group
+from attnscope.results.claims.ranking import Evidence, Group, much
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Special, Unit
 
@@ -208,7 +208,7 @@ class Finding(Presented):
             return Case.FEW_CONTROLS
         if out := len(self.evidence.of_group(Group.STANDS_OUT)):
             return Case.ONE if out == 1 else Case.SEVERAL
-        if self.even_attention is not None and not (self.weights >= TWICE * self.even_attention).any():
+        if self.even_attention is not None and not (self.weights >= much(self.even_attention)).any():
             return Case.NOTHING
         if self.evidence.of_group(Group.POSITION) and not self.evidence.of_group(Group.ABOVE_ITS_OWN):
             return Case.POSITION_ONLY

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -11,13 +12,20 @@ _SAME = 1e-4  # of an excess: further apart than rounding makes two that are equ
 _ROUNDINGS = 64  # machine epsilons of a number, between a text alone and in a batch
 
 HALF = 0.5  # of a weight: what has to be left of it in the controls to say what it depends on
-TWICE = 2.0  # even attention: what a weight is called weight from, and explained by position
+TWICE = 2.0  # times even attention
 LEVEL = 0.05  # of the controls: more of them that reach as far leave nothing shown
 LEAST_CONTROLS = 19  # the fewest of which none reaching as far is that share
 LEAST_SPREAD = 0.02  # of a head over its controls, in the numbers' own unit
 
 Place = tuple[int, int]
 ByHead = Float[np.ndarray, "layer head"]
+Even = TypeVar("Even", float, ByHead)
+
+
+def much(even: Even) -> Even:
+    """What a weight is called weight from: twice even attention, or halfway from it to 1 if that is less."""
+    found: Even = np.minimum(TWICE * even, (1 + even) / 2)
+    return found
 
 
 class DependsOn(StrEnum):
@@ -126,13 +134,13 @@ class Evidence:
         """Where half of a head's weight or more stays in the controls; the context where nowhere.
 
         None of likeness, and of a head that has no more there than even attention; of one that stays, no
-        more than twice that.
+        more than `much` of that.
         """
         own, even = float(self.weights[place]), self.even_attention
         if self.smaller_is_better or even is None or not own > float(even[place]):
             return None
         if float(self.mean[place]) >= HALF * own:
-            return DependsOn.POSITION if own >= TWICE * float(even[place]) else None
+            return DependsOn.POSITION if own >= much(float(even[place])) else None
         followed = self.followed is not None and float(self.followed[place]) >= HALF * own
         return DependsOn.WORD if followed else DependsOn.CONTEXT
 

@@ -59,7 +59,7 @@ def test_why_says_in_its_first_words_how_many_have_the_same_sign() -> None:
     assert answer(Asked.WHY).startswith(
         "L0 H2 on the key side has the same sign in 3 of 4 prompts: +3.45 ±4.02 "
     )
-    assert "Without it the score changes by −3.45, without the largest of its controls by .40." in answer(
+    assert "Without it 3.45 of the score is lost, the largest of its controls moves it by .40." in answer(
         Asked.WHY
     )
 
