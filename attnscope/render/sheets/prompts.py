@@ -86,7 +86,7 @@ def _ranking(result: Prompts, measured: str, whole: bool) -> Ranking:
         title=f"{measured} over prompts",
         of="answer" if asked is Asked.PREDICT else "layer" if asked is Asked.LAYERS else
            "head" if result.figures[every[0]].head is not None and asked is not Asked.WHY else "figure",
-        names=tuple(result.figures[i].name for i in shown),
+        names=tuple(words.called(result.figures[i]) for i in shown),
         table=Table(
             Column("mean", [float(result.mean[i]) for i in shown], "mean", form),
             Column("reach", reach, "±", lambda value: words.reach(measured, value),
@@ -152,7 +152,7 @@ def _prompts(result: Prompts, whole: bool) -> Iterator[Ranking]:
     sections = [(0, f"against it ({against})")] if against else []
     sections += [(against, "with it")] if against < len(shown) and against else []
     yield Ranking(
-        title=f"{figure.name} in each prompt",
+        title=f"{words.called(figure)} in each prompt",
         of="prompt",
         names=tuple(f"{result.prompts[i].line} {fit(result.prompts[i].text, _LONGEST)}" for i in shown),
         table=Table(

@@ -6,8 +6,9 @@ import numpy as np
 
 from attnscope.errors import listed
 from attnscope.render.kit.numbers import chance, counted, number, signed, weight
+from attnscope.render.sheets.flow_words import CALLED
 from attnscope.results import Prompts
-from attnscope.results.claims.prompts import CORRELATION, Asked, Case
+from attnscope.results.claims.prompts import CORRELATION, Asked, Case, Figure
 
 _NAMED = 5  # lines that an answer names
 CONTROL = {
@@ -62,6 +63,11 @@ def ticked(result: Prompts) -> str:
 def form(measured: str) -> Callable[[float], str]:
     """How a number of a figure is written."""
     return _FORMS.get(measured, signed)
+
+
+def called(figure: Figure) -> str:
+    """A figure by name; a method as `flow` calls it."""
+    return CALLED.get(figure.name, figure.name)
 
 
 def reach(measured: str, value: float) -> str:
@@ -148,7 +154,7 @@ def _flow(result: Prompts, figure: int) -> str:
             f"Replacing {figured.name} costs {numbers} ({figured.measured}), other tokens "
             f"{_control(result, figure)}; more than these in {_with(result, figure)}."
         )
-    told = f"{figured.name} gives most to the tokens that the answer hangs on: rank correlation {numbers}"
+    told = f"{called(figured)} gives most to the tokens that the answer hangs on: rank correlation {numbers}"
     if not np.isfinite(result.control_mean[figure]):
         told = told.replace("that the answer hangs on", "whose replacement does most")
         stands = f"beyond shuffled effects in {int(result.stands[figure].sum())}"
