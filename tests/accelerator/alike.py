@@ -27,9 +27,24 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 def differences(our_document: str, their_document: str) -> list[str]:
-    """What two JSON documents do not agree on, a line each."""
+    """What two answers do not agree on, a line each; each is a JSON document, or several of many texts."""
+    ours, theirs = list(_documents(our_document)), list(_documents(their_document))
+    if len(ours) != len(theirs):
+        return [f"{len(ours)} documents, not {len(theirs)}"]
+    return [told for pair in zip(ours, theirs, strict=True) for told in _apart(*pair)]
+
+
+def _documents(answer: str) -> Iterator[dict[str, Any]]:
+    """One after another, whether a line each or laid out over lines."""
+    decoder, rest = json.JSONDecoder(), answer.strip()
+    while rest:
+        document, end = decoder.raw_decode(rest)
+        yield document
+        rest = rest[end:].lstrip()
+
+
+def _apart(ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
     found: list[str] = []
-    ours, theirs = json.loads(our_document), json.loads(their_document)
     for document in (ours, theirs):
         document.pop("digests", None)  # hashes of the numbers, which are compared themselves
     unit = _UNITS[str((theirs.get("provenance") or {}).get("dtype", "float32"))]

@@ -1,7 +1,7 @@
 """Every kind of question, as it is typed: the one list of the gate, of the table and of a real card.
 
-A question is a command line without its device. `{texts}`, `{treebank}` and `{run}` stand for the files that
-`materials` writes, `{minilm}` for the folder of a real model.
+A question is a command line without its device. `{texts}`, `{doors}`, `{table}`, `{treebank}` and `{run}`
+stand for the files that `materials` writes, `{minilm}` for the folder of a real model.
 """
 
 from collections.abc import Iterator
@@ -10,6 +10,8 @@ from pathlib import Path
 
 MASKED = "I was watching the [MASK] when it opened."
 TEXTS = "the door opened\nshe opened the box\nI was watching it\n"
+DOORS = "the door opened\nshe opened the box\nthe old box opened\n"
+TABLE = "thing,place\ndoor,house\nbox,garden\n"
 TREEBANK = "the:2:det dog:3:nsubj barks:0:root .:3:punct\na:2:det boat:3:nsubj flows:0:root ,:3:punct\n"
 STORED = ("heads", MASKED, "-m", "demo", "-l", "1", "--head", "2")
 NOWHERE = ("sdpa", "show", "model", "measures")  # commands that have no --device
@@ -45,7 +47,8 @@ class Question:
 
 def materials(folder: Path) -> dict[str, str]:
     """Writes the texts and the treebank; the stored run is whatever `STORED` makes."""
-    (folder / "texts.txt").write_text(TEXTS, "utf-8")
+    for name, text in {"texts.txt": TEXTS, "doors.txt": DOORS, "table.csv": TABLE}.items():
+        (folder / name).write_text(text, "utf-8")
     blocks = []
     for sentence in TREEBANK.splitlines():
         rows = enumerate((word.rsplit(":", 2) for word in sentence.split()), start=1)
@@ -53,7 +56,8 @@ def materials(folder: Path) -> dict[str, str]:
             "\n".join(f"{i}\t{word}\t_\tX\t_\t_\t{to}\t{name}\t_\t_" for i, (word, to, name) in rows)
         )
     (folder / "small.conllu").write_text("\n\n".join(blocks) + "\n", "utf-8")
-    files = {"texts": "texts.txt", "treebank": "small.conllu", "run": "run.npz"}
+    files = {"texts": "texts.txt", "doors": "doors.txt", "table": "table.csv"}
+    files |= {"treebank": "small.conllu", "run": "run.npz"}
     return {name: str(folder / file) for name, file in files.items()} | {"minilm": minilm()}
 
 
@@ -102,6 +106,18 @@ GATE = tuple(
         report: report TEXT -m demo -l 3 --head 11
         compose: compose -m demo-causal --draws 8
         corpus: corpus {texts} -m demo --workers 1
+        sentences: heads "The door opened. It was red." -m demo -l 1 --head 2 --by sentence
+        find by sentence: find "The door opened. It was red." -m demo --from 1 --to 0 --by sentence
+        mean over heads: heads "The door opened." -m demo -l 1 --head mean
+        sentence vector: flow "The cat sat." --from pooled -m {minilm}
+        explain: explain "The [MASK] opened." --from [MASK] --to opened -m demo --controls 2
+        find of many: find --texts {doors} --from opened --to the -m demo --controls 2
+        why of many: why --texts {doors} --from opened --to the -m demo -l 3 --head 11
+        ablate mlp: ablate "The [MASK] opened." -m demo --part mlp
+        ablate residual: ablate "The [MASK] opened." -m demo --part residual --at pos:each
+        patch mlp: ablate "The door [MASK] opened." -m demo --part mlp --patch-from "The box [MASK] opened."
+        ablate a vector: ablate "The cat sat." -m {minilm} -l 3 --head 5
+        chat: heads "Who opened the door?" --system "" -m demo-reader -l 1 --head 2
         """,
         gate=True,
     )
@@ -193,6 +209,26 @@ OTHERS = tuple(
         check: check {run}
         show: show {run}
         prompts: predict --texts {texts} -m demo-causal
+        ablate of many: ablate --texts {doors} -m demo-causal --heads L0H2
+        flow of many: flow --texts {doors} --from opened -m demo
+        filled: predict "the {{thing}} of the {{place}}" --fill {table} -m demo-causal
+        find by words: find "The unbelievable door opened." -m demo --from unbelievable --to door --by word
+        flow by sentence: flow "The door opened. It was red." --from 0 -m demo --by sentence
+        flow of a decoder: flow "I was watching the" --from the -m demo-causal
+        sentences of two texts: heads "it rains. it snows." -m demo-translate --kind cross -l 1 --head 1 --by sentence
+        sentences of MiniLM: heads "The cat sat. It slept." -m {minilm} -l 3 --head 5 --by sentence
+        mean over every head: heads "The door opened." -m demo --head mean
+        first vector: flow "The cat sat." --from pooled:first -m {minilm}
+        every vector: ablate "The cat sat." -m {minilm}
+        vector by token: ablate "The cat sat." -m {minilm} --part residual --at pos:each
+        ablate attention: ablate "The [MASK] opened." -m demo --part attention
+        ablate position: ablate "The [MASK] opened." -m demo --part position
+        ablate at a token: ablate "I was watching the" -m demo-causal --part mlp --at the
+        patch residual: ablate "A [MASK]." -m demo --part residual --at pos:each --patch-from "The [MASK]."
+        why patched: why "A [MASK] opened." -m demo --from [MASK] --to opened --patch-from "The [MASK] opened."
+        explain a decoder: explain "box dog king box dog king" -m demo-causal --from 4 --to 2 --controls 2
+        chat found: find "Who opened the door?" --system "" -m demo-reader --controls 2
+        chat answered: heads "Who opened the door?" --system "Be short." -m demo-reader --generate 3
         model: model demo
         measures: measures
         theatre: sdpa --example theatre

@@ -82,3 +82,11 @@ def test_half_precision_may_be_off_by_its_own_units_and_no_more(dtype: str, off:
     near, far = ({"weights": [[0.25, 0.75 + by], [0.5, 0.5], [1e-4, 0.9999]]} for by in (off, 4 * off))
     assert differences(changed(**here, **near), changed(**here)) == []
     assert differences(changed(**here, **far), changed(**here))
+
+
+def test_of_many_documents_each_is_held_beside_its_own() -> None:
+    two = f"{changed()}\n{changed(layer=2)}\n"
+    assert differences(two, two) == []
+    (told,) = differences(f"{changed()}\n{changed()}\n", two)
+    assert told.startswith(".layer: 3")
+    assert differences(changed(), two) == ["1 documents, not 2"]
