@@ -23,6 +23,7 @@ _OTHER_DEVICE = "the device is another one"  # `check` says so, and should
 _DEVICE = re.compile(r"\b(emulated|cuda|mps|xpu)(:\d+)?\b")
 _TRUST = re.compile(r"(?<=trustworthiness )\.\d+")  # in a sentence; the number itself has a key
 _MOVED = re.compile(r" Its points still moved [^.]*\.")  # so is whether it was settled
+_ROUNDED = re.compile(r"up to rounding \((\d+ heads?), [^)]*\)")  # what `check` finds on another device
 _INDEX = re.compile(r"\[\d+\]")
 
 
@@ -55,7 +56,7 @@ def _apart(ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
         elif not (_named(one) == _named(other) or (_last(place) in UNRULED and isinstance(one, str | bool))):
             found.append(f"{place}: {one!r}, not {other!r}")
     for column, pairs in numbers.items():
-        allowed = _allowed(_last(column), [other for *_, other in pairs], unit)
+        allowed = _allowed(column, [other for *_, other in pairs], unit)
         wrong = [pair for pair in pairs if not _close(*pair[1:], allowed)]
         if wrong:
             place, one, other = max(wrong, key=lambda pair: abs(pair[1] - pair[2]))
@@ -67,10 +68,11 @@ def _last(place: str) -> str:
     return _INDEX.sub("", place.replace("[]", "")).rpartition(".")[2]
 
 
-def _allowed(name: str, numbers: list[float], unit: float) -> float:
+def _allowed(column: str, numbers: list[float], unit: float) -> float:
     """How far a number may be off; 0 where all of them are whole."""
-    if name in UNRULED:
+    if _last(column) in UNRULED:
         return float("inf")
+    name = _last(column.removesuffix(".values[][]"))  # of a measure of every head
     if name in LOOSER:
         return LOOSER[name]
     if all(isinstance(each, int) for each in numbers):
@@ -90,11 +92,16 @@ def _named(value: Any) -> Any:
     """A device by any name is the same, and a map of any quality; everything else is what it is."""
     if not isinstance(value, str):
         return type(value), value
-    return _MOVED.sub("", _TRUST.sub("", _DEVICE.sub("cpu", value)))
+    same = _ROUNDED.sub(r"to the last bit (\1)", value)
+    return _MOVED.sub("", _TRUST.sub("", _DEVICE.sub("cpu", same)))
 
 
 def _kept(key: str, value: Any) -> Any:
-    return [each for each in value if not each.startswith(_OTHER_DEVICE)] if key == "changes" else value
+    """A list as far as both should have it; heads by name, since those within rounding may change places."""
+    if key == "changes":
+        return [each for each in value if not each.startswith(_OTHER_DEVICE)]
+    named = isinstance(value, list) and all(isinstance(each, dict) and "head" in each for each in value)
+    return sorted(value, key=lambda each: (each.get("layer"), each["head"])) if named else value
 
 
 def _leaves(place: str, one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -110,6 +110,8 @@ GATE = tuple(
         find by sentence: find "The door opened. It was red." -m demo --from 1 --to 0 --by sentence
         mean over heads: heads "The door opened." -m demo -l 1 --head mean
         sentence vector: flow "The cat sat." --from pooled -m {minilm}
+        vector: flow "The cat sat." --from cat -m {minilm}
+        flow of a source: flow "the cat sleeps" --from cat --kind encoder -m demo-translate
         explain: explain "The [MASK] opened." --from [MASK] --to opened -m demo --controls 2
         find of many: find --texts {doors} --from opened --to the -m demo --controls 2
         why of many: why --texts {doors} --from opened --to the -m demo -l 3 --head 11
@@ -215,7 +217,7 @@ OTHERS = tuple(
         find by words: find "The unbelievable door opened." -m demo --from unbelievable --to door --by word
         flow by sentence: flow "The door opened. It was red." --from 0 -m demo --by sentence
         flow of a decoder: flow "I was watching the" --from the -m demo-causal
-        sentences of two texts: heads "it rains. it snows." -m demo-translate --kind cross -l 1 --head 1 --by sentence
+        two texts: heads "it rains. it snows." -m demo-translate --kind cross -l 1 --head 1 --by sentence
         sentences of MiniLM: heads "The cat sat. It slept." -m {minilm} -l 3 --head 5 --by sentence
         mean over every head: heads "The door opened." -m demo --head mean
         first vector: flow "The cat sat." --from pooled:first -m {minilm}
@@ -225,7 +227,7 @@ OTHERS = tuple(
         ablate position: ablate "The [MASK] opened." -m demo --part position
         ablate at a token: ablate "I was watching the" -m demo-causal --part mlp --at the
         patch residual: ablate "A [MASK]." -m demo --part residual --at pos:each --patch-from "The [MASK]."
-        why patched: why "A [MASK] opened." -m demo --from [MASK] --to opened --patch-from "The [MASK] opened."
+        why patched: why "A [MASK] opened." -m demo --from 2 --to opened --patch-from "The [MASK] opened."
         explain a decoder: explain "box dog king box dog king" -m demo-causal --from 4 --to 2 --controls 2
         chat found: find "Who opened the door?" --system "" -m demo-reader --controls 2
         chat answered: heads "Who opened the door?" --system "Be short." -m demo-reader --generate 3

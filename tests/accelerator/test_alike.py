@@ -20,6 +20,9 @@ DOCUMENT: dict[str, Any] = {
     "query_places": [[12.5, -3.0]],
     "divergence": 0.26,
     "changes": [],
+    "measures": {"near": {"values": [[-0.992372]]}, "entropy": {"values": [[0.5]]}},
+    "checked": "It is the same to the last bit (2 heads).",
+    "ranked": [{"layer": 2, "head": 1, "change": 0.5}, {"layer": 0, "head": 3, "change": 0.25}],
 }
 
 
@@ -43,8 +46,11 @@ PLACE = {"device": "emulated:0", "dtype": "float32"}
             }
         },
         {"answer": DOCUMENT["answer"].replace(".90", ".92")},
+        {"measures": {"near": {"values": [[-0.9923]]}, "entropy": {"values": [[0.5]]}}},
         {"query_places": [[-40.0, 7.5]], "divergence": 0.3},
         {"changes": ["the device is another one: stored cpu, now emulated:0"]},
+        {"checked": "It is the same up to rounding (2 heads, off by 2.1e-6 at most, 1.2e-5 allowed)."},
+        {"ranked": DOCUMENT["ranked"][::-1]},
     ],
 )  # fmt: skip
 def test_rounding_and_the_name_of_a_device_are_no_difference(same: dict[str, Any]) -> None:
@@ -68,6 +74,20 @@ def test_rounding_and_the_name_of_a_device_are_no_difference(same: dict[str, Any
         ({"divergence": 0.5}, ".divergence"),
         ({"query_places": [[12.5]]}, ".query_places[0]"),
         ({"changes": ["the versions are others"]}, ".changes"),
+        ({"checked": "It is the same up to rounding (1 head, off by 2.1e-6 at most)."}, ".checked"),
+        ({"ranked": [{"layer": 2, "head": 1, "change": 0.5}]}, ".ranked"),
+        (
+            {"ranked": [{"layer": 2, "head": 1, "change": 0.25}, {"layer": 0, "head": 3, "change": 0.25}]},
+            ".ranked[1].change",
+        ),
+        (
+            {"measures": {"near": {"values": [[-0.99]]}, "entropy": {"values": [[0.5]]}}},
+            ".measures.near.values[0][0]",
+        ),
+        (
+            {"measures": {"near": {"values": [[-0.992372]]}, "entropy": {"values": [[0.4999]]}}},
+            ".measures.entropy.values[0][0]",
+        ),
         ({"more": 1}, ""),
     ],
 )

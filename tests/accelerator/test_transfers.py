@@ -12,6 +12,7 @@ import torch
 from transformers import LlamaConfig, LlamaModel
 
 import attnscope as at
+from attnscope.model.loading.load import moved
 
 LAYERS, HEADS, KEY_HEADS, WIDTH = 3, 4, 2, 8
 SMALL = 144  # bytes a token: number and place, where it may look, which rows and heads change when answers do
@@ -103,3 +104,22 @@ def test_verifying_a_model_brings_verdicts_back_where_the_device_has_float64(
             moved[tokens] = done.moved()
     llama.to("cpu")
     assert moved[64] <= 2 * moved[32]
+
+
+def test_weights_that_modules_share_are_shared_on_a_device_that_makes_new_ones(emulated: Any) -> None:
+    class Tied(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.read, self.again = torch.nn.Embedding(7, 3), torch.nn.Embedding(7, 3)
+            self.write, self.own = torch.nn.Linear(3, 7), torch.nn.Linear(3, 7)
+            self.again.weight = self.write.weight = self.read.weight
+
+    model = Tied()
+    values, own = model.read.weight.detach().clone(), model.own.weight.detach().clone()
+    with emulated.present("cuda"):
+        model = moved(model, torch.device("emulated"))
+        assert model.read.weight.device.type == "emulated"
+        assert model.again.weight is model.read.weight
+        assert model.write.weight is model.read.weight
+        assert torch.equal(model.write.weight.cpu(), values)
+        assert torch.equal(model.own.weight.cpu(), own), "its own stays its own"

@@ -157,11 +157,28 @@ def load_model(
         module = module.eval()
         # what stays quantised was put in its place for good, and what is spread over several
         if read.places is None and (quantisation is None or quantisation.undone):
-            module = module.to(target)
+            module = moved(module, target)
     except RuntimeError as error:
         raise _out_of_memory(error, f"{name} on {target}") from error
     method = None if quantisation is None else quantisation.method
     return Model(read.checkpoint, module, tokenizer, keep, missing, method, unread=unread)
+
+
+def moved(module: nn.Module, target: torch.device | str) -> nn.Module:
+    """On another device, with weights that were shared shared still.
+
+    Where a device can not take a weight over in its place torch makes a new one for each module that has it.
+    """
+    shared: dict[nn.Parameter, list[tuple[nn.Module, str]]] = {}
+    for part in module.modules():
+        for name, weight in part._parameters.items():
+            if weight is not None:
+                shared.setdefault(weight, []).append((part, name))
+    module = module.to(target)
+    for (first, named), *others in shared.values():
+        for part, name in others:
+            part._parameters[name] = first._parameters[named]
+    return module
 
 
 def load_with_head(checkpoint: Checkpoint, *, remote_code: bool = False, **options: Any) -> Model:

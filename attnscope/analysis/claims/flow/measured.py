@@ -63,7 +63,10 @@ class Chance:
 
 @dataclass(frozen=True, eq=False)
 class Direction:
-    """The cosine of a token's vector with what it `was`; handed back is its length along that."""
+    """The cosine of a token's vector with what it `was`; handed back is its length along that.
+
+    What it was stands on the processor where the model's device has no float64.
+    """
 
     last: nn.Module
     query: int
@@ -72,10 +75,12 @@ class Direction:
     little: float = 1e-4
 
     def of(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
-        return torch.cosine_similarity(self._vectors(model, inputs), self.was, dim=-1)
+        made = self._vectors(model, inputs)
+        return torch.cosine_similarity(made, self.was.to(made.device), dim=-1)
 
     def score(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
-        along: Tensor = self._vectors(model, inputs)[0] * (self.was / self.was.norm())[0]
+        made = self._vectors(model, inputs)[0]
+        along: Tensor = made * (self.was / self.was.norm())[0].to(made.device)
         return along.sum()
 
     def _vectors(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
