@@ -1,6 +1,6 @@
 """One stage of a head as a panel: numbers with named axes, the same for a terminal and for a picture."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
@@ -67,6 +67,11 @@ class Panel:
         return "dimension" if self.column_tokens is None else self.columns
 
     @property
+    def columns_apart(self) -> bool:
+        """Whether columns are sentences that no row has: their numbers alone would tell nobody which."""
+        return not set(_sentences(self.column_tokens)) <= set(_sentences(self.row_tokens))
+
+    @property
     def extent(self) -> float:
         """Largest magnitude of what is visible, the end of a colour scale around 0; 1 for weights."""
         if self.limit is not None:
@@ -82,6 +87,13 @@ class Panel:
     def masked(self) -> bool:
         """Whether a pair of tokens is masked while its query may look elsewhere."""
         return bool((~self.visible & self.answered[:, None]).any())
+
+
+def _sentences(tokens: object) -> Iterable[tuple[int, str]]:
+    """Their numbers and their text; nothing of other tokens."""
+    if not isinstance(tokens, Tokens) or not tokens.of_sentences:
+        return ()
+    return zip(tokens.positions, tokens.in_full, strict=True)
 
 
 def panel(result: HeadWeights | HeadView, show: Show, scaling: Scaling = Scaling.SQRT) -> Panel:

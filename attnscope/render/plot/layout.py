@@ -79,7 +79,7 @@ def grid(shown: Panel) -> Grid:
     large = longest <= MOST_NAMED and isinstance(shown.row_tokens, Tokens)
     size = min(max(high * 72 * 0.7, _LEAST_SIZE), _LARGEST_SIZE) if large else _TICK_SIZE
     named = _margin(shown.row_tokens) or _names(shown.row_tokens, high)
-    across = _dimensions(columns) if shown.column_tokens is None else _across(shown.column_tokens, wide)
+    across = _across(shown, columns, wide)
     messages = _sections(shown.row_tokens), _sections(shown.column_tokens)
     return Grid(wide, high, named, across, size, pairs and not _fits(across, size, wide), block, *messages)
 
@@ -125,8 +125,13 @@ def _margin(tokens: Named) -> list[str]:
     return [f"{number} {fit(text, _WIDEST_SENTENCE)}" for number, text in numbered]
 
 
-def _across(tokens: Named, wide: float) -> list[str]:
-    """What columns are called: sentences by their number alone, of many as many as have room."""
+def _across(shown: Panel, columns: int, wide: float) -> list[str]:
+    """What columns are called: sentences that rows have by their number alone; of many what has room."""
+    tokens = shown.column_tokens
+    if tokens is None:
+        return _dimensions(columns)
+    if shown.columns_apart and (texts := _margin(tokens)):
+        return texts
     if not _of_sentences(tokens):
         return _names(tokens, wide)
     return sparse([str(number) for number in tokens.positions], tick_step(wide) if wide < _TICK_EVERY else 1)

@@ -1,5 +1,7 @@
 """A matrix in a terminal: all its numbers where they fit, else a picture of characters."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.text import Text
@@ -127,7 +129,15 @@ def _table(shown: Panel, shades: Shading, texts: list[list[str]], width: int) ->
     for row, cells in enumerate(texts):
         styles = [shades.style(row, column) for column in range(len(cells))]
         lines.append(_row(shown, row, heads.text(row), list(zip(cells, styles, widths, strict=True))))
-    return Group(*lines)
+    return Group(*lines, *_sentences(shown, width))
+
+
+def _sentences(shown: Panel, width: int) -> Iterator[Text]:
+    """The columns' sentences under their own word, where the rows' margin has others."""
+    if shown.column_tokens is not None and shown.columns_apart:
+        heads = row_heads(shown.column_tokens, width)
+        yield from (Text(), Text(shown.column_word, DIM))
+        yield from (line(heads.text(i)) for i in range(len(shown.column_tokens)))
 
 
 def _row(shown: Panel, row: int, head: str, cells: list[tuple[str, str, int]]) -> Text:

@@ -64,11 +64,13 @@ def _words(tokens: Tokens, by: Unit) -> dict[str, Any]:
         groups = units_of_text(tokens, by)
     except InputError:
         return named | {"words": None, "joined": {}}
-    if all(len(group) == 1 for group in groups):
+    if all(len(group) == 1 for group in groups) and not by.is_long:
         return named | {"words": None, "joined": {}}
     units = joined(tokens, groups, by)
     names = [f"{units.positions[i]} {name}" if by.is_long else name for i, name in enumerate(units.names)]
-    whole = {group[0]: name for group, name in zip(groups, names, strict=True) if len(group) > 1}
+    whole = {
+        group[0]: name for group, name in zip(groups, names, strict=True) if len(group) > 1 or by.is_long
+    }
     return named | {"words": groups, "joined": whole}
 
 

@@ -11,6 +11,8 @@ from transformers import AutoModelForCausalLM, BertForPreTraining
 
 import attnscope as at
 from attnscope.errors import InputError
+from attnscope.render.kit.stage import only, panel
+from attnscope.render.plot.layout import grid
 from attnscope.render.present.written import written
 from attnscope.render.sheets import sheet_of
 from attnscope.results import HeadView
@@ -261,3 +263,28 @@ def test_the_numbered_text_stands_in_the_margin_and_columns_are_numbers(reading,
     assert "sentences: sum over the tokens of a key, mean over those of a query" in " ".join(
         " ".join(sheet_of(reading.head(1, 3, by="sentence")).details).split()
     )
+
+
+@pytest.mark.parametrize("width", [60, 140])
+def test_across_two_texts_the_sentences_of_the_keys_are_listed_under_their_own_word(width: int) -> None:
+    read = at.load("demo-translate").read("The cat sleeps. The dog sleeps.")
+    shown = read.head(1, 1, kind="cross", by="sentence")
+    lines = written(shown, width=width).splitlines()
+    rows, keys = lines.index("key") - 4, lines.index("key")
+    assert [line.rsplit(maxsplit=3)[0].rstrip() for line in lines[rows : keys - 1]] == [
+        "0 [BOS]",
+        "1 le chat dort.",
+        "2 le chien dort.",
+    ]
+    assert lines[keys + 1 : keys + 4] == ["0 The cat sleeps.", "1 The dog sleeps.", "2 [EOS]"]
+    laid = grid(panel(shown, "weights"))
+    assert laid.columns == lines[keys + 1 : keys + 4], "and in a figure, upright above their columns"
+    assert laid.rotated
+
+
+def test_where_rows_have_the_sentences_of_the_keys_they_are_not_listed_twice(reading) -> None:
+    shown = reading.head(1, 3, by="sentence")
+    assert "key" not in written(shown, width=140).splitlines()
+    assert grid(panel(shown, "weights")).columns == ["0", "1", "2", "3", "4", "5"]
+    one = only(panel(shown, "weights"), 2)
+    assert one.columns_apart, "a row alone does not say what the other sentences are"

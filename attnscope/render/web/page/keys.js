@@ -1,11 +1,11 @@
 // @ts-check
 /** What leads the page: its controls, its keys, and the file that hands out what is seen. */
 
-import { byId, el, root } from "./elements.js";
+import { byId, cut, el, root } from "./elements.js";
 import { save, theme } from "./figure.js";
 import { move } from "./grid.js";
 import { link, pairNow, set, state } from "./state.js";
-import { rowOf } from "./weights.js";
+import { nameAt, rowOf } from "./weights.js";
 
 const KEYS = "↑ ↓ query · ← → key · in the text ← → ↑ ↓ token, Enter its strongest link · [ ] layer · , . head · 1-9 views · w words · Esc all queries";
 
@@ -34,7 +34,7 @@ export function controls(page) {
     weights && special && choice("special", "special", [["show", "shown"], ["hide", "hidden"], ...(tokens.kept ? [] : [["renormalise", "left out, rows rescaled"]])]),
     weights && tokens.pair && choice("texts", "pairs", [["all", "all"], ["A-A", "A → A"], ["A-B", "A → B"], ["B-A", "B → A"], ["B-B", "B → B"]]),
     weights && choice("shades", "scale", [["sqrt", "square root, 0 to 1"], ["1", "in proportion, 0 to 1"], ["max", "in proportion, to the largest"], ["row", "in proportion, row by row"], ["log", "logarithmic"]]),
-    state.query !== null && tokens && ["lines", "matrix"].includes(state.view) && el("button", { title: "all queries again", "aria-label": `query ${state.query} ${tokens.queries.names[state.query]}: all queries again`, click: () => set({ query: null, key: null }) }, `${state.query} ${tokens.queries.names[state.query]} ✕`),
+    state.query !== null && tokens && ["lines", "matrix"].includes(state.view) && el("button", { title: "all queries again", "aria-label": `query ${nameAt(tokens.queries, state.query)}: all queries again`, click: () => set({ query: null, key: null }) }, `${cut(nameAt(tokens.queries, state.query), 30)} ✕`),
     (page.drawn.length > 0 || page.media) && el("span", { class: "field" }, "save ", ...["svg", "png"].map((kind) => el("button", { "data-save": kind, click: () => saved(page, /** @type {any} */ (kind)) }, kind.toUpperCase()))),
     el("button", { title: "light or dark", click: () => page.paint(theme() === "dark" ? "light" : "dark") }, "◐"),
     el("button", { title: KEYS, click: () => keys() }, "?"),

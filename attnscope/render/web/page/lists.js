@@ -22,8 +22,8 @@ export function lists(root) {
       const column = key < 0 ? null : largest(seen.weights, key, width, seen.queries.length, SHOWN), digits = Math.min(seen.digits, 3);
       const context = (/** @type {any} */ tokens, /** @type {number[][]} */ groups) => (/** @type {number} */ i) => long && around(tokens, groups, i);
       const left = (/** @type {any} */ found, /** @type {number} */ length, /** @type {(i: number) => string} */ absent) => (seen.lossy && found ? ` kept, ${Array.from({ length }, (_, i) => absent(i)).filter((each) => each !== "masked").length} not` : "");
-      at.fill(average ? "the mean query" : now.q < 0 ? "" : seen.queries[now.q], row, left(row, width, (i) => seen.absent(now.q, i)), seen.keys, seen.columns, digits, seen.about, context(reading.it.keys, seen.columns), (/** @type {number} */ i) => (own ? { query: seen.rows[i][0], key: null } : { query: null, key: seen.columns[i][0] }));
-      by.fill(key < 0 ? "" : seen.keys[key], column, left(column, seen.queries.length, (i) => seen.absent(i, key)), seen.queries, seen.rows, digits, seen.about, context(reading.it.queries, seen.rows), (/** @type {number} */ i) => ({ query: seen.rows[i][0], key: null }));
+      at.fill(average ? "the mean query" : now.q < 0 ? "" : seen.queries[now.q], row, left(row, width, (i) => seen.absent(now.q, i)), seen.keys, seen.numbered ? null : seen.columns, digits, seen.about, context(reading.it.keys, seen.columns), (/** @type {number} */ i) => (own ? { query: seen.rows[i][0], key: null } : { query: null, key: seen.columns[i][0] }));
+      by.fill(key < 0 ? "" : seen.keys[key], column, left(column, seen.queries.length, (i) => seen.absent(i, key)), seen.queries, seen.numbered ? null : seen.rows, digits, seen.about, context(reading.it.queries, seen.rows), (/** @type {number} */ i) => ({ query: seen.rows[i][0], key: null }));
     },
   };
 }
@@ -39,7 +39,7 @@ function list(says, colour) {
     return made;
   });
   const root = el("section", {}, el("h2", {}, named, told), el("ol", {}, rows.map((each) => each.row)), rest);
-  /** @param {string} whose @param {any} found @param {string} left what is not in the page @param {string[]} names @param {number[][]} groups @param {number} digits @param {boolean} about codes of 8 bits, whose sum is none @param {(i: number) => any} context @param {(i: number) => any} go */
+  /** @param {string} whose @param {any} found @param {string} left what is not in the page @param {string[]} names @param {number[][]|null} groups null where names have numbers of their own @param {number} digits @param {boolean} about codes of 8 bits, whose sum is none @param {(i: number) => any} context @param {(i: number) => any} go */
   function fill(whose, found, left, names, groups, digits, about, context, go) {
     named.textContent = whose;
     told.textContent = found ? ` ${says}` : "choose a token";
@@ -51,7 +51,7 @@ function list(says, colour) {
       if (!one) return;
       (sum += one.w), shown++;
       const [before, after] = context(one.i) || ["", ""];
-      write(each.small, String(groups[one.i][0])), write(each.before, before), write(each.name, names[one.i]), write(each.after, after);
+      write(each.small, groups ? String(groups[one.i][0]) : ""), write(each.before, before), write(each.name, names[one.i]), write(each.after, after);
       write(each.number, weightText(one.w, digits)), (each.bar.style.transform = `scaleX(${Math.min(one.w, 1)})`);
     });
     const others = found ? found.count - shown : 0;

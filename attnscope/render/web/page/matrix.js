@@ -5,7 +5,7 @@ import { behind, cut, draw, el, weightCell, weightText } from "./elements.js";
 import { figure, inkOn, pixels, raster, scaleOf, scaleStrip, shadeColour } from "./figure.js";
 import { weightsTable } from "./lines.js";
 import { point, set, state } from "./state.js";
-import { rowOf } from "./weights.js";
+import { placed, rowOf } from "./weights.js";
 
 /** @type {Record<string, string>} */
 const ABSENT = { masked: "masked: may not be looked at", "not kept": "not kept: not among the largest of its row" };
@@ -68,7 +68,7 @@ function pointer(drawn, seen, cell, told) {
   const show = (/** @type {number} */ q, /** @type {number} */ k) => {
     const w = seen.weights[q * width + k];
     const told_weight = Number.isNaN(w) ? ABSENT[seen.absent(q, k)] : `${seen.about ? "about " : ""}${weightText(w, seen.digits)}`;
-    told.textContent = `${places(seen.rows[q])} ${seen.queries[q]} → ${places(seen.columns[k])} ${seen.keys[k]}: ${told_weight}`;
+    told.textContent = `${placed(seen, seen.rows[q], seen.queries[q])} → ${placed(seen, seen.columns[k], seen.keys[k])}: ${told_weight}`;
     across.setAttribute("y", String(TOP + q * cell)), down.setAttribute("x", String(LEFT + k * cell));
     for (const each of [across, down]) each.setAttribute("visibility", "visible");
   };
@@ -76,7 +76,7 @@ function pointer(drawn, seen, cell, told) {
     const at = state.hover || state, q = rowOf(seen.rows, at.query ?? null), k = rowOf(seen.columns, at.key ?? null);
     told.classList.toggle("hint", q < 0 && k < 0);
     if (q >= 0) return show(q, k >= 0 ? k : strongestKey(seen, q));
-    told.textContent = k < 0 ? "Point at a cell for its weight; click to choose its query and key." : `${places(seen.columns[k])} ${seen.keys[k]}: a column, what looks at it`;
+    told.textContent = k < 0 ? "Point at a cell for its weight; click to choose its query and key." : `${placed(seen, seen.columns[k], seen.keys[k])}: a column, what looks at it`;
     across.setAttribute("visibility", "hidden"), down.setAttribute("visibility", k < 0 ? "hidden" : "visible");
     if (k >= 0) down.setAttribute("x", String(LEFT + k * cell));
   };
@@ -96,9 +96,6 @@ function pointer(drawn, seen, cell, told) {
   follow();
   return follow;
 }
-
-/** `4 5` of a word, `6-20` of a sentence. @param {number[]} group */
-const places = (group) => (group.length > 4 ? `${group[0]}-${group[group.length - 1]}` : group.join(" "));
 
 /** @param {any} seen @param {number} q */
 export function strongestKey(seen, q) {

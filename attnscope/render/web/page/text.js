@@ -5,7 +5,7 @@ import { boardOf } from "./board.js";
 import { adopt, el, weightText } from "./elements.js";
 import { css, inkOn, shadeColour, theme } from "./figure.js";
 import { point, set, state } from "./state.js";
-import { chosen, largest } from "./weights.js";
+import { chosen, largest, numbered, placed } from "./weights.js";
 
 export const LONG = 110; // tokens from which on a ruler stands beside the text, and contexts in the lists
 const FEW = 28; // tokens up to which letters are large
@@ -70,7 +70,7 @@ export function text(root, given) {
         return found;
       });
       built.forEach((each, i) => each.paint(values[i]));
-      const whose = mean ? "the mean over all queries" : at.q >= 0 ? `${seen.rows[at.q][0]} ${seen.queries[at.q]}` : at.k >= 0 ? `what looks at ${seen.columns[at.k][0]} ${seen.keys[at.k]}` : "";
+      const whose = mean ? "the mean over all queries" : at.q >= 0 ? placed(seen, seen.rows[at.q].slice(0, 1), seen.queries[at.q]) : at.k >= 0 ? `what looks at ${placed(seen, seen.columns[at.k].slice(0, 1), seen.keys[at.k])}` : "";
       const kept = reading.kept(state.layer, state.head), told = kept && `the ${kept.most} largest of each row are here, ${Math.floor(100 * kept.share)} % of its weight`;
       title.textContent = [`L${state.layer} H${state.head}`, whose, told].filter(Boolean).join(" · ");
       if (!beside.root.hidden) beside.draw(values, own, at.q);
@@ -105,7 +105,7 @@ function strip(groups, tokens, names, role, label, board) {
   const shown = groups.map((group, i) => group.map((t, j) => (j ? tokens.gaps[t] : "") + (tokens.said[t] ?? tokens.names[t])).join("") || names[i]);
   const place = groups.map(([t]) => board?.places.get(t) ?? -1), laid = place.filter((i) => i >= 0).length;
   const base = groups.map(([t], i) => (place[i] >= 0 ? "t cell" : special.has(t) ? "t s" : inner.has(t) ? "t o" : "t"));
-  const spans = shown.map((letters, i) => el("span", { class: base[i], role: "option", id: `${role}${groups[i][0]}`, "data-at": i, "aria-selected": "false", "aria-label": `${groups[i][0]} ${names[i]}` }, place[i] < 0 && letters));
+  const spans = shown.map((letters, i) => el("span", { class: base[i], role: "option", id: `${role}${groups[i][0]}`, "data-at": i, "aria-selected": "false", "aria-label": placed({ numbered: state.words && numbered(tokens) }, groups[i].slice(0, 1), names[i]) }, place[i] < 0 && letters));
   /** @type {any} */
   let run = null;
   let held = 0;

@@ -78,7 +78,7 @@ function decodeWeights([high, low], rows, lossy) {
   return { weights: found, lost };
 }
 
-/** @typedef {{weights: Float32Array, rows: number[][], columns: number[][], queries: string[], keys: string[], digits: number, about: boolean, absent: (q: number, k: number) => string, lossy: boolean}} Seen
+/** @typedef {{weights: Float32Array, rows: number[][], columns: number[][], queries: string[], keys: string[], digits: number, about: boolean, numbered: boolean, absent: (q: number, k: number) => string, lossy: boolean}} Seen
  * `absent` says why there is no number: masked, or not among the largest of a row, which are all that a `lossy` page has */
 
 export class Reading {
@@ -163,7 +163,7 @@ export class Reading {
     const weights = usual ? whole : regrouped(whole, width, rows, columns, divided);
     // sums of codes, or what is divided by one, may be off by one in the last digit
     const told = this.digits(layer, head), digits = usual || this.full(layer, head)?.weights ? told : Math.min(told, 3), absent = (/** @type {number} */ q, /** @type {number} */ k) => (lost?.[rows[q][0] * width + columns[k][0]] ? "not kept" : "masked");
-    return { weights, rows, columns, queries: groupNames(this.it.queries, rows), keys: groupNames(this.it.keys, columns), digits, about: told < 4, absent, lossy: Boolean(lost) };
+    return { weights, rows, columns, queries: groupNames(this.it.queries, rows), keys: groupNames(this.it.keys, columns), digits, about: told < 4, numbered: state.words && numbered(this.it.queries), absent, lossy: Boolean(lost) };
   }
 
   /** Which tokens stand behind rows and columns now. @returns {{rows: number[][], columns: number[][]}} */
@@ -254,7 +254,19 @@ function groups(tokens, words, special, part) {
 
 /** What a row or column is called. @param {any} tokens @param {number[][]} rows @returns {string[]} */
 function groupNames(tokens, rows) {
-  return rows.map((g) => (g.length > 1 ? tokens.joined[g[0]] : tokens.names[g[0]]));
+  return rows.map((g) => (state.words && tokens.joined[g[0]]) || tokens.names[g[0]]);
+}
+
+/** Whether words go by numbers of their own, as sentences and passages do. @param {any} tokens */
+export const numbered = (tokens) => tokens.unit !== "words";
+
+/** `5 door`, `4 5 unbelievable`; a sentence by its own number, that is in its name. @param {any} seen @param {number[]} group @param {string} name */
+export const placed = (seen, group, name) => (seen.numbered ? name : `${group.length > 4 ? `${group[0]}-${group[group.length - 1]}` : group.join(" ")} ${name}`);
+
+/** What is chosen at a position, as it is read now: a token, or the word or sentence around it. @param {any} tokens @param {number} position */
+export function nameAt(tokens, position) {
+  const group = (state.words && tokens.words?.find((/** @type {number[]} */ g) => g.includes(position))) || [position];
+  return placed({ numbered: state.words && numbered(tokens) }, [position], groupNames(tokens, [group])[0]);
 }
 
 /**
