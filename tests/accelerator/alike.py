@@ -101,7 +101,7 @@ def _kept(key: str, value: Any) -> Any:
     if key == "changes":
         return [each for each in value if not each.startswith(_OTHER_DEVICE)]
     named = isinstance(value, list) and all(isinstance(each, dict) and "head" in each for each in value)
-    return sorted(value, key=lambda each: (each.get("layer"), each["head"])) if named else value
+    return sorted(value, key=lambda each: (repr(each.get("layer")), repr(each["head"]))) if named else value
 
 
 def _leaves(place: str, one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
