@@ -54,7 +54,11 @@ def cut_run(
 
 
 def run_under(
-    rule: Cutting, model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[str], until: Site | None = None
+    rule: Cutting,
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    sites: Sequence[str],
+    until: Site | None = None,
 ) -> Cutting:
     """The same under a rule that is given, which is given back with all that came of it."""
     with ruled(rule, model, sites, until):

@@ -1,14 +1,14 @@
 """A run cut into parts up to the answer: what is not linear behind the last layer is taken at its slope.
 
-A head that predicts words may bend what it is given (BERT's transform, a soft cap of logits). A part's share of
-the answer is then what it brings along the tangent at the observed numbers,
+A head that predicts words may bend what it is given (BERT's transform, a soft cap of logits). A part's share
+of the answer is then what it brings along the tangent at the observed numbers,
 
     f(x) = f'(x0) x + left over,    f(a, b) = a b = a b0 + a0 b + left over,
 
 and what the tangent leaves over is a part of its own. Norms have their observed scale, as everywhere.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from attnscope.capture.parts.relevance import BY_ENTRY
 from attnscope.capture.parts.rule import Cut, Key, Leaf, Rule, Site, _detached
 from attnscope.capture.trace.operations import overwrites
 
-_ENTRIES = BY_ENTRY | frozenset("sigmoid exp log log1p expm1 softplus logsigmoid sqrt sin cos".split())
+_ENTRIES = BY_ENTRY | {"sigmoid", "exp", "log", "log1p", "expm1", "softplus", "logsigmoid", "sqrt"}
 
 
 class Sloped(Rule):
@@ -69,7 +69,17 @@ class Sloped(Rule):
                     (slope,) = torch.autograd.grad(made.sum(), there)
                     rest = self._leaf(made.detach() - slope * there.detach(), name, Cut.TANGENT)
                     return alive * slope + rest
+        cut = super()._cut
+        return self._strayed(lambda: cut(function, name, alive, args, kwargs))
+
+    def _of_constants(self, function: Any, name: str, tensors: Any, args: Any, kwargs: Any) -> Any:
+        """Behind the last layer nothing is read: what meets a weight there comes of what was not followed."""
+        made = super()._of_constants
+        return self._strayed(lambda: made(function, name, tensors, args, kwargs))
+
+    def _strayed(self, make: Callable[[], Any]) -> Any:
         before = {*self.leaves}
-        cut = super()._cut(function, name, alive, args, kwargs)
-        self.strays |= {*self.leaves} - before
-        return cut
+        made = make()
+        if self._behind:
+            self.strays |= {*self.leaves} - before
+        return made

@@ -1,6 +1,6 @@
 """Why a model answers what it answers: the answer's logit as a sum over its parts, beside removing them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from attnscope.results.base.origin import Provenance
@@ -71,18 +71,18 @@ class Contribution:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Contributions(Presented):
-    """The logit of an `answer`, or how far it lies above that `against` which it is held, as a sum of `parts`.
+    """The logit of an `answer`, or how far it lies above that of `against`, as a sum of `parts`.
 
     The sum of what all parts bring is `summed`, which is the `logit` of the untouched model up to `residual`,
-    a part of what it misses. Norms have their observed scale; what is not linear in the word head is taken at
-    its slope there, and what that leaves over is a part of its own. `position` is where the answer stands, None
-    of one about the text as a whole. A part was replaced by its mean over the other tokens, or by what it is in
-    the text `other_tokens`.
+    a share of the larger of the two logits. Norms have their observed scale; what is not linear in the word
+    head is taken at its slope there, and what that leaves over is a part of its own. `position` is where the
+    answer stands, None of one about the text as a whole. A part was replaced by its mean over the other
+    tokens, or by what it is in the text `other_tokens`.
     """
 
     tokens: Tokens
     position: int | None
-    answer: Answer
+    answer: Answer = field(metadata={"file": "target"})
     against: Answer | None
     logit: float
     summed: float

@@ -74,7 +74,8 @@ def contributions(
     slopes = _slopes(rule, total)
     found = shares(slopes, names)
     logit, summed = float(_logit(exact(logits[0]), ids, rivals)), sum(found.values())
-    size = max(abs(logit), 0.01 * sum(map(abs, found.values())))
+    largest = max(abs(float(logits[0, 0, one])) for one in (ids[0], *rivals))  # of which rounding is a share
+    size = max(largest, 0.01 * sum(map(abs, found.values())))
     residual = abs(summed - logit) / size if size else 0.0
     if not residual <= EXACT:
         raise InputError(
