@@ -48,7 +48,7 @@ def answer(result: Contributions) -> str:
     told = f"{where}{told}" if where else f"{told[:1].upper()}{told[1:]}"
     part = result.largest
     if part is None:
-        return f"{told}. No head and no MLP brings anything to it: all of it is embeddings and biases."
+        return f"{told}. No head and no MLP that can be told apart brings anything to it."
     most = f"Of all heads and MLPs, {part.name} brings most of it directly, {signed(part.direct)}"
     if part.direct * result.logit < 0:
         most = (

@@ -17,7 +17,7 @@ class Case(StrEnum):
     OTHERWISE = "taking it away does not do what it brings"
     CONTROLLED = "a control does as much when it is taken away"
     ALONE = "there is no control to hold it against"
-    NONE = "no head and no MLP brings anything"
+    NONE = "no head and no MLP that can be told apart brings anything"
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def test_without_controls_nothing_stands() -> None:
     assert "there is no other head in its layer to hold that against" in sheet_of(result).answer
     none = replace(made(), parts=tuple(replace(part, removed=None, controls=()) for part in parts))
     assert none.case is Case.NONE
-    assert "all of it is embeddings and biases" in sheet_of(none).answer
+    assert "No head and no MLP that can be told apart brings anything to it." in sheet_of(none).answer
 
 
 def test_a_part_that_brings_against_the_answer_is_told_so() -> None:
