@@ -41,7 +41,7 @@ COMMANDS = {
         "why": (
             'attnscope why "box dog king box dog king" -m demo-causal -l 1 --from 4 --to 2',
             'attnscope why "I saw the door when [MASK] opened." -m demo --from 6 --to door',
-            'attnscope why "The [MASK] opened." -m demo --from 2 --to opened -o why.png',
+            'attnscope why "The [MASK] opened." -m demo --answer window --against door',
         ),
         "dependencies": (
             "attnscope dependencies dev.conllu -m demo",

@@ -12,6 +12,7 @@ from attnscope.results.base.origin import Certificate, Fault, Kind, Provenance, 
 from attnscope.results.claims.ablation import Ablation
 from attnscope.results.claims.comparison import Between, Comparison, Divergence, Side, Similarity
 from attnscope.results.claims.composition import Composition
+from attnscope.results.claims.contributions import Contributions
 from attnscope.results.claims.corpus import Corpus, CorpusDifference
 from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.explanation import Explanation
@@ -82,6 +83,7 @@ __all__ = [
     "Comparison",
     "Composition",
     "Contents",
+    "Contributions",
     "Controls",
     "Corpus",
     "CorpusDifference",

@@ -9,6 +9,7 @@ from attnscope.results.base.presented import Presented
 from attnscope.results.claims.ablation import Ablation
 from attnscope.results.claims.comparison import Comparison
 from attnscope.results.claims.composition import Composition
+from attnscope.results.claims.contributions import Contributions
 from attnscope.results.claims.corpus import Corpus, CorpusDifference
 from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.explanation import Explanation
@@ -39,6 +40,7 @@ KINDS: dict[str, type[Result]] = {
     "check": Check,
     "comparison": Comparison,
     "composition": Composition,
+    "contributions": Contributions,
     "corpora": CorpusDifference,
     "corpus": Corpus,
     "dependencies": Dependencies,

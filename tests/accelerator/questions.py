@@ -99,6 +99,7 @@ GATE = tuple(
         links: find TEXT -m demo --controls 4
         flow: flow TEXT -m demo --from [MASK]
         why: why TEXT -m demo -l 3 --head 11 --from [MASK] --to opened
+        why answer: why TEXT -m demo --answer door --against window
         ablate: ablate TEXT -m demo -l 3 --head 11
         ablate each: ablate "The [MASK] opened." -m demo
         ablate rank: ablate TEXT -m demo --rank

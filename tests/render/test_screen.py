@@ -130,7 +130,13 @@ def test_the_picture_is_of_what_is_looked_at() -> None:
 
 @KINDS
 def test_every_result_has_a_verdict_or_none(result: Result) -> None:
-    proves_nothing = type(result).__name__ in ("Prediction", "LayeredPrediction", "Outline", "ScaleStudy")
+    proves_nothing = type(result).__name__ in (
+        "Prediction",
+        "LayeredPrediction",
+        "Contributions",
+        "Outline",
+        "ScaleStudy",
+    )
     assert result.verdict is (None if proves_nothing else Verdict.CERTIFIED)
 
 

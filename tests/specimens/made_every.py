@@ -6,6 +6,7 @@ import made_ablation
 import made_check
 import made_comparison
 import made_composition
+import made_contributions
 import made_corpus
 import made_difference
 import made_dimensions
@@ -61,6 +62,7 @@ def every() -> dict[str, Result]:
         made_composition.composition(), made_long_heads.long_head(),
         made_corpus.corpus(), made_corpus.apart(), made_why.why(), made_layered.layered("middle"),
         made_links.links(), made_prompts.prompts(), made_explanation.explanation(),
+        made_contributions.contributions(),
     ]  # fmt: skip
     named = {type(each).__name__: each for each in made_ones}
     assert set(named) == {kind.__name__ for kind in (*KINDS.values(), HeadAttention)}

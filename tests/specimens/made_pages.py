@@ -7,6 +7,7 @@ import made_ablation
 import made_check
 import made_comparison
 import made_composition
+import made_contributions
 import made_corpus
 import made_difference
 import made_dimensions
@@ -33,6 +34,7 @@ from attnscope.results import (
     Check,
     Comparison,
     Composition,
+    Contributions,
     Corpus,
     CorpusDifference,
     Dependencies,
@@ -105,4 +107,5 @@ KINDS: dict[type, Callable[[], Any]] = {
     LongHead: made_long_heads.long_head,
     Flow: made_flow.flow,
     Why: made_why.why,
+    Contributions: made_contributions.contributions,
 }

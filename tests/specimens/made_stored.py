@@ -8,6 +8,7 @@ import made_ablation
 import made_check
 import made_comparison
 import made_composition
+import made_contributions
 import made_corpus
 import made_difference
 import made_dimensions
@@ -270,6 +271,9 @@ MADE: dict[str, Callable[[], Result]] = {
     "layers over prompts": lambda: made_prompts.prompts(Asked.LAYERS),
     "why over prompts": lambda: made_prompts.prompts(Asked.WHY),
     "one prompt": lambda: made_prompts.prompts(count=1),
+    "contributions": made_contributions.contributions,
+    "contributions to a logit": lambda: made_contributions.contributions(alone=True, change=0.4),
+    "contributions beside another text": lambda: made_contributions.contributions(patched=True),
     "why": made_why.why,
     "why with no single reason": lambda: made_why.why(weight_left=0.9),
     "why of nothing": lambda: made_why.why(contrast=-1.5),

@@ -36,6 +36,7 @@ class Cut(Enum):
     NONLINEAR = "a function that is not linear"
     CONSTANT = "added, whatever is read"
     PRODUCT = "a product of two that are alive: queries and keys"
+    TANGENT = "what is left over where a function behind the last layer is taken at its slope"
 
 
 @dataclass(frozen=True, eq=False)

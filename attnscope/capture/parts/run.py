@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from attnscope.capture.faults import Refused, running_again
 from attnscope.capture.parts.rule import Change, Changes, Key, Misfit, Rule, Site
 from attnscope.capture.trace.fused import unscripted
 
+Cutting = TypeVar("Cutting", bound=Rule)
 _AT_ONCE = 2048  # positions of all texts of a batch
 
 
@@ -49,7 +50,17 @@ def cut_run(
 
     Raises `Refused` where it does not run under the rule.
     """
-    rule = Rule(model, changes)
+    return run_under(Rule(model, changes), model, inputs, sites, until)
+
+
+def run_under(
+    rule: Cutting,
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    sites: Sequence[str],
+    until: Site | None = None,
+) -> Cutting:
+    """The same under a rule that is given, which is given back with all that came of it."""
     with ruled(rule, model, sites, until):
         rule.output = model(**without_cache(model, inputs))
     return rule
@@ -85,7 +96,7 @@ def changed_runs(
     model: nn.Module,
     inputs: Mapping[str, Any],
     sites: Sequence[str],
-    until: Site,
+    until: Site | None,
     base: Rule,
     changes: Sequence[Change],
     held: frozenset[Key] = frozenset(),
@@ -115,7 +126,7 @@ def changed_runs(
 
 
 def _together(
-    model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[str], until: Site, changes: Changes
+    model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[str], until: Site | None, changes: Changes
 ) -> Rule:
     count = len(changes.each)
     copies = {

@@ -1,4 +1,4 @@
-"""`attnscope why`: why one head looks from one token at another."""
+"""`attnscope why`: why one head looks from one token at another, or why the model answers what it does."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -12,21 +12,23 @@ from attnscope.cli.options.inputs import Read, decoded
 from attnscope.cli.options.model import ArticleHead, Request
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN, Brief
+from attnscope.errors import InputError
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
+    from attnscope.session.questions.claims.contributing import Answering
     from attnscope.session.questions.claims.why import Link
     from attnscope.session.reading import Reading
 
 From = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--from", "--query", metavar="TOKEN", help="The token that looks: its text or position, or the@5."
     ),
     Brief("the token that looks: its text, the@7, position 5"),
 ]
 To = Annotated[
-    str,
+    str | None,
     typer.Option("--to", "--key", metavar="TOKEN", help="The token that it looks at."),
     Brief("the token that is looked at, named likewise"),
 ]
@@ -34,10 +36,21 @@ Against = Annotated[
     str | None,
     typer.Option(
         "--against",
-        metavar="TOKEN",
-        help="The key that --to is set against. Default: the mean of all others that may be looked at.",
+        metavar="TOKEN|WORD",
+        help="The key that --to is set against. Default: the mean of all others that may be looked at. With "
+        "--answer another answer: then the difference of their logits is told.",
     ),
     Brief("another key; default: the mean of all the others"),
+]
+AnswerName = Annotated[
+    str | None,
+    typer.Option(
+        "--answer",
+        metavar="WORD",
+        help="In the place of a head: what each head, MLP, embedding and bias of the model brings to the "
+        "logit of this answer directly, a word or a class.",
+    ),
+    Brief("no head: what every part brings to this answer"),
 ]
 PatchFrom = Annotated[
     str | None,
@@ -57,16 +70,36 @@ class WhyOptions:
 
     PANEL = SHOWN
 
-    query: From
-    key: To
+    query: From = None
+    key: To = None
     against: Against = None
     patch_from: PatchFrom = None
+    answer: AnswerName = None
 
     def link(self) -> "Link":
         from attnscope.session.questions.claims.why import Link
 
-        against, other = (None if each is None else decoded(each) for each in (self.against, self.patch_from))
-        return Link(decoded(self.query), decoded(self.key), against, other)
+        query, key = _meant(self.query), _meant(self.key)
+        if query is None or key is None:
+            missing = "--from" if query is None else "--to"
+            raise InputError(
+                f"no {missing}: why takes --from TOKEN and --to TOKEN of a head, or --answer WORD"
+            )
+        return Link(query, key, _meant(self.against), _meant(self.patch_from))
+
+    def answering(self, wanted: ArticleHead) -> "Answering | None":
+        """The answer that is to be explained, None where it is a head; `InputError` for both."""
+        if self.answer is None:
+            return None
+        from attnscope.session.questions.claims.contributing import OF_ALL, Answering
+
+        if (self.query, self.key) != (None, None) or wanted != ArticleHead():
+            raise InputError(OF_ALL)
+        return Answering(decoded(self.answer), _meant(self.against), _meant(self.patch_from))
+
+
+def _meant(text: str | None) -> str | None:
+    return None if text is None else decoded(text)
 
 
 def why(
@@ -78,15 +111,18 @@ def why(
     request: Request,
     output: Output,
 ) -> None:
-    """Tell why a head looks there: what its score is made of.
+    """Tell why a head looks there, or why the model answers so.
 
     A score is a sum over earlier heads, MLPs, embeddings and biases, told from the query and from the key:
     each side is the whole of it. Beside the share of a part stands what becomes of the score without it, and
     what becomes of it without other heads of the same layer: only what exceeds these is called a reason.
+    With --answer the same of an answer's logit, or of how far it lies above another one's (--against).
     """
+    if (answering := asked.answering(wanted)) is not None:
+        _why_answer(read, answering, delivery, request=request, output=output)
+        return
     check_delivery(delivery, "Why", many=read.source is not None)
-    inputs = read.inputs()
-    link = asked.link()
+    link, inputs = asked.link(), read.inputs()
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.claims.why import check_link
     from attnscope.session.questions.claims.why import why as explained
@@ -98,3 +134,17 @@ def why(
     names, over = partial(check_link, link=link), f"from {link.query} at {link.key}"
     question = Question(ask, request, read, wanted, delivery, output, names=names, over=over)
     question.put(inputs, Purpose.ATTENTION)
+
+
+def _why_answer(
+    read: Read, answering: "Answering", delivery: Delivery, *, request: Request, output: Output
+) -> None:
+    check_delivery(delivery, "Contributions")
+    inputs = read.inputs()
+    from attnscope.session.opening import Purpose
+    from attnscope.session.questions.claims.contributing import why_answer
+
+    def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
+        return Answer(why_answer(reading, answering))
+
+    Question(ask, request, read, None, delivery, output).put(inputs, Purpose.ANSWER_OR_CLASS)

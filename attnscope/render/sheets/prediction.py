@@ -161,7 +161,7 @@ def _next(result: Prediction) -> Next | None:
     if result.generated is not None:
         if not result.generated.written or not result.generated.tokens:
             return None
-        read = _Read(result.tokens, Kind.CROSS, result.provenance)
+        read = AsRead(result.tokens, Kind.CROSS, result.provenance)
         return Next("which heads does this text need?", asking(read, "ablate"))
     places = [each.guesses for each in (*result.blanks, result.classes) if each is not None]
     if len(places) != 1 or not places[0]:
@@ -171,11 +171,11 @@ def _next(result: Prediction) -> Next | None:
 
 def heads_needed(tokens: Tokens, task: str, provenance: Provenance, answer: Guess) -> Next:
     """Which heads an answer to one text hangs on."""
-    read = _Read(tokens, Kind.DECODER if task == "next" else Kind.ENCODER, provenance)
+    read = AsRead(tokens, Kind.DECODER if task == "next" else Kind.ENCODER, provenance)
     return Next(f"which heads does “{settled(answer.name)}” need?", asking(read, "ablate"))
 
 
-class _Read:
+class AsRead:
     """What was read, as a command tells it that asks for heads."""
 
     def __init__(self, tokens: Tokens, kind: Kind, provenance: Provenance) -> None:

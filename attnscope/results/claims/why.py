@@ -12,6 +12,7 @@ MUCH = 0.5  # of the weight: what goes with a part that is called a reason; of t
 TWICE = 0.6931471805599453  # of a score above others: what makes the weight twice theirs
 EXACT = 1e-5  # of the contrast, or of a hundredth of all parts: how far a sum may miss it
 MLP, BIASES, OTHER = "MLP", "biases", "other constants"
+LEFT = "left over"  # by what is not linear behind the last layer and is taken at its slope
 
 
 class Side(StrEnum):

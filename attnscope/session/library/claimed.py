@@ -1,16 +1,18 @@
 """A model with what it has read, and the questions that are answered beside controls, as `find` and `why`."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 from attnscope.attention import Capture
-from attnscope.results import Ablation, Explanation, Finding, Flow, Links, Why
+from attnscope.errors import InputError
+from attnscope.results import Ablation, Contributions, Explanation, Finding, Flow, Links, Why
 from attnscope.session.choosing import Chosen, choose
 from attnscope.session.effects import Ablating
 from attnscope.session.entering import complete, encode_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.ablation import ablate
+from attnscope.session.questions.claims.contributing import OF_ALL, Answering, why_answer
 from attnscope.session.questions.claims.explaining import Linked, explain
 from attnscope.session.questions.claims.finding import Wish, find, head_named
 from attnscope.session.questions.claims.flow import flow
@@ -179,6 +181,7 @@ class Claimed(Entered):
         chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
         return ablate(self._whole(), chosen, wish)
 
+    @overload
     def why(
         self,
         layer: int,
@@ -189,13 +192,41 @@ class Claimed(Entered):
         against: str | int | None = None,
         patch_from: str | None = None,
         **attention: Any,
-    ) -> Why:
+    ) -> Why: ...
+
+    @overload
+    def why(
+        self, *, answer: str, against: str | None = None, patch_from: str | None = None
+    ) -> Contributions: ...
+
+    def why(
+        self,
+        layer: int | None = None,
+        head: int | None = None,
+        query: str | int | None = None,
+        key: str | int | None = None,
+        *,
+        answer: str | None = None,
+        against: str | int | None = None,
+        patch_from: str | None = None,
+        **attention: Any,
+    ) -> Why | Contributions:
         """Why one head looks from `query` at `key`: its score as a sum over parts of the model.
 
         It is told above the mean of the other keys, or above the key `against`. Beside the share of each
         large part stands what becomes of the score without it: with its mean in its place, or with what it is
         in the text `patch_from`. `attention` is kind, tower or block, as in `head`.
+
+        Or, with `answer` alone: why the model answers that, `against` another answer: its logit, or how far
+        it lies above the other one's, as a sum of what every part brings directly.
         """
+        if answer is not None:
+            if (layer, head, query, key) != (None,) * 4 or attention:
+                raise InputError(OF_ALL)
+            other = None if against is None else str(against)
+            return why_answer(self._whole(), Answering(answer, other, patch_from))
+        if layer is None or head is None or query is None or key is None:
+            raise InputError("why takes a layer, a head, a query and a key, or else an answer")
         return why(*self._read(Wanted(layer, head, **attention)), Link(query, key, against, patch_from))
 
     def explain(

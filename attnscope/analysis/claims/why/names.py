@@ -7,7 +7,7 @@ from attnscope.capture.parts.rule import Cut, Leaf
 from attnscope.model.anatomy.dimensions import head_count
 from attnscope.model.anatomy.sites import Site
 from attnscope.results import Kind
-from attnscope.results.claims.why import BIASES, MLP, OTHER
+from attnscope.results.claims.why import BIASES, LEFT, MLP, OTHER
 
 
 class Name(NamedTuple):
@@ -45,6 +45,11 @@ class Names:
         self.own = own
         self.places = set(map(_place, self.sites))
 
+    @property
+    def stacks(self) -> tuple[str, ...]:
+        """The lists of modules that attentions stand in."""
+        return tuple({stack for stack, _ in self.places})
+
     def of(self, leaf: Leaf) -> Iterator[tuple[Name, tuple[slice | int, ...]]]:
         """The parts that a leaf holds, and where in it: of attention one for each head."""
         site = self.sites.get(leaf.site[0])
@@ -70,6 +75,8 @@ class Names:
         told = f"{leaf.owner} {leaf.key[0]}".lower()
         if leaf.cut is Cut.NONLINEAR:
             return self._nonlinear(leaf.key[0], site, layer)
+        if leaf.cut is Cut.TANGENT:
+            return Name(LEFT)
         if leaf.cut is Cut.ATTENTION and site is not None:
             return Name("attention", layer, None, self._tower(site))
         if leaf.cut is Cut.CONSTANT and leaf.owner and "pos" not in told:

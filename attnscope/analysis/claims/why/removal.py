@@ -1,5 +1,6 @@
 """What becomes of a contrast where a part is replaced in one row: others held, and all computed again."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.analysis.claims.why.account import Gradients, Row, row_of
-from attnscope.capture.parts.rule import Change, Key, Leaf, Rule
+from attnscope.capture.parts.rule import Change, Key, Leaf, Rule, Site
 from attnscope.capture.parts.run import changed_runs
 from attnscope.reference import exact
 
@@ -26,19 +27,22 @@ class Outcome:
 NOTHING = Outcome(float("nan"), float("nan"), float("nan"))
 
 
-@dataclass(frozen=True, eq=False)
-class Removals:
-    """Runs of the model with other numbers in the place of parts, read at one row of one head."""
+class Replacing(ABC):
+    """Runs of the model with other numbers in the place of parts."""
 
     model: nn.Module
     inputs: Mapping[str, Any]
     sites: Sequence[str]
-    row: Row
-    query: int
-    key: int
-    weights: Float[Tensor, " key"]
     held: frozenset[Key]
-    donor: Rule | None = None
+    donor: Rule | None
+
+    @property
+    @abstractmethod
+    def untouched(self) -> tuple[Rule, Site | None]:
+        """The run that they are held against, and the attention that it ended with."""
+
+    @abstractmethod
+    def _read(self, rule: Rule, place: int, count: int) -> Outcome: ...
 
     def change(self, masks: Gradients, beside: Gradients) -> Change:
         """Other numbers within the masks: the donor's, or the part's mean over the rows `beside` them."""
@@ -61,10 +65,43 @@ class Removals:
     ) -> Iterator[Outcome]:
         """What becomes of each change; no numbers where it cannot be made."""
         held = self.held if hold else frozenset[Key]()
-        base, until = self.row.rule, self.row.softmax.site
+        base, until = self.untouched
         made = changed_runs(self.model, self.inputs, self.sites, until, base, changes, held, frozen=frozen)
         for one in made:
             yield NOTHING if one is None else self._read(*one)
+
+    def _norm(self, rule: Rule, place: int, count: int) -> float:
+        """By what factor the coefficient moved that moved most."""
+        most = 1.0
+        for key, base in self.untouched[0].coefficients.items():
+            now = rule.coefficients.get(key)
+            if now is None or now.numel() != count * base.numel() or not base.ndim:
+                continue
+            ratio = exact(now.reshape(count, -1)[place] / base.reshape(-1)).abs()
+            ratio = ratio[ratio.isfinite() & (ratio > 0)]
+            if ratio.numel():
+                far = float(ratio[ratio.log().abs().argmax()])
+                most = max(most, far, key=lambda each: abs(torch.tensor(each).log()))
+        return most
+
+
+@dataclass(frozen=True, eq=False)
+class Removals(Replacing):
+    """The same, read at one row of one head."""
+
+    model: nn.Module
+    inputs: Mapping[str, Any]
+    sites: Sequence[str]
+    row: Row
+    query: int
+    key: int
+    weights: Float[Tensor, " key"]
+    held: frozenset[Key]
+    donor: Rule | None = None
+
+    @property
+    def untouched(self) -> tuple[Rule, Site | None]:
+        return self.row.rule, self.row.softmax.site
 
     def _read(self, rule: Rule, place: int, count: int) -> Outcome:
         mine = self.row.softmax
@@ -78,17 +115,3 @@ class Removals:
             float(exact(weight[self.query, self.key])),
             self._norm(rule, place, count),
         )
-
-    def _norm(self, rule: Rule, place: int, count: int) -> float:
-        """By what factor the coefficient moved that moved most."""
-        most = 1.0
-        for key, base in self.row.rule.coefficients.items():
-            now = rule.coefficients.get(key)
-            if now is None or now.numel() != count * base.numel() or not base.ndim:
-                continue
-            ratio = exact(now.reshape(count, -1)[place] / base.reshape(-1)).abs()
-            ratio = ratio[ratio.isfinite() & (ratio > 0)]
-            if ratio.numel():
-                far = float(ratio[ratio.log().abs().argmax()])
-                most = max(most, far, key=lambda each: abs(torch.tensor(each).log()))
-        return most
