@@ -133,7 +133,7 @@ for where in ({"device": "cpu"}, {"device_map": places}):
     model = attnscope.load(name, **where)
     answered = model.read(text).overview(measure="importance,attention-gradient,logit")
     found = [np.nan_to_num(each.values, nan=-1.0).tolist() for each in answered.scores.values()]
-    flow = model.read(text).flow(2)
+    flow = model.read(text).flow(2, kind="decoder" if name == "demo-causal" else "encoder")
     followed = np.nan_to_num([flow.rollout[-1], flow.by_norm[-1], flow.ablated.effects], nan=-1.0).tolist()
     composed = np.nan_to_num(model.composition(draws=2).scores, nan=-1.0).tolist()
     print(json.dumps({"answer": found, "composition": composed, "flow": followed}))
