@@ -448,7 +448,12 @@ def test_what_was_put_on_the_disk_goes_with_the_program(tmp_path: Path, ended: A
     process = subprocess.Popen(
         [sys.executable, "-c", script, waits],
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # off in a background
-        env=os.environ | {"TMPDIR": str(where), "OMP_NUM_THREADS": "1"},
+        env=os.environ
+        | {
+            "TMPDIR": str(where),
+            "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "compiled"),  # torch makes one as it is imported
+            "OMP_NUM_THREADS": "1",
+        },
         stdout=subprocess.PIPE,
         text=True,
     )
