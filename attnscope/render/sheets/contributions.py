@@ -14,6 +14,7 @@ from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, both_ways
 from attnscope.render.sheets import contributions_words as words
 from attnscope.render.sheets.prediction import AsRead
+from attnscope.render.sheets.why import times
 from attnscope.results.claims.ablation import Asks
 from attnscope.results.claims.contributions import Contribution, Contributions
 from attnscope.vocabulary import Kind
@@ -103,7 +104,7 @@ def _table(result: Contributions, parts: Sequence[Contribution], whole: bool) ->
                "another MLP", under=under),
         Column("probability", [each and each.probability for each in removed], "answer then", likely,
                "how likely the answer then is", under=under),
-        Column("norm", [each and each.norm for each in removed], "norm" if whole else "", _times,
+        Column("norm", [each and each.norm for each in removed], "norm" if whole else "", times,
                "by what factor the scale of a norm moved, of the one that moved most, the rest fixed",
                under=under),
         Column("stands", [int(part.stands) for part in parts]),
@@ -111,10 +112,6 @@ def _table(result: Contributions, parts: Sequence[Contribution], whole: bool) ->
                "brings, by more than any other of its kind"),
     )
     # fmt: on
-
-
-def _times(factor: float) -> str:
-    return f"x{factor:.2f}"
 
 
 def _next(result: Contributions) -> Next | None:

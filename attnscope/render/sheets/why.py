@@ -105,7 +105,7 @@ def _table(result: Why, parts: Sequence[Part], whole: bool) -> Table:
                "layer, another MLP", under=under),
         Column("weight", [each and each.weight for each in removed], "weight left", weight,
                "what the head then gives to this key", under=under),
-        Column("norm", [each and each.norm for each in removed], "norm" if whole else "", _times,
+        Column("norm", [each and each.norm for each in removed], "norm" if whole else "", times,
                "by what factor the scale of a norm moved, of the one that moved most, the rest fixed",
                under=under),
         Column("stands", [int(part.stands) for part in parts]),
@@ -116,7 +116,7 @@ def _table(result: Why, parts: Sequence[Part], whole: bool) -> Table:
     # fmt: on
 
 
-def _times(factor: float) -> str:
+def times(factor: float) -> str:
     return f"x{factor:.2f}"
 
 

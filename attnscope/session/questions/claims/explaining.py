@@ -6,6 +6,7 @@ over. What cannot be asked of this model or this text is kept with the reason, a
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -117,16 +118,17 @@ class _Asking:
         layers = tuple(sorted({layer for layer, _ in self.heads}))
         return replace(self.chosen, layers=layers, apart=self.heads)
 
+    @cached_property
     def _answer(self) -> Question:
         """What the model answers; `InputError` where that is nothing but a vector."""
         return question_of(replace(self.reading, listener=Quiet()), None)  # what there is to say is said once
 
     def _taken(self) -> Ablation:
-        self._answer()
+        self._answer  # noqa: B018 - refused in its words where there is none
         return ablate(self.reading, self._apart(), Ablating())
 
     def _cut(self) -> Ablation:
-        self._answer()
+        self._answer  # noqa: B018 - refused in its words where there is none
         quiet = replace(self.reading, listener=Quiet())  # what there is to say of the answer was said
         return ablate(quiet, self._apart(), Ablating(link=f"@{self.query}->@{self.key}"))
 
@@ -176,7 +178,7 @@ class _Asking:
         """
         reading, chosen, tokens = self.reading, self.chosen, self.found.query_tokens
         try:
-            question = self._answer()
+            question = self._answer
         except InputError:
             return word_of(reading, chosen, tokens, self.query)
         if question.asks is not Asks.WRITTEN:
