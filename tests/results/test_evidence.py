@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from attnscope.results.base.evidence import Explained, Link, most_telling_link, says_something, telling_pairs
+from attnscope.results.claims.ranking import much
 from attnscope.tokens import Token, Tokens
 
 NAMES = ["[CLS]", "The", "cat", "sat", "near", "the", "door", "because", "it", "slept", ".", "[SEP]"]
@@ -189,3 +190,13 @@ def test_what_others_give_is_what_a_loop_finds() -> None:
 def test_pronouns_say_something_and_articles_do_not() -> None:
     said = [says_something(Token(0, name, name, (0, 1), 0)) for name in ("it", "cat", " The", "because")]
     assert said == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("even", "least"), [(0.0, 0.0), (0.09, 0.18), (1 / 3, 2 / 3), (0.5, 0.75), (0.55, 0.775), (1.0, 1.0)]
+)
+def test_what_is_called_weight_is_twice_even_attention_and_can_be_reached_where_that_is_more_than_half(
+    even: float, least: float
+) -> None:
+    assert much(even) == pytest.approx(least)
+    assert even <= much(even) <= 1

@@ -288,3 +288,9 @@ def test_where_rows_have_the_sentences_of_the_keys_they_are_not_listed_twice(rea
     assert grid(panel(shown, "weights")).columns == ["0", "1", "2", "3", "4", "5"]
     one = only(panel(shown, "weights"), 2)
     assert one.columns_apart, "a row alone does not say what the other sentences are"
+
+
+@pytest.mark.parametrize(("by", "told"), [("sentence", True), ("passage", True), ("word", False)])
+def test_special_tokens_that_count_as_sentences_are_told(by: str, told: bool) -> None:
+    found = at.load("demo", device="cpu").read(TEXT).overview(by=by)
+    assert (f"Each special token counts as a {by}." in sheet_of(found).answer) is told
