@@ -1,0 +1,234 @@
+"""What `attnscope compare` is asked: the one thing that differs, and the word on each side."""
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attnscope import incoming
+from attnscope.cli.options.inputs import (
+    Audio,
+    ChatFile,
+    Ids,
+    Image,
+    Pair,
+    SparedText,
+    Split,
+    System,
+    Target,
+    TargetIds,
+    Truncate,
+    Vocab,
+    Writing,
+    chat_in,
+    check_files,
+    check_something,
+    decoded,
+    given,
+)
+from attnscope.cli.panels import Brief
+from attnscope.errors import InputError
+from attnscope.session.request import Inputs
+
+TextB = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TEXT_B",
+        help="A second text with the word. Where both end in .npz or .json they are stored runs.",
+    ),
+]
+Word = Annotated[
+    str | None,
+    typer.Option(
+        "--word",
+        metavar="TOKEN",
+        help="The word: a token's text or its position; with --words a whole word's.",
+    ),
+    Brief("the word: its text or position"),
+]
+WordB = Annotated[
+    str | None,
+    typer.Option("--word-b", metavar="TOKEN", help="The word on the second side, where it is another one."),
+]
+LayerB = Annotated[
+    str | None,
+    typer.Option("--layer-b", metavar="N", help="Compare with this layer, in the same text: needs --layer."),
+    Brief("with this layer, in the same text"),
+]
+HeadB = Annotated[
+    str | None,
+    typer.Option("--head-b", metavar="N", help="Of stored runs: compare --head of the first with this one."),
+]
+ModelB = Annotated[
+    str | None,
+    typer.Option("--model-b", metavar="NAME", help="Compare with this model, on the same text."),
+    Brief("with this model, on the same text"),
+]
+IdsB = Annotated[
+    str | None,
+    typer.Option("--ids-b", metavar="N,N,...", help="Compare with these tokens, where --ids are the first."),
+]
+ChatB = Annotated[
+    Path | None,
+    typer.Option(
+        "--chat-b", metavar="FILE", help="Compare with this conversation, where --chat is the first."
+    ),
+]
+TargetB = Annotated[
+    str | None, typer.Option("--target-b", metavar="TEXT", help="What the decoder reads on the second side.")
+]
+Texts = Annotated[
+    Path | None,
+    typer.Option(
+        "--texts",
+        metavar="FILE",
+        help="Compare the word in all lines of a file, '-' for standard input: one text a line, or LABEL, a "
+        "tab and the text, which makes groups.",
+    ),
+    Brief("in all lines of a file: text, or LABEL, tab, text"),
+]
+Controls = Annotated[
+    int,
+    typer.Option(
+        "--controls",
+        metavar="N",
+        help="Of --texts with labels: how often these are shuffled, unless fewer ways to give them are all.",
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="What the shuffling starts from.")]
+STORED = (".npz", ".json")
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The one thing that differs between both sides, and the word on each of them."""
+
+    PANEL = "What is compared"
+    BEYOND = "chats, pictures, sounds"
+
+    word: Word = None
+    text: SparedText = None
+    text_b: TextB = None
+    texts: Texts = None
+    controls: Controls = 1000
+    seed: Seed = 0
+    word_b: WordB = None
+    layer_b: LayerB = None
+    head_b: HeadB = None
+    model_b: ModelB = None
+    pair: Pair = None
+    target: Target = None
+    target_b: TargetB = None
+    image: Image = None
+    audio: Audio = None
+    target_ids: TargetIds = None
+    truncate: Truncate = False
+    split: Split = False
+    ids: Ids = None
+    ids_b: IdsB = None
+    vocab: Vocab = None
+    chat: ChatFile = None
+    chat_b: ChatB = None
+    system: System = None
+
+    def __post_init__(self) -> None:
+        if self.stored is not None:
+            self._check_stored()
+            for file in self.stored:
+                incoming.check_there(file)
+            return
+        if self.head_b is not None:
+            raise InputError("--head-b is of stored runs: give two files that end in .npz or .json")
+        if self.word is None:
+            raise InputError("missing option '--word': name the word, or give two stored runs (.npz, .json)")
+        if self.texts is not None:
+            self._check_texts()
+            incoming.check_there(self.texts)
+            return
+        differing = (self.text_b, self.ids_b, self.chat_b, self.layer_b, self.model_b)
+        if sum(side is not None for side in differing) != 1:
+            raise InputError(
+                "compare one thing at a time: give a second text, --texts, --layer-b or --model-b"
+            )
+        check_something(self.text, self.ids, self.image, self.audio, self.chat)
+        if self.ids_b is not None and self.ids is None:
+            raise InputError("--ids-b is compared with --ids: give these too")
+        if self.chat_b is not None and self.chat is None:
+            raise InputError("--chat-b is compared with --chat: give this too")
+        if self.text == self.text_b == "-":
+            raise InputError("only one of the two texts can come from standard input")
+        if self.layer_b is not None and (self.word_b is not None or self.target_b is not None):
+            raise InputError("--layer-b reads one text once: leave --word-b and --target-b out")
+
+    @property
+    def stored(self) -> tuple[Path, Path] | None:
+        """Two stored runs, where that is what is given."""
+        given = [Path(name) for name in (self.text, self.text_b) if name is not None]
+        named = [file for file in given if file.suffix.lower() in STORED and file.is_file()]
+        if not given or any(file.suffix.lower() not in STORED for file in given):
+            if named and len(given) > 1:
+                raise InputError(f"'{named[0]}' is a stored run and the other is not: give two files")
+            return None
+        if len(given) == 1:
+            raise InputError(
+                f"compare a stored run with another one: give a second file beside '{self.text}'"
+            )
+        return given[0], given[1]
+
+    def _check_stored(self) -> None:
+        kept = ("text", "text_b", "layer_b", "head_b")
+        changed = [option.name for option in fields(self) if getattr(self, option.name) != option.default]
+        if there := [f"--{name.replace('_', '-')}" for name in changed if name not in kept]:
+            raise InputError(f"two stored runs are all that is compared: leave {' and '.join(there)} out")
+
+    def _check_texts(self) -> None:
+        others = {
+            "TEXT": self.text,
+            "--word-b": self.word_b,
+            "--layer-b": self.layer_b,
+            "--model-b": self.model_b,
+            "--pair": self.pair,
+            "--image": self.image,
+            "--audio": self.audio,
+            "--ids": self.ids,
+            "--chat": self.chat,
+        }
+        if there := [name for name, value in others.items() if value is not None]:
+            raise InputError(f"--texts is all that is read: leave {' and '.join(there)} out")
+
+    @property
+    def words(self) -> tuple[str, str]:
+        assert self.word is not None, "asked only where there is one"
+        return self.word, self.word if self.word_b is None else self.word_b
+
+    def inputs(self, writing: Writing) -> tuple[Inputs, Inputs]:
+        """What is read on each side."""
+        first = Inputs(
+            text=given(self.text),
+            pair=None if self.pair is None else decoded(self.pair),
+            target=None if self.target is None else decoded(self.target),
+            image=self.image,
+            audio=self.audio,
+            writing=writing,
+            truncate=self.truncate,
+            split=self.split,
+            ids=self.ids,
+            vocab=self.vocab,
+            target_ids=self.target_ids,
+            chat=chat_in(self.chat),
+            system=None if self.system is None else decoded(self.system),
+        )
+        check_files(self.vocab, self.image, self.audio)
+        others = self.text_b, self.ids_b, self.chat_b, self.target_b
+        one_target = all(each is None for each in others)
+        target = self.target if one_target else self.target_b
+        text = first.text if self.text_b is None else given(self.text_b)
+        return first, replace(
+            first,
+            text=text,
+            target=None if target is None else decoded(target),
+            ids=self.ids if self.ids_b is None else self.ids_b,
+            chat=first.chat if self.chat_b is None else chat_in(self.chat_b),
+            target_ids=self.target_ids if one_target else None,
+        )
