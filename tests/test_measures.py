@@ -268,6 +268,15 @@ def test_without_two_texts_nothing_is_a_block():
     assert CLASSES[int(MEASURES["pattern"](whole(HALVES / 4, **known)))] == "mixed"
 
 
+@pytest.mark.parametrize("tokens", [25, 31, 49])  # as many times 1 / tokens is less than 1
+def test_a_sum_of_even_weights_that_rounds_to_less_than_all_makes_no_block(tokens):
+    generator = torch.Generator().manual_seed(tokens)
+    weights = torch.softmax(3 * torch.randn(tokens, tokens, generator=generator), -1)
+    seen = torch.ones(tokens, tokens, dtype=torch.bool)
+    assert float((seen / seen.sum(-1, keepdim=True)).double().sum() / tokens) != 1
+    assert CLASSES[int(MEASURES["pattern"](whole(weights, allowed=seen, visible=seen.sum(-1))))] == "mixed"
+
+
 def test_near_attends_where_scores_fall_with_distance():
     generator = torch.Generator().manual_seed(4)
     q, k = torch.randn(6, 5, generator=generator).double(), torch.randn(9, 5, generator=generator).double()

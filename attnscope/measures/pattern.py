@@ -25,6 +25,7 @@ else:
 
 CLASSES = ("mixed", "block", "diag", "v+d", "vert")
 ALONE, BESIDE = 0.5, 0.25
+ALL = 1 - 1e-6  # no even weights but all of them come so near
 OFFSETS = range(-2, 3)
 Features = Float[Tensor, " feature"]
 
@@ -84,5 +85,8 @@ def classified(of: Features) -> float:
 
 
 def _over(found: float, even: float) -> float:
-    """How far a feature lies over that of even weights, 1 where it is all that there can be."""
-    return (found - even) / (1 - even) if even < 1 else 0.0
+    """How far a feature lies over that of even weights, 1 where it is all that there can be.
+
+    Where even weights have all that there can be, 1 but for the rounding of their sum, nothing lies over it.
+    """
+    return (found - even) / (1 - even) if even < ALL else 0.0

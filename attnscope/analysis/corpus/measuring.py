@@ -253,7 +253,7 @@ def _at(weights: Tensor, step: int, valid: Tensor) -> Tensor:
 
 
 def _over(real: Tensor, even: Tensor) -> Tensor:
-    return torch.where(even < 1, (real - even) / (1 - even), torch.zeros_like(real))
+    return torch.where(even < patterns.ALL, (real - even) / (1 - even), torch.zeros_like(real))
 
 
 def _named(vertical: Tensor, diagonal: Tensor, block: Tensor, rows: Tensor) -> Tensor:
