@@ -87,6 +87,34 @@ def test_each_of_many_texts_has_its_own(attnscope: Run, tmp_path: Path) -> None:
     assert [shlex.split(each.removesuffix("\\"))[2] for each in told] == ["The door opened.", "It was red."]
 
 
+@pytest.mark.parametrize(
+    ("asked", "kept", "told"),
+    [
+        (("compare", "--word", "red", "--by", "sentence"), "--by sentence", "by sentences"),
+        (("compare", "--word", "red", "--words"), "--by word", "by words"),
+        (("find", "--from", "2", "--to", "1", "--by", "sentence"), "--by sentence", "by sentences"),
+        (
+            ("find", "--from", "2", "--to", "1", "--special", "hide"),
+            "--special hide",
+            "special tokens hidden",
+        ),
+    ],
+)
+def test_what_is_asked_of_many_texts_by_other_units_goes_on_by_these(
+    attnscope: Run, tmp_path: Path, asked: tuple[str, ...], kept: str, told: str
+) -> None:
+    lines = "He opened the door. It was red.\nShe saw the house. It was not red.\n"
+    (tmp_path / "texts").write_text(lines, "utf-8")
+    first = attnscope(*asked, "--texts", str(tmp_path / "texts"), "-m", "demo")
+    assert first.exit_code == 0, first.stderr
+    assert told in " ".join(first.stdout.partition("\nNext: ")[0].split())
+    command = following(first.stdout)
+    assert kept in " ".join(command)
+    second = attnscope(*command[1:])
+    assert second.exit_code == 0, second.stderr
+    assert told in " ".join(second.stdout.split())
+
+
 def test_code_that_was_trusted_is_trusted_by_what_comes_next(attnscope: Run, tmp_path: Path) -> None:
     asked = ("heads", "--ids", "5,7,2,7", "-m", str(plain_decoder(tmp_path / "own")), "--trust-remote-code")
     first = attnscope(*asked)

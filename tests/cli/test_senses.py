@@ -131,3 +131,14 @@ def test_a_word_is_found_by_its_form_in_two_texts_too(attnscope) -> None:
     several = attnscope("compare", "the bank", "banks and banking", "--word", "bank", "-m", "demo", "--words")
     assert several.exit_code == 2
     assert "the second text: 'bank' has several forms there: banks, banking: name one" in several.stderr
+
+
+def test_by_sentences_a_usage_is_the_sentence_that_has_the_word(attnscope, tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("It rained. The bank is new.\nThe bank lent. He paid.\n", "utf-8")
+    asked = ("compare", "--word", "bank", "--texts", str(tmp_path / "t"), "-m", "demo", "--by", "sentence")
+    told = json.loads(attnscope(*asked, "--json").stdout)
+    assert told["by"] == "sentence"
+    assert [each["word"] for each in told["usages"]] == ["The bank is new.", "The bank lent."]
+    shown = attnscope(*asked).stdout
+    assert "another form" not in shown
+    assert "by sentences" in shown

@@ -8,10 +8,10 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import counted, number
-from attnscope.render.kit.words.command import asking_of_text
+from attnscope.render.kit.words.command import asking_of_text, looked_at
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheet.said import attention, proof
+from attnscope.render.sheet.said import attention, departures, proof
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.render.sheets import prompts_words as words
@@ -54,6 +54,7 @@ def sheet(result: Prompts, focus: Focus = WHOLE) -> Sheet:
         proof=proof(result.certified, "prompt"),
         untouched="" if result.certified else "the model ran untouched",
         main=rankings[0] if rankings else None,
+        departs=departures(result.by, result.special),
         record=tuple(("prompt", f"{each.line} {each.text}") for each in result.prompts),
         next=_next(result),
     )
@@ -189,11 +190,12 @@ def _next(result: Prompts) -> Next | None:
     if figure.head is not None and figure.layer is not None:
         command, options = "heads", ["--layer", str(figure.layer), "--head", str(figure.head)]
     kind = result.kind if command == "heads" else None
+    looking = looked_at(result.by, result.special) if command == "heads" else ""
     asked = asking_of_text(command, prompt.text, result.provenance, kind, result.tower, *options)
     what = f"what does {figure.name.split(' on ')[0]} do" if options else "what do heads look at"
     what = "what does the model answer" if command == "predict" else what
     which = "which goes against it" if off else "the first one"
-    return Next(f"{what} in line {prompt.line}, {which}?", asked) if asked else None
+    return Next(f"{what} in line {prompt.line}, {which}?", f"{asked}{looking}") if asked else None
 
 
 def _facts(result: Prompts) -> Iterator[tuple[object, ...]]:

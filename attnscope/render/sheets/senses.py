@@ -6,17 +6,17 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import cell, counted
-from attnscope.render.kit.words.command import asking_of_model
+from attnscope.render.kit.words.command import asking_of_model, looked_at
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.blocks import Curve, Matrix, Names
-from attnscope.render.sheet.said import attention, marked_word, proof
+from attnscope.render.sheet.said import attention, departures, marked_word, proof
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Line, Table
 from attnscope.render.sheets import senses_words as words
 from attnscope.render.sheets.senses_words import change, cosine, extremes, is_other
-from attnscope.results import Kind, Senses
+from attnscope.results import Kind, Senses, Special
 from attnscope.results.claims.senses import Usage
 
 _ALIKE = Scale(-1.0, 1.0, "signed", ("opposite", "the same"))
@@ -48,7 +48,7 @@ def sheet(result: Senses, focus: Focus = WHOLE) -> Sheet:
         ),
         details=tuple(words.details(result)),
         proof=proof(result.certified, "head", ", all texts counted"),
-        departs=(*(["by words"] if result.words else []), *(f"seed {each}" for each in seed)),
+        departs=(*departures(result.by, Special.SHOW), *(f"seed {each}" for each in seed)),
         main=curve,
         record=tuple(("text", f"{i} {_in_its_text(each)}") for i, each in enumerate(result.usages, start=1)),
         next=_next(result),
@@ -176,9 +176,9 @@ def _next(result: Senses) -> Next | None:
         return None
     named = [each.word if is_other(result, each) else result.question for each in (first, second)]
     options = ["--word", word(named[0]), *(["--word-b", word(named[1])] if named[0] != named[1] else [])]
-    options += ["--words"] if result.words else []
     asked = asking_of_model(f"compare {' '.join(texts)}", result.provenance, result.kind, "", *options)
-    return Next("what does it look at in the two that are least alike?", asked)
+    looking = looked_at(result.by, Special.SHOW)
+    return Next("what does it look at in the two that are least alike?", f"{asked}{looking}")
 
 
 def _facts(result: Senses) -> Iterator[tuple[object, ...]]:

@@ -153,5 +153,5 @@ def details(result: Senses) -> Iterator[str]:
 
 def is_other(result: Senses, usage: Usage) -> bool:
     """Whether the text has another form of the word than was asked for."""
-    asked = result.question.lower()
-    return usage.word.lower() != asked.partition("@")[0] and not asked.lstrip("-").isdigit()
+    asked = result.question
+    return asked.isalpha() and not result.by.is_long and usage.word.lower() != asked.lower()

@@ -12,6 +12,7 @@ from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Value, fits
 from attnscope.results.base.presented import Presented
 from attnscope.results.claims.ranking import LEAST_SPREAD
+from attnscope.vocabulary import Special, Unit
 
 CORRELATION = "rank correlation"  # of a method
 SURE = 0.95  # of intervals, how many hold what they are of
@@ -87,7 +88,8 @@ class Prompts(Presented):
     `excess_low` and `excess_high` those of the mean of what is beyond the control, and `excess_surely` the
     lower end where all figures of one measure are to hold at once (Bonferroni). `question` says what was
     asked, `certified` counts the prompts by verdict; `refused` are the lines without an answer. `kind` and
-    `tower` say of which attention it is; None where it is of none. `notes` are those of any prompt.
+    `tower` say of which attention it is; None where it is of none; `by` and `special` how that was looked at.
+    `notes` are those of any prompt.
     """
 
     asked: Asked
@@ -110,6 +112,8 @@ class Prompts(Presented):
     kind: Kind | None = None
     tower: str = ""
     notes: tuple[str, ...] = ()
+    by: Unit = Unit.TOKEN
+    special: Special = Special.SHOW
 
     for_readers = ("verdict", "case")
 

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import fits
 from attnscope.results.base.presented import Presented
+from attnscope.vocabulary import Unit
 
 LEVEL = 0.05  # of all labelings: where more part the word as well, nothing is shown
 ROUNDING = 1e-9  # of a gap, in its spread
@@ -135,8 +136,8 @@ class Senses(Presented):
     """A word in many texts. `cosines` are of its output vectors, those of all `heads` of a layer as one.
 
     The output of a head is that before the output projection. `separation` is None where the texts have no
-    labels. `certified` counts the heads behind all numbers by verdict. `words`: whole words were compared.
-    `question` is the word, as it was asked for.
+    labels. `certified` counts the heads behind all numbers by verdict. `by` is the unit that was compared:
+    token, word, sentence or passage. `question` is the word, as it was asked for.
     """
 
     question: str
@@ -148,7 +149,7 @@ class Senses(Presented):
     separation: Separation | None
     certified: dict[Verdict, int]
     provenance: Provenance
-    words: bool = False
+    by: Unit = Unit.TOKEN
 
     for_readers = ("verdict", "case")
 

@@ -19,7 +19,7 @@ from attnscope.results.base.origin import Provenance, tallied
 from attnscope.results.claims.prompts import Asked, Prompt, Prompts, Refused
 from attnscope.session.prompts import spans_in
 from attnscope.session.reading import Reading
-from attnscope.vocabulary import Kind
+from attnscope.vocabulary import Kind, Special, Unit
 
 
 class Gathered:
@@ -40,6 +40,7 @@ class Gathered:
         self._provenance: Provenance | None = None
         self._kind: Kind | None = None
         self._tower = ""
+        self._by, self._special = Unit.TOKEN, Special.SHOW
         self._notes: dict[str, None] = {}
 
     def add(self, line: int, reading: Reading, result: Result) -> None:
@@ -58,6 +59,8 @@ class Gathered:
         told: Any = result
         self._provenance = self._provenance or told.provenance.of_no_text
         self._kind, self._tower = getattr(result, "kind", None), getattr(result, "tower", "")
+        self._by = getattr(result, "by", Unit.TOKEN)
+        self._special = getattr(result, "special", Special.SHOW)
         self._notes |= dict.fromkeys(getattr(result, "notes", ()))
         self._prompts.append(Prompt(line, reading.encoded.tokens.sentence))
 
@@ -94,6 +97,8 @@ class Gathered:
             kind=self._kind,
             tower=self._tower,
             notes=tuple(self._notes),
+            by=self._by,
+            special=self._special,
         )
 
 

@@ -79,7 +79,7 @@ def compare_senses(
         separation=separation(by_layer, labels, shuffling.controls, shuffling.seed) if labels[0] else None,
         certified=tallied(verdicts),
         provenance=first.capture(chosen, chosen.layers[:1]).provenance,
-        words=looking.unit.joins,
+        by=looking.unit,
     )
 
 
