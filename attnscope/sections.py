@@ -8,7 +8,7 @@ from attnscope.errors import InputError, listed
 
 IS_NO = {  # a text that has none of them
     "role": "the text is no chat: --chat reads one, --system makes one of a text",
-    "field": "the text is not made from a template with fields",
+    "field": "no field of a template (--fill) and no span of a record (.jsonl) stands in it",
 }
 _ONE = re.compile(r"(.*)([#@])([0-9]{1,9})", re.DOTALL)
 
@@ -47,9 +47,11 @@ def section_named(positions: Sequence[int], there: Sequence[Named], wanted: str)
         places = [each for each in places if positions[each[0]] == number]
     if len(places) == 1:
         return places[0]
-    choices = ", ".join(_choices(positions, there))
+    every = dict(zip(_choices(positions, there), named, strict=True))
     if places:
+        choices = ", ".join(choice for choice, each in every.items() if each == name)
         raise InputError(f"'{wanted}' stands {len(places)} times: choose one of {choices}")
+    choices = ", ".join(every)
     raise InputError(f"no {there[0].kind} '{wanted}' in the input: there are {choices}")
 
 

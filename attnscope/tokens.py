@@ -12,7 +12,8 @@ from functools import cached_property
 
 from attnscope.errors import Damaged
 from attnscope.printable import VISIBLE, printable
-from attnscope.spans import Span, beginning, span_of
+from attnscope.spans import Span, span_of
+from attnscope.spelling import beginning
 
 _VISIBLE = VISIBLE | {" ": "␣", "\u3000": "␣"}
 _SPELLED = str.maketrans({"▁": "␣", "Ġ": "␣", "Ċ": "↵", "č": "␍", "ĉ": "⇥"})  # blanks in vocabularies
@@ -133,10 +134,11 @@ class Frames:
 
 @dataclass(frozen=True)
 class Section:
-    """A stretch of positions that a template made and that can be named: the message of a role.
+    """A stretch of positions that a template made and that can be named: the message of a role, or a field.
 
-    `kind` and `name` make up what it is called, `role:user`. `first` is its first position, `count` how many
-    there are; of these the template put `before` in front of what was said, and `after` behind it.
+    `kind` and `name` make up what it is called, `role:user` or `field:a`. `first` is its first position,
+    `count` how many there are; of these the template put `before` in front of what was said, and `after`
+    behind it.
     """
 
     kind: str
@@ -219,8 +221,13 @@ class Tokens:
 
     @property
     def sections(self) -> tuple[Section, ...]:
-        """The stretches that a template made and that have names, in their order."""
-        return tuple(each for each in self.marked if isinstance(each, Section))
+        """The messages that a chat's template made, in their order."""
+        return tuple(each for each in self.marked if isinstance(each, Section) and each.kind == "role")
+
+    @property
+    def fields(self) -> tuple[Section, ...]:
+        """What stands in the place of the fields of a template, or has a name of its own."""
+        return tuple(each for each in self.marked if isinstance(each, Section) and each.kind == "field")
 
     @cached_property
     def of_template(self) -> frozenset[int]:

@@ -177,13 +177,13 @@ def test_a_message_is_told_by_its_role_and_not_by_all_that_it_says(chat: Tokens)
     [
         (
             "role:user",
-            "'role:user' stands 2 times: choose one of role:user#1 (0-1), role:assistant (2-3), role:user#2",
+            "'role:user' stands 2 times: choose one of role:user#1 (0-1), role:user#2",
         ),
         ("role:system", "no role 'role:system' in the input: there are role:user#1 (0-1)"),
         ("role:user#3", "no role 'role:user#3'"),
         ("role:user#0", "no role 'role:user#0'"),
         ("role:user@1", "no role 'role:user@1'"),
-        ("field:a", "the text is not made from a template with fields"),
+        ("field:a", "no field of a template"),
     ],
 )
 def test_a_role_that_is_not_there_or_there_twice_lists_what_there_is(chat, wanted, said) -> None:

@@ -15,6 +15,7 @@ from attnscope.process.stopwatch import timed
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened, Purpose, open_model
+from attnscope.session.prompts import with_fields
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import Wanted
@@ -66,6 +67,7 @@ def encode_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading
         encoded = model.encode_words(words, truncate=inputs.truncate)
     else:
         encoded = model.encode(inputs.texts(model), truncate=inputs.truncate)
+    encoded = replace(encoded, tokens=with_fields(encoded.tokens, inputs.prompt))
     for notice in (*encoded.notices, *_without_template(model, inputs)):
         listener.notice(notice)
     return Reading(model, inputs, encoded, None, listener, opened.task)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from attnscope.analysis.heads.view import Name, units_of
 from attnscope.errors import AttnscopeError
+from attnscope.session.prompts import with_fields
 from attnscope.session.request import Inputs
 from attnscope.session.wanted import Looking
 from attnscope.tokens import Tokens
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
     from attnscope.session.opening import Check
 
-Names = Callable[..., object]  # of what is chosen, the queries and the keys; of a `prompt` with fields
+Names = Callable[..., object]  # of what is chosen, the queries and the keys
 
 
 def names_checked(names: Names, inputs: Inputs, code: bool = False) -> "Check":
@@ -37,8 +38,7 @@ def _check(planned: "Plan", chosen: "Chosen", *, names: Names, inputs: Inputs, c
         return
     keys = _read(planned, inputs, code)
     if keys is not None:
-        how = {"prompt": inputs.prompt} if inputs.fields else {}
-        names(chosen, None if beside_encoder else keys, keys, **how)
+        names(chosen, None if beside_encoder else keys, keys)
 
 
 def _read(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
@@ -46,7 +46,8 @@ def _read(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
     if inputs.sensed or inputs.goes_on:
         return None
     try:
-        return _tokens(planned, inputs, code)
+        tokens = _tokens(planned, inputs, code)
+        return tokens and with_fields(tokens, inputs.prompt)
     except AttnscopeError:
         return None
 

@@ -12,20 +12,19 @@ every column.
 import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from string import Formatter
-from typing import Any, Protocol
+from typing import Any
 
 from attnscope import incoming
 from attnscope.errors import InputError, nearest
-from attnscope.session.effects import ARROWS
+from attnscope.spans import every_span
+from attnscope.tokens import Section, Tokens
 
 FIELD, TEXT, SPANS = "field:", "text", "spans"
-_NAMES = ("query", "key", "against")  # options that name tokens
 _TEXTS = ("answer", "to", "replacement", "patch_from")  # options that are texts
-_KEYS = ("key", "against")  # those of what is looked at
 Place = tuple[int, int]
 
 
@@ -46,18 +45,6 @@ class Prompt:
 
     text: str
     fields: Mapping[str, Field] = field(default_factory=dict)
-
-
-NONE = Prompt("")  # of which nothing is known
-
-
-class Read(Protocol):
-    """The tokens that were read (`attnscope.tokens.Tokens`)."""
-
-    @property
-    def texts(self) -> tuple[str, ...]: ...
-    @property
-    def items(self) -> Sequence[Any]: ...
 
 
 def prompt_of(given: str | Mapping[str, Any]) -> Prompt:
@@ -187,52 +174,46 @@ def rows_of(table: Path) -> tuple[Row, ...]:
     return tuple(Row(number, columns, cells) for number, cells in read[1:])
 
 
-def with_fields(
-    options: Mapping[str, Any], prompt: Prompt, queries: Read | None, keys: Read | None
-) -> dict[str, Any]:
-    """The options that name a field, with what it is in these tokens; the others are not among them.
+def texts_of_fields(options: Mapping[str, Any], prompt: Prompt) -> dict[str, str]:
+    """The options that are texts and name a field, each with the field's own words.
 
-    `queries` or `keys` are None where they are not the tokens of the prompt. `InputError` for a field that
-    is not there.
+    `InputError` for a field that is not there.
     """
-    found: dict[str, Any] = {}
-    for name, value in options.items():
-        if not isinstance(value, str) or FIELD not in value:
-            continue
-        if name in _NAMES and value.startswith(FIELD):
-            found[name] = named(value, prompt, keys if name in _KEYS else queries)
-        elif name in _TEXTS and value.startswith(FIELD):
-            found[name] = _meant(value, prompt.fields)[0].text
-        elif name == "link":
-            arrow = next((each for each in ARROWS if each in value), ARROWS[0])
-            ends = zip(value.partition(arrow)[::2], (queries, keys), strict=True)
-            found[name] = arrow.join(named(end.strip(), prompt, tokens) for end, tokens in ends)
-    return found
+    return {
+        name: _meant(value, prompt.fields)
+        for name in _TEXTS
+        if isinstance(value := options.get(name), str) and value.startswith(FIELD)
+    }
 
 
-def named(name: str, prompt: Prompt, tokens: Read | None) -> str:
-    """`field:a` as `attnscope.spans` reads it, such as `pos:4-5`; what names no field as it is."""
-    if not name.startswith(FIELD):
-        return name
-    meant, count = _meant(name, prompt.fields)
-    if tokens is None:
-        raise InputError(f"'{name}' is of the prompt: here the tokens are those of another text")
-    if not meant.places:
-        return meant.text + (f"#{count}" if count else "")
-    if count is None and len(meant.places) > 1:
-        several = f"{name}#1 to {name}#{len(meant.places)}"
-        raise InputError(f"'{name}' stands {len(meant.places)} times: choose one of {several}")
-    if not 1 <= (count or 1) <= len(meant.places):
-        raise InputError(f"no '{name}': it stands {len(meant.places)} times")
-    place = meant.places[(count or 1) - 1]
-    start = _start_in(prompt, place, tokens.texts[0] if tokens.texts else "")
-    if start is None:  # a mask, which the model may spell otherwise
-        nth = len(_starts(prompt.text[: place[1]], meant.text))
-        return f"{meant.text}#{nth}"
-    found = _tokens_at((start, start + len(meant.text)), tokens)
-    if not found:
-        raise InputError(f"'{name}', “{meant.text}”, has no tokens of its own in the text")
-    return f"pos:{found[0]}" if len(found) == 1 else f"pos:{found[0]}-{found[-1]}"
+def _meant(name: str, fields: Mapping[str, Field]) -> str:
+    own = name.removeprefix(FIELD)
+    if own not in fields:
+        raise InputError(f"no field '{own}': the prompt has {', '.join(fields) or 'none'}")
+    return fields[own].text
+
+
+def with_fields(tokens: Tokens, prompt: Prompt) -> Tokens:
+    """The tokens that were read of a prompt, which know where its fields stand: `field:a` names these."""
+    fields = (
+        Section("field", name, places[0], places[-1] - places[0] + 1)
+        for name, field in prompt.fields.items()
+        for places in _places(field, prompt, tokens)
+    )
+    return replace(tokens, marked=(*tokens.marked, *fields))
+
+
+def _places(field: Field, prompt: Prompt, tokens: Tokens) -> Iterator[Sequence[int]]:
+    """The tokens of a field, wherever it stands: looked for by its words where its place is not known."""
+    if not field.places:
+        yield from every_span(tokens, field.text)
+    for place in field.places:
+        start = _start_in(prompt, place, tokens.texts[0] if tokens.texts else "")
+        if start is None:  # a mask, which the model may spell otherwise
+            nth = len(_starts(prompt.text[: place[1]], field.text))
+            yield from every_span(tokens, f"{field.text}#{nth}") or every_span(tokens, field.text)[:1]
+        elif found := _tokens_at((start, start + len(field.text)), tokens):
+            yield found
 
 
 def _start_in(prompt: Prompt, place: Place, read: str) -> int | None:
@@ -252,7 +233,7 @@ def _starts(text: str, word: str) -> list[int]:
     return [i for i in range(len(text)) if text.startswith(word, i)]
 
 
-def _tokens_at(place: Place, tokens: Read) -> list[int]:
+def _tokens_at(place: Place, tokens: Tokens) -> list[int]:
     """The tokens that these characters are of."""
     start, end = place
     return [
@@ -260,23 +241,3 @@ def _tokens_at(place: Place, tokens: Read) -> list[int]:
         for i, token in enumerate(tokens.items)
         if token.part == 0 and token.span is not None and token.span[0] < end and token.span[1] > start
     ]
-
-
-def _meant(name: str, fields: Mapping[str, Field]) -> tuple[Field, int | None]:
-    """The field, and which of its places: `field:a#2`."""
-    own = name.removeprefix(FIELD)
-    before, mark, number = own.rpartition("#")
-    count = int(number) if mark and number.isdecimal() and own not in fields else None
-    own = own if count is None else before
-    if own not in fields:
-        raise InputError(f"no field '{own}': the prompt has {', '.join(fields) or 'none'}")
-    return fields[own], count
-
-
-def spans_in(prompt: Prompt, tokens: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The tokens of each field that stands in the text in one place, by its name."""
-    for name in prompt.fields:
-        try:
-            yield name, tokens.span(named(FIELD + name, prompt, tokens)).positions
-        except InputError:
-            continue

@@ -16,7 +16,7 @@ from attnscope.model.loaded import Model
 from attnscope.results import Overview, Thumbnails
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
-from attnscope.session.prompts import with_fields
+from attnscope.session.prompts import texts_of_fields
 from attnscope.session.request import Inputs
 from attnscope.session.wanted import Looking
 from attnscope.tokens import Tokens
@@ -89,12 +89,9 @@ class Reading:
         """The tokens on the query side of one kind of attention."""
         return self.encoded.tokens if kind is Kind.ENCODER or self.target is None else self.target.tokens
 
-    def filled(self, options: Mapping[str, Any], chosen: Chosen) -> dict[str, Any]:
-        """Those of the options that name a field of the text, with what it is here (`session.prompts`)."""
-        own, queries = self.encoded.tokens, self.tokens_of(chosen.kind)
-        keys = own if chosen.kind is Kind.CROSS else queries
-        sides = [each if each is own else None for each in (queries, keys)]
-        return with_fields(options, self.asked.prompt, *sides)
+    def filled(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of the options that are texts and name a field, with its words (`session.prompts`)."""
+        return texts_of_fields(options, self.asked.prompt)
 
     def capture(
         self,

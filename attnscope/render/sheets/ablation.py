@@ -29,7 +29,7 @@ from attnscope.render.sheets.heaps import of_ablation
 from attnscope.results import Ablation, Kind
 from attnscope.results.claims.ablation import Asks, Case, Effect, Group, HeadEffect, Method
 from attnscope.results.claims.intervention import Measured
-from attnscope.spans import spelled
+from attnscope.spelling import spelled
 
 # what numbers of a grid are told in where the largest of them is below so much
 _PARTS = {"millionths": 1e-4, "thousandths": 0.1}

@@ -23,7 +23,7 @@ from attnscope.results.claims.ablation import (
     PlaceEffect,
 )
 from attnscope.results.claims.intervention import LITTLE, Measured, Part
-from attnscope.spans import spelled
+from attnscope.spelling import spelled
 
 LONGEST, _HEADING = 60, 24  # cells of an answer in a sentence, and above a column
 _NAMED = 3  # heads of a group that are named one by one

@@ -16,7 +16,7 @@ from attnscope.render.sheets.ablation_words import closes_no_gap, factor, goes, 
 from attnscope.results import Ablation
 from attnscope.results.claims.ablation import Case, Method, PlaceEffect
 from attnscope.results.claims.intervention import Part
-from attnscope.spans import spelled, told
+from attnscope.spelling import spelled, told
 from attnscope.tokens import Tokens
 
 _DONE = {

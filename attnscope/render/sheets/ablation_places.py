@@ -37,7 +37,7 @@ from attnscope.render.sheets.ablation_place_words import (
 from attnscope.results import Ablation
 from attnscope.results.claims.ablation import Case, Method, PlaceEffect
 from attnscope.results.claims.intervention import Part
-from attnscope.spans import spelled
+from attnscope.spelling import spelled
 
 
 def of_places(result: Ablation) -> Sheet:

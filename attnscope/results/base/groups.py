@@ -10,7 +10,7 @@ mean over a group of queries.
 """
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,8 +19,8 @@ from jaxtyping import Bool, Float
 from attnscope.errors import InputError
 from attnscope.results.base.sentences import number_at, starts_of
 from attnscope.sections import called
-from attnscope.spans import spelled
-from attnscope.tokens import Token, Tokens
+from attnscope.spelling import spelled
+from attnscope.tokens import Section, Token, Tokens
 from attnscope.vocabulary import Special, Unit
 
 _APART = 2  # characters between a token and the next one of its text, at most
@@ -138,7 +138,12 @@ def joined(tokens: Tokens, groups: Groups, unit: Unit = Unit.WORD) -> Tokens:
     place, firsts = {group[0]: i for i, group in enumerate(groups)}, [group[0] for group in groups]
     stretches = [replace(each, first=place[each.first]) for each in tokens.stretches if each.first in place]
     sections = [left for each in tokens.sections if (left := each.among(firsts))]
-    marked = *stretches, *sections, *([] if tokens.given is None else [tokens.given])
+    marked = (
+        *stretches,
+        *sections,
+        *_fields(tokens, groups),
+        *([] if tokens.given is None else [tokens.given]),
+    )
     named = _named(tokens)
     items = tuple(
         _joined(tokens, [tokens.items[i] for i in group], unit, named.get(group)) for group in groups
@@ -149,6 +154,13 @@ def joined(tokens: Tokens, groups: Groups, unit: Unit = Unit.WORD) -> Tokens:
         number = {position: i for i, each in enumerate(every) for position in each}
         numbers = () if len(items) == len(every) else tuple(number[group[0]] for group in groups)
     return replace(tokens, items=items, marked=marked, numbers=numbers)
+
+
+def _fields(tokens: Tokens, groups: Groups) -> Iterator[Section]:
+    """What stands in the place of each field: the groups that have any token of it."""
+    for each in tokens.fields:
+        if held := [i for i, group in enumerate(groups) if {*group} & {*each.positions}]:
+            yield replace(each, first=held[0], count=len(held))
 
 
 def _named(tokens: Tokens) -> dict[tuple[int, ...], str]:

@@ -1,5 +1,6 @@
 """One question over many prompts: each is answered by itself, and its figures are kept beside the others'."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from attnscope.errors import CertificateError, InputError
 from attnscope.results import Prediction, Result, Verdict
 from attnscope.results.base.origin import Provenance, tallied
 from attnscope.results.claims.prompts import Asked, Prompt, Prompts, Refused
-from attnscope.session.prompts import spans_in
 from attnscope.session.reading import Reading
 from attnscope.vocabulary import Kind, Special, Unit
 
@@ -51,7 +51,9 @@ class Gathered:
             self._add_answer(reading, result)
         else:
             single: Any = result
-            spans = dict(spans_in(reading.asked.prompt, reading.encoded.tokens))
+            fields = reading.encoded.tokens.fields
+            times = Counter(each.name for each in fields)
+            spans = {each.name: each.positions for each in fields if times[each.name] == 1}
             self.asked, figures = figures_of(single, spans)
             self._figures.append(figures)
         if result.verdict is not None:

@@ -216,9 +216,9 @@ def test_a_field_that_stands_twice_is_named_by_its_number(demo: at.Model) -> Non
     told = asked.find("field:a#1", "field:a#2", controls=5)
     alone = demo.read("The king saw the king.").find("2", "5", controls=5)
     assert told.values[:, 1] == pytest.approx(alone.weights.ravel())
-    with pytest.raises(InputError, match="'field:a' stands 2 times: choose one of field:a#1 to field:a#2"):
+    with pytest.raises(InputError, match=r"stands 2 times: choose one of field:a#1 \(2\), field:a#2 \(5\)"):
         asked.find("field:a", "saw", controls=5)
-    with pytest.raises(InputError, match="no 'field:a#3': it stands 2 times"):
+    with pytest.raises(InputError, match=r"no field 'field:a#3' in the input: there are field:a#1 \(2\)"):
         asked.find("field:a#3", "saw", controls=5)
 
 
@@ -256,7 +256,7 @@ def test_no_prompt_that_has_an_answer_is_an_error(demo: at.Model) -> None:
         demo.prompts([])
     with pytest.raises(InputError, match="the table has no column 'thing': it has who"):
         demo.prompts("The {who} saw the {thing}.", fill=[{"who": "king"}])
-    with pytest.raises(InputError, match="no field 'b': the prompt has a"):
+    with pytest.raises(InputError, match=r"no field 'field:b' in the input: there are field:a \(2\)"):
         demo.prompts("The {a} slept.", fill=[{"a": "king"}]).find("field:b", "field:a")
     with pytest.raises(InputError, match="rank takes other heads away in each prompt"):
         demo.prompts(TEXTS).ablate(rank=True)
@@ -273,7 +273,7 @@ def test_fields_are_those_of_one_reading_as_well(demo: at.Model) -> None:
     reading = demo.read("The door saw the door.", fields={"second": (17, 21)})
     found = reading.find("saw", "field:second", controls=5)
     assert found.question.key == 5
-    with pytest.raises(InputError, match="no field 'first': the prompt has second"):
+    with pytest.raises(InputError, match=r"no field 'field:first' .*: there are field:second \(5\)"):
         reading.find("saw", "field:first")
-    with pytest.raises(InputError, match="no field 'first': the prompt has none"):
+    with pytest.raises(InputError, match="no field 'field:first' in the input: no field of a template"):
         demo.read("The door saw the door.").find("saw", "field:first")

@@ -50,7 +50,7 @@ def ablate(reading: Reading, chosen: Chosen, asked: Ablating) -> Ablation:
         raise InputError("--route returned has weights alone: nothing can be put in the place of an output")
     if chosen.block:
         raise InputError("a head is changed in all blocks of its layer: leave --block out")
-    asked = replace(asked, **reading.filled(vars(asked), chosen))
+    asked = replace(asked, **reading.filled(vars(asked)))
     question = question_of(reading, asked.answer, asked.against, vectors=True)
     other = None if asked.text is None else read_other(reading, asked.text)
     if asked.patch_from is not None and other is not None and not same_place(question, reading, other):

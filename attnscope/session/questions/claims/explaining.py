@@ -20,7 +20,6 @@ from attnscope.session.choosing import Chosen
 from attnscope.session.effects import Ablating
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Opened
-from attnscope.session.prompts import NONE, Prompt, with_fields
 from attnscope.session.questions.claims.ablation import ablate
 from attnscope.session.questions.claims.answers import question_of
 from attnscope.session.questions.claims.composition import CompositionQuestion, compose_in
@@ -53,11 +52,8 @@ class Linked:
         return Wish(self.query, self.key, controls=self.controls, seed=self.seed)
 
 
-def check_pair(
-    chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Linked, prompt: Prompt = NONE
-) -> None:
+def check_pair(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Linked) -> None:
     """Raises `InputError` for tokens that are not there, or are several, before weights are read."""
-    asked = replace(asked, **with_fields(vars(asked), prompt, queries, keys))
     keys.span(asked.key).one(_SINGLE)
     if queries is None:
         return
@@ -74,7 +70,6 @@ def explain(reading: Reading, chosen: Chosen, asked: Linked) -> Explanation:
     """
     if reading.asked.goes_on:
         raise InputError("explain reads a text at once: leave --generate out")
-    asked = replace(asked, **reading.filled(vars(asked), chosen))
     queries = reading.tokens_of(chosen.kind)
     keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
     if reading.perceived is None:

@@ -17,7 +17,6 @@ from attnscope.capture.returned import Returned
 from attnscope.errors import InputError, listed, nearest
 from attnscope.results import Finding, Pattern, Sought, Special
 from attnscope.session.choosing import Chosen
-from attnscope.session.prompts import NONE, Prompt, with_fields
 from attnscope.session.questions.claims.exchanging import (
     Controls,
     Exchange,
@@ -95,7 +94,6 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
     """
     if wish.names_nothing:
         raise InputError(_CHOICE)
-    wish = replace(wish, **reading.filled(vars(wish), chosen))
     queries = _rows_asked(reading, chosen, wish, looking)
     with reading.listener.working("reading the attention"):
         attention = (
@@ -201,10 +199,8 @@ def check_wish(
     *,
     wish: Wish,
     looking: Looking = TOKENS,
-    prompt: Prompt = NONE,
 ) -> None:
     """Raises `InputError` for tokens that are not there, before weights are read."""
-    wish = replace(wish, **with_fields(vars(wish), prompt, queries, keys))
     if queries is None:
         _lens(replace(wish, query=0) if wish.key is not None else wish, looking, keys, keys)
     else:

@@ -22,7 +22,6 @@ from attnscope.results import Verdict
 from attnscope.results.base.origin import tallied
 from attnscope.results.claims.flow import Flow
 from attnscope.session.choosing import Chosen
-from attnscope.session.prompts import NONE, Prompt, with_fields
 from attnscope.session.questions.claims.pooled import pooled_by, pooling_asked
 from attnscope.session.questions.claims.replacing import beside_replacing
 from attnscope.session.questions.claims.rows import check_whole_fits, may_read_rows, sample_with
@@ -50,7 +49,6 @@ def flow(
     """
     check_seed(seed)
     _check(reading, chosen)
-    query = reading.filled({"query": query}, chosen).get("query", query)
     pooling = pooling_asked(reading, chosen, query)
     sampled = None if pooling is not None else _sampled(reading, chosen, query, looking)
     if pooling is not None:
@@ -110,10 +108,8 @@ def check_query(
     *,
     query: str | int,
     looking: Looking = TOKENS,
-    prompt: Prompt = NONE,
 ) -> None:
     """`InputError` for a query that is not there, and for several tokens or units."""
-    query = with_fields({"query": query}, prompt, queries, keys).get("query", query)
     if isinstance(query, str) and is_pooled(query, keys.sentence):
         _check_kind(chosen)
         _check_by_tokens(looking)

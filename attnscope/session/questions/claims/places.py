@@ -21,7 +21,6 @@ from attnscope.results.claims.ablation import Answer, Asks, Effect, Method, Plac
 from attnscope.results.claims.intervention import Part
 from attnscope.session.choosing import Chosen
 from attnscope.session.effects import CONTROLS, EACH, Ablating
-from attnscope.session.prompts import NONE, Prompt, with_fields
 from attnscope.session.reading import Reading
 from attnscope.spans import Span
 from attnscope.tokens import Tokens
@@ -222,11 +221,8 @@ def several(query: Span, key: Span) -> tuple[tuple[int, ...], ...]:
     return (query.positions, key.positions) if len(query) + len(key) > 2 else ()
 
 
-def names_of(
-    chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Ablating, prompt: Prompt = NONE
-) -> None:
+def names_of(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Ablating) -> None:
     """Raises `InputError` for tokens that are named and are not there."""
-    asked = replace(asked, **with_fields(vars(asked), prompt, queries, keys))
     if asked.link is not None:
         link_ends(chosen, queries, keys, asked=asked)
     if asked.at not in (None, EACH) and queries is not None:

@@ -9,7 +9,6 @@ from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Why
 from attnscope.session.choosing import Chosen
-from attnscope.session.prompts import NONE, Prompt, with_fields
 from attnscope.session.questions.claims.ablation import read_other
 from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
@@ -34,7 +33,7 @@ def why(reading: Reading, chosen: Chosen, link: Link) -> Why:
     Raises `InputError` for several heads, a link that is not there, and a model whose sum is not exact.
     """
     layer, head = chosen.only()
-    link = replace(link, **reading.filled(vars(link), chosen))
+    link = replace(link, **reading.filled(vars(link)))
     if reading.captured is not None:
         raise InputError("why reads a text at once: leave --generate out")
     with reading.listener.working("reading the attention"):
@@ -76,12 +75,9 @@ def why(reading: Reading, chosen: Chosen, link: Link) -> Why:
     )
 
 
-def check_link(
-    chosen: Chosen, queries: Tokens | None, keys: Tokens, *, link: Link, prompt: Prompt = NONE
-) -> None:
+def check_link(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, link: Link) -> None:
     """Raises `InputError` for what the tokenizer and the configuration show, before weights are read."""
     chosen.only()
-    link = replace(link, **with_fields(vars(link), prompt, queries, keys))
     if queries is None:
         _places(replace(link, query=0), keys, keys)
     else:
