@@ -25,26 +25,19 @@ from attnscope.render.sheet.said import attention, numbered, text
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Line, Mark, Table, Tint, as_written, only
+from attnscope.render.sheets import flow_methods as methods
 from attnscope.render.sheets import flow_words as words
 from attnscope.render.sheets.flow_words import patches_of
 from attnscope.render.sheets.passages import of_flow
 from attnscope.results import Flow
-from attnscope.results.claims.flow import DISTANCE, GRADIENT, INTEGRATED, LRP, WEIGHED, Ablated
+from attnscope.results.claims.flow import DISTANCE, Ablated
 from attnscope.tokens import Patches
 from attnscope.vocabulary import Scaling, Special
 
 _MOST, _LISTED, _PATCHES = 64, 40, 12  # tokens that all have a row; of more, and of a picture, so many
 _FIRST = 12  # that were replaced, the largest effect first
 _LINES: tuple[Tint, ...] = ("own", "other", "kin", "peers")
-_FIRST_METHOD, _BEST = "attention", 2  # without -v: this, and so many of the others that agree best
-_HEADED = {
-    "attention": "last layer's attention",
-    "zeroing": "value zeroing",
-    GRADIENT: "gradient x input",
-    INTEGRATED: "integrated gradients",
-    WEIGHED: "attention x gradient",
-    LRP: "AttnLRP",
-}
+_BEST = 2  # without -v: the first method, and so many of the others that agree best
 _FACTS = "fact layer position token value"
 
 
@@ -65,7 +58,7 @@ def sheet(result: Flow, focus: Focus = WHOLE) -> Sheet:
         texts=text(result.tokens),
         control=words.control(result),
         notes=tuple(words.notes(result)),
-        legend=tuple(words.legend(result)),
+        legend=tuple(methods.legend(result)),
         departs=(f"seed {result.ablated.seed}",) if result.ablated and result.ablated.seed else (),
         proof=tuple(words.proofs(result)),
         main=tokens,
@@ -104,13 +97,13 @@ def _shown(result: Flow, whole: bool) -> list[int]:
 def _tokens(result: Flow, whole: bool) -> Ranking:
     """A row a token: what replacing it does, and its share by one method, or by each of them."""
     shown, ablated = _shown(result, whole), result.ablated
-    first = list(result.methods) if ablated is None else _ordered(result, ablated)
+    first = list(result.methods) if ablated is None else methods.ordered(result, ablated)
     first = first if ablated is None or whole else first[: 1 + _BEST]
     shares = {name: _seen(result, result.methods[name], shown) for name in first}
     largest = max(
-        float(np.nanmax(values)) for name, values in result.methods.items() if name not in words.SIGNED
+        float(np.nanmax(values)) for name, values in result.methods.items() if name not in methods.SIGNED
     )
-    says, shades = words.method_words(result), Scale(0.0, largest or 1.0)
+    says, shades = methods.meant(result), Scale(0.0, largest or 1.0)
     columns, marks = list[Column](), tuple[Mark, ...]()
     if ablated is not None:
         effects = [float(ablated.effects[key]) for key in shown]
@@ -121,13 +114,13 @@ def _tokens(result: Flow, whole: bool) -> Ranking:
         gains = Mark("bar", "loses", "", only(effects, [each < 0 for each in effects]))
         marks = (loses, gains) if any(each < 0 for each in effects) else (loses,)
     for name, values in shares.items():
-        falls = name in words.SIGNED
+        falls = name in methods.SIGNED
         scale = Scale.around(result.methods[name]) if falls else shades
         columns.append(
             Column(
                 name.replace(" ", "_"),
                 values,
-                _HEADED.get(name, name),
+                methods.HEADED.get(name, name),
                 signed if falls else weight,
                 says[name],
                 scale,
@@ -139,7 +132,7 @@ def _tokens(result: Flow, whole: bool) -> Ranking:
         of=unit,
         names=numbered(result.tokens, shown),
         table=Table(*columns),
-        measured="effect of replacing it, " + ("nats" if _answers(result) else "1 less cosine"),
+        measured="effect of replacing it, " + ("nats" if methods.answered(result) else "1 less cosine"),
         marks=marks,
         written="effect" if marks else "",
         cells=tuple(name.replace(" ", "_") for name in shares),
@@ -147,13 +140,6 @@ def _tokens(result: Flow, whole: bool) -> Ranking:
         hidden=hidden,
         unshown=_unshown(result, shown) if marks and hidden else "",
     )
-
-
-def _ordered(result: Flow, ablated: Ablated) -> list[str]:
-    """The last layer's attention, and the others, those that agree best with the effects first."""
-    agrees = {each.method: each.correlation for each in ablated.trust if not math.isnan(each.correlation)}
-    others = [each for each in result.methods if each != _FIRST_METHOD]
-    return [_FIRST_METHOD, *sorted(others, key=lambda each: -agrees.get(each, -math.inf))]
 
 
 def _unshown(result: Flow, shown: Sequence[int]) -> str:
@@ -169,10 +155,6 @@ def _unshown(result: Flow, shown: Sequence[int]) -> str:
 def _seen(result: Flow, values: Float[np.ndarray, " key"], shown: Sequence[int]) -> list[float]:
     """The shares of some tokens; none where the query cannot see them."""
     return [float(values[key]) if result.reached[key] else math.nan for key in shown]
-
-
-def _answers(result: Flow) -> bool:
-    return result.ablated is not None and bool(result.ablated.answer)
 
 
 def _maps(result: Flow, patches: Patches) -> Iterator[Matrix]:
@@ -258,7 +240,7 @@ def _agreement(result: Flow, ablated: Ablated, whole: bool) -> Ranking:
     return Ranking(
         title=f"which method ranks {words.plural(result)} as replacing them does",
         of="method",
-        names=tuple(words.CALLED.get(each.method, each.method) for each in trust),
+        names=tuple(methods.CALLED.get(each.method, each.method) for each in trust),
         table=Table(
             Column(
                 "correlation", correlations, "agrees with replacing", signed, scale=Scale(-1.0, 1.0, "signed")

@@ -12,7 +12,7 @@ from attnscope.render.kit.numbers import number, signed, weight
 from attnscope.render.kit.scale import by_root
 from attnscope.render.sheet.drawings import Passage
 from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheets import flow_words
+from attnscope.render.sheets import flow_methods, flow_words
 from attnscope.results import Comparison, Difference, Flow
 
 _THREE = 3  # decimals of a weight beside its bar
@@ -33,7 +33,7 @@ def of_flow(result: Flow) -> Iterator[Passage]:
         trusted = "" if ablated.best is None else ablated.best.method
     name = trusted if trusted in result.methods else next(iter(result.methods))
     shares = np.where(result.reached, result.methods[name], math.nan)
-    called = flow_words.CALLED.get(name, name)
+    called = flow_methods.CALLED.get(name, name)
     yield Passage(
         f"what reaches {asked}, by {called}",
         result.tokens,

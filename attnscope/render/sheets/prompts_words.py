@@ -6,7 +6,7 @@ import numpy as np
 
 from attnscope.errors import listed
 from attnscope.render.kit.numbers import chance, counted, number, signed, weight
-from attnscope.render.sheets.flow_words import CALLED
+from attnscope.render.sheets.flow_methods import CALLED
 from attnscope.results import Prompts
 from attnscope.results.claims.prompts import CORRELATION, Asked, Case, Figure
 
