@@ -69,12 +69,16 @@ class Lines:
         assert source is not None, "lines are those of a file"
         self.question, self.source = question, source
         self.lines, self.delivery = question.read.lines, question.delivery
+        self._refused = list[tuple[int, str]]()
 
     def put(self, opened: "Opened", inputs: "Inputs") -> None:
         """Ask each line, then tell what all of them say together; end with the highest exit code of any."""
         gathered = self._gathered()
-        with nullcontext() if gathered is None else self.question.output.each_notice_once():
-            codes = {line.number: self._of_line(opened, inputs, line, gathered) for line in self.lines}
+        try:
+            with nullcontext() if gathered is None else self.question.output.each_notice_once():
+                codes = {line.number: self._of_line(opened, inputs, line, gathered) for line in self.lines}
+        finally:
+            self._say_refused()
         self._sum_up(codes, gathered)
         if code := max(codes.values()):
             raise typer.Exit(code)
@@ -110,6 +114,7 @@ class Lines:
             except AttnscopeError as error:
                 refused[line] = error
         codes = {line.number: self._refuse(line, error) for line, error in refused.items()}
+        self._say_refused()
         self._sum_up(codes, None)
         raise typer.Exit(max(codes.values()))
 
@@ -145,13 +150,20 @@ class Lines:
     def _refuse(
         self, line: Line, error: AttnscopeError, gathered: "Gathered | None" = None, *, told: bool = False
     ) -> int:
-        """Say what is wrong with a line, which has a record of its own unless it was `told`."""
-        streams.say(f"attnscope: {incoming.called(self.source)}:{line.number}: {error}")
+        """Keep what is wrong with a line, which has a record of its own unless it was `told`."""
+        self._refused.append((line.number, str(error)))
         if self.delivery.json and not told:
             self.question.output.document(line.refused(error))
         if gathered is not None:
             gathered.refuse(line.number, str(error))
         return error.exit_code
+
+    def _say_refused(self) -> None:
+        """What is wrong with lines, each reason once, with the numbers of all lines that it is true of."""
+        from attnscope.results.claims.prompts import Refused, by_reason, lines_told
+
+        for reason, lines in by_reason(Refused(*each) for each in self._refused).items():
+            streams.say(f"attnscope: {incoming.called(self.source)}:{lines_told(lines)}: {reason}")
 
     def _deliver_line(self, answer: Answered, line: Line, text: str, *, alone: bool) -> None:
         """The answer for a line, `alone` on the screen and in files of its own; or in files of each line."""

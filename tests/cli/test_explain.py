@@ -59,7 +59,7 @@ def test_the_planted_heads_of_the_encoder_are_found(attnscope: Run) -> None:
 
 
 NOTHING = {
-    "too little": ("opened", "was", "no head gives it twice even attention"),
+    "too little": ("opened", "was", "no head gives it much more than even attention"),
     "by its place": ("the", "watching", "the heads that do so do it whatever word is there"),
     "as in shuffled texts": ("[MASK]", "watching", "some head stands as clear of its own"),
 }
@@ -165,6 +165,6 @@ def test_an_answer_that_gains_without_the_word_is_not_said_to_hardly_depend_on_i
     said = told(attnscope, "explain", text, "-m", "demo", "--from", "it", "--to", "the")
     flow = json.loads(attnscope("flow", text, "-m", "demo", "--from", "[MASK]", "--json").stdout)
     assert float(flow["ablated"]["effects"][4]) < -0.1, "the answer gains where “the” is replaced"
-    assert "is likelier without “the”: 8.3 %" in said
+    assert "is likelier without “the” (8.3 %" in said
     assert "nats gained with [MASK] in its place" in said
     assert "hardly depends" not in said

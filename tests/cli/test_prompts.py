@@ -88,7 +88,8 @@ def test_where_no_line_has_what_is_named_no_weight_is_read(
     ):  # fmt: skip
         result = attnscope(*command, "--texts", "s.txt", "-m", "demo", "--json")
         assert result.exit_code == 2
-        assert [line.split(": ")[1] for line in result.stderr.splitlines()] == ["s.txt:1", "s.txt:3"]
+        lines = [line.split(": ")[1] for line in result.stderr.splitlines()]
+        assert lines == ["s.txt:1,3"], "one reason, told once"
         *refused, last = [json.loads(line) for line in result.stdout.splitlines()]
         assert [each["line"] for each in refused] == [1, 3]
         assert last == {"summary": {"lines": 2, "answered": 0, "failed": [1, 3], "exit_code": 2}}

@@ -9,10 +9,18 @@ from attnscope.analysis.claims.prompts import Seen, tabled
 from attnscope.results import Kind, Prompts, Verdict
 from attnscope.results.claims.prompts import CORRELATION, Asked, Figure, Prompt, Refused
 
-_TEXTS = ("Mary gave Ann a book.", "John gave the old man a key.", "Ann sold Tom the red car.", "Tom fell.")
-# of each figure what it has in four prompts, beside its controls
+_TEXTS = (
+    *("Mary gave Ann a book.", "John gave the old man a key.", "Ann sold Tom the red car.", "Tom fell."),
+    *(
+        "Ann gave Mary the key.",
+        "The old man sold Tom a car.",
+        "John sold Ann the red book.",
+        "Mary saw Tom.",
+    ),
+)
+# of each figure what it has in the first three prompts, and again, and in those against it; its controls
 _MEASURED = {
-    Asked.FIND: ("weight", ((0.8, 0.7, 0.78, 0.05), (0.1, 0.2, 0.1, 0.15)), 0.1),
+    Asked.FIND: ("weight", ((0.8, 0.7, 0.78, 0.05), (0.1, 0.12, 0.1, 0.09)), 0.1),
     Asked.LIKE: ("distance", ((0.1, 0.12, 0.15, 0.5), (0.5, 0.4, 0.45, 0.4)), 0.4),
     Asked.ABLATE: ("nats", ((-1.2, -0.9, -1.4, 0.3), (0.02, -0.01, 0.03, 0.02)), 0.05),
     Asked.FLOW: (CORRELATION, ((0.8, 0.7, 0.6, 0.1), (0.2, 0.3, 0.1, 0.2)), 0.25),
@@ -32,9 +40,14 @@ _NAMES = {
 
 
 def prompts(
-    asked: Asked = Asked.FIND, *, count: int = 4, refused: bool = True, first: float | None = None
+    asked: Asked = Asked.FIND,
+    *,
+    count: int = 8,
+    off: int = 1,
+    refused: bool = True,
+    first: float | None = None,
 ) -> Prompts:
-    """Two figures over `count` prompts, of which the last goes against the first figure's mean.
+    """Two figures over `count` prompts, of which the last `off` go against the first figure's mean.
 
     `first` is what the first figure has in every prompt, in the place of its own.
     """
@@ -44,7 +57,8 @@ def prompts(
     for place in range(count):
         own = {}
         for i, figure in enumerate(figures):
-            value = values[i][place] if first is None or i else first
+            column = place % 3 if place < count - off else 3
+            value = values[i][column] if first is None or i else first
             lost = value if asked is Asked.WHY and not i else float("nan")
             stands = abs(value) > 0.6 if asked is not Asked.LIKE else value < 0.2
             stands = stands and (asked is not Asked.WHY or not i)

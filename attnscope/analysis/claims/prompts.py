@@ -15,13 +15,19 @@ from scipy.special import stdtrit
 from attnscope.errors import InputError
 from attnscope.results import Ablation, Finding, Flow, LayeredPrediction, Why
 from attnscope.results.claims.flow import DISTANCE
-from attnscope.results.claims.prompts import CORRELATION, SURE, Asked, Figure, beyond, means, spreads
+from attnscope.results.claims.prompts import CORRELATION, FEWEST, SURE, Asked, Figure, beyond, means, spreads
 from attnscope.results.claims.ranking import LEAST_SPREAD
 from attnscope.results.claims.why import Part
 
 Spans: TypeAlias = Mapping[str, Sequence[int]]  # the tokens of each field
 Single: TypeAlias = Finding | Ablation | Flow | LayeredPrediction | Why
 NONE = float("nan")
+_BOUNDS = {
+    "weight": (0.0, 1.0),
+    "probability": (0.0, 1.0),
+    CORRELATION: (-1.0, 1.0),
+    "distance": (0.0, np.inf),
+}
 
 
 @dataclass(frozen=True)
@@ -190,17 +196,23 @@ def tabled(asked: Asked, every: Sequence[Figures]) -> Table:
     values, controls, effects = (column(name, float) for name in ("value", "control", "effect"))
     excess = beyond(asked, values, controls, effects)
     same = np.array([sum(other.measured == each.measured for other in figures) for each in figures])
-    low, high = interval(values)
+    low, high = (each.clip(*_bounds(figures)) for each in interval(values))
     excess_low, excess_high = interval(excess, least=LEAST_SPREAD)
     surely, _ = interval(excess, same, least=LEAST_SPREAD)
     stands = column("stands", bool)
     return Table(figures, values, controls, effects, stands, low, high, excess_low, excess_high, surely)
 
 
+def _bounds(figures: Sequence[Figure]) -> Float[np.ndarray, "end figure"]:
+    """The least and the most that the numbers of each figure can be."""
+    ends = [_BOUNDS.get(each.measured, (-np.inf, np.inf)) for each in figures]
+    return np.array(ends, dtype=float).reshape(len(figures), 2).T
+
+
 def interval(
     values: Float[np.ndarray, "figure prompt"], among: np.ndarray | int = 1, *, least: float = 0.0
 ) -> tuple[Float[np.ndarray, " figure"], Float[np.ndarray, " figure"]]:
-    """Both ends of the 95 % interval of each mean, `among` so many at once; NaN of fewer than two prompts.
+    """Both ends of the 95 % interval of each mean, `among` so many at once; NaN of fewer than `FEWEST`.
 
     mean -+ t * s / sqrt(n), with n - 1 degrees of freedom (Student 1908), the level shared out (Bonferroni).
     The spread s counts as no less than `least`: what is next to nothing in every prompt is none the surer.
@@ -209,5 +221,5 @@ def interval(
     level = 1 - (1 - SURE) / 2 / np.maximum(among, 1)
     error = np.maximum(spreads(values), least) / np.sqrt(np.maximum(count, 1))
     reach = stdtrit(np.maximum(count - 1, 1), level) * error
-    centre = means(values)
+    centre = np.where(count < FEWEST, np.nan, means(values))
     return np.asarray(centre - reach), np.asarray(centre + reach)

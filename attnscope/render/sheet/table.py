@@ -142,8 +142,12 @@ def only(values: Values, kept: Iterable[bool]) -> list[Any]:
     return [value if keep else None for value, keep in zip(values, kept, strict=True)]
 
 
-def both_ways(values: Values, below: str = "", above: str = "") -> tuple[Mark, Mark]:
-    """Bars to both sides of 0, and what each side means; none for a row that has no number."""
-    losing = [not missing(value) and value < 0 for value in values]
+def both_ways(values: Values, below: str = "", above: str = "", *, costs: bool = False) -> tuple[Mark, Mark]:
+    """Bars to both sides of 0, and what each side means; none for a row that has no number.
+
+    Red are those below 0, which take from an answer; of what something `costs` those above it.
+    """
+    losing = [not missing(value) and (value > 0 if costs else value < 0) for value in values]
+    below, above = (above, below) if costs else (below, above)
     loses = Mark("bar", "loses", below, only(values, losing))
     return loses, Mark("bar", "gains", above, only(values, (not each for each in losing)))

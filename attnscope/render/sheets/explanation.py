@@ -116,15 +116,17 @@ def _changes(result: Explanation, made: Ablation | None) -> list[float | None]:
 def _replaced(result: Explanation, made: Replaced) -> Ranking:
     """Every word, patch or frame that was replaced, the largest loss first."""
     shown = made.parts[:_WORDS_SHOWN]
-    lost = [part.change for part in shown]
+    lost, costs = [part.change for part in shown], bool(made.answer)
     hidden = len(made.parts) - len(shown)
     return Ranking(
         title=f"replaced by {made.replacement}, one at a time",
         of="replaced",
         names=tuple(words.part_name(result, part) for part in shown),
-        table=Table(Column("lost", lost, words.loses(made), signed_cell, scale=Scale.around(lost))),
+        table=Table(
+            Column("lost", lost, words.loses(made), signed_cell, scale=Scale.around(lost, costs=costs))
+        ),
         measured=words.loses(made),
-        marks=both_ways(lost),
+        marks=both_ways(lost, costs=costs),
         written="lost",
         chosen=frozenset(i for i, part in enumerate(shown) if result.key in part.positions),
         hidden=hidden,

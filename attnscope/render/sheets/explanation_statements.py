@@ -14,7 +14,7 @@ from attnscope.render.sheets.ablation_labels import pair, quoted_answer
 from attnscope.render.sheets.explanation_words import key, left, query
 from attnscope.results import Ablation, Explanation, Kind, Why
 from attnscope.results.claims.ablation import Effect, Group, HeadEffect
-from attnscope.results.claims.explanation import Asked, Head, Lost, Read, Replaced
+from attnscope.results.claims.explanation import Asked, Head, Lost, Need, Read, Replaced
 from attnscope.results.claims.finding import Case as Found
 from attnscope.results.claims.intervention import LITTLE
 from attnscope.results.claims.ranking import DependsOn
@@ -52,7 +52,7 @@ def _look(result: Explanation) -> Statement:
     found, out = result.finding, result.standing_out
     command = finding(result, result.query, result.key)
     if not out:
-        more = f", though {_some(result)} at least twice even attention" if result.heads else ""
+        more = f", though {_some(result)} much more than even attention" if result.heads else ""
         told = f"No head stands out of {words.controls(result)} of the same shape{more}."
         return Statement(Asked.LOOK, told, _nearest(result), command)
     looks = words.many_look(len(out), found.weights.size)
@@ -253,7 +253,7 @@ def _of_word(result: Explanation, made: Replaced) -> Statement:
         said = f"{key(result)} was not replaced: it is special, or stands where the answer does."
         return Statement(Asked.WORD, said, "", command)
     others = made.others(result.key)
-    more, count = sum(other.change >= lost.change for other in others), len(others)
+    more, count = made.as_much(result.key), len(others)
     most = f"; the most of {counted(count, 'other')}: {_loss(result, others[0])}" if others else ""
     if not made.answer:
         beside = (
@@ -261,15 +261,11 @@ def _of_word(result: Explanation, made: Replaced) -> Statement:
         )
         said = f"The vector of {query(result)} turns where {key(result)} is replaced, {beside}."
         return Statement(Asked.WORD, said, f"by {number(lost.change)} (1 less the cosine){most}", command)
-    beside = f", and more on {more} of {count} others" if more else ""
-    if others and not more:
-        beside = ", more than on any other" if result.needs_word else ", and on no other more"
-    needs = "depends" if result.needs_word else "hardly depends"
-    said = f"The answer {words.quoted(made.answer)} {needs} on {key(result)}{beside}."
-    lack = f"{number(lost.change)} nats lost with {made.replacement} in its place"
-    if result.gains_without_word:
-        said = f"The answer {words.quoted(made.answer)} is likelier without {key(result)}."
-        lack = f"{number(-lost.change)} nats gained with {made.replacement} in its place"
+    gains = result.need is Need.GAINS
+    said = f"{words.needs(result, made)}{'' if gains else words.others_cost(result, made)}."
+    lack = f"{number(abs(lost.change))} nats {'gained' if gains else 'lost'} with {made.replacement} in "
+    lack += "its place"
+    if gains:
         most = f"; lost most of {counted(count, 'other')}: {_loss(result, others[0])}" if others else ""
     return Statement(Asked.WORD, said, f"{words.chances(made, lost)}, {lack}{most}", command)
 

@@ -9,15 +9,15 @@ from attnscope.render.kit.numbers import counted, likely, weight
 from attnscope.render.sheet.said import in_sentence, name
 from attnscope.render.sheets import finding_words
 from attnscope.results import Explanation, Finding, Why
-from attnscope.results.claims.explanation import Case, Head, Lost, Replaced
+from attnscope.results.claims.explanation import Case, Head, Lost, Need, Replaced
 from attnscope.results.claims.finding import Case as Found
 from attnscope.results.claims.ranking import DependsOn, Group, much
 from attnscope.results.claims.why import Part, Side
 
 NAMED, LONGEST = 3, 30  # heads that a sentence names; cells of an answer
 LEGEND = (
-    "a head is asked further where it gives the key at least twice even attention and the place alone does "
-    "not explain it",
+    "a head is asked further where it gives the key much more than even attention (twice, or halfway from it "
+    "to 1 where that is less) and the place alone does not explain it",
     "a part is a reason where half of the weight is gone without it and no control moves the score as much",
 )
 
@@ -54,7 +54,7 @@ def depends(found: Finding, place: tuple[int, int]) -> str:
 
 
 def drawn_by(found: Finding) -> dict[DependsOn, list[Head]]:
-    """The heads that give the key twice even attention, by what draws them to it."""
+    """The heads that give the key much more than even attention, by what draws them to it."""
     groups, even = dict[DependsOn, list[Head]](), found.even_attention
     assert even is not None, "a pair has keys"
     for place in found.ranking:
@@ -147,7 +147,11 @@ def _lacks(result: Explanation) -> str:
     if not result.heads:
         if found.evidence.of_group(Group.POSITION):
             return f"the heads that do so do it whatever {found.controls.of.part} is there"
-        return "no head gives it twice even attention" if found.ranking else "no head has a number there"
+        return (
+            "no head gives it much more than even attention"
+            if found.ranking
+            else "no head has a number there"
+        )
     if found.case is Found.FEW_CONTROLS:
         lacks = f"{controls(result)} {'is' if found.controls.count == 1 else 'are'} too few"
     else:
@@ -169,15 +173,32 @@ def clearest(result: Explanation) -> tuple[Head, int]:
 
 
 def _of_answer(result: Explanation) -> str:
-    """Whether the answer needs the word."""
+    """What the answer has of the word, and how many others it has as much of."""
     made = result.replaced
     if made is None or not made.answer or (lost := made.of(result.key)) is None:
         return ""
-    if result.needs_word:
-        return f"The answer {quoted(made.answer)} needs {key(result)}: {chances(made, lost)} without it."
-    if result.gains_without_word:
-        return f"The answer {quoted(made.answer)} is likelier without {key(result)}: {chances(made, lost)}."
-    return f"The answer {quoted(made.answer)} hardly depends on {key(result)} ({chances(made, lost)})."
+    beside = "" if result.need in (Need.HARDLY, Need.GAINS) else others_cost(result, made)
+    return f"{needs(result, made)} ({chances(made, lost)}{beside})."
+
+
+def needs(result: Explanation, made: Replaced) -> str:
+    """`The answer “it” is less likely without “door”`."""
+    has = {
+        Need.GAINS: "is likelier without",
+        Need.HARDLY: "hardly depends on",
+        Need.NEEDS: "needs",
+        Need.LOSES: "is less likely without",
+    }
+    assert result.need is not None, "it was replaced"
+    return f"The answer {quoted(made.answer)} {has[result.need]} {key(result)}"
+
+
+def others_cost(result: Explanation, made: Replaced) -> str:
+    """`, and none of 7 others costs as much`."""
+    more, count = made.as_much(result.key), len(made.others(result.key))
+    if count < 2:
+        return f", and the other one costs {'as much' if more else 'less'}" if count else ""
+    return f", and {more or 'none'} of {counted(count, 'other')} {'costs' if more < 2 else 'cost'} as much"
 
 
 def control(result: Explanation) -> str:

@@ -114,7 +114,8 @@ def _depends(result: Finding) -> Iterator[str]:
     """What a head is said to depend on, by what of its weight is left in the controls."""
     of, shuffled = result.controls.of, f"when the {words.PLURAL[result.controls.of]} are shuffled"
     half = "half of the weight or more"
-    yield f"position: {half} stays {shuffled}, and the weight is at least twice that of even attention"
+    much = "much more than even attention (twice, or halfway from it to 1 where that is less)"
+    yield f"position: {half} stays {shuffled}, and the weight is {much}"
     if result.followed is not None:
         yield f"{of.part}: {half} follows {words.sides(result)[1]} to wherever it is moved"
     context = rows.context_words(of)

@@ -24,7 +24,7 @@ from attnscope.render.sheet.blocks import Beside, Curve, Matrix, Names, Ranking
 from attnscope.render.sheet.said import attention, numbered, text
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Line, Mark, Table, Tint, as_written, only
+from attnscope.render.sheet.table import Column, Line, Mark, Table, Tint, as_written, both_ways, only
 from attnscope.render.sheets import flow_methods as methods
 from attnscope.render.sheets import flow_words as words
 from attnscope.render.sheets.flow_words import patches_of
@@ -107,12 +107,15 @@ def _tokens(result: Flow, whole: bool) -> Ranking:
     columns, marks = list[Column](), tuple[Mark, ...]()
     if ablated is not None:
         effects = [float(ablated.effects[key]) for key in shown]
-        form, around = signed if ablated.answer else number, Scale.around(ablated.effects)
+        form, around = (
+            signed if ablated.answer else number,
+            Scale.around(ablated.effects, costs=bool(ablated.answer)),
+        )
         heading = "answer loses (nats)" if ablated.answer else "replacing turns it"
         columns.append(Column("effect", effects, heading, form, words.effect_words(result, ablated), around))
-        loses = Mark("bar", "own", "", only(effects, [each >= 0 for each in effects]))
-        gains = Mark("bar", "loses", "", only(effects, [each < 0 for each in effects]))
-        marks = (loses, gains) if any(each < 0 for each in effects) else (loses,)
+        marks = (Mark("bar", "own", "", effects),)
+        if ablated.answer:
+            marks = both_ways(effects, "the answer gains", "the answer loses", costs=True)
     for name, values in shares.items():
         falls = name in methods.SIGNED
         scale = Scale.around(result.methods[name]) if falls else shades
@@ -166,9 +169,10 @@ def _maps(result: Flow, patches: Patches) -> Iterator[Matrix]:
             others[result.query] = np.nan
         yield _map(result, patches, name, values, largest_magnitude(_laid_out(patches, others)))
     if result.ablated is not None:
-        measured = "nats" if result.ablated.answer else "1 less cosine"
-        effects = result.ablated.effects
-        yield _map(result, patches, f"effect, {measured}", effects, largest_magnitude(effects))
+        effects, title = result.ablated.effects, "effect, 1 less cosine"
+        if result.ablated.answer:  # red is a loss, as everywhere
+            effects, title = -effects, "change of the answer, nats"
+        yield _map(result, patches, title, effects, largest_magnitude(effects))
 
 
 def _map(

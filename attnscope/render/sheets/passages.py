@@ -27,7 +27,7 @@ def of_flow(result: Flow) -> Iterator[Passage]:
     ablated, trusted = result.ablated, ""
     if ablated is not None:
         costs = "costs, in nats" if ablated.answer else f"turns {asked}: 1 less the cosine"
-        scale = Scale.around(ablated.effects)
+        scale = Scale.around(ablated.effects, costs=bool(ablated.answer))
         form = signed if ablated.answer else number
         yield Passage(f"what replacing each token {costs}", result.tokens, ablated.effects, scale, form, own)
         trusted = "" if ablated.best is None else ablated.best.method

@@ -13,13 +13,13 @@ from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import attention, departures, proof
 from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Mark, Table
+from attnscope.render.sheet.table import Column, Mark, Table, as_written
 from attnscope.render.sheets import prompts_words as words
 from attnscope.results import Prompts
-from attnscope.results.claims.prompts import Asked
+from attnscope.results.claims.prompts import FEWEST, Asked
 
 _SHOWN, _PROMPTS = 12, 10
-_BOUNDED = ("weight", "probability")  # what lies between 0 and 1, beyond which no interval is drawn
+_BOUNDED = ("weight", "probability")  # what lies between 0 and 1, as its axis does
 _LONGEST = 46  # characters of a prompt in a table
 _FACTS = "figure measured layer head line value control effect stands mean low high spread"
 _TITLE = {
@@ -48,8 +48,8 @@ def sheet(result: Prompts, focus: Focus = WHOLE) -> Sheet:
         control=words.control(result),
         notes=tuple(words.notes(result)),
         legend=(
-            "±: half of the 95 % interval of the mean, with prompts as trials (Student's t): it is of "
-            "prompts like these, and of a template it says nothing of other sentences",
+            f"95 % between: the interval of the mean, with prompts as trials (Student's t), of {FEWEST} at "
+            "least: it is of prompts like these, and of a template it says nothing of other sentences",
         ),
         proof=proof(result.certified, "prompt"),
         untouched="" if result.certified else "the model ran untouched",
@@ -71,12 +71,14 @@ def _ranking(result: Prompts, measured: str, whole: bool) -> Ranking:
     every = [i for i in result.ranking if result.figures[i].measured == measured]
     shown = every if whole or result.asked is Asked.LAYERS else every[:_SHOWN]
     form, asked = words.form(measured), result.asked
-    bounded = measured in _BOUNDED
-    ends = [np.clip(each, 0, 1) if bounded else each for each in (result.low, result.high)]
-    low, high = ([float(each[i]) for i in shown] for each in ends)
-    reach = [words.half(result, i) for i in shown]
+    low, high = ([float(each[i]) for i in shown] for each in (result.low, result.high))
+    between = [words.between(result, i) for i in shown]
     control = [float(result.control_mean[i]) for i in shown]
-    same = [_of(result, i, result.count(i) - len(result.opposed(i))) for i in shown]
+    held = [asked.signed or np.isfinite(result.excess[i]).any() for i in shown]
+    same = [
+        _of(result, i, result.count(i) - len(result.opposed(i))) if has else ""
+        for i, has in zip(shown, held, strict=True)
+    ]
     sign = "same sign" if asked.signed else "beyond it in"
     says = "sign of the mean" if asked.signed else "prompts in which it is beyond its control"
     lines = [_lines(result.opposed(i)) for i in shown]
@@ -90,8 +92,8 @@ def _ranking(result: Prompts, measured: str, whole: bool) -> Ranking:
         names=tuple(words.called(result.figures[i]) for i in shown),
         table=Table(
             Column("mean", [float(result.mean[i]) for i in shown], "mean", form),
-            Column("reach", reach, "±", lambda value: words.reach(measured, value),
-                   "half of the 95 % interval of the mean, prompts as trials"),
+            Column("between", between, "95 % between", as_written,
+                   "the interval of the mean, prompts as trials"),
             Column("spread", [float(result.spread[i]) for i in shown], "spread",
                    form if measured == "probability" else number,
                    "standard deviation over prompts", spared=2),
@@ -112,7 +114,7 @@ def _ranking(result: Prompts, measured: str, whole: bool) -> Ranking:
             Mark("tick", "control", words.ticked(result), _both(result, shown, control)),
         ),
         written="mean",
-        axis=(0.0, 1.0) if bounded else None,
+        axis=(0.0, 1.0) if measured in _BOUNDED else None,
         hidden=hidden,
         unshown=f"{counted(hidden, 'more figure')}{'' if whole else ' (-v)'}",
     )

@@ -8,7 +8,7 @@ from attnscope.errors import listed
 from attnscope.render.kit.numbers import chance, counted, number, signed, weight
 from attnscope.render.sheets.flow_methods import CALLED
 from attnscope.results import Prompts
-from attnscope.results.claims.prompts import CORRELATION, Asked, Case, Figure
+from attnscope.results.claims.prompts import CORRELATION, FEWEST, Asked, Case, Figure, by_reason, lines_told
 
 _NAMED = 5  # lines that an answer names
 CONTROL = {
@@ -70,16 +70,15 @@ def called(figure: Figure) -> str:
     return CALLED.get(figure.name, figure.name)
 
 
-def reach(measured: str, value: float) -> str:
-    """`±.07`, of probabilities `±7 %`; empty where there is no interval."""
-    if np.isnan(value):
+def between(result: Prompts, figure: int, form: Callable[[float], str] | None = None, sign: int = 1) -> str:
+    """`.64 to .78`: the interval of the mean, of -1 times it with that `sign`; empty where there is none."""
+    low, high = sorted(sign * float(each[figure]) for each in (result.low, result.high))
+    if np.isnan(low):
         return ""
-    return f"±{chance(value) if measured == 'probability' else number(value)}"
-
-
-def half(result: Prompts, figure: int) -> float:
-    """Half of the interval of the mean."""
-    return float(result.high[figure] - result.low[figure]) / 2
+    if low == high:
+        return "all alike"
+    form = form or _FORMS.get(result.figures[figure].measured, signed)
+    return f"{form(low)} to {form(high)}"
 
 
 def answer(result: Prompts) -> str:
@@ -93,11 +92,14 @@ def answer(result: Prompts) -> str:
     return " ".join(each for each in (told, _against(result, first), _limits(result, first)) if each)
 
 
-def _mean(result: Prompts, figure: int, what: float | None = None) -> str:
-    """`.71 ±.05`: a mean and its interval."""
-    measured = result.figures[figure].measured
-    value = float(result.mean[figure]) if what is None else what
-    return f"{form(measured)(value)} {reach(measured, half(result, figure))}".strip()
+def _mean(result: Prompts, figure: int) -> str:
+    """`.71 (.66 to .76)`: a mean and its interval."""
+    told = form(result.figures[figure].measured)(float(result.mean[figure]))
+    return f"{told} {_ends(between(result, figure))}".strip()
+
+
+def _ends(interval: str) -> str:
+    return f"({interval})" if interval else ""
 
 
 def _control(result: Prompts, figure: int) -> str:
@@ -116,7 +118,7 @@ def _finding(result: Prompts, figure: int) -> str:
     numbers = f"{_mean(result, figure)} in the mean, {_control(result, figure)} in their control texts"
     verb = result.question
     compared = "more than in control texts" if result.asked is Asked.FIND else "more so than in control texts"
-    if result.case in (Case.HOLDS, Case.ONE_PROMPT):
+    if result.case in (Case.HOLDS, Case.FEW):
         return f"{name} {verb} in {_with(result, figure)} {compared}: {numbers}."
     if result.case is Case.ALONE:
         return (
@@ -131,7 +133,8 @@ def _ablation(result: Prompts, figure: int) -> str:
     figured, mean = result.figures[figure], float(result.mean[figure])
     name = "all chosen heads at once" if figured.head is None else figured.name
     does = "loses" if mean < 0 else "gains"
-    amount = f"{number(abs(mean))} {reach('', half(result, figure))}".strip()
+    ends = _ends(between(result, figure, number, -1 if mean < 0 else 1))
+    amount = f"{number(abs(mean))} {ends}".strip()
     others = "other such groups move" if figured.head is None else "the typical head of its layer moves"
     count, control = result.count(figure), number(float(result.control_mean[figure]))
     unit = _UNITS.get(figured.measured, figured.measured)
@@ -140,7 +143,11 @@ def _ablation(result: Prompts, figure: int) -> str:
         f"and {does} in {count - len(result.opposed(figure))}; {others} it by {control}."
     )
     if result.case is Case.CANNOT_TELL:
-        return f"{told} These prompts do not show that it does more than others."
+        of = f"any of {len(result.figures):,} heads" if len(result.figures) > 1 else "this head"
+        shown = f"{counted(count, 'prompt')} do not show that {of} moves the answer more than others"
+        return f"{shown}. Nearest: w{told[1:]}"
+    if result.low[figure] <= 0 <= result.high[figure]:
+        told += " The interval covers 0: which way it goes is not the same in all."
     if result.case is Case.ALONE:
         return f"{told} As the first of {len(result.figures):,} that may be luck."
     return told
@@ -158,7 +165,7 @@ def _flow(result: Prompts, figure: int) -> str:
     if not np.isfinite(result.control_mean[figure]):
         told = told.replace("that the answer hangs on", "whose replacement does most")
         stands = f"beyond shuffled effects in {int(result.stands[figure].sum())}"
-        return f"Of all methods {told}, {stands}. Distance alone ranks nothing here."
+        return f"Of all methods {told}, {stands}."
     told += f", distance alone {_control(result, figure)}; above it in {_with(result, figure)}."
     if result.case in (Case.CANNOT_TELL, Case.ALONE):
         return f"No method is shown to be better than distance alone. The best: {told}"
@@ -230,8 +237,10 @@ def _against(result: Prompts, figure: int) -> str:
 
 def _limits(result: Prompts, figure: int) -> str:
     told = []
-    if result.case is Case.ONE_PROMPT:
-        told.append("One prompt has no interval.")
+    if result.case is Case.FEW:
+        count = result.count(figure)
+        few = "One prompt is" if count == 1 else f"{count} prompts are"
+        told.append(f"{few} too few for an interval: it takes {FEWEST}.")
     if result.refused:
         of = f"{counted(len(result.refused), 'line')} of {result.file}"
         told.append(f"{of if result.file else counted(len(result.refused), 'prompt')} had no answer.")
@@ -245,6 +254,8 @@ def read(result: Prompts) -> str:
 
 def control(result: Prompts) -> str:
     """What the numbers are held against, and what the interval is of."""
+    if result.asked is Asked.FLOW and not np.isfinite(result.control_mean).any():
+        return "in each prompt effects shuffled among its tokens"  # nothing is nearer to a mean of all
     return _HELD[result.asked]
 
 
@@ -257,10 +268,11 @@ def notes(result: Prompts) -> Iterator[str]:
             for each in of.values()
             if each
         )
-    for each in result.refused[:_NAMED]:
-        yield f"line {each.line}: {each.reason}"
-    if len(result.refused) > _NAMED:
-        yield f"{counted(len(result.refused) - _NAMED, 'more line')} without an answer"
+    reasons = by_reason(result.refused)
+    for reason in [*reasons][:_NAMED]:
+        yield f"{'line' if len(reasons[reason]) == 1 else 'lines'} {lines_told(reasons[reason])}: {reason}"
+    if left := [line for each in [*reasons][_NAMED:] for line in reasons[each]]:
+        yield f"{counted(len(left), 'more line')} without an answer"
 
 
 _SAID: dict[Asked, Callable[[Prompts, int], str]] = {

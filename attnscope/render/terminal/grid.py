@@ -57,9 +57,9 @@ def shades(block: HeadGrid, width: int) -> Raster | None:
         rows=_side("layer", "L", block.layers),
         columns=_side("head", "H", block.heads),
         ends=(low, high),
-        plain_ends=("0", f"{high}, above or below 0") if block.scale.kind == "signed" else (low, high),
+        plain_ends=("0", f"{high}, above or below 0") if block.scale.around_0 else (low, high),
         width=width,
-        signed=block.scale.kind == "signed",
+        signed=block.scale.around_0,
         blank="no number" if np.isnan(block.values).any() else "",
         told=(*_told(block), "-v has the numbers"),
     )

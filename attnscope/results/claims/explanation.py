@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from math import log
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import fits
@@ -17,6 +18,7 @@ from attnscope.results.claims.why import Part, Side, Why
 from attnscope.tokens import Tokens
 
 Head = tuple[int, int]
+HALF = log(2)  # nats, with which half of a probability is gone
 OF_SIDE = {Side.QUERY: Through.QUERY, Side.KEY: Through.KEY}  # by which input a part of a side is read
 _WELL_TOLD = (WhyCase.BOTH, WhyCase.KEY, WhyCase.QUERY, WhyCase.SHARE, WhyCase.NONE, WhyCase.NOT_ABOVE)
 
@@ -38,6 +40,15 @@ class Case(StrEnum):
     CIRCUIT = "a head looks there because of what earlier heads wrote at both ends"
     SHOWN = "heads look there beyond their controls"
     NONE = "nothing is shown"
+
+
+class Need(StrEnum):
+    """What the answer has of the word, by one test after the other."""
+
+    GAINS = "it is likelier without it"
+    HARDLY = "it hardly changes without it"
+    NEEDS = "half of its probability or more is gone without it, and no other costs as much"
+    LOSES = "it is less likely without it"
 
 
 @dataclass(frozen=True)
@@ -83,6 +94,11 @@ class Replaced:
         """What replacing this token does; None where it was left as it is."""
         return next((part for part in self.parts if key in part.positions), None)
 
+    def as_much(self, key: int) -> int:
+        """How many others cost at least as much as this one."""
+        own = self.of(key)
+        return 0 if own is None else sum(other.change >= own.change for other in self.others(key))
+
     def others(self, key: int) -> tuple[Lost, ...]:
         """What replacing any other does, the largest first."""
         return tuple(part for part in self.parts if key not in part.positions)
@@ -106,7 +122,7 @@ class Explanation(Presented):
     """Which heads look from one token at another, which matter, by what, and what the answer needs of it.
 
     `finding` ranks all heads beside their controls. The `heads` that were asked further are the first of it
-    that give the key twice even attention and whose weight its place does not explain, with layer and number.
+    that give the key much more than even attention, which its place does not explain, with layer and number.
     `taken` has the answer without each of them and without all, `cut` the same with this link cut in them.
     `whys` are what the scores of the first of them are made of, `composition` is whom the weights of the
     `lead` let it read, and `replaced` is the answer without each word. None, or left out, is what was of no
@@ -228,24 +244,20 @@ class Explanation(Presented):
         )
 
     @property
-    def needs_word(self) -> bool | None:
-        """Whether the answer loses more than a tenth of a nat without the word, and more than without most.
+    def need(self) -> Need | None:
+        """What the answer loses without the word, beside rounding and beside every other word.
 
         None where it was not replaced, or the model answers nothing.
         """
-        if self.replaced is None or not self.replaced.answer:
-            return None
-        own = self.replaced.of(self.key)
-        if own is None:
-            return None
-        more = sum(other.change >= own.change for other in self.replaced.others(self.key))
-        return own.change >= LITTLE and more <= len(self.replaced.parts) / 2
-
-    @property
-    def gains_without_word(self) -> bool:
-        """Whether the answer gains more than a tenth of a nat where the word is replaced."""
         own = None if self.replaced is None or not self.replaced.answer else self.replaced.of(self.key)
-        return own is not None and own.change <= -LITTLE
+        if self.replaced is None or own is None:
+            return None
+        floor = max([LITTLE, *(each.floor.rounding for each in (self.taken, self.cut) if each is not None)])
+        if abs(own.change) < floor:
+            return Need.HARDLY
+        if own.change < 0:
+            return Need.GAINS
+        return Need.NEEDS if own.change >= HALF and not self.replaced.as_much(self.key) else Need.LOSES
 
     def reason(self, question: Asked) -> str:
         """Why that was not asked; empty where it was, or was of no use."""
@@ -271,7 +283,7 @@ def named(finding: Finding, places: tuple[tuple[int, int], ...]) -> tuple[Head, 
 
 
 def that_look(finding: Finding) -> tuple[Head, ...]:
-    """The heads that give the key twice even attention which its place does not explain, best evidence first.
+    """The heads that give the key much more than even attention, not by its place, best evidence first.
 
     They do look there; whether more than in any other text is what their controls say.
     """

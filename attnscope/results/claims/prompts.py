@@ -1,6 +1,6 @@
 """One question put to many prompts: each figure by prompt, its mean and interval, and who goes against it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -16,6 +16,9 @@ from attnscope.vocabulary import Special, Unit
 
 CORRELATION = "rank correlation"  # of a method
 SURE = 0.95  # of intervals, how many hold what they are of
+FEWEST = 6  # prompts of an interval: of five all lie on one side by chance more often than 5 in 100 (2 / 2^5)
+_LINES = 12  # whose numbers are told of those with one reason
+_ALIKE = 1e-9  # of the mean: a smaller spread is that of rounding
 
 
 class Asked(StrEnum):
@@ -39,7 +42,7 @@ class Case(StrEnum):
     """What can be said of the figure that comes first, by one test after the other."""
 
     NOTHING = "no figure"
-    ONE_PROMPT = "one prompt"
+    FEW = "too few prompts for an interval"
     HOLDS = "beyond its controls, among all figures at once"
     ALONE = "beyond its controls, had it been the only figure"
     CANNOT_TELL = "not beyond its controls"
@@ -59,6 +62,26 @@ class Refused:
 
     line: int
     reason: str
+
+
+def by_reason(refused: Iterable[Refused]) -> dict[str, list[int]]:
+    """The lines that one reason was told of, reason by reason: as far as it is the same of all of them.
+
+    What follows a colon is of the text of each line, such as which tokens it has.
+    """
+    alike = dict[str, list[Refused]]()
+    for each in refused:
+        alike.setdefault(each.reason.partition(": ")[0], []).append(each)
+    return {
+        its[0].reason if len({each.reason for each in its}) == 1 else reason: [each.line for each in its]
+        for reason, its in alike.items()
+    }
+
+
+def lines_told(lines: Sequence[int]) -> str:
+    """`1,3,4`, of many the first ones and how many more."""
+    more = f" and {len(lines) - _LINES} more" if len(lines) > _LINES else ""
+    return f"{','.join(map(str, lines[:_LINES]))}{more}"
 
 
 @dataclass(frozen=True)
@@ -84,7 +107,8 @@ class Prompts(Presented):
     `stands` says whether the figure stands out in that prompt by the rule for one prompt.
 
     `prompts` and `figures` are what the columns and rows of these arrays are, `asked` the kind of question.
-    `low` and `high` are the ends of the 95 % interval of each mean, prompts as trials (Student's t);
+    `low` and `high` are the ends of the 95 % interval of each mean, prompts as trials (Student's t), no
+    farther than such a number can be; NaN of fewer than six prompts.
     `excess_low` and `excess_high` those of the mean of what is beyond the control, and `excess_surely` the
     lower end where all figures of one measure are to hold at once (Bonferroni). `question` says what was
     asked, `certified` counts the prompts by verdict; `refused` are the lines without an answer. `kind` and
@@ -194,8 +218,8 @@ class Prompts(Presented):
         if not self.ranking:
             return Case.NOTHING
         first = self.ranking[0]
-        if self.count(first) < 2:
-            return Case.ONE_PROMPT
+        if self.count(first) < FEWEST:
+            return Case.FEW
         if self.excess_surely[first] > 0:
             return Case.HOLDS
         return Case.ALONE if self.excess_low[first] > 0 else Case.CANNOT_TELL
@@ -243,6 +267,7 @@ def spreads(values: Float[np.ndarray, "figure prompt"]) -> Float[np.ndarray, " f
     count = there.sum(axis=1)
     off = np.where(there, values - means(values)[:, None], 0.0)
     deviation = np.sqrt((off**2).sum(axis=1) / np.maximum(count - 1, 1))
+    deviation = np.where(deviation <= _ALIKE * np.abs(means(values)), 0.0, deviation)
     return np.asarray(np.where(count > 1, deviation, np.nan))
 
 

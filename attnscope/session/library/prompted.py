@@ -5,7 +5,7 @@ from typing import Any
 
 from attnscope.errors import AttnscopeError, InputError
 from attnscope.results import Prediction, Result
-from attnscope.results.claims.prompts import Prompts
+from attnscope.results.claims.prompts import Prompts, by_reason, lines_told
 from attnscope.session.effects import Ablating
 from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener
@@ -77,7 +77,9 @@ class Prompted:
             except AttnscopeError as error:
                 gathered.refuse(number, str(error))
                 first = first or f"prompt {number}: {error}"
-                self._listener.notice(f"prompt {number}: {error}")
+        for reason, numbers in by_reason(gathered.refused).items():
+            which = "prompt" if len(numbers) == 1 else "prompts"
+            self._listener.notice(f"{which} {lines_told(numbers)}: {reason}")
         if not gathered.answered:
             raise InputError(f"none of the prompts has an answer; {first}")
         return gathered.result()

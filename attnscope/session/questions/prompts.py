@@ -32,7 +32,7 @@ class Gathered:
         self.question, self.file = question, file
         self.asked: Asked | None = None
         self._prompts: list[Prompt] = []
-        self._refused: list[Refused] = []
+        self.refused: list[Refused] = []
         self._figures: list[Figures] = []
         self._answers: list[Answered] = []
         self._names: dict[int, str] = {}
@@ -68,7 +68,7 @@ class Gathered:
 
     def refuse(self, line: int, reason: str) -> None:
         """A line without an answer."""
-        self._refused.append(Refused(line, reason))
+        self.refused.append(Refused(line, reason))
 
     @property
     def answered(self) -> bool:
@@ -92,7 +92,7 @@ class Gathered:
             question=self.question,
             file=self.file,
             prompts=tuple(self._prompts),
-            refused=tuple(self._refused),
+            refused=tuple(self.refused),
             **vars(tabled(self.asked, every)),
             certified=tallied(self._verdicts),
             provenance=self._provenance,

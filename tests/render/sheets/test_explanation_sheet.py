@@ -10,9 +10,9 @@ from attnscope.render.focus import Focus
 from attnscope.render.sheet.drawings import Statement, Statements
 from attnscope.render.sheets import sheet_of
 from attnscope.results import Explanation
-from attnscope.results.claims.explanation import Asked, Case, Lost, Replaced
+from attnscope.results.claims.explanation import Asked, Case, Lost, Need, Replaced
 
-ANSWER = "The answer “door” needs “cat”: 25.0 % → 7.2 % without it."
+ANSWER = "The answer “door” needs “cat” (25.0 % → 7.2 %, and none of 3 others costs as much)."
 CASES = {
     "circuit": (
         Case.CIRCUIT,
@@ -33,8 +33,8 @@ CASES = {
     ),
     "nobody": (
         Case.NONE,
-        "Nothing shows that a head looks from “it” at “cat” because of what they are: no head gives it twice "
-        "even attention.",
+        "Nothing shows that a head looks from “it” at “cat” because of what they are: no head gives it much "
+        "more than even attention.",
     ),
 }
 
@@ -110,21 +110,31 @@ def _lost(own: float, *others: float) -> Replaced:
     return Replaced("[MASK]", "door", 0.25, 8, tuple(sorted(parts, key=lambda part: -part.change)))
 
 
-WORDS: dict[str, tuple[Callable[[], Replaced], bool | None, str]] = {
+WORDS: dict[str, tuple[Callable[[], Replaced], Need | None, str]] = {
     "most": (
         lambda: _lost(1.2, 0.4),
-        True,
-        "The answer “door” depends on “cat”, more than on any other.",
+        Need.NEEDS,
+        "The answer “door” needs “cat”, and the other one costs less.",
     ),
     "little": (
         lambda: _lost(0.05, 0.01),
-        False,
-        "The answer “door” hardly depends on “cat”, and on no other more.",
+        Need.HARDLY,
+        "The answer “door” hardly depends on “cat”, and the other one costs less.",
     ),
     "among many": (
         lambda: _lost(0.2, 0.4, 0.5, 0.6),
-        False,
-        "The answer “door” hardly depends on “cat”, and more on 3 of 3 others.",
+        Need.LOSES,
+        "The answer “door” is less likely without “cat”, and 3 of 3 others cost as much.",
+    ),
+    "a tenth of it": (
+        lambda: _lost(0.15, 0.004, 0.002),
+        Need.LOSES,
+        "The answer “door” is less likely without “cat”, and none of 2 others costs as much.",
+    ),
+    "as another": (
+        lambda: _lost(1.2, 1.4, 0.1),
+        Need.LOSES,
+        "The answer “door” is less likely without “cat”, and 1 of 2 others costs as much.",
     ),
     "no answer": (
         lambda: replaced(answer=""),
@@ -143,7 +153,7 @@ WORDS: dict[str, tuple[Callable[[], Replaced], bool | None, str]] = {
 def test_whether_the_answer_depends_on_the_word_is_told_beside_the_other_words(case: str) -> None:
     made, needs, said = WORDS[case]
     result = explanation(replaced=made())
-    assert result.needs_word is needs
+    assert result.need is needs
     assert told(result)[Asked.WORD].sentence == said
 
 

@@ -19,6 +19,7 @@ TEXTS = (  # of different lengths
     "The old man lost the red box before [MASK] fell into the river.",
     "The king opened the door because [MASK] was cold.",
     "The girl found the [MASK] in the house.",
+    "A man sold the box to the [MASK] again.",
 )
 AGAIN = ("box dog king box dog king", "river king door river king door", "cat girl man cat girl man")
 ENCODER = Path(at.__file__).parent / "demo" / "encoder"
@@ -69,9 +70,9 @@ def by_hand(values: Sequence[float]) -> tuple[float, float, float]:
 def test_heads_over_prompts_have_the_mean_of_what_each_prompt_has_alone(demo: at.Model) -> None:
     told = demo.prompts(TEXTS).find("[MASK]", 4, controls=20)
     alone = [demo.read(text).find("[MASK]", 4, controls=20) for text in TEXTS]
-    assert len({len(found.query_tokens) for found in alone}) == 3
+    assert len({len(found.query_tokens) for found in alone}) >= 3
     assert told.asked is Asked.FIND
-    assert told.values.shape == (48, 5)
+    assert told.values.shape == (48, 6)
     for layer, head in ((3, 11), (0, 4), (2, 7)):
         i = row(told, f"L{layer} H{head}")
         own = [float(found.weights[layer, head]) for found in alone]
@@ -79,19 +80,19 @@ def test_heads_over_prompts_have_the_mean_of_what_each_prompt_has_alone(demo: at
         assert told.values[i].tolist() == own
         mean, low, high = by_hand(own)
         assert (told.mean[i], told.low[i], told.high[i]) == pytest.approx((mean, low, high))
-        assert told.control_mean[i] == pytest.approx(sum(control) / 5)
-        assert told.opposed(i) == tuple(k + 1 for k in range(5) if own[k] <= control[k])
+        assert told.control_mean[i] == pytest.approx(sum(control) / 6)
+        assert told.opposed(i) == tuple(k + 1 for k in range(6) if own[k] <= control[k])
         assert told.stands[i].tolist() == [found.stands_out((layer, head)) for found in alone]
         assert told.spread[i] == pytest.approx(float(np.std(own, ddof=1)))
-    assert told.certified == {"certified": 5}
+    assert told.certified == {"certified": 6}
 
 
 def test_all_heads_at_once_need_more_than_one_head_that_was_named_before(demo: at.Model) -> None:
     told = demo.prompts(TEXTS).find("[MASK]", 4, controls=20)
     i = row(told, "L3 H11")
     excess = told.values[i] - told.controls[i]
-    error = max(float(np.std(excess, ddof=1)), 0.02) / 5**0.5
-    alone, among = (excess.mean() - float(student.ppf(1 - 0.025 / k, 4)) * error for k in (1, 48))
+    error = max(float(np.std(excess, ddof=1)), 0.02) / 6**0.5
+    alone, among = (excess.mean() - float(student.ppf(1 - 0.025 / k, 5)) * error for k in (1, 48))
     assert (told.excess_low[i], told.excess_surely[i]) == pytest.approx((alone, among))
     assert told.excess_surely[i] < told.excess_low[i]
 
@@ -112,9 +113,9 @@ def test_changes_of_answers_are_averaged_and_the_other_sign_goes_against_them(de
         each = [next(h for h in one.heads if (h.layer, h.head) == (layer, head)) for one in alone]
         changes = [one.change for one in each]
         assert told.values[i].tolist() == changes
-        assert told.mean[i] == pytest.approx(sum(changes) / 5)
+        assert told.mean[i] == pytest.approx(sum(changes) / 6)
         assert told.controls[i].tolist() == [one.typical for one in each]
-        against = [k + 1 for k in range(5) if changes[k] * sum(changes) <= 0]
+        against = [k + 1 for k in range(6) if changes[k] * sum(changes) <= 0]
         assert told.opposed(i) == tuple(against)
     together = [one.group.effect.change for one in alone if one.group is not None]
     assert told.values[row(told, "all at once")].tolist() == together
@@ -155,8 +156,8 @@ def test_an_answer_stands_beside_its_probability_in_the_other_prompts(demo: at.M
             chances.append(model(**read).logits[0, place].double().softmax(-1).numpy())
     own = [int(each.argmax()) for each in chances]
     i = row(told, "own answer")
-    assert told.values[i] == pytest.approx([chances[k][own[k]] for k in range(5)], abs=1e-5)
-    others = [np.mean([chances[j][own[k]] for j in range(5) if j != k]) for k in range(5)]
+    assert told.values[i] == pytest.approx([chances[k][own[k]] for k in range(6)], abs=1e-5)
+    others = [np.mean([chances[j][own[k]] for j in range(6) if j != k]) for k in range(6)]
     assert told.controls[i] == pytest.approx(others, abs=1e-5)
     for number in set(own):
         name = f"“{tokenizer.decode([number]).strip()}”"
@@ -264,9 +265,9 @@ def test_no_prompt_that_has_an_answer_is_an_error(demo: at.Model) -> None:
 
 def test_one_prompt_has_no_interval_and_says_so(demo: at.Model) -> None:
     told = demo.prompts(TEXTS[:1]).find("[MASK]", "door", controls=20)
-    assert told.case is Case.ONE_PROMPT
+    assert told.case is Case.FEW
     assert np.isnan(told.low).all()
-    assert "One prompt has no interval." in told.text(width=300)
+    assert "One prompt is too few for an interval: it takes 6." in told.text(width=300)
 
 
 def test_fields_are_those_of_one_reading_as_well(demo: at.Model) -> None:
