@@ -78,18 +78,18 @@ def _next(result: Flow) -> Next | None:
 
 
 def _shown(result: Flow, whole: bool) -> list[int]:
-    """What was replaced, the largest effect first, and of the `whole` the others behind it.
+    """What was replaced, the largest effect first, and of the `whole` the others that the query can see.
 
     Where nothing was, and of a picture, those that most reaches the query from, in their order.
     """
-    count, ablated = len(result.tokens), result.ablated
+    seen, ablated = np.flatnonzero(result.reached).tolist(), result.ablated
     if ablated is not None and patches_of(result) is None:
         places = list(ablated.ranking)
-        others = [each for each in range(count) if each not in set(places)]
+        others = [each for each in seen if each not in set(places)]
         return [*places, *others] if whole else places[:_FIRST]
     most, listed = (_MOST, _LISTED) if patches_of(result) is None else (_PATCHES, _PATCHES)
-    if count <= most:
-        return list(range(count))
+    if len(seen) <= most:
+        return seen
     order = np.argsort(-result.rollout[-1], kind="stable")[:listed]
     return sorted({*map(int, order), *([] if result.query is None else [result.query])})
 
@@ -141,18 +141,21 @@ def _tokens(result: Flow, whole: bool) -> Ranking:
         cells=tuple(name.replace(" ", "_") for name in shares),
         chosen=frozenset({shown.index(result.query)}) if result.query in shown else frozenset(),
         hidden=hidden,
-        unshown=_unshown(result, shown) if marks and hidden else "",
+        unshown=_unshown(result, shown) if hidden else "",
     )
 
 
 def _unshown(result: Flow, shown: Sequence[int]) -> str:
-    """How many were replaced and have no row, and how many were not."""
-    assert result.ablated is not None, "something was replaced"
-    unit, tried = words.unit(result), len(result.ablated.ranking)
-    more, rest = tried - len(set(shown) & set(result.ablated.ranking)), len(result.tokens) - tried
-    told = [f"{counted(more, f'more {unit}')}"] if more else []
-    told += [f"{counted(rest, unit)} not replaced"] if rest else []
-    return f"{', '.join(told)} (-v)"
+    """How many were replaced and have no row, how many were not, and how many the query cannot see."""
+    unit, rows = words.unit(result), set(shown)
+    tried = set() if result.ablated is None else set(result.ablated.ranking)
+    seen = set(np.flatnonzero(result.reached).tolist())
+    more, rest, unseen = len(tried - rows), len(seen - tried - rows), len(result.tokens) - len(seen)
+    told = [counted(more if tried else rest, f"more {unit}")] if (more if tried else rest) else []
+    told += [f"{counted(rest, unit)} not replaced"] if rest and tried else []
+    told = [", ".join(told) + " (-v)"] if told else []
+    told += [f"{counted(unseen, unit)} it cannot see"] if unseen else []
+    return ", ".join(told)
 
 
 def _seen(result: Flow, values: Float[np.ndarray, " key"], shown: Sequence[int]) -> list[float]:

@@ -15,8 +15,10 @@ from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv
 from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import number, signed
+from attnscope.render.kit.palette import RAMPS, SIGNED, TINTS
 from attnscope.render.present.written import written
 from attnscope.render.sheet.blocks import Beside, Matrix, Ranking
+from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.flow import patches_of
 from attnscope.render.sheets.flow import sheet as flow
 from attnscope.results import Flow
@@ -63,6 +65,44 @@ def test_what_was_replaced_stands_by_its_effect_beside_the_last_layers_attention
     for row, value in enumerate(found.ablated.effects[places]):
         assert lost.at[row] == (value if value >= 0 else None)
         assert gained.at[row] == (value if value < 0 else None)
+
+
+def test_red_is_what_the_answer_loses_here_as_where_heads_are_taken_away() -> None:
+    """A cost is above 0 and a change below it, and both are the answer's loss."""
+    import made_ablation
+
+    tokens, _ = rankings(made_flow.flow())
+    heads = next(each for each in sheet_of(made_ablation.ablation()).every if isinstance(each, Ranking))
+    for marks in (tokens.marks, heads.marks):
+        told = {mark.label: TINTS[mark.tint] for mark in marks}
+        assert told["the answer loses"] == TINTS["loses"] == "#b2182b"
+        assert told["the answer gains"] == TINTS["gains"]
+    cost, change = tokens.table["effect"].scale, heads.table["change"].scale
+    assert cost is not None
+    assert change is not None
+    red, blue = RAMPS["light"][SIGNED][0], RAMPS["light"][SIGNED][-1]
+    assert (cost.anchors[-1], change.anchors[0]) == (red, red)
+    assert (cost.anchors[0], change.anchors[-1]) == (blue, blue)
+    assert (
+        cost.style(cost.high) == change.style(change.low) != cost.style(cost.low) == change.style(change.high)
+    )
+
+
+def test_what_the_query_cannot_see_has_no_row_and_is_counted() -> None:
+    found = made_flow.flow()
+    rollout = found.rollout.copy()
+    rollout[-1, made_flow.QUERY + 1 :] = 0  # as in a decoder
+    effects = found.ablated.effects.copy()
+    effects[made_flow.QUERY + 1 :] = np.nan
+    seen = replace(found, rollout=rollout, ablated=replace(found.ablated, effects=effects))
+    assert rankings(seen)[0].unshown == "2 tokens not replaced (-v), 4 tokens it cannot see"
+    whole = whole_ranking(seen)
+    assert sorted(int(name.split()[0]) for name in whole.names) == list(range(made_flow.QUERY + 1))
+    assert whole.unshown == "4 tokens it cannot see"
+    nothing = replace(seen, ablated=None, attributed=(), reason="there is no other token")
+    tokens = flow(nothing).blocks[0].blocks[0]
+    assert [int(name.split()[0]) for name in tokens.names] == list(range(made_flow.QUERY + 1))
+    assert tokens.unshown == "4 tokens it cannot see"
 
 
 def test_two_methods_stand_beside_attention_those_that_agree_best_and_the_others_behind() -> None:
