@@ -16,6 +16,7 @@ from attnscope.errors import InputError
 from attnscope.model.loading.answering import class_names, tells_classes
 from attnscope.results import LayeredPlace, LayeredPrediction
 from attnscope.session.effects import Layering
+from attnscope.session.questions.claims.rows import fused_where_long
 from attnscope.session.reading import Reading
 
 _IDS = "input_ids"
@@ -28,6 +29,12 @@ def predict_layers(reading: Reading, beside: Layering = Layering()) -> LayeredPr
     `InputError` for a model that writes a text of its own, judges pairs or tells classes that do not exclude
     one another, and for one whose head reads more than its last layer.
     """
+    with fused_where_long(reading) as told:
+        made = _layered(reading, beside)
+        return replace(made, provenance=told(made.provenance))
+
+
+def _layered(reading: Reading, beside: Layering) -> LayeredPrediction:
     task, positions, spell = _asked(reading)
     model, tokens = reading.model, reading.encoded.tokens
     provenance = provenance_of(model.module, tokens, {**model.origin(), "route": "untouched"})

@@ -11,6 +11,7 @@ from attnscope.model.loading.answering import class_names, tells_classes
 from attnscope.results import HeadAttention, MapSettings, Prediction, Report
 from attnscope.session.entering import read_target
 from attnscope.session.looking import look_at, map_head
+from attnscope.session.questions.claims.rows import fused_where_long
 from attnscope.session.reading import Reading
 from attnscope.session.wanted import Looking
 from attnscope.vocabulary import Kind
@@ -23,7 +24,9 @@ def predict(reading: Reading, top: int = TOP) -> Prediction:
 
     `InputError` for a model that has no head to answer with, and for a text that asks for nothing.
     """
-    return replace(_predicted(reading, top), notes=reading.notes)
+    with fused_where_long(reading) as told:
+        made = _predicted(reading, top)
+        return replace(made, provenance=told(made.provenance), notes=reading.notes)
 
 
 def predict_beside(reading: Reading, kind: Kind, top: int = TOP) -> Prediction | None:

@@ -35,6 +35,7 @@ from attnscope.session.questions.claims.places import (
     several,
     total_of,
 )
+from attnscope.session.questions.claims.rows import fused_where_long
 from attnscope.session.reading import Reading
 from attnscope.spans import Span
 from attnscope.vocabulary import Kind, Route
@@ -62,11 +63,15 @@ def ablate(reading: Reading, chosen: Chosen, asked: Ablating) -> Ablation:
     selection = Selection(
         kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=chosen.layers
     )
-    with reading.listener.working("ablating heads"), if_it_runs(module, inputs, name):
+    with (
+        reading.listener.working("ablating heads"),
+        if_it_runs(module, inputs, name),
+        fused_where_long(reading) as told,
+    ):
         experiments = experiments_on(module, inputs, selection, question.asked)
-        if asked.places:
-            return ablated_places(reading, chosen, asked, question, experiments, other)
-        return _ablated(reading, chosen, asked, question, experiments, other)
+        answer = ablated_places if asked.places else _ablated
+        made = answer(reading, chosen, asked, question, experiments, other)
+        return replace(made, provenance=told(made.provenance))
 
 
 def _ablated(

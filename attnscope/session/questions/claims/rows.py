@@ -1,11 +1,14 @@
 """Some rows of a long text: nothing of queries by keys is held, of the text or of its controls.
 
 Above `LONG` tokens the kernel is torch's fused one wherever the model may run with it and eager was not asked
-for by name. A row is recomputed from the model's own query and keys, and held against the weights and the
-output that the kernel had for it. Who needs whole layers holds them, where they fit (`check_whole_fits`).
+for by name, whether rows are read or only what the model answers (`fused_where_long`). A row is recomputed
+from the model's own query and keys, and held against the weights and the output that the kernel had for it.
+Who needs whole layers holds them, where they fit (`check_whole_fits`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from attnscope.analysis.claims.controls import ControlTexts
@@ -15,21 +18,49 @@ from attnscope.attention import AttentionCall
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.following.takeover import kernel_name
 from attnscope.capture.long.call import sample_rows
+from attnscope.capture.long.chunked import without_squares
 from attnscope.capture.long.run import read_calls
 from attnscope.errors import DoesNotFitError
 from attnscope.model.anatomy.placed import device_of
+from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.model.loading import memory
+from attnscope.results import Provenance
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.exchanging import Exchange
 from attnscope.session.questions.long import beginning, cost_of, selection_of, unreadable
 from attnscope.session.reading import Reading
+from attnscope.tokens import Tokens
+from attnscope.vocabulary import Route
 
 LONG = 1024  # tokens on either side above which some rows are read alone
 
 
 def may_read_rows(reading: Reading, chosen: Chosen) -> bool:
     """Whether the text is long, and its rows can be read alone."""
-    return _is_long(reading, chosen) and not _against(reading, chosen)
+    against = chosen.block or _kernel_stands(reading, chosen.tower.sites) or unreadable(reading, chosen)
+    return _is_long(reading, chosen) and not against
+
+
+@contextmanager
+def fused_where_long(reading: Reading) -> Iterator[Callable[[Provenance], Provenance]]:
+    """While open, a model runs over a long text on torch's fused kernel, a few queries at a time.
+
+    Handed on is what tells a provenance of that. Over a short text, and where another kernel was asked for
+    by name, the model runs as it is.
+    """
+    module, tokens = reading.model.module, _tokens(reading)
+    modules = [site for site in find_sites(module) if site.route is Route.TAKEOVER]
+    short = max(map(len, tokens)) <= LONG or reading.captured is not None or reading.asked.sensed
+    if short or not modules or _kernel_stands(reading, modules):
+        yield lambda origin: origin
+        return
+    with without_squares(module, [site.module for site in modules]) as chunks:
+        yield lambda origin: replace(origin, kernel=chunks.kernels)
+
+
+def _tokens(reading: Reading) -> list[Tokens]:
+    """What is read, and what a decoder beside that reads."""
+    return [reading.encoded.tokens, *([] if reading.target is None else [reading.target.tokens])]
 
 
 def _is_long(reading: Reading, chosen: Chosen) -> bool:
@@ -37,15 +68,11 @@ def _is_long(reading: Reading, chosen: Chosen) -> bool:
     return max(cost.queries, cost.keys) > LONG
 
 
-def _against(reading: Reading, chosen: Chosen) -> bool:
-    """Whether anything stands against it: another kernel that was asked for, padding, a model's own code."""
-    kernels = {kernel_name(site.module) for site in chosen.tower.sites}
-    sides = reading.encoded.tokens, reading.tokens_of(chosen.kind)
-    written_out = reading.model.kernel == "eager"  # asked for by name: whole layers, or a refusal
-    padded = any(token.padding for tokens in sides for token in tokens.items)
-    return bool(
-        kernels - {"eager", "sdpa"} or written_out or padded or chosen.block or unreadable(reading, chosen)
-    )
+def _kernel_stands(reading: Reading, sites: Sequence[Site]) -> bool:
+    """Whether the kernel stays as it is: another one, eager by name (whole layers, or a refusal), padding."""
+    others = {kernel_name(site.module) for site in sites} - {"eager", "sdpa"}
+    padded = any(token.padding for tokens in _tokens(reading) for token in tokens.items)
+    return bool(others) or reading.model.kernel == "eager" or padded
 
 
 def sample_with(tokens: int, *queries: int) -> tuple[int, ...]:
