@@ -1,6 +1,6 @@
 """The logit lens read: what each layer would answer, and how near that is to what the model answers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.analysis.prediction import Spell, best, chances_of, vocabulary_of
+from attnscope.capture.intervening.changes import AnswerRows
 from attnscope.capture.layer_answers import answers_by_layer
 from attnscope.errors import InputError
 from attnscope.results import LayerAnswer, LayeredPlace, Provenance
@@ -24,7 +25,7 @@ def layered_places(
     `InputError` where no earlier state can stand in the place of the last, or something else than that is
     read by the head: then the model's own answer does not come out again.
     """
-    seen = answers_by_layer(model, inputs, picking(model, positions))
+    seen = answers_by_layer(model, inputs, asked_at(model, inputs, positions))
     own, layers = (chances_of(each, provenance) for each in (seen.own, seen.answers))
     apart = 0.5 * (layers - own).abs().sum(-1)
     read_back = float(apart[-1].max())
@@ -54,23 +55,27 @@ def probabilities_of(
     answers: Sequence[int],
 ) -> Float[Tensor, "layer place"]:
     """What every layer would give, at each position, to the one answer that is asked about there."""
-    seen = answers_by_layer(model, inputs, picking(model, positions))
+    seen = answers_by_layer(model, inputs, asked_at(model, inputs, positions))
     chances = chances_of(seen.answers, provenance)
     return torch.stack([chances[:, i, answer] for i, answer in enumerate(answers)], dim=1)
 
 
-def picking(model: Any, positions: Positions) -> Callable[[Any], Tensor]:
-    """What takes from an output the logits of the places."""
+def asked_at(model: Any, inputs: Mapping[str, Any], positions: Positions) -> AnswerRows:
+    """The places in a model's output; of a classifier the one that is everywhere."""
 
-    def pick(output: Any) -> Tensor:
-        if positions == [None]:
-            return torch.as_tensor(output["logits"])[:, None]
+    def classes(output: Any) -> Tensor:
+        return torch.as_tensor(output["logits"])[:, None]
+
+    def words(output: Any) -> Tensor:
         logits = vocabulary_of(output, model)
         if logits is None:
             raise InputError("it has no head that predicts words")
-        return logits[:, list(positions)]
+        return logits
 
-    return pick
+    rows = [position for position in positions if position is not None]
+    if not rows:
+        return AnswerRows(classes, (0,), 1)
+    return AnswerRows(words, tuple(rows), inputs["input_ids"].shape[1])
 
 
 def tolerance(provenance: Provenance) -> float:

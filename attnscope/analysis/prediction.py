@@ -1,5 +1,6 @@
 """What a model makes of its input, read off the logits of one plain run without anything watching."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from attnscope.results import Blank, Classes, Generated, Guess, NextSentence, Pr
 from attnscope.tokens import Tokens
 
 Spell = Callable[[int], str]
+_MANY = 1024  # tokens of a text of which not all are asked what follows them
 
 
 def filled(
@@ -54,7 +56,8 @@ def continued(
 ) -> Prediction:
     """The `top` likeliest tokens after the last token of the text itself."""
     position = last_of(tokens)
-    logits = _run(model, inputs).logits[0, position]
+    asked, row = _asking_at(position, len(tokens), model, inputs)
+    logits = _run(model, asked).logits[0, row]
     guesses = best(chances_of(logits, provenance), spell, top)
     return Prediction("next", tokens, (Blank(position, guesses),), None, None, provenance)
 
@@ -156,6 +159,16 @@ def chances_of(
             f"large for {provenance.dtype})"
         )
     return chances
+
+
+def _asking_at(
+    position: int, count: int, model: Any, inputs: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], int]:
+    """The inputs and the row to read; a model that can be told makes only the last rows of a long text."""
+    known = "logits_to_keep" in inspect.signature(model.forward).parameters
+    if not known or count <= _MANY:
+        return inputs, position
+    return {**inputs, "logits_to_keep": count - position}, position - count
 
 
 def _run(model: Any, inputs: Mapping[str, Any]) -> Any:

@@ -3,15 +3,17 @@
     an untouched run                     ->  the state that enters the first layer, and that each one leaves
     a run whose last layer leaves these  ->  what stands behind the layers (norm, word head) answers to each
 
-Nothing has to be known of what stands behind the layers: the model's own code runs. In the second run the
-first layer reads other numbers, so that only the replaced states carry the text to the head. The last of them
-must then give the untouched answer again: that is the proof (`Layered.own` beside the last of `answers`).
+Nothing has to be known of what stands behind the layers: the model's own code runs. In the second run no
+layer is computed again: all but the last leave other numbers, so that only the replaced states carry the text
+to the head. The last of them must then give the untouched answer again: that is the proof (`Layered.own`
+beside the last of `answers`).
 nostalgebraist 2020, "interpreting GPT: the logit lens".
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import torch
@@ -19,13 +21,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.evaluation_mode import evaluating, without_cache
+from attnscope.capture.intervening.changes import AnswerRows, rows_only
+from attnscope.capture.intervening.kept import standing_in
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import layer_stacks
 
 EMBEDDINGS = -1  # before the first layer
 _MOST = 2**27  # numbers that one run answers with
-Pick = Callable[[Any], Float[Tensor, "answer place choice"]]
+_turns = count(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +45,14 @@ class Layered:
     answers: Float[Tensor, "layer place choice"]
 
 
-def answers_by_layer(model: nn.Module, inputs: Mapping[str, Any], pick: Pick) -> Layered:
-    """`pick` takes from the model's output the logits of the places that are asked about.
+def answers_by_layer(model: nn.Module, inputs: Mapping[str, Any], asked: AnswerRows) -> Layered:
+    """What every layer would answer where it is `asked`.
 
     Raises `InputError` for a model without layers that follow one another in one shape.
     """
     stacks = [Stack(frozenset(each)) for each in layer_stacks(model).values()]
-    own = _run(model, inputs, stacks, pick)
+    inputs = without_cache(model, inputs)
+    own = _run(model, inputs, stacks, asked).clone()
     left = [each for each in stacks if each.states]
     if not left:
         raise InputError("no layers are found that follow one another")
@@ -62,64 +67,76 @@ def answers_by_layer(model: nn.Module, inputs: Mapping[str, Any], pick: Pick) ->
     answers = []
     for start in range(0, len(states), at_once):
         given = torch.cat(list(states[start : start + at_once]))
-        instead = Stack(stack.layers, given, last=stack.calls - 1)
-        answers.append(_run(model, inputs, [instead], pick))
+        instead = Stack(stack.layers, stack.results, given)
+        with rows_only(model, asked):
+            answers.append(_run(model, inputs, [instead], asked))
     return Layered(own[0], layers, torch.cat(answers))
 
 
 def _run(
-    model: nn.Module, inputs: Mapping[str, Any], stacks: Sequence["Stack"], pick: Pick
+    model: nn.Module, inputs: Mapping[str, Any], stacks: Sequence["Stack"], asked: AnswerRows
 ) -> Float[Tensor, "answer place choice"]:
     with evaluating(model), ExitStack() as hooked:
         for stack in stacks:
             for layer in stack.layers:
+                if stack.put is not None:
+                    hooked.enter_context(standing_in(layer, stack.again))
+                    continue
                 hooked.enter_context(layer.register_forward_pre_hook(stack.enter, with_kwargs=True))
                 hooked.enter_context(layer.register_forward_hook(stack.leave))
-        return pick(model(**inputs))
+        return asked.of(model(**inputs))
 
 
 @dataclass(eq=False)
 class Stack:
-    """The layers of one stack in one run. With `put`, the `last` call leaves these states.
+    """The layers of one stack in one run. With `put`, none of them runs and the last leaves these states.
 
-    `states` are what entered the first call, and what each left; `ended` says when the last of them was.
+    `results` are what each call returned, `states` what entered the first call and what each left; `ended`
+    says when the last of them did.
     """
 
     layers: frozenset[nn.Module]
+    results: list[Any] = field(default_factory=list)
     put: Tensor | None = None
-    last: int = -1
     calls: int = 0
     ended: int = 0
     states: list[Tensor] = field(default_factory=list)
     _running: int = 0
 
-    def enter(self, _layer: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def enter(self, _layer: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         self._running += 1
-        if self.calls or self._running > 1:
-            return None
-        if self.put is None:
-            return self._exchanged((args, named), None)
-        return self._exchanged((args, named), lambda state: -state.roll(1, -2))
+        if not self.calls and self._running == 1:
+            self.states.append(_state((args, named)))
 
-    def leave(self, _layer: nn.Module, _args: Any, result: Any) -> Any:
+    def leave(self, _layer: nn.Module, _args: Any, result: Any) -> None:
         self._running -= 1
-        if self._running:
-            return None
-        self.calls += 1
-        put = self.put if self.calls - 1 == self.last else None
-        return self._exchanged(result, None if put is None else lambda _: put)
+        if not self._running:
+            self.states.append(_state(result))
+            self.results.append(result)
+            self.calls, self.ended = self.calls + 1, next(_turns)
 
-    def _exchanged(self, value: Any, change: Callable[[Tensor], Tensor] | None) -> Any:
-        """`value` with the first hidden state in it changed; None, and the state kept, where it stays."""
-        leaves, tree = tree_flatten(value)
-        place = next((i for i, each in enumerate(leaves) if _is_state(each)), None)
-        if place is None:
-            raise InputError("a layer has no hidden state: it cannot be put in the place of the last")
-        if change is None:
-            self.states.append(leaves[place])
-            return None
-        leaves[place] = change(leaves[place])
+    def again(self, *_args: Any, **_named: Any) -> Any:
+        """What a layer leaves that is not run: the last one what is put, the others other numbers."""
+        assert self.put is not None, "the layers of this run are replaced"
+        leaves, tree, place = _parted(self.results[self.calls])
+        self.calls += 1
+        leaves[place] = self.put if self.calls == len(self.results) else -leaves[place].roll(1, -2)
         return tree_unflatten(leaves, tree)
+
+
+def _parted(value: Any) -> tuple[list[Any], Any, int]:
+    """What a layer is given or leaves, and which of it is its hidden state, the first one."""
+    leaves, tree = tree_flatten(value)
+    place = next((i for i, each in enumerate(leaves) if _is_state(each)), None)
+    if place is None:
+        raise InputError("a layer has no hidden state: it cannot be put in the place of the last")
+    return leaves, tree, place
+
+
+def _state(value: Any) -> Tensor:
+    leaves, _, place = _parted(value)
+    state: Tensor = leaves[place]
+    return state
 
 
 def _is_state(value: Any) -> bool:

@@ -10,6 +10,7 @@ import transformers as hf
 from torch import Tensor
 
 from attnscope.analysis.layered import layered_places, probabilities_of
+from attnscope.capture.intervening.changes import AnswerRows
 from attnscope.capture.layer_answers import EMBEDDINGS, answers_by_layer
 from attnscope.errors import InputError
 
@@ -122,8 +123,9 @@ def test_layers_of_several_shapes_are_refused() -> None:
         num_labels=3,
     )
     model = hf.SwinForImageClassification(config).eval()
+    asked = AnswerRows(lambda out: out.logits[:, None], (0,), 1)
     with pytest.raises(InputError, match="several shapes"):
-        answers_by_layer(model, {"pixel_values": torch.randn(1, 3, 16, 16)}, lambda out: out.logits[:, None])
+        answers_by_layer(model, {"pixel_values": torch.randn(1, 3, 16, 16)}, asked)
 
 
 def test_the_model_is_left_as_it_was() -> None:

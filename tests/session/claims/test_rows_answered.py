@@ -1,4 +1,4 @@
-"""What a model answers to a long text, without any layer's queries by keys: against short ways, and plain runs."""
+"""What a model answers to a long text, no queries by keys held: against the short way, and plain runs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +11,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 import attnscope as at
 from attnscope import demo
+from attnscope.analysis import prediction
 from attnscope.session.questions.claims import rows
 
 LENGTH = 61
@@ -79,6 +80,19 @@ def test_the_answer_to_a_long_text_is_what_the_plain_library_says(monkeypatch: p
     monkeypatch.setattr(rows, "LONG", 4)
     found = reading.predict().blanks[0].guesses
     close([each.probability for each in found], [float(chances[each.id]) for each in found])
+
+
+def test_the_word_head_answers_after_a_long_text_alone(
+    llama: LlamaForCausalLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, reading = list[int](), at.wrap(llama).read(ids=ids())
+    whole = reading.predict()
+    monkeypatch.setattr(prediction, "_MANY", 4)
+    with llama.lm_head.register_forward_hook(lambda _module, _given, output: made.append(output.shape[1])):
+        long = reading.predict()
+    assert made == [1]
+    assert [each[0] for each in guesses(long)] == [each[0] for each in guesses(whole)]
+    close([each[1] for each in guesses(long)], [each[1] for each in guesses(whole)])
 
 
 @pytest.mark.parametrize("model", ["demo", "demo-causal"])
