@@ -261,9 +261,24 @@ PIECES, OTHERS = "The detective was unlocking doors", "A detective is hard to se
 CUT = ("compare", PIECES, OTHERS, "--word", "detective", "-m", "demo")
 
 
+@pytest.mark.parametrize("named", ["detective", "2-10", "pos:2-10"])
+def test_of_several_tokens_the_means_are_compared_and_that_is_said(attnscope, named: str) -> None:
+    asked = (*CUT[:3], "--word", named, "-m", "demo")
+    document = json.loads(attnscope(*asked, "--json").stdout)
+    side = document["a"]
+    assert (document["by"], side["pieces"]) == ("token", list(range(2, 11)))
+    for vector, name in (("v", "value"), ("q", "query")):
+        rows = np.asarray(side["shown"][vector])[2:11]
+        np.testing.assert_allclose(side[name], rows.mean(axis=0), atol=1e-12)
+    row = np.asarray(side["shown"]["weights"])[2:11].mean(axis=0)
+    np.testing.assert_allclose(side["weights"], [*row[:2], row[2:11].sum(), *row[11:]], atol=1e-12)
+    said = " ".join(attnscope(*asked).stdout.split())
+    assert "2-10 detective attends to" in said
+    assert "tokens named together: sum over the keys, mean over the queries" in said
+    assert "vectors of several tokens: their means" in said
+
+
 def test_a_word_of_several_pieces_is_compared_by_words(attnscope) -> None:
-    assert "is 9 tokens, 2 d, 3 ##e" in attnscope(*CUT).stderr
-    assert "--words takes the pieces of one word together" in attnscope(*CUT).stderr
     document = json.loads(attnscope(*CUT, "--words", "--special", "renormalise", "--json").stdout)
     assert (document["by"], document["special"]) == ("word", "renormalise")
     for letter in "ab":

@@ -28,6 +28,7 @@ from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit
 
 Name = str | int  # of tokens: their text or their position
+Places = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,26 @@ def units_of(
     column = None if key is None else given.span(key)
     if same and row is not None and column is not None:
         _check_apart(asked, row, column)
-    ours, theirs = ([] if each is None else [each.positions] for each in (row, column))
+    places = [() if each is None else each.positions for each in (row, column)]
+    return _taken(queries, keys, (rows, columns), (places[0], places[1]), by)
+
+
+def units_around(
+    queries: Tokens, keys: Tokens, span: Sequence[int], by: Unit = Unit.TOKEN, special: Special = Special.SHOW
+) -> Units:
+    """The same where the query is what these tokens stand in, all of it together."""
+    rows, columns = groups_of(queries, "query", by, special), groups_of(keys, "key", by, special)
+    row = tuple(i for i, group in enumerate(rows) if {*group} & {*span})
+    return _taken(queries, keys, (rows, columns), (row, ()), by)
+
+
+def _taken(
+    queries: Tokens, keys: Tokens, groups: tuple[Groups, Groups], places: tuple[Places, Places], by: Unit
+) -> Units:
+    """The units with what stands at these places of the rows and of the columns taken together."""
+    (rows, columns), (row, column) = groups, places
+    same = queries is keys or queries == keys
+    ours, theirs = ([each] if each else [] for each in places)
     both = [*ours, *(each for each in theirs if each not in ours)] if same else []
     joined_rows = taken_together(rows, *(both or ours))
     joined_columns = joined_rows if same else taken_together(columns, *theirs)
@@ -82,8 +102,8 @@ def units_of(
         joined_columns,
         asked,
         asked if same else _as_units(keys, joined_columns, by),
-        None if row is None else _holding(joined_rows, rows[row.positions[0]][0]),
-        None if column is None else _holding(joined_columns, columns[column.positions[0]][0]),
+        _holding(joined_rows, rows[row[0]][0]) if row else None,
+        _holding(joined_columns, columns[column[0]][0]) if column else None,
     )
 
 

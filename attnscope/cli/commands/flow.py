@@ -24,8 +24,9 @@ From = Annotated[
         "--from",
         "--query",
         metavar="TOKEN",
-        help="The token to go back from: its text or position; a patch (r2c4), a time (0.20s); pooled is the "
-        "one vector that the model makes of a text (pooled:mean, :first, :last and :pooler say how).",
+        help="The token to go back from: its text or position; a patch (r2c4), a time (0.20s); several words "
+        '("the door", 4-5) are their mean; pooled is the one vector that the model makes of a text '
+        "(pooled:mean, :first, :last and :pooler say how).",
     ),
     Brief("the token to go back from: its text or position"),
 ]

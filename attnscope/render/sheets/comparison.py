@@ -186,7 +186,7 @@ def _row(result: Comparison, letter: str, side: Side) -> Ranking:
     full = max(float(np.nan_to_num(each.weights).max(initial=0.0)) for each in result.sides) or 1.0
     masked = [row for row, key in enumerate(keys) if not side.allowed[key]]
     return Ranking(
-        title=f"{letter}, {side.head.name}: {side.position} {settled(side.word)} attends to",
+        title=f"{letter}, {side.head.name}: {words.placed(side)} attends to",
         of="key",
         names=tuple(names),
         table=Table(Column("weight", [*weights, *rest], "weight", partial(weight, decimals=3))),
@@ -229,7 +229,7 @@ def _record(result: Comparison) -> Iterator[tuple[str, object]]:
     yield "verdict", result.verdict.value
     for letter, side in zip("ab", result.sides, strict=True):
         yield f"{letter} head", side.head.name
-        yield f"{letter} word", f"{side.position} {side.word}"
+        yield f"{letter} word", words.placed(side)
         yield f"{letter} certificate", certificate_words(side.head.certificate)
         yield f"{letter} model", f"{side.head.provenance.model} {side.head.provenance.source}"
 

@@ -5,10 +5,12 @@ from functools import partial
 
 import numpy as np
 
+from attnscope.errors import listed
+from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import cell, counted, number, weight
 from attnscope.render.kit.words.command import looked_at, opening_head
 from attnscope.render.kit.words.header import CROSS_ROWS, model_words
-from attnscope.render.kit.words.weights import WITHOUT_SPECIAL, joined_words
+from attnscope.render.kit.words.weights import SPANS, WITHOUT_SPECIAL, joined_words, spans
 from attnscope.render.sheet.said import marked_word
 from attnscope.render.sheet.sheet import Next
 from attnscope.results import Between, Comparison, Kind, Side, Special
@@ -194,6 +196,12 @@ def side_words(result: Comparison, side: Side) -> str:
     return model_words(side.head.provenance) if result.between is Between.MODELS else ""
 
 
+def placed(side: Side) -> str:
+    """`5 door`; of several tokens `4-5 the door`, of a word of several pieces where it begins."""
+    several = side.view is not None and spans(side.view)
+    return f"{listed(side.pieces) if several else side.position} {settled(side.word)}"
+
+
 def sentence(side: Side) -> str:
     """The text around the word, which is marked in it; where there is none, what else was read."""
     tokens, token = side.query_tokens, side.query_tokens.items[side.row]
@@ -217,6 +225,7 @@ def view_notes(result: Comparison) -> Iterator[str]:
     """How the weights and vectors are looked at, where that is not as they are."""
     if result.a.view is None:
         return
+    yield from _spans(result)
     if result.by.joins:
         yield joined_words(result.by)
         if result.similarities:
@@ -227,6 +236,15 @@ def view_notes(result: Comparison) -> Iterator[str]:
         held = ", but count where rows are held against each other" if result.divergence is not None else ""
         yield f"special tokens are left out of the keys that are shown{held}"
     yield "certificates are those of the weights by tokens"
+
+
+def _spans(result: Comparison) -> Iterator[str]:
+    """What rows and vectors are of several tokens that were named together."""
+    if not any(spans(side.view) for side in result.sides if side.view is not None):
+        return
+    yield SPANS
+    if result.similarities:
+        yield "vectors of several tokens: their means"
 
 
 def notes(result: Comparison) -> Iterator[str]:

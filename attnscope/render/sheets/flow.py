@@ -73,7 +73,8 @@ def _next(result: Flow) -> Next | None:
         return None
     if result.query is None:
         return Next("what do heads look at?", asking(result, "heads"))
-    asked = finding(result, result.query, result.ablated.ranking[0]) + looked_at(result.by, Special.SHOW)
+    asked = finding(result, result.query, result.ablated.ranking[0], result.query_span)
+    asked += looked_at(result.by, Special.SHOW)
     return Next("which heads look there?", asked)
 
 

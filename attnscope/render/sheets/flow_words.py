@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 
+from attnscope.errors import listed
 from attnscope.printable import printable
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, likely, number, signed, weight
@@ -11,6 +12,7 @@ from attnscope.render.sheet.said import at, in_sentence, proof
 from attnscope.render.sheets import flow_methods as methods
 from attnscope.results import Flow, Kind, Verdict
 from attnscope.results.claims.flow import DISTANCE, Ablated, Case
+from attnscope.spelling import told
 from attnscope.tokens import Patches
 
 _FEW = 10  # tokens, of which a rank correlation says little
@@ -49,6 +51,8 @@ def _asked(result: Flow, ablated: Ablated) -> str:
 
 def asked(result: Flow) -> str:
     """`5 [MASK]`, or the vector of the whole text."""
+    if result.query_span:
+        return settled(told(result.tokens, result.query_span))
     return "the pooled vector" if result.query is None else at(result.tokens, result.query)
 
 
@@ -166,6 +170,11 @@ def notes(result: Flow) -> Iterator[str]:
 
 def _together(result: Flow) -> Iterator[str]:
     """What a share and an effect of several tokens taken together are."""
+    if len(span := result.query_span) > 1:
+        yield f"what reaches {asked(result)} is the mean over its tokens {listed(span)}"
+        answers = result.ablated is not None and result.ablated.answer
+        what = "the answer is the one" if answers else "the vector that turns is that"
+        yield f"{what} at token {result.query}"
     if not result.by.joins:
         return
     told = f"shares are summed over the tokens of a {result.by} and averaged over those of the query; "

@@ -7,12 +7,11 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import number, signed, weight
 from attnscope.render.kit.scale import by_root
 from attnscope.render.sheet.drawings import Passage
 from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheets import flow_methods, flow_words
+from attnscope.render.sheets import comparison_words, flow_methods, flow_words
 from attnscope.results import Comparison, Difference, Flow
 
 _THREE = 3  # decimals of a weight beside its bar
@@ -53,7 +52,7 @@ def of_comparison(result: Comparison) -> Iterator[Passage]:
     for letter, side in zip("AB", result.sides, strict=True):
         if side.key_tokens.texts:
             yield Passage(
-                f"{letter}, {side.head.name}: {side.position} {settled(side.word)} looks at",
+                f"{letter}, {side.head.name}: {comparison_words.placed(side)} looks at",
                 side.key_tokens,
                 np.where(side.allowed, side.weights, math.nan),
                 by_root(),

@@ -150,7 +150,8 @@ class Flow(Presented):
     """What reaches one query from every input token, by several ways to go back through the layers.
 
     `query` is its position; None where the question is about the vector of the whole text, which is `pooled`:
-    then rows of several tokens are taken by its weights.
+    then rows of several tokens are taken by its weights. Of several tokens that were named together,
+    `query_span`, the rows are averaged, and `query` is the one of them that the answer is at.
 
     All are of the mean over `heads`, each layer mixed half and half with its own input (Abnar and Zuidema
     2020). `raw[i]` is the mean attention of the query in `layers[i]` alone; `rollout[i]` what has come
@@ -197,6 +198,7 @@ class Flow(Presented):
     pooled: Pooled | None = None
     by: Unit = Unit.TOKEN
     answers_at: int | None = None
+    query_span: tuple[int, ...] = ()
 
     for_readers = ("verdict", "case", "inputs")
 
@@ -253,6 +255,7 @@ class Flow(Presented):
 
     def check_parts(self) -> None:
         fits(within(self.query, len(self.tokens)), "'query' is no token's position")
+        in_tokens(self.query_span, len(self.tokens), "query_span")
         fits((self.query is None) == (self.pooled is not None), "'pooled' is not in the place of a query")
         if self.pooled is not None:
             fits(len(self.pooled.weights) == len(self.tokens), "'pooled' is not of these tokens")

@@ -22,13 +22,14 @@ ROUNDING = 1e-9  # of a gap, in its spread
 class Usage:
     """The word in one text: the token that was taken, its position, and the text's label, "" without one.
 
-    `word` is that token, and the pieces that belong to it.
+    `word` is that token, and the pieces that belong to it; `pieces` are the positions of all of these.
     """
 
     text: str
     label: str
     word: str
     position: int
+    pieces: tuple[int, ...] = ()
 
 
 class Case(StrEnum):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from attnscope.analysis.claims.comparison import compare as comparison
 from attnscope.analysis.claims.comparison.word import Look, forms_in
-from attnscope.analysis.heads.view import groups_of
+from attnscope.analysis.heads.view import Places, groups_of
 from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.results import Comparison
@@ -18,6 +18,7 @@ from attnscope.session.questions.pages import BothHeads
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import Looking, Numbers, Wanted
+from attnscope.spelling import spelled
 
 Words = tuple[str, str]
 
@@ -124,7 +125,7 @@ def compare_in_layers(
 class _Side:
     """A word on one side: its position, the attention of its input, and the heads that are meant."""
 
-    position: int
+    position: Places
     captured: Capture
     layers: tuple[int, ...]
     heads: tuple[int, ...]
@@ -178,8 +179,8 @@ def _one(layers: tuple[int, ...]) -> int:
 
 def position_of(
     reading: Reading, chosen: Chosen, word: str, looking: Looking, where: str = ""
-) -> tuple[int, str]:
-    """Position of the word, of its first piece, among the queries, and its text there.
+) -> tuple[Places, str]:
+    """The positions of the word, or of several, among the queries, and its text there.
 
     Where it does not stand there as it is and another form of it does (`banks`), that is taken and told. A
     mistake says `where` it is missing.
@@ -191,18 +192,17 @@ def position_of(
     units = tokens if groups is None else joined(tokens, groups, looking.unit)
     forms = forms_in(units, word)
     try:
-        whole = "--words takes the pieces of one word together, or choose one of these"
-        place = forms[0] if len(forms) == 1 else units.span(word).one(whole)
+        places = (forms[0],) if len(forms) == 1 else units.span(word).positions
     except InputError as error:
         others = ", ".join(units.labels[form] for form in forms)
         why = f"'{word}' has several forms there: {others}: name one" if forms else str(error)
         raise InputError(f"{where}: {why}" if where else why) from error
-    taken = units.items[place].text.strip() or units.names[place]
+    taken = spelled(units, places).strip() or units.names[places[0]]
     if forms:
         in_it = f"{where}: " if where else ""
         reading.listener.notice(f"{in_it}no '{word}', but another form of it: '{taken}'")
-    return (place if groups is None else groups[place][0]), taken
+    return (places if groups is None else tuple(i for place in places for i in groups[place])), taken
 
 
-def _position(reading: Reading, chosen: Chosen, word: str, looking: Looking, where: str = "") -> int:
+def _position(reading: Reading, chosen: Chosen, word: str, looking: Looking, where: str = "") -> Places:
     return position_of(reading, chosen, word, looking, where)[0]

@@ -104,12 +104,12 @@ class _WordInText:
 def _word_in_text(
     reading: Reading, chosen: Chosen, text: LabelledText, word: str, looking: Looking
 ) -> _WordInText:
-    position, name = position_of(reading, chosen, word, looking, text.name)
+    places, name = position_of(reading, chosen, word, looking, text.name)
     with reading.listener.working(f"reading {text.name or 'the text'}"):
         captured = reading.capture(chosen)
         look = Look(looking.unit, looking.treatment)
-        words = [word_in(call, chosen.heads, position, look) for call in captured.calls]
-    usage = Usage(text.text, text.label, name, position)
+        words = [word_in(call, chosen.heads, places, look) for call in captured.calls]
+    usage = Usage(text.text, text.label, name, places[0], places)
     verdicts = [certificate.verdict for one in words for certificate in one.certificates]
     return _WordInText(
         usage,

@@ -23,6 +23,7 @@ from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Unit
 
 WORD, PLACES = 41, (6, 2)
+BOTH = (PLACES[:1], PLACES[1:])
 EVERY = {"layers": range(LAYERS), "heads": range(HEADS)}
 
 
@@ -38,7 +39,7 @@ A, B = reading(PLACES[0], 9, seed=3), reading(PLACES[1], 7, seed=4)
 
 def compared(family: str, **changed: object) -> Comparison:
     model = sharp(family)
-    return compare_texts(record(model, A), record(model, B), PLACES, **{**EVERY, **changed})
+    return compare_texts(record(model, A), record(model, B), BOTH, **{**EVERY, **changed})
 
 
 def slow_cosine(a: np.ndarray, b: np.ndarray) -> float:
@@ -149,7 +150,7 @@ def test_a_rotary_position_changes_query_and_key_and_the_unrotated_key_shows_by_
 
 def test_at_the_same_position_the_rotation_changes_no_cosine() -> None:
     model, other = sharp("llama"), reading(PLACES[0], 8, seed=5)
-    result = compare_texts(record(model, A), record(model, other), (PLACES[0],) * 2, **EVERY)
+    result = compare_texts(record(model, A), record(model, other), (BOTH[0],) * 2, **EVERY)
     key, unrotated = result.similarity("key"), result.similarity("unrotated key")
     np.testing.assert_allclose(key.heads, unrotated.heads, atol=1e-5)
     assert key.heads[-1].min() < 0.99
@@ -168,7 +169,7 @@ def test_where_only_some_layers_rotate_the_others_have_one_key_for_both() -> Non
     settings |= {"vocab_size": 97, "intermediate_size": 40, "initializer_range": 0.6, "pad_token_id": 0}
     config = SmolLM3Config(**settings, no_rope_layers=[1, 0, 1], bos_token_id=1, eos_token_id=2)
     model = SmolLM3Model._from_config(config, attn_implementation="eager").eval()
-    result = compare_texts(record(model, A), record(model, B), PLACES, **EVERY)
+    result = compare_texts(record(model, A), record(model, B), BOTH, **EVERY)
     difference = result.similarity("key").together - result.similarity("unrotated key").together
     assert difference[1] == 0
     assert (np.abs(difference[[0, 2]]) > 0.01).all()
@@ -176,7 +177,7 @@ def test_where_only_some_layers_rotate_the_others_have_one_key_for_both() -> Non
 
 def test_the_same_text_twice_is_alike_to_the_last_digit() -> None:
     captured = record(sharp("llama"), A)
-    result = compare_texts(captured, captured, (PLACES[0],) * 2, **EVERY)
+    result = compare_texts(captured, captured, (BOTH[0],) * 2, **EVERY)
     for similarity in result.similarities:
         np.testing.assert_allclose(similarity.heads, 1)
     np.testing.assert_array_equal(result.divergence.jensen_shannon, 0)
@@ -189,7 +190,7 @@ def test_rows_over_different_tokens_are_not_held_against_each_other() -> None:
 
 def test_two_layers_have_rows_but_no_cosines() -> None:
     model = sharp("bert")
-    result = compare_layers(record(model, A), PLACES[0], (0, 2), heads=[1, 3, 4, 5])
+    result = compare_layers(record(model, A), BOTH[0], (0, 2), heads=[1, 3, 4, 5])
     assert (result.between, result.layers, result.similarities) == (Between.LAYERS, ((0, 2),), ())
     own = eager_weights(model, A)
     for j, head in enumerate(result.heads):
@@ -204,7 +205,7 @@ def test_two_layers_have_rows_but_no_cosines() -> None:
 
 def test_a_sink_counts_as_one_more_key() -> None:
     model = sharp("gpt_oss")
-    result = compare_layers(record(model, A), PLACES[0], (1, 2), heads=range(HEADS))
+    result = compare_layers(record(model, A), BOTH[0], (1, 2), heads=range(HEADS))
     own, without = eager_weights(model, A), []
     for head in range(HEADS):
         rows = [own[layer][0, head, PLACES[0], : len(result.a.weights)].double().numpy() for layer in (1, 2)]
@@ -229,7 +230,7 @@ def trained_further(family: str) -> nn.Module:
 
 
 def under_two(first: Capture, second: Capture, **changed: object) -> Comparison:
-    return compare_models(first, second, (PLACES[0],) * 2, **{**EVERY, **changed})
+    return compare_models(first, second, (BOTH[0],) * 2, **{**EVERY, **changed})
 
 
 def test_a_model_and_its_further_training_have_cosines_and_rows() -> None:
@@ -269,8 +270,8 @@ def test_models_of_two_depths_are_compared_in_the_one_head_that_is_named() -> No
 def test_models_that_read_other_tokens_are_shown_beside_each_other_only() -> None:
     sides = record(sharp("bert"), A), record(sharp("modernbert"), B)
     with pytest.raises(InputError, match="different tokens: give one --layer and one --head"):
-        compare_models(*sides, PLACES, **EVERY)
-    result = compare_models(*sides, PLACES, layers=[2], heads=[3])
+        compare_models(*sides, BOTH, **EVERY)
+    result = compare_models(*sides, BOTH, layers=[2], heads=[3])
     assert (result.similarities, result.divergence, result.chosen) == ((), None, False)
     assert (result.a.word, result.b.word) == (str(WORD), str(WORD))
 
@@ -290,7 +291,7 @@ def test_in_cross_attention_the_word_is_a_query_only() -> None:
         record(model, {**source, "decoder_input_ids": target["input_ids"]}, Selection(kind=Kind.CROSS))
         for source, target in ((A, ids(4, seed=8)), (B, ids(5, seed=9)))
     ]
-    result = compare_texts(*sides, (3, 1), layers=range(3), heads=range(6))
+    result = compare_texts(*sides, ((3,), (1,)), layers=range(3), heads=range(6))
     assert [each.vector for each in result.similarities] == ["query", "output"]
     assert (len(result.a.weights), len(result.b.weights)) == (9, 7)
     assert result.a.word == str(int(ids(4, seed=8)["input_ids"][0, 3]))
@@ -337,7 +338,7 @@ def test_a_row_without_any_key_is_no_number() -> None:
 def test_a_word_that_may_look_at_nothing_has_vectors_but_no_output() -> None:
     model, inputs = sharp("llama"), padded("left")
     sides = record(model, inputs, Selection(row=1)), record(model, inputs, Selection(row=0))
-    result = compare_texts(*map(padding_as_tokens, sides), (0, 5), **EVERY)
+    result = compare_texts(*map(padding_as_tokens, sides), ((0,), (5,)), **EVERY)
     assert np.isnan(result.similarity("output").heads).all()
     assert np.isfinite(result.similarity("value").heads).all()
     assert result.a.head.name == "L0 H0"
@@ -375,7 +376,7 @@ def slow_row(weights: np.ndarray, pieces: list[int], groups: list[list[int]]) ->
 def test_vectors_of_a_word_are_the_means_over_its_pieces(family: str) -> None:
     model, look = sharp(family), Look(Unit.WORD)
     result = compare_texts(
-        worded(record(model, A), GROUPS), worded(record(model, B), SECOND), (3, 2), **EVERY, look=look
+        worded(record(model, A), GROUPS), worded(record(model, B), SECOND), ((3,), (2,)), **EVERY, look=look
     )
     pieces, others = GROUPS[2], SECOND[1]
     assert (result.a.word, result.b.word) == ("ab" * 3, "ab" * 4)
@@ -393,11 +394,50 @@ def test_vectors_of_a_word_are_the_means_over_its_pieces(family: str) -> None:
     np.testing.assert_allclose(result.a.vectors["output"], sum(by_hand) / 3)
 
 
+@pytest.mark.parametrize("family", ["bert", "llama"])
+def test_several_tokens_are_compared_by_the_means_of_their_vectors(family: str) -> None:
+    """A stretch of three tokens against one of two; of grouped queries the values are shared."""
+    model, spans = sharp(family), ((3, 4, 5), (1, 2))
+    result = compare_texts(record(model, A), record(model, B), spans, **EVERY)
+    assert (result.a.pieces, result.b.pieces) == spans
+    first, second = (
+        [seen_by_hooks(model, inputs, HOOKED[family], place) for place in span]
+        for inputs, span in zip((A, B), spans, strict=True)
+    )
+    for name, layer in first[0]:
+        a, b = (sum(one[name, layer] for one in each) / len(each) for each in (first, second))
+        assert result.similarity(name).together[layer] == pytest.approx(slow_cosine(a, b), abs=1e-5)
+    for side, inputs in zip(result.sides, (A, B), strict=True):
+        own = eager_weights(model, inputs)[side.head.layer][0, side.head.head].numpy()
+        count = inputs["input_ids"].shape[1]
+        groups = [[i] for i in range(side.pieces[0])] + [[*side.pieces]]
+        groups += [[i] for i in range(side.pieces[-1] + 1, count)]
+        np.testing.assert_allclose(side.weights, slow_row(own, [*side.pieces], groups), atol=1e-5)
+
+
+@pytest.mark.parametrize("special", [Special.SHOW, Special.RENORMALISE])
+def test_rows_of_several_tokens_are_compared_over_keys_of_which_they_are_one(special: Special) -> None:
+    model, span = sharp("bert"), (2, 3, 4)
+    captured = worded(record(model, A), [[i] for i in range(9)])
+    result = compare_layers(captured, span, (0, 2), heads=[1, 5], look=Look(Unit.TOKEN, special))
+    groups = [[0], [1], [2, 3, 4], [5], [6], [7], [8]]
+    kept = groups if special is Special.SHOW else groups[1:-1]
+    for j, head in enumerate(result.heads):
+        rows = [
+            np.array(slow_row(eager_weights(model, A)[n][0, head].numpy(), [*span], kept)) for n in (0, 2)
+        ]
+        rows = [row / row.sum() for row in rows]
+        moved = np.abs(rows[0] - rows[1]).sum() / 2
+        assert result.divergence.total_variation[0, j] == pytest.approx(moved, abs=1e-5)
+        if head == result.a.head.head:
+            np.testing.assert_allclose(result.a.weights, rows[0], atol=1e-5)
+
+
 @pytest.mark.parametrize("special", Special)
 def test_rows_of_a_word_are_compared_as_a_slow_loop_makes_them(special: Special) -> None:
     model = sharp("bert")
     captured = worded(record(model, A), GROUPS)
-    result = compare_layers(captured, 4, (0, 2), heads=[1, 5], look=Look(Unit.WORD, special))
+    result = compare_layers(captured, (4,), (0, 2), heads=[1, 5], look=Look(Unit.WORD, special))
     own = eager_weights(model, A)
     kept = GROUPS if special is not Special.RENORMALISE else GROUPS[1:-1]
     for j, head in enumerate(result.heads):
@@ -419,7 +459,7 @@ def test_rows_of_a_word_are_compared_as_a_slow_loop_makes_them(special: Special)
 def test_only_the_divided_rows_differ_from_rows_with_special_tokens() -> None:
     captured = worded(record(sharp("bert"), A), GROUPS)
     shown, hidden, divided = (
-        compare_layers(captured, 4, (0, 2), heads=[1, 5], look=Look(Unit.TOKEN, special)).divergence
+        compare_layers(captured, (4,), (0, 2), heads=[1, 5], look=Look(Unit.TOKEN, special)).divergence
         for special in (Special.SHOW, Special.HIDE, Special.RENORMALISE)
     )
     np.testing.assert_array_equal(shown.jensen_shannon, hidden.jensen_shannon)
@@ -431,7 +471,7 @@ def test_a_sink_is_left_out_where_rows_are_divided_and_counts_where_they_are_not
     captured = worded(record(model, A), GROUPS)
     own = eager_weights(model, A)
     for special, kept in ((Special.SHOW, GROUPS), (Special.RENORMALISE, GROUPS[1:-1])):
-        result = compare_layers(captured, 6, (1, 2), heads=[2], look=Look(Unit.WORD, special))
+        result = compare_layers(captured, (6,), (1, 2), heads=[2], look=Look(Unit.WORD, special))
         rows = [np.array(slow_row(own[layer][0, 2].numpy(), GROUPS[4], kept)) for layer in (1, 2)]
         if special is Special.SHOW:
             rows = [np.append(row, 1 - row.sum()) for row in rows]
@@ -445,9 +485,9 @@ def test_models_that_cut_the_same_words_otherwise_meet_by_words() -> None:
     sides = worded(first, same), worded(second, same)
     other = replace(sides[1].calls[0].key_tokens, texts=("other",))
     apart = tuple(replace(call, key_tokens=other) for call in sides[1].calls)
-    assert compare_models(*sides, (2, 3), **EVERY, look=Look(Unit.WORD)).divergence is not None
+    assert compare_models(*sides, ((2,), (3,)), **EVERY, look=Look(Unit.WORD)).divergence is not None
     with pytest.raises(InputError, match="as different words: give one --layer"):
-        compare_models(sides[0], replace(sides[1], calls=apart), (2, 3), **EVERY, look=Look(Unit.WORD))
+        compare_models(sides[0], replace(sides[1], calls=apart), ((2,), (3,)), **EVERY, look=Look(Unit.WORD))
 
 
 def test_where_every_key_is_special_nothing_is_left() -> None:
@@ -458,7 +498,7 @@ def test_where_every_key_is_special_nothing_is_left() -> None:
     empty = replace(captured, calls=calls)
     for look in (Look(Unit.TOKEN, Special.HIDE), Look(Unit.TOKEN, Special.RENORMALISE)):
         with pytest.raises(InputError, match="is a special token: without them nothing is left to show"):
-            compare_layers(empty, 4, (0, 2), heads=[1], look=look)
+            compare_layers(empty, (4,), (0, 2), heads=[1], look=look)
 
 
 # heads that look at special tokens
@@ -492,7 +532,7 @@ def test_the_head_that_is_shown_is_chosen_among_those_that_look_at_the_text() ->
     keys = (0, 5)
     model = sharp("bert")
     a, b = (with_special(record(model, inputs), keys) for inputs in (A, B))
-    found = compare_texts(a, b, PLACES, **EVERY)
+    found = compare_texts(a, b, BOTH, **EVERY)
     sides = zip((A, B), PLACES, strict=True)
     over = np.logical_or(*(slow_shares("bert", inputs, place, keys) > 0.5 for inputs, place in sides))
     assert 0 < over.sum() < over.size
@@ -501,7 +541,7 @@ def test_the_head_that_is_shown_is_chosen_among_those_that_look_at_the_text() ->
     outputs = found.similarity("output").heads
     assert outputs[found.shown] == outputs[~over].min()
 
-    every = compare_texts(a, b, PLACES, **EVERY, look=Look(all_heads=True))
+    every = compare_texts(a, b, BOTH, **EVERY, look=Look(all_heads=True))
     assert every.passed_over == 0
     assert every.similarity("output").heads[every.shown] == outputs.min()
 
@@ -515,14 +555,14 @@ def test_a_head_that_was_changed_in_one_model_is_the_one_that_is_shown(layer: in
         query[head * DIM : (head + 1) * DIM] *= -0.5
     every_key = tuple(range(A["input_ids"].shape[1]))  # all of them special: no head may be passed over
     sides = [with_special(record(each, A), every_key[:-1]) for each in (model, changed)]
-    found = compare_models(*sides, (PLACES[0],) * 2, **EVERY)
+    found = compare_models(*sides, (BOTH[0],) * 2, **EVERY)
     assert (found.a.head.layer, found.a.head.head) == (layer, head)
     assert found.begins == ((layer, head),)
     assert found.passed_over == 0
     assert not found.same
     told = comparison_words.answer(found)
     assert told.startswith(f"The two models begin to differ in L{layer} H{head}: its outputs have cosine ")
-    same = compare_models(sides[0], sides[0], (PLACES[0],) * 2, **EVERY)
+    same = compare_models(sides[0], sides[0], (BOTH[0],) * 2, **EVERY)
     assert same.same
     assert same.begins == ()
     assert comparison_words.answer(same).startswith("The two models are the same here: every cosine is 1.000")
@@ -532,7 +572,7 @@ def test_models_that_differ_from_the_first_layer_on_have_no_head_where_they_part
     model, changed = sharp("bert"), copy.deepcopy(sharp("bert"))
     with torch.no_grad():
         changed.get_submodule("encoder.layer.0.attention.self.query").weight.mul_(-0.5)
-    found = compare_models(record(model, A), record(changed, A), (PLACES[0],) * 2, **EVERY)
+    found = compare_models(record(model, A), record(changed, A), (BOTH[0],) * 2, **EVERY)
     assert found.begins == ()
     assert comparison_words.answer(found).startswith("The two models differ most in L")
 
@@ -540,6 +580,6 @@ def test_models_that_differ_from_the_first_layer_on_have_no_head_where_they_part
 def test_where_every_head_looks_at_special_tokens_none_is_passed_over() -> None:
     model = sharp("bert")
     a, b = (with_special(record(model, inputs), tuple(range(9))) for inputs in (A, B))
-    found = compare_texts(a, b, PLACES, **EVERY)
+    found = compare_texts(a, b, BOTH, **EVERY)
     assert found.passed_over == 0
     assert found.similarity("output").heads[found.shown] == found.similarity("output").heads.min()

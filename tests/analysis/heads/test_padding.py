@@ -172,16 +172,16 @@ def test_a_word_is_compared_in_two_rows_of_a_padded_batch() -> None:
     rows = [record(model, inputs, Selection(row=row)) for row in (0, 1)]
     place = FILLED + 2
     assert rows[1].calls[0].query_tokens.ids[place] == own[0, 2]
-    found = compare_texts(*rows, (6, place), layers=range(LAYERS), heads=range(HEADS))
+    found = compare_texts(*rows, ((6,), (place,)), layers=range(LAYERS), heads=range(HEADS))
     alone = record(model, {"input_ids": own})
-    expected = compare_texts(rows[0], alone, (6, 2), layers=range(LAYERS), heads=range(HEADS))
+    expected = compare_texts(rows[0], alone, ((6,), (2,)), layers=range(LAYERS), heads=range(HEADS))
     assert found.b.position == expected.b.position == 2
     assert len(found.b.head.query_tokens) == SHORT
     for one, other in zip(found.similarities, expected.similarities, strict=True):
         if one.vector in ("value", "output"):  # queries and keys carry the position
             np.testing.assert_allclose(one.heads, other.heads, atol=1e-4)
     with pytest.raises(InputError, match="position 1 is padding"):
-        compare_texts(*rows, (6, 1), layers=[0], heads=[0])
+        compare_texts(*rows, ((6,), (1,)), layers=[0], heads=[0])
 
 
 def bart() -> hf.BartModel:

@@ -65,6 +65,45 @@ def test_rollout_and_effects_are_those_of_the_models_own_attentions_and_logits(m
     assert found.verdict == "certified"
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "span", "how"),
+    [
+        ("demo", TEXT, "the door", {}),
+        ("demo-causal", "I put my money in the bank.", "2-4", {}),  # grouped queries
+        ("demo-translate", "I saw the red door.", "la porte", {"kind": "decoder"}),
+    ],
+)
+@torch.no_grad()
+def test_from_several_tokens_it_is_the_mean_of_their_rows(name: str, text: str, span: str, how: dict) -> None:
+    written = {"target": "j'ai vu la porte rouge."} if how else {}
+    reading = at.load(name).read(text, **written)
+    found = reading.flow(span, **how)
+    places = list(found.query_span)
+    assert len(places) == {"the door": 2, "2-4": 3, "la porte": 2}[span]
+    assert found.query == places[-1]
+    layers = plain_attentions(reading, how)
+    reached = torch.eye(layers[0].shape[-1])
+    for weights in layers:
+        reached = (weights[0].mean(0) + torch.eye(len(reached))) / 2 @ reached
+    assert found.rollout[-1] == pytest.approx(reached[places].mean(0).numpy(), abs=1e-5)
+    assert found.raw[-1] == pytest.approx(layers[-1][0, :, places].mean((0, 1)).numpy(), abs=1e-5)
+    assert found.ablated is not None
+    assert np.isnan(found.ablated.effects[places]).all(), "none of them is replaced"
+    single = reading.flow(f"@{places[-1]}", **how)
+    others = np.setdiff1d(np.arange(len(found.tokens)), places)
+    np.testing.assert_allclose(found.ablated.effects[others], single.ablated.effects[others], atol=1e-5)
+
+
+def plain_attentions(reading: at.Reading, how: dict) -> tuple[torch.Tensor, ...]:
+    """The weights that the untouched model itself returns, eager."""
+    opened = reading._whole()
+    module, before = opened.model.module, opened.model.module.config._attn_implementation
+    module.set_attn_implementation("eager")
+    output = module(**opened.inputs, output_attentions=True)
+    module.set_attn_implementation(before)
+    return output.decoder_attentions if how else output.attentions
+
+
 @torch.no_grad()
 def test_where_a_vocabulary_has_nothing_to_put_in_an_embedding_is_zero(
     monkeypatch: pytest.MonkeyPatch,

@@ -13,7 +13,7 @@ from jaxtyping import Bool
 from attnscope.analysis.claims.comparison.difference import cosines, jensen_shannon, total_variation
 from attnscope.analysis.claims.comparison.word import TOKENS, ComparedWord, Look, same_keys, word_in
 from attnscope.analysis.heads.head import recompute_head
-from attnscope.analysis.heads.view import viewed
+from attnscope.analysis.heads.view import Places, units_around, viewed
 from attnscope.analysis.padding import place_in_text
 from attnscope.attention import Capture
 from attnscope.errors import InputError
@@ -30,13 +30,14 @@ from attnscope.results import (
 from attnscope.results.claims.comparison import begin_to_differ
 
 Pair = tuple[int, int]
+Both = tuple[Places, Places]
 _MOST_SPECIAL = 0.5  # of the word's weight on either side
 
 
 def compare_texts(
     a: Capture,
     b: Capture,
-    positions: Pair,
+    positions: Both,
     *,
     layers: Sequence[int],
     heads: Sequence[int],
@@ -45,7 +46,7 @@ def compare_texts(
     """One word in two texts, in every layer that both captures hold.
 
     One head is shown in full: of `layers` and `heads` the one whose output vectors differ most. `positions`
-    are those of the word's token on each side as it was captured, padding of a batch counted, by words of
+    are those of the word's tokens on each side as it was captured, padding of a batch counted, by words of
     any of its pieces; `InputError` where `look` leaves every query or key out.
     """
     pairs = [(call.layer, call.layer) for call in a.calls]
@@ -53,7 +54,7 @@ def compare_texts(
 
 
 def compare_layers(
-    captured: Capture, position: int, layers: Pair, *, heads: Sequence[int], look: Look = TOKENS
+    captured: Capture, position: Places, layers: Pair, *, heads: Sequence[int], look: Look = TOKENS
 ) -> Comparison:
     """One word of one text in two layers, head by head of the same number."""
     sides, positions = (captured, captured), (position, position)
@@ -63,7 +64,7 @@ def compare_layers(
 def compare_models(
     a: Capture,
     b: Capture,
-    positions: Pair,
+    positions: Both,
     *,
     layers: Sequence[int],
     heads: Sequence[int],
@@ -94,7 +95,7 @@ def _shape(captured: Capture) -> tuple[str, list[tuple[int, ...]]]:
 def _compared(
     between: Between,
     sides: tuple[Capture, Capture],
-    positions: Pair,
+    positions: Both,
     pairs: Sequence[Pair],
     layers: Sequence[int],
     heads: Sequence[int],
@@ -123,7 +124,7 @@ def _compared(
     a, b = (
         _side(
             recompute_head(captured, pairs[i][side], heads[j]),
-            place_in_text(captured.call(pairs[i][side]), positions[side]),
+            tuple(place_in_text(captured.call(pairs[i][side]), place) for place in positions[side]),
             tuple(word[side].certificates for word in words),
             look,
         )
@@ -136,13 +137,14 @@ def _compared(
 
 
 def _side(
-    head: HeadAttention, position: int, certificates: tuple[tuple[Certificate, ...], ...], look: Look
+    head: HeadAttention, places: Places, certificates: tuple[tuple[Certificate, ...], ...], look: Look
 ) -> Side:
     """One head in full, as it is looked at."""
-    if not look.changes:
-        return Side(head, position, certificates)
-    view = viewed(head, by=look.by, special=look.special)
-    return Side(head, look.pieces(head.query_tokens, position)[0], certificates, view)
+    if not look.changes and len(places) == 1:
+        return Side(head, places[0], certificates)
+    units = units_around(head.query_tokens, head.key_tokens, places, look.by, look.special)
+    view = viewed(head, by=look.by, special=look.special, units=units)
+    return Side(head, look.pieces(head.query_tokens, places)[0], certificates, view)
 
 
 def _passed_over(words: Sequence[tuple[ComparedWord, ...]], look: Look) -> Bool[np.ndarray, "layer head"]:

@@ -16,12 +16,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.analysis.heads.view import groups_of
+from attnscope.analysis.heads.view import Places, groups_of
 from attnscope.analysis.padding import place_in_text, without_padding
 from attnscope.attention import AttentionCall
 from attnscope.reference import exact
 from attnscope.results import Certificate, Kind, Special
-from attnscope.results.base.groups import Groups, joined, regrouped, units_of_text
+from attnscope.results.base.groups import Groups, joined, regrouped, taken_together, units_of_text
 from attnscope.sdpa import attend
 from attnscope.tokens import Token, Tokens
 from attnscope.verify import certify_heads
@@ -54,17 +54,22 @@ class Look:
     def units(self) -> str:
         return self.by.several
 
-    def pieces(self, queries: Tokens, position: int) -> tuple[int, ...]:
-        """The positions of the tokens that make up the word at `position`."""
+    def pieces(self, queries: Tokens, places: Places) -> Places:
+        """The positions of the tokens that make up the word, or the words, that stand at `places`."""
         groups = units_of_text(queries, self.by) if self.by.joins else ()
-        return next((group for group in groups if position in group), (position,))
+        return tuple(i for group in groups if {*group} & {*places} for i in group) or places
 
-    def compared(self, keys: Tokens) -> Groups | None:
-        """The tokens of each key that a row is compared over; None where that is every token."""
-        if not self.by.joins and self.special is not Special.RENORMALISE:
+    def compared(self, keys: Tokens, span: Places = ()) -> Groups | None:
+        """The tokens of each key that a row is compared over; None where that is every token.
+
+        The tokens of the `span` are one key.
+        """
+        if not self.by.joins and self.special is not Special.RENORMALISE and len(span) < 2:
             return None
         special = self.special if self.special is Special.RENORMALISE else Special.SHOW
-        return groups_of(keys, "key", self.by, special)
+        groups = groups_of(keys, "key", self.by, special)
+        places = [i for i, group in enumerate(groups) if {*group} & {*span}]
+        return taken_together(groups, *([places] if places else []))
 
 
 TOKENS = Look()
@@ -88,14 +93,15 @@ class ComparedWord:
         return not np.array_equal(self.vectors["key"], self.vectors["unrotated key"])
 
 
-def word_in(call: AttentionCall, heads: Sequence[int], position: int, look: Look = TOKENS) -> ComparedWord:
-    """The word at `position` among the queries of one layer; a sink's share is the last of its weights.
+def word_in(call: AttentionCall, heads: Sequence[int], places: Places, look: Look = TOKENS) -> ComparedWord:
+    """The word at `places` among the queries of one layer; a sink's share is the last of its weights.
 
     Where rows are divided by what remains without special tokens, a sink is left out like these. In
     cross-attention the word is a query only: keys and values belong to other tokens.
     """
     whole, call = call, without_padding(call)
-    pieces = list(look.pieces(call.query_tokens, place_in_text(whole, position)))
+    span = look.pieces(call.query_tokens, tuple(place_in_text(whole, place) for place in places))
+    pieces = list(span)
     stages = [attend(call.operands(head)) for head in heads]
     shared = [call.key_head(head) for head in heads]
     weights = torch.stack([stage.weights[0, pieces] for stage in stages])
@@ -112,7 +118,7 @@ def word_in(call: AttentionCall, heads: Sequence[int], position: int, look: Look
         weights = torch.cat([weights, (1 - weights.sum(-1, keepdim=True)).clamp_min(0)], dim=-1)
     return ComparedWord(
         {name: vector.numpy() for name, vector in vectors.items()},
-        _rows(weights, look, call),
+        _rows(weights, look, call, span),
         on_special.numpy(),
         certify_heads(whole, heads),
     )
@@ -128,10 +134,12 @@ def _mean_output(
 
 
 def _rows(
-    weights: Float[Tensor, "head piece key_and_sink"], look: Look, call: AttentionCall
+    weights: Float[Tensor, "head piece key_and_sink"], look: Look, call: AttentionCall, span: Places
 ) -> Float[np.ndarray, "head key"]:
     """The word's row in every head, over the keys that are compared."""
-    groups = look.compared(call.key_tokens)
+    groups = look.compared(call.key_tokens, () if call.kind is Kind.CROSS else span)
+    if groups is None and len(span) > 1:
+        groups = groups_of(call.key_tokens, "key", Unit.TOKEN, Special.SHOW)
     if groups is None:
         return np.asarray(weights[:, 0].numpy())
     scaled, count = look.special is Special.RENORMALISE, weights.shape[1]

@@ -7,7 +7,7 @@ a picture or a sound as `FILE`.
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -192,9 +192,9 @@ def _spelled(asked: list[str], told: Provenance, run: list[str], options: tuple[
     return " ".join(["attnscope", *asked, *_model(told), *run, *more, *options])
 
 
-def finding(result: Heads, query: int, key: int) -> str:
-    """The command that ranks all heads by one link, beside control texts."""
-    sides = label(result.query_tokens, query), label(result.key_tokens, key)
+def finding(result: Heads, query: int, key: int, span: Sequence[int] = ()) -> str:
+    """The command that ranks all heads by one link, beside control texts; the query may be a `span`."""
+    sides = label(result.query_tokens, query, span), label(result.key_tokens, key)
     return asking(result, "find", "--from", sides[0], "--to", sides[1])
 
 
@@ -291,13 +291,15 @@ def _way(told: Provenance) -> list[str]:
     return options
 
 
-def label(tokens: Tokens, position: int) -> str:
+def label(tokens: Tokens, position: int, span: Sequence[int] = ()) -> str:
     """The name of a token as a word of a command; its place where that reads the tokens by number.
 
-    A sentence is named by its own number.
+    A sentence is named by its own number, and several tokens, the `span`, by where they stand.
     """
     if tokens.of_sentences:
         return str(tokens.positions[position])
+    if len(span) > 1:
+        return f"pos:{tokens.positions[span[0]]}-{tokens.positions[span[-1]]}"
     if tokens.given is None or _typed.get().read is not None:
         return word(tokens.labels[position])
     first, behind = tokens.positions[position], position + 1

@@ -42,8 +42,9 @@ def flow(
 ) -> Flow:
     """What reaches `query` from every input token through the chosen layers, the first ones of the model.
 
-    `query` is a token, a patch (`r2c4`) or a time (`0.20s`), or a position; `looking` by sentences or
-    other units it is one of these, and all of them are followed to and replaced as wholes; `pooled` is the
+    `query` is a token, a patch (`r2c4`) or a time (`0.20s`), or a position, or several, whose rows are
+    averaged; `looking` by sentences or other units it is of these, and all of them are followed to and
+    replaced as wholes; `pooled` is the
     one vector that the model makes of the text, `pooled:mean` and others say how. `InputError` for
     cross-attention, for layers that read in windows, and for layers that leave some out before them.
     """
@@ -70,7 +71,7 @@ def flow(
     with reading.listener.working("following the attention through the layers"):
         back = followed_back(layers, chosen.heads, start)
         few = len(tokens) <= MOST_FLOW and not looking.unit.joins
-        most = _most(layers, chosen.heads, start if place is None else place) if few else None
+        most = _most(layers, chosen.heads, start if len(asked) != 1 else asked[0]) if few else None
     if most is None and not looking.unit.joins:
         reading.listener.notice(
             f"no flow: it is looked for in up to {MOST_FLOW} tokens, here are {len(tokens)}"
@@ -95,6 +96,7 @@ def flow(
         sampled=0 if sampled is None else len(sampled),
         pooled=pooled,
         by=looking.unit,
+        query_span=asked if len(asked) > 1 and not looking.unit.joins else (),
     )
     result = _with_zeroing(reading, chosen, result, start)
     result = beside_replacing(reading, chosen, result, seed, units)
@@ -109,7 +111,7 @@ def check_query(
     query: str | int,
     looking: Looking = TOKENS,
 ) -> None:
-    """`InputError` for a query that is not there, and for several tokens or units."""
+    """`InputError` for a query that is not there, or that stands in several places."""
     if isinstance(query, str) and is_pooled(query, keys.sentence):
         _check_kind(chosen)
         _check_by_tokens(looking)
@@ -131,9 +133,7 @@ def _units(chosen: Chosen, tokens: Tokens, query: str | int, looking: Looking) -
     by = looking.unit
     if by.joins and not tokens.texts:
         raise InputError(f"--by {by} takes tokens of a text together: a picture or a sound has none")
-    units = units_of(tokens, tokens, by=by)
-    place = units.query_tokens.span(query).one(f"flow goes back from one {by}, choose one of these")
-    return replace(units, query=place)
+    return units_of(tokens, tokens, by=by, query=query)
 
 
 def _answers_at(reading: Reading, tokens: Tokens, asked: Sequence[int]) -> int:
