@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+from jaxtyping import Bool
+
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.towers import (
     Tower,
@@ -56,6 +59,13 @@ class Chosen:
     def one(self) -> bool:
         """Whether a single head is meant, or the mean over some."""
         return self.mean or len(self.layers) == len(self.heads) == 1
+
+    @property
+    def left_out(self) -> Bool[np.ndarray, "layer head"] | None:
+        """Which of the layers and heads are no part of it where some were named one by one, else None."""
+        if not self.apart:
+            return None
+        return np.array([[(layer, head) not in self.apart for head in self.heads] for layer in self.layers])
 
     def only(self) -> tuple[int, int]:
         """The one layer and head; `InputError` where several are meant, or their mean."""

@@ -54,9 +54,11 @@ class Wanted:
             return
         if self.layer is not None:
             raise InputError(f"--head {self.head} names its layer: leave --layer out")
+        if self.USUAL is not None and (named.apart or named.heads is None):
+            raise InputError(f"--head {self.head} are several: this is of one head, such as L3H11")
         if named.apart and not self.APART:
             each = f"--layer {named.layers} --head {named.heads}"
-            raise InputError(f"--head {self.head}: here heads are those of whole lists, {each}")
+            raise InputError(f"--head {self.head}: here the same heads of every layer are meant, {each}")
         object.__setattr__(self, "layer", named.layers)
         object.__setattr__(self, "head", named.heads)
         object.__setattr__(self, "_apart", named.apart)
@@ -65,6 +67,8 @@ class Wanted:
         """The mean over heads is all of them, which are then averaged."""
         if not isinstance(self.head, str) or self.head.strip().casefold() != "mean":
             return
+        if self.USUAL is not None:
+            raise InputError("--head mean: the mean over heads has weights alone, this is of one head")
         if not self.MEANS:
             raise InputError("--head mean: heads and flow show the mean over heads, here name some, or all")
         object.__setattr__(self, "head", None)

@@ -62,7 +62,7 @@ def _head(layer: int, head: int, measured: str) -> Figure:
 
 def _of_finding(result: Finding) -> Iterator[tuple[Figure, Seen]]:
     measured = "distance" if result.smaller_is_better else "weight"
-    for i, j in np.ndindex(result.weights.shape):
+    for i, j in result.places:
         own, control = float(result.weights[i, j]), float(result.controls.mean[i, j])
         stands = bool(np.isfinite(own)) and result.stands_out((i, j))
         yield _head(result.layers[i], result.heads[j], measured), Seen(own, control, stands=stands)

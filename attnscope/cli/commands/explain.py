@@ -9,7 +9,7 @@ import typer
 from attnscope.cli.asking import Answer, Question
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import Read, decoded
-from attnscope.cli.options.model import Request, Wanted
+from attnscope.cli.options.model import HeadsApart, Request
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN, Brief
 
@@ -63,7 +63,7 @@ class ExplainOptions:
 
 def explain(
     read: Read,
-    wanted: Wanted,
+    wanted: HeadsApart,
     asked: ExplainOptions,
     delivery: Delivery,
     *,

@@ -9,7 +9,7 @@ import typer
 from attnscope.cli.asking import Answer, Question, ranked_heads
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import Read, Writing, decoded
-from attnscope.cli.options.model import Request, Wanted
+from attnscope.cli.options.model import HeadsApart, Request
 from attnscope.cli.options.shown import Looking
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN, Brief
@@ -102,7 +102,7 @@ class FindOptions:
 
 def find(
     read: Read,
-    wanted: Wanted,
+    wanted: HeadsApart,
     asked: FindOptions,
     delivery: Delivery,
     *,

@@ -55,7 +55,7 @@ def _look(result: Explanation) -> Statement:
         more = f", though {_some(result)} much more than even attention" if result.heads else ""
         told = f"No head stands out of {words.controls(result)} of the same shape{more}."
         return Statement(Asked.LOOK, told, _nearest(result), command)
-    looks = words.many_look(len(out), found.weights.size)
+    looks = words.many_look(len(out), len(found.places))
     others = f"texts with the {finding_words.PLURAL[found.controls.of]} in other orders"
     told = (
         f"{looks} from {query(result)} at {key(result)} far more than in {others}: {words.heads_named(out)}."

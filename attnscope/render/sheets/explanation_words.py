@@ -127,7 +127,7 @@ def _wrote(told: Why, part: Part, place: str) -> str:
 
 def _shown(result: Explanation) -> str:
     out = result.standing_out
-    looks = many_look(len(out), result.finding.weights.size)
+    looks = many_look(len(out), len(result.finding.places))
     told = f"{looks} from {query(result)} at {key(result)} far more than in {controls(result)}, "
     told += f"{name(*out[0])} most clearly ({own(result, out[0])})"
     why = result.told_of

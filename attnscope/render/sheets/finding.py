@@ -33,6 +33,7 @@ from attnscope.results import Finding, Kind, Special
 from attnscope.results.claims.finding import Case
 from attnscope.results.claims.ranking import LEAST_CONTROLS, LEVEL
 
+_NAMED = 6  # heads that are named one by one
 _CONTROLS_TOLD = 3  # under -v; JSON has all of them
 
 
@@ -52,7 +53,7 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
     )
     return Sheet(
         title=_subject(result),
-        setting=setting(result, grid_size(result.layers, result.heads)),
+        setting=setting(result, _size(result)),
         origins=(result.provenance,),
         answer=words.answer(result),
         blocks=(ranking, *(grids if focus.verbose else ())),
@@ -64,19 +65,26 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
         details=tuple(_details(result)),
         departs=(*changed, *_departures(result)),
         proof=proof(
-            (each for row in result.verdicts for each in row),
+            result.every_verdict,
             "head",
             pieces,
             "the rows asked about in " if result.by_rows else "",
         ),
         verdicts=by_head(result.layers, result.heads, result.verdicts),
         main=ranking,
-        summary=(counted(result.weights.size, "head"), f"best {named(result, best)}" if best else ""),
+        summary=(counted(len(result.places), "head"), f"best {named(result, best)}" if best else ""),
         record=(("kind", result.kind.value), ("tower", result.tower)),
         next=_next(result),
         more=(*of_finding(result), *(() if focus.verbose else grids)),
         opens=_opens(result, best or (0, 0)),
     )
+
+
+def _size(result: Finding) -> str:
+    """How many layers and heads are looked at; which, where they were named one by one."""
+    if not result.apart:
+        return grid_size(result.layers, result.heads)
+    return ", ".join(name(*each) for each in result.apart[:_NAMED]) + (", ..." * (len(result.apart) > _NAMED))
 
 
 def _subject(result: Finding) -> str:

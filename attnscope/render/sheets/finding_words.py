@@ -76,7 +76,7 @@ def _numbers(result: Finding, place: Place, there: str = "there") -> str:
 
 
 def _heads(result: Finding, count: int) -> str:
-    of = counted(result.weights.size, "head")
+    of = counted(len(result.places), "head")
     return f"one of {of}" if count == 1 else f"{count} of {of}"
 
 
@@ -219,7 +219,7 @@ def _few(result: Finding) -> str:
 
 
 _SAID: dict[Case, Callable[[Finding], str]] = {
-    Case.UNRANKED: lambda result: f"none of {counted(result.weights.size, 'head')} has a number.",
+    Case.UNRANKED: lambda result: f"none of {counted(len(result.places), 'head')} has a number.",
     Case.SEVERAL: _standing_out,
     Case.ONE: _standing_out,
     Case.CANNOT_TELL: _cannot_tell,
@@ -237,9 +237,9 @@ def group_words(result: Finding, group: Group, shown: int) -> str:
     if group is Group.STANDS_OUT:
         return f"{group.value} ({of})" if shown < count else group.value
     if group is Group.ABOVE_ITS_OWN:
-        lucky = LEVEL * result.weights.size
+        lucky = LEVEL * len(result.places)
         by_luck = "1" if lucky <= 1 else f"{int(lucky)} or {int(lucky) + 1}"
-        many = counted(result.weights.size, "head")
+        many = counted(len(result.places), "head")
         return f"{group.value} ({of}; of {many} about {by_luck} are so by luck)"
     few = group is Group.NEITHER and result.controls.count < LEAST_CONTROLS
     return f"{'too few controls to tell' if few else group.value} ({of})"

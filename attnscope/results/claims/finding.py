@@ -142,7 +142,8 @@ class Finding(Presented):
 
     `links` are the places of `query_tokens` and `key_tokens` that are meant: of a pair that one, of a pattern
     all of its keys that their query may look at, none of likeness. `heads` are their numbers, from 0. With
-    `by_rows` only the rows that were asked about were read of each head, and they alone are certified.
+    `by_rows` only the rows that were asked about were read of each head, and they alone are certified. Where
+    heads of several layers were named one by one, `apart`, they alone have a number and are certified here.
     """
 
     question: Sought
@@ -167,11 +168,24 @@ class Finding(Presented):
     special: Special = Special.SHOW
     links: Int[np.ndarray, "link 2"] = field(default_factory=lambda: np.zeros((0, 2), dtype=int))
     by_rows: bool = False
+    apart: tuple[tuple[int, int], ...] = ()
+
+    @cached_property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """Where the heads that were asked stand among `layers` and `heads`."""
+        every = ((i, j) for i in range(len(self.layers)) for j in range(len(self.heads)))
+        named = {*self.apart}
+        return tuple((i, j) for i, j in every if not named or (self.layers[i], self.heads[j]) in named)
+
+    @property
+    def every_verdict(self) -> tuple[Verdict, ...]:
+        """The verdicts of the heads that were asked."""
+        return tuple(self.verdicts[i][j] for i, j in self.places)
 
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of any head."""
-        return worst(verdict for layer in self.verdicts for verdict in layer)
+        return worst(self.every_verdict)
 
     @cached_property
     def above_control(self) -> Float[np.ndarray, "layer head"]:
@@ -232,15 +246,16 @@ class Finding(Presented):
         one = sum(each is not None for each in (question.key, question.pattern, question.like)) == 1
         fits(one, "'question' is not one thing")
         one_for_each(self.verdicts, self.weights.shape, "verdicts")
+        fits(len(self.places) == (len(self.apart) or self.weights.size), "'apart' has heads of no layer")
         alike = len(self.controls.best) == len(self.controls.best_excess)
         fits(alike, "'best_excess_of_controls' is not of as many controls as 'best_of_controls'")
 
     def derived(self) -> dict[str, Value]:
         """Every head with what its controls have, the best first; those without a number come last."""
-        unranked = [(int(i), int(j)) for i, j in np.argwhere(np.isnan(self.weights))]
+        unranked = [place for place in self.places if np.isnan(self.weights[place])]
         return {
             "case": self.case,
-            "looked_at": self.weights.size,
+            "looked_at": len(self.places),
             "control_texts": self.control_texts,
             "heads": [self._row(i, j) for i, j in (*self.ranking, *unranked)],
         }

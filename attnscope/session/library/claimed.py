@@ -103,7 +103,7 @@ class Claimed(Entered):
         """
         given = head_named(like) if isinstance(like, str) else like
         wish = Wish(query, key, pattern, given, controls, seed)
-        return find(*self._read(Wanted(layers, heads, **attention)), wish, Looking(words, special, by))
+        return find(*self._read(WantedApart(layers, heads, **attention)), wish, Looking(words, special, by))
 
     def links(
         self,
@@ -246,6 +246,6 @@ class Claimed(Entered):
         scores come from, whom they read, and whether the answer depends on the word. What could not be asked
         is `unasked`, with the reason; `attention` is kind or tower, as in `head`.
         """
-        wanted = Wanted(layers, heads, **attention)
+        wanted = WantedApart(layers, heads, **attention)
         chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
         return explain(self._whole(), chosen, Linked(query, key, controls, seed))

@@ -74,6 +74,48 @@ def test_control_numbers_are_those_that_the_model_itself_returns_for_the_control
         assert ids[7] == 4
 
 
+def test_heads_that_are_named_one_by_one_are_held_against_one_another_alone(masked: at.Reading) -> None:
+    """L2 H11 and L3 H10, between them in the grid, are neither ranked nor a control's best head."""
+    named = [(2, 10), (3, 11), (1, 3)]
+    found = masked.find("[MASK]", "door", controls=FEW, seed=2, heads="L2H10,L3H11,L1H3")
+    model = BertModel.from_pretrained(ENCODER, attn_implementation="eager").eval()
+    with torch.no_grad():
+        rows = [
+            torch.stack(model(torch.tensor(ids[None]), output_attentions=True).attentions)[:, 0, :, 7, 5]
+            for ids in (np.array(masked.tokens.ids), *found.controls.ids)
+        ]
+    own, *others = (np.array([row.double().numpy()[place] for place in named]) for row in rows)
+    places = [(found.layers.index(layer), found.heads.index(head)) for layer, head in named]
+    assert sorted(found.ranking) == sorted(places) == sorted(found.places)
+    assert [found.weights[place] for place in places] == pytest.approx(own, abs=2e-6)
+    assert np.isnan(found.weights).sum() == 9 - 3
+    assert found.controls.best == pytest.approx(np.array(others).max(axis=1), abs=2e-6)
+    whole = masked.find("[MASK]", "door", controls=FEW, seed=2)
+    assert (whole.controls.best >= found.controls.best - 1e-9).all()
+    assert (whole.controls.best > found.controls.best + 1e-3).any()
+    assert len(found.every_verdict) == 3
+    assert "3 of 3 heads recomputed" in " ".join(found.text(width=200).split())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "query", "key", "how"),
+    [
+        ("demo-causal", "river piano doctor river piano doctor", "6", "2", {}),  # grouped queries
+        ("demo-translate", "I saw the red door.", "porte", "door", {"kind": "cross"}),
+    ],
+)
+def test_named_heads_have_the_numbers_that_they_have_among_all(
+    name: str, text: str, query: str, key: str, how: dict
+) -> None:
+    reading = at.load(name).read(text, **({"target": "j'ai vu la porte rouge."} if how else {}))
+    found = reading.find(query, key, controls=5, heads="L3H11,L1H4", **how)
+    whole = reading.find(query, key, controls=5, **how)
+    for layer, head in ((3, 11), (1, 4)):
+        place = found.layers.index(layer), found.heads.index(head)
+        assert found.weights[place] == pytest.approx(whole.weights[layer, head], abs=1e-6)
+        assert found.controls.mean[place] == pytest.approx(whole.controls.mean[layer, head], abs=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
 def test_controls_one_by_one_are_those_of_a_batch(
     translated: at.Reading, kind: str, monkeypatch: pytest.MonkeyPatch

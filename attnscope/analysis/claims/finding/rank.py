@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from attnscope.analysis.claims.controls import ControlTexts
 from attnscope.analysis.claims.finding.rows import AnyRows, Layer, Lens
@@ -16,11 +16,25 @@ from attnscope.results import Contents, Controls
 from attnscope.results.claims.ranking import LEAST_SPREAD, beyond
 
 ByHead = Float[np.ndarray, "layer head"]
+LeftOut = Bool[np.ndarray, "layer head"] | None
 OUTER = 0.05  # share of the controls that `low` and `high` leave out at either end
 
 
-def numbers(target: Target | Likeness, layers: Sequence[AnyRows], heads: Sequence[int], seen: Lens) -> ByHead:
-    """The number of every head in one text; NaN for the head that others are likened to."""
+def numbers(
+    target: Target | Likeness,
+    layers: Sequence[AnyRows],
+    heads: Sequence[int],
+    seen: Lens,
+    left_out: LeftOut = None,
+) -> ByHead:
+    """The number of every head in one text; NaN for those that are `left_out`, and the one likened to."""
+    found = _every_number(target, layers, heads, seen)
+    return found if left_out is None else np.where(left_out, np.nan, found)
+
+
+def _every_number(
+    target: Target | Likeness, layers: Sequence[AnyRows], heads: Sequence[int], seen: Lens
+) -> ByHead:
     if isinstance(target, Target):
         return np.array([target.number(seen.rows(each, heads, target.queries)) for each in layers])
     given = seen.rows(layers[target.layer], [target.head])[0]
@@ -68,6 +82,7 @@ def beside_controls(
     heads: Sequence[int],
     seen: Lens,
     went: Sequence[Sequence[int]] | None,
+    left_out: LeftOut = None,
 ) -> "tuple[Summary, ByHead | None]":
     """The numbers of control texts, which `runs` are, in few words, and what the query gave its key's token.
 
@@ -76,7 +91,7 @@ def beside_controls(
     """
     found, followed = list[ByHead](), list[ByHead]()
     for number, layers in enumerate(runs):
-        found.append(numbers(target, layers, heads, seen))
+        found.append(numbers(target, layers, heads, seen, left_out))
         if went is not None and isinstance(target, Target):
             there = (seen.on_tokens(each, heads, target.queries[0], went[number]) for each in layers)
             followed.append(np.array(list(there)))

@@ -107,13 +107,15 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
     seen = _lens(wish, looking, layers[0].query_tokens, layers[0].key_tokens)
     sought = _sought(wish, seen)
     target = _target(sought, layers, chosen, seen)
-    own = numbers(target, layers, chosen.heads, seen)
+    left_out = chosen.left_out
+    own = numbers(target, layers, chosen.heads, seen, left_out)
     key = () if sought.key is None else seen.keys[sought.key]
     exchange = exchange_of(reading, chosen, whole[0], key)
     controls = _controls(reading, chosen, sought, wish, exchange, seen)
 
     def alike(others: Sequence[Layer]) -> bool:
-        return bool(_strays(own, numbers(target, others, chosen.heads, seen)) <= rounding(whole))
+        again = numbers(target, others, chosen.heads, seen, left_out)
+        return bool(_strays(own, again) <= rounding(whole))
 
     control_runs: Iterator[Sequence[AnyRows]]
     if queries is None:
@@ -125,7 +127,7 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
         if reading.captured is not None:
             notes += _of_writing(reading, chosen, exchange, target, own, seen, rounding(whole))
         went = None if sought.key is None else exchange.went(controls, key)
-        summary, followed = beside_controls(target, own, control_runs, chosen.heads, seen, went)
+        summary, followed = beside_controls(target, own, control_runs, chosen.heads, seen, went, left_out)
     compared = beside(target, layers, chosen.heads, seen)
     return Finding(
         question=sought,
@@ -144,6 +146,7 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
         controls=summary.described(controls, exchange.name),
         verdicts=tuple(verdicts_of(layer, chosen.heads) for layer in whole),
         by_rows=queries is not None,
+        apart=chosen.apart,
         provenance=attention.provenance,
         tower=attention.tower,
         notes=notes,
@@ -185,7 +188,7 @@ def _of_writing(
 ) -> tuple[str, ...]:
     """That the model reads its text at once otherwise than it did while it wrote, where it does."""
     given = reading.inputs[exchange.name]
-    again = numbers(target, alone(reading, chosen, exchange.name, given), chosen.heads, seen)
+    again = numbers(target, alone(reading, chosen, exchange.name, given), chosen.heads, seen, chosen.left_out)
     strays = _strays(own, again)
     if strays <= rounding:
         return ()

@@ -36,6 +36,8 @@ def find_links(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = 
     """
     if reading.perceived is not None:
         raise InputError("links are sought between words: name a pair with --from and --to, or a --pattern")
+    if chosen.apart:
+        raise InputError("links are sought in whole lists of heads: name these (--layer, --head), or a pair")
     if reading.asked.goes_on:
         raise InputError("links are sought in a text that is there: leave --generate out")
     if looking.changes:
