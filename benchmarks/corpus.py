@@ -1,17 +1,16 @@
-"""All measures of all heads over a corpus against the obvious script, with the same numbers coming out.
+"""All measures of all heads over a corpus beside the two scripts of corpus_scripts.py; numbers are the same.
 
-    python benchmarks/corpus.py [TEXTS] [MODEL [FILE]] [--device cpu]
+    python benchmarks/corpus.py [TEXTS] [MODEL [FILE]] [--device cpu] [--batch 32]
 
-The obvious script runs the model on one text at a time with `output_attentions=True` and measures each head
-of each layer with NumPy: entropy, largest weight, distance, weight on itself, the previous, the next and the
-first key, on special tokens, and the strongest key's offset. `attnscope corpus` takes the same measures, by
-as many workers as there are cores and by one.
+`obvious` reads one text at a time and measures in NumPy; `batched`, the stronger on short texts, reads many
+and measures in torch. `attnscope corpus` takes the same fourteen measures, and all that there are, with
+certificate, files and quantiles, by one worker and by as many as there are cores.
 
 Without a model one of the shape of MiniLM (6 layers of 12 heads, 384 wide) with random weights is made on the
 spot, without a file texts of 5 to 60 tokens. Each is run on a quarter of the texts and on all of them: the
 difference is what texts cost once a process stands. Seconds of CPU are those of a process and its children;
 seconds on the clock say how workers share the cores, and are worth something on a quiet machine alone. On an
-accelerator both sides use it, and one worker has it.
+accelerator all sides use it, and one worker has it. `--batch` is of texts of 512 tokens better 4.
 """
 
 import argparse
@@ -25,9 +24,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from corpus_scripts import MEASURES
 from pairs import ATTNSCOPE
 
-MEASURES = "entropy,confidence,distance,self,previous,next,first,special-tokens,fixed"
+SCRIPTS = Path(__file__).parent / "corpus_scripts.py"
 MAKE_CHECKPOINT = """
 import shutil, sys
 from transformers import BertConfig, BertModel
@@ -37,44 +38,6 @@ BertModel(BertConfig(
 )).save_pretrained(sys.argv[1])
 for name in ("tokenizer.json", "tokenizer_config.json"):
     shutil.copy(demo.folder() / name, sys.argv[1])
-"""
-OBVIOUS = """
-import json, sys
-import numpy as np
-import torch
-from transformers import AutoModel, AutoTokenizer
-
-folder, file, out, device = sys.argv[1:]
-tokenizer = AutoTokenizer.from_pretrained(folder)
-model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval().to(device)
-
-def measured(weights, special):
-    n = len(weights)
-    places = np.arange(n)
-    offsets = weights.argmax(-1) - places
-    return [
-        float(-(weights * np.log(np.maximum(weights, 1e-300))).sum(-1).mean()),
-        float(weights.max(-1).mean()),
-        float((weights * np.abs(places[:, None] - places)).sum(-1).mean()),
-        float(np.diagonal(weights).mean()),
-        float(np.diagonal(weights, -1).sum() / n),
-        float(np.diagonal(weights, 1).sum() / n),
-        float(weights[:, 0].mean()),
-        float(weights[:, special].sum(-1).mean()),
-        float(np.unique(offsets, return_counts=True)[1].max() / n),
-    ]
-
-rows = []
-for line in open(file, encoding="utf-8"):
-    inputs = tokenizer(line.rstrip("\\n"), return_tensors="pt").to(device)
-    special = np.isin(inputs["input_ids"][0].cpu().numpy(), tokenizer.all_special_ids)
-    with torch.no_grad():
-        attentions = model(**inputs, output_attentions=True).attentions
-    attentions = [layer[0].cpu().double().numpy() for layer in attentions]
-    rows.append([[measured(head, special) for head in layer] for layer in attentions])
-every = np.array(rows)
-told = {"mean": every.mean(0).tolist(), "sd": every.std(0, ddof=1).tolist()}
-json.dump(told, open(out, "w", encoding="utf-8"))
 """
 WORDS = ("the", "a", "door", "dog", "boat", "was", "is", "opened", "barks", "old", "on", "it", "she")
 
@@ -108,20 +71,16 @@ def texts(count: int) -> list[str]:
     return [" ".join(draw.choice(WORDS) for _ in range(length)) for length in lengths]
 
 
-def unlike(mine: Path, obvious: Path) -> float:
-    """The largest difference of any head's mean by any measure from the obvious script's."""
-    theirs = json.loads(obvious.read_text("utf-8"))["mean"]
-    ours = json.loads(mine.read_text("utf-8"))["mean"]
-    return max(
-        abs(ours[m][i][j] - theirs[i][j][m])
-        for m in range(len(ours))
-        for i in range(len(theirs))
-        for j in range(len(theirs[0]))
-    )
+def unlike(mine: Path, script: Path) -> float:
+    """The largest difference of any head's mean by any measure from a script's."""
+    theirs = json.loads(script.read_text("utf-8"))["mean"]
+    ours = json.loads(mine.read_text("utf-8"))["measures"]
+    values = np.array([ours[name]["values"] for name in MEASURES.split(",")], float)
+    return float(np.abs(values - np.array(theirs)).max())
 
 
 def main() -> None:
-    """Cost by text of the obvious script, of one worker and of as many as there are cores."""
+    """Cost by text of the two scripts, of one worker and of as many as there are cores."""
     asked = _asked()
     count, cores = asked.texts, os.cpu_count() or 1 if asked.device == "cpu" else 1
     with tempfile.TemporaryDirectory() as made:
@@ -132,30 +91,31 @@ def main() -> None:
         lines = asked.file.read_text("utf-8").splitlines() if asked.file else texts(count)
         lines = [line for line in lines if line.strip()][:count]
         costs: dict[str, Cost] = {}
+        sides = [
+            ("one", MEASURES, 1),
+            ("all", "all", 1),
+            *([("every", MEASURES, cores)] if cores > 1 else []),
+        ]
         for part, some in (("quarter", lines[: len(lines) // 4]), ("whole", lines)):
             (folder / f"{part}.txt").write_text("\n".join(some) + "\n", "utf-8", newline="\n")
-            script = [
-                sys.executable,
-                "-c",
-                OBVIOUS,
-                model,
-                f"{part}.txt",
-                f"{part}-obvious.json",
-                asked.device,
-            ]
-            costs[f"obvious {part}"] = cost(script, folder)
-            for workers in sorted({1, cores}):
-                out = f"{part}-{workers}.json"
+            for kind in ("obvious", "batched"):
+                given = [kind, model, f"{part}.txt", f"{part}-{kind}.json", asked.device, str(asked.batch)]
+                costs[f"{kind} {part}"] = cost([sys.executable, str(SCRIPTS), *given], folder)
+            for name, measures, workers in sides:
+                out = f"{part}-{name}.json"
                 ours = [
-                    ATTNSCOPE, "corpus", f"{part}.txt", "-m", model, "--measure", MEASURES, "-q", "-o", out,
-                    "--workers", str(workers), "--run", f"{part}-{workers}", "--device", asked.device,
+                    ATTNSCOPE, "corpus", f"{part}.txt", "-m", model, "--measure", measures, "-q", "-o", out,
+                    "--workers", str(workers), "--run", f"{part}-{name}", "--device", asked.device,
                 ]  # fmt: skip
-                costs[f"{workers} {part}"] = cost(ours, folder)
-                off = unlike(folder / out, folder / f"{part}-obvious.json")
-                assert off < 1e-4, f"the numbers are not the same: off by {off:.1g}"
-        one, many = ((folder / f"whole-{workers}.json").read_bytes() for workers in (1, cores))
-        assert one == many, "the bytes of one worker are not those of several"
-        told(costs, len(lines) - len(lines) // 4, cores, off)
+                costs[f"{name} {part}"] = cost(ours, folder)
+                if measures == MEASURES:
+                    for kind in ("obvious", "batched"):
+                        off = unlike(folder / out, folder / f"{part}-{kind}.json")
+                        assert off < 1e-4, f"the numbers are not those of {kind}: off by {off:.1g}"
+        if cores > 1:
+            one, many = ((folder / f"whole-{workers}.json").read_bytes() for workers in ("one", "every"))
+            assert one == many, "the bytes of one worker are not those of several"
+        told(costs, len(lines) - len(lines) // 4, off)
 
 
 def _asked() -> argparse.Namespace:
@@ -164,19 +124,29 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("model", nargs="?")
     parser.add_argument("file", type=Path, nargs="?")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--batch", type=int, default=32, help="of the batched script")
     return parser.parse_args()
 
 
-def told(costs: dict[str, Cost], texts: int, cores: int, off: float) -> None:
-    """The table: each text once a process stands."""
-    print(f"{texts} texts more, numbers the same within {off:.1g}, one worker and {cores} to the last bit")
-    obvious = costs["obvious whole"] - costs["obvious quarter"]
-    for name in ("obvious", *map(str, sorted({1, cores}))):
+CALLED = {
+    "obvious": "one text at a time, NumPy",
+    "batched": "batched, torch",
+    "one": "attnscope, 14 measures",
+    "all": "attnscope, all measures",
+    "every": "attnscope, 14, all cores",
+}
+
+
+def told(costs: dict[str, Cost], texts: int, off: float) -> None:
+    """The table: each text once a process stands, beside the batched script."""
+    print(f"{texts} texts more, numbers the same within {off:.1g}, one worker and several to the last bit")
+    peer = costs["batched whole"] - costs["batched quarter"]
+    for name in [name for name in CALLED if f"{name} whole" in costs]:
         mine = costs[f"{name} whole"] - costs[f"{name} quarter"]
-        called = "obvious script" if name == "obvious" else f"attnscope, {name} worker(s)"
+        cpu, clock = (f"{1e3 * each / texts:7.1f} ms" for each in (mine.cpu, mine.clock))
         print(
-            f"  {called:<24} {1e3 * mine.cpu / texts:7.1f} ms of CPU a text (x{obvious.cpu / mine.cpu:.1f}), "
-            f"{1e3 * mine.clock / texts:7.1f} ms on the clock (x{obvious.clock / mine.clock:.1f}), "
+            f"  {CALLED[name]:<26} {cpu} of CPU a text (x{peer.cpu / mine.cpu:.2f}), "
+            f"{clock} on the clock (x{peer.clock / mine.clock:.2f}), "
             f"in all {costs[f'{name} whole'].clock:.0f} s"
         )
 

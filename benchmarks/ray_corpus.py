@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from attnscope.analysis.corpus.measuring import measurable
+from attnscope.analysis.corpus.names import measurable
 from attnscope.measures import parse_measures
 from attnscope.session.corpus.chunk_file import read
 from attnscope.session.corpus.engine.interface import Chunk, Engine, Text

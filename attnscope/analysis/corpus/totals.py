@@ -187,7 +187,8 @@ class Totals:
         """By name, for a file."""
         return {
             **{name: getattr(self.moments, name) for name in ("count", "mean", "squares")},
-            **{name: getattr(self.sketch, name) for name in ("entry", "times")},
+            "steps": _narrow(np.diff(self.sketch.entry, prepend=0)),
+            "times": _narrow(self.sketch.times),
             "least": self.least,
             "largest": self.largest,
         }
@@ -196,8 +197,13 @@ class Totals:
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "Totals":
         """The same again."""
         moments = Moments(*(arrays[name] for name in ("count", "mean", "squares")))
-        sketch = Sketch(*(arrays[name] for name in ("entry", "times")))
+        sketch = Sketch(np.cumsum(arrays["steps"], dtype=np.int64), arrays["times"].astype(np.int64))
         return cls(moments, sketch, arrays["least"], arrays["largest"])
+
+
+def _narrow(whole: Int[np.ndarray, " n"]) -> np.ndarray:
+    """The same numbers, none of them negative, in as few bytes as hold the largest."""
+    return whole.astype(np.min_scalar_type(int(whole.max(initial=0))))
 
 
 __all__ = ["HALVES", "ROUNDED", "Moments", "Sketch", "Totals"]

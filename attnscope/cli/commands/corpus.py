@@ -74,7 +74,8 @@ Workers = Annotated[
     typer.Option(
         "--workers",
         metavar="N",
-        help="Processes that measure. Default: one for each accelerator, else each core.",
+        help="Processes that measure, 0: this one. Default: one for each accelerator, else each core; "
+        "0 for up to 32 texts.",
     ),
 ]
 Engine = Annotated[

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from attnscope.analysis.claims.relations.answers import Sample
-from attnscope.analysis.corpus.measuring import needs_norms
+from attnscope.analysis.corpus.names import needs_norms
 from attnscope.analysis.corpus.totals import Totals
 from attnscope.errors import InputError
 from attnscope.results import Verdict

@@ -30,6 +30,7 @@ from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Wanted
 
 HOME = Path("outputs")
+FEW = 32  # texts: measured sooner here than by a process that is started for them
 LOCAL, RAY = "local", "ray"
 Done = Callable[[int, int], None]  # takes how many texts are through, and how many there are
 ENGINES = (LOCAL, RAY)
@@ -39,9 +40,9 @@ ENGINES = (LOCAL, RAY)
 class CorpusQuestion:
     """Which files, how texts stand in them, what is measured, and where the run is kept.
 
-    `workers` None is one for each accelerator, or else for each core, 0 this very process. The `engine` that
-    runs them is `local`, or `ray` at `ray_address`. `run` is the folder of the run, by default one in
-    `outputs` that is called after what it is a run of.
+    `workers` None is one for each accelerator, or else for each core, and for few texts this very process, as
+    0 is. The `engine` that runs them is `local`, or `ray` at `ray_address`. `run` is the run's folder, by
+    default one in `outputs` that is called after what it is a run of.
     """
 
     files: Sequence[Path]
@@ -107,7 +108,7 @@ def corpus_of(
     `engine` measures in place of the one that is asked for; `done` is told how many texts are through, of how
     many.
     """
-    from attnscope.analysis.corpus.measuring import check_measurable, measurable
+    from attnscope.analysis.corpus.names import check_measurable, measurable
 
     if request.device_map is None:
         request = replace(request, device=device_for(asked.engine, request.device))
@@ -143,7 +144,9 @@ def corpus_of(
             run = Run(recipe, sources, asked.limit, counted, folder, listener)
             if begun:
                 run.tell_resumed()
-            here = partial(_on_this_machine, request, asked.workers, counted.chunks)
+            few = counted.texts <= FEW and not begun  # what was cut off may end whoever reads it again
+            workers = 0 if few and asked.workers is None else asked.workers
+            here = partial(_on_this_machine, request, workers, counted.chunks)
             run.measure(engine or here, done)
             return run.result(asked.rows)
 

@@ -16,7 +16,8 @@ from torch import Tensor
 from attnscope.analysis.claims.relations.answers import Sample, pieces_of, together
 from attnscope.analysis.corpus.facts import Facts, norms_moved, triangles
 from attnscope.analysis.corpus.links import links
-from attnscope.analysis.corpus.measuring import leaking, measured, needs_norms
+from attnscope.analysis.corpus.measuring import leaking, measured
+from attnscope.analysis.corpus.names import needs_norms
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.weights import Passed, Passing

@@ -1,7 +1,8 @@
 """Workers of a machine: one for each accelerator, which it has alone; for each core where there is none."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 
 from attnscope.errors import InputError
 from attnscope.model.loading import memory
+from attnscope.session.corpus import question
 from attnscope.session.corpus.engine.interface import Chunk, Text
 from attnscope.session.corpus.engine.local import local
 from attnscope.session.corpus.engine.machine import cores, described, places, usual_workers
@@ -158,3 +160,32 @@ def test_a_corpus_takes_a_map_but_not_one_that_follows_what_is_free(tmp_path: Pa
     plain = measured(tmp_path, "plain", device="cpu", workers=0)
     assert found.provenance.device == "cpu+disk"
     assert (found.measures["entropy"].values == plain.measures["entropy"].values).all()
+
+
+def test_few_texts_are_read_by_this_process_and_those_of_a_run_that_was_cut_off_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_text("A dog sleeps.\nThe door opened.\n", "utf-8")
+    asked = CorpusQuestion((texts,), run=tmp_path / "run", measures="entropy")
+    started: list[str] = []
+
+    def noted(how: str) -> Callable[..., Any]:
+        def engine(*given: Any) -> Any:
+            started.append(how)
+            raise KeyboardInterrupt
+
+        return engine
+
+    monkeypatch.setattr(question, "alone", noted("here"))
+    monkeypatch.setattr(question, "local", noted("another"))
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            corpus_of(ModelRequest("demo", device="cpu"), asked, Wanted(), Quiet())
+    assert started == ["here", "another"]
+    texts.write_text("A dog sleeps.\n" * (question.FEW + 1), "utf-8")
+    with pytest.raises(KeyboardInterrupt):
+        corpus_of(
+            ModelRequest("demo", device="cpu"), replace(asked, run=tmp_path / "many"), Wanted(), Quiet()
+        )
+    assert started == ["here", "another", "another"]

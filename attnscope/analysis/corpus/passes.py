@@ -1,0 +1,238 @@
+"""A layer's weights in a batch of texts, and what measures share of a few passes over them.
+
+    column sums        first, sink, special-tokens, punctuation, columns of pattern; whether all are numbers
+    diagonals          self, previous, next, diagonals of pattern
+    times distance     distance
+    times likeness     same
+    w ln w             entropy, evenness
+    largest            confidence, fixed, offset
+
+By norm a weight counts w |f(x)| / sum w |f(x)|: the weight, a number of its key and a number of its query. So
+the same passes serve, times two vectors, and shares are never made.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from attnscope.analysis.corpus.facts import Facts
+from attnscope.capture.weights import Passed
+from attnscope.errors import InputError
+from attnscope.reference import EXACT
+
+OfHead = Float[Tensor, "row head"]
+Mean = tuple[OfHead, Float[Tensor, "row a_head"]]  # a sum over queries, and of how many
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """The weights of a layer in a batch, and which queries of it answer: those of a text that see a key."""
+
+    weights: Float[Tensor, "row head query key"]
+    facts: Facts
+    allowed: Bool[Tensor, "row mask_head query key"]
+    visible: Int[Tensor, "row mask_head query"]
+    answers: Bool[Tensor, "row mask_head query"]
+
+    @classmethod
+    def of(cls, passed: Passed, facts: Facts) -> "Layer":
+        """What is in a batch of weights; what stands where no text is, is passed over."""
+        weights = passed.weights.detach()
+        weights = weights if weights.dtype is EXACT else weights.float()
+        queries, keys = weights.shape[-2:]
+        tokens = facts.special.shape[1]
+        if (queries, keys) != (tokens, tokens):
+            raise InputError(f"attention of {queries} queries on {keys} keys is not among {tokens} tokens")
+        own = facts.own
+        pairs = (own[:, :, None] & own[:, None, :])[:, None]
+        allowed = pairs if passed.allowed is None else passed.allowed & pairs
+        visible = allowed.sum(-1)
+        made = cls(weights, facts, allowed, visible, visible > 0)
+        return made if bool(made.columns.isfinite().all()) else made._cleared()
+
+    def _cleared(self) -> "Layer":
+        """Without what is no number where no text is; `InputError` where one stands in a text."""
+        cleared = self.weights.masked_fill(~(self.answers[..., None] & self.facts.own[:, None, None]), 0.0)
+        found = Layer(cleared, self.facts, self.allowed, self.visible, self.answers)
+        if bool(found.columns.isfinite().all()):
+            return found
+        raise InputError("weights of its attention are not numbers: its checkpoint may be damaged")
+
+    @cached_property
+    def columns(self) -> Float[Tensor, "row head key"]:
+        """What the queries that answer give to each key, added up."""
+        return added_up(self.answers.to(self.weights.dtype), self.weights)
+
+    @cached_property
+    def room(self) -> Float[Tensor, "row head query key"]:
+        """Where products with the weights are made, one after the other."""
+        return torch.empty_like(self.weights)
+
+    def times(self, by: Tensor) -> Float[Tensor, "row head query key"]:
+        """The weights times what each counts; until the next product."""
+        return torch.mul(self.weights, by, out=self.room)
+
+    def behind(self, step: int) -> Float[Tensor, "row mask_head query"]:
+        """1 for the queries that answer and whose text has a token `step` behind them."""
+        places = torch.arange(self.weights.shape[-1], device=self.weights.device) + step
+        inside = (places >= 0) & (places < self.facts.lengths[:, None, None])
+        return (inside & self.answers).to(self.weights.dtype)
+
+
+@dataclass(eq=False)
+class View:
+    """The weights of a layer, each times a number of its query (`taken`) and one of its key (`of_key`).
+
+    `taken` is 1 for a query that answers, over what it moves where shares are meant, and 0 for one that does
+    not count. What is made by whole passes over the weights stands here for both views: each query's
+    `entropies`, its `largest` and the key that has it, and of each text the weight times `distance` and on
+    keys of the `same` token.
+    """
+
+    layer: Layer
+    taken: Float[Tensor, "row a_head query"]
+    of_key: Float[Tensor, "row head key"] | None = None
+    moved: Float[Tensor, "row head query"] | None = None
+    entropies: Float[Tensor, "row head query"] = field(init=False)
+    largest: Float[Tensor, "row head query"] = field(init=False)
+    strongest: Int[Tensor, "row head query"] = field(init=False)
+    distance: OfHead = field(init=False)
+    same: OfHead = field(init=False)
+
+    @cached_property
+    def answers(self) -> Float[Tensor, "row a_head query"]:
+        """1 for each query that counts."""
+        return (self.taken != 0).to(self.taken.dtype)
+
+    @cached_property
+    def count(self) -> OfHead:
+        return self.answers.sum(-1)
+
+    @cached_property
+    def columns(self) -> Float[Tensor, "row head key"]:
+        if self.of_key is None:
+            return self.layer.columns
+        return added_up(self.taken, self.layer.weights) * self.of_key
+
+    def summed(self, products: Float[Tensor, "row head query key"]) -> OfHead:
+        """The sum over queries and keys of something times the weights."""
+        by_key = added_up(self.taken, products)
+        return (by_key if self.of_key is None else by_key * self.of_key).sum(-1)
+
+    def at(self, step: int) -> OfHead:
+        """The sum of what queries give to the key `step` behind them."""
+        line, first = self.layer.weights.diagonal(step, -2, -1), max(-step, 0)
+        mine = line * self.taken[..., first : first + line.shape[-1]]
+        if self.of_key is not None:
+            behind = max(step, 0)
+            mine = mine * self.of_key[..., behind : behind + line.shape[-1]]
+        return mine.sum(-1)
+
+    def on(self, keys: Bool[Tensor, "row key"]) -> Mean:
+        """The mean weight on keys of a sort."""
+        return (self.columns * keys[:, None]).sum(-1), self.count
+
+    def over(self, rows: Float[Tensor, "row head query"]) -> Mean:
+        """The mean over queries."""
+        return (rows * self.answers).sum(-1), self.count
+
+    def all_moved(self) -> Mean:
+        """The mean of what queries move, of those that move nothing too."""
+        assert self.moved is not None, "a view by norm"
+        answers = self.layer.answers.to(self.moved.dtype)
+        return (self.moved * answers).sum(-1), answers.sum(-1)
+
+    def even(self) -> Mean:
+        """The mean of entropies over their largest, of queries that have a choice."""
+        choice = self.answers * (self.layer.visible > 1)
+        most = self.layer.visible.clamp_min(2).to(self.taken.dtype).log()
+        return (self.entropies / most * choice).sum(-1), choice.sum(-1)
+
+    def sink(self) -> Mean:
+        """The mean weight on the first key, of queries but the first."""
+        first = self.layer.weights[..., 0, 0] * self.taken[..., 0]
+        first = first if self.of_key is None else first * self.of_key[..., 0]
+        return self.columns[..., 0] - first, self.count - self.answers[..., 0]
+
+    @cached_property
+    def offsets(self) -> tuple[OfHead, OfHead]:
+        """The most frequent offset of the strongest key, of several the shortest, and how often it is."""
+        tokens = self.strongest.shape[-1]
+        device, dtype = self.strongest.device, self.taken.dtype
+        places = self.strongest - torch.arange(tokens, device=device) + tokens - 1
+        times = torch.zeros(*places.shape[:2], 2 * tokens - 1, dtype=torch.long, device=device)
+        times.scatter_add_(-1, places, self.answers.long().expand(places.shape))
+        every = torch.arange(1 - tokens, tokens, device=device)
+        rank = 2 * every.abs() + (every > 0)  # the shorter first, before the query before behind it
+        best = (times * (4 * tokens) - rank).argmax(-1)
+        return every[best].to(dtype), times.gather(-1, best[..., None])[..., 0].to(dtype)
+
+
+def by_norm(layer: Layer, norms: Float[Tensor, "row head key"]) -> View:
+    """The shares of keys in what each query moves; one that moves nothing has none, and does not count."""
+    own = norms * layer.facts.own[:, None]
+    moved = by_query(layer.weights, own)
+    taken = torch.where(layer.answers & (moved != 0), 1 / moved, 0.0)
+    return View(layer, taken, own, moved)
+
+
+def added_up(
+    taken: Float[Tensor, "row a_head query"], values: Float[Tensor, "row head query key"]
+) -> Float[Tensor, "row head key"]:
+    """The sum over queries, each times what is taken of it."""
+    return (taken[:, :, None] @ values)[:, :, 0]
+
+
+def by_query(
+    values: Float[Tensor, "row head query key"], of_key: Float[Tensor, "row head key"]
+) -> Float[Tensor, "row head query"]:
+    """The sum over keys, each times a number of it; the vector in front is ten times faster."""
+    return (of_key[:, :, None] @ values.mT)[:, :, 0]
+
+
+def make(layer: Layer, views: Sequence[View], wanted: set[str]) -> None:
+    """What takes passes over all weights: what is `wanted` alone, for both views of one product."""
+    weights, facts = layer.weights, layer.facts
+    if wanted & {"entropy", "evenness"}:
+        tiny = torch.finfo(weights.dtype).tiny  # 0 ln 0 is 0, and there is no entropy of negative weights
+        logs = torch.add(weights, tiny, out=layer.room).log_().mul_(weights)
+        for view in views:
+            view.entropies = _entropies(view, logs)
+    if "distance" in wanted:
+        products = layer.times(facts.once("gaps", lambda: _gaps(facts).to(weights.dtype)))
+        for view in views:
+            view.distance = view.summed(products)
+    if "same" in wanted:
+        products = layer.times(facts.once("likeness", lambda: _likeness(facts).to(weights.dtype)))
+        for view in views:
+            view.same = view.summed(products)
+    if wanted & {"confidence", "fixed", "offset"}:
+        for view in views:
+            shares = weights if view.of_key is None else layer.times(view.of_key[:, :, None])
+            largest, view.strongest = shares.max(-1)  # the first of several
+            view.largest = largest * view.taken
+
+
+def _entropies(view: View, logs: Float[Tensor, "row head query key"]) -> Float[Tensor, "row head query"]:
+    """Of s = w n r, n of the key and r of the query: -(r (sum n w ln w + sum w n ln n) + ln r)."""
+    if view.of_key is None:
+        return -logs.sum(-1)
+    norms = view.of_key
+    parts = by_query(logs, norms) + by_query(view.layer.weights, torch.xlogy(norms, norms))
+    return -(view.taken * parts + view.taken.log().where(view.taken > 0, 0.0))
+
+
+def _gaps(facts: Facts) -> Int[Tensor, "query key"]:
+    """How far every key stands from every query, in tokens."""
+    places = torch.arange(facts.special.shape[1], device=facts.lengths.device)
+    return (places[None, :] - places[:, None]).abs()
+
+
+def _likeness(facts: Facts) -> Bool[Tensor, "row 1 query key"]:
+    """Which other keys are the query's own token."""
+    same = torch.eye(facts.special.shape[1], dtype=torch.bool, device=facts.lengths.device)
+    return (facts.alike & ~same)[:, None]
