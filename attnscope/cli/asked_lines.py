@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
     from attnscope.session.naming import Names
     from attnscope.session.opening import Opened
+    from attnscope.session.questions.claims.links import InPrompt
     from attnscope.session.questions.prompts import Gathered
     from attnscope.session.reading import Reading
     from attnscope.session.request import Inputs
@@ -37,6 +38,8 @@ class Answered(Protocol):
 
     @property
     def result(self) -> "Result": ...
+    @property
+    def links(self) -> "InPrompt | None": ...
 
 
 class Question(Protocol):
@@ -134,7 +137,7 @@ class Lines:
             with self.question.as_typed(inputs):
                 self._deliver_line(answer, line, prompt.text, alone=gathered is None)
             if gathered is not None:
-                gathered.add(line.number, reading, answer.result)
+                gathered.add(line.number, reading, answer.result, answer.links)
         except NobodyReadsError:
             raise
         except AttnscopeError as error:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from attnscope.session.looking import ChosenHeads
     from attnscope.session.naming import Names
     from attnscope.session.opening import Check, Opened, Purpose
+    from attnscope.session.questions.claims.links import InPrompt
     from attnscope.session.questions.pages import Held
     from attnscope.session.reading import Reading
     from attnscope.session.request import Inputs
@@ -52,7 +53,7 @@ class Answer:
 
     `every_head` gives what there is of every head alone, for files called by `{layer}` and `{head}`;
     `place` is where the picture goes when no file was named. `page` gives what a page is made of,
-    where that is more than the result.
+    where that is more than the result; `links` has what is held against the links of other texts.
     """
 
     result: "Result"
@@ -60,6 +61,7 @@ class Answer:
     every_head: "Callable[[], Iterable[OfHead]] | None" = None
     place: Path | None = None
     page: "Callable[[], tuple[Result, Beside]] | None" = None
+    links: "InPrompt | None" = None
 
 
 PAGE = ".html"

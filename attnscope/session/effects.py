@@ -128,7 +128,7 @@ class Ablating:
     @property
     def over_prompts(self) -> str | None:
         """What is asked of many prompts together; None where each is answered by itself."""
-        return None if self.rank or self.at is not None or self.part != "head" else self.told
+        return None if self.at is not None or self.part != "head" else self.told
 
     @property
     def text(self) -> str | None:

@@ -132,14 +132,33 @@ def test_what_is_true_of_every_prompt_is_noted_once(attnscope, folder: Path) -> 
     assert noted.startswith("note: there are 18 controls, not 100")
 
 
-def test_links_and_ranks_are_of_each_text_alone(attnscope, folder: Path) -> None:
+def test_links_ranks_and_parts_of_an_answer_are_counted_over_all_texts(attnscope, folder: Path) -> None:
     (folder / "s.txt").write_text("The dog saw the [MASK].\nThe king lost the [MASK] again.\n")
-    for command in (("find", "--controls", "3"), ("ablate", "--rank", "--top", "2", "--with", "zero")):
-        result = attnscope(*command, "--texts", "s.txt", "-m", "demo", "-q")
-        assert result.exit_code == 0
-        assert [line.split()[1] for line in result.stdout.splitlines() if line.startswith("── ")] == [
-            "s.txt:1", "s.txt:2",
-        ]  # fmt: skip
+    for command, said in (
+        (("find", "--controls", "3"), "in 2 prompts"),
+        (("ablate", "--rank", "--top", "2", "--with", "zero"), "in the mean of 2 prompts"),
+        (("why", "--answer", "it", "--against", "they"), "the same sign in 2 of 2 prompts"),
+    ):
+        result = attnscope(*command, "--texts", "s.txt", "-m", "demo")
+        assert result.exit_code == 0, result.stderr
+        assert "── " not in result.stdout
+        assert said in " ".join(result.stdout.split())
+        *each, last = map(
+            json.loads, attnscope(*command, "--texts", "s.txt", "-m", "demo", "--json").stdout.splitlines()
+        )
+        assert [one["line"] for one in each] == [1, 2]
+        assert last["schema"].startswith("attnscope.prompts/")
+
+
+def test_what_no_prompt_can_be_asked_is_one_line(attnscope, folder: Path) -> None:
+    (folder / "s.txt").write_text("The dog saw the [MASK].\nThe king lost the [MASK] again.\n")
+    asked = ("why", "--texts", "s.txt", "-m", "demo", "--answer")
+    result = attnscope(*asked, "watching the door")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(
+        "attnscope: s.txt:1,2: the vocabulary of demo has no token 'watching the door'"
+    )
+    assert result.stderr.count("\n") == 1
 
 
 def test_an_answer_whose_certificate_fails_counts_in_no_mean(

@@ -23,12 +23,20 @@ _MEASURED = {
     Asked.FIND: ("weight", ((0.8, 0.7, 0.78, 0.05), (0.1, 0.12, 0.1, 0.09)), 0.1),
     Asked.LIKE: ("distance", ((0.1, 0.12, 0.15, 0.5), (0.5, 0.4, 0.45, 0.4)), 0.4),
     Asked.ABLATE: ("nats", ((-1.2, -0.9, -1.4, 0.3), (0.02, -0.01, 0.03, 0.02)), 0.05),
+    Asked.LINKS: ("weight", ((0.8, 0.7, 0.78, 0.05), (0.3, 0.32, 0.3, 0.29)), 0.15),
+    Asked.RANK: ("foretold nats", ((-1.2, -0.9, -1.4, 0.3), (0.02, -0.01, 0.03, 0.02)), 0.05),
+    Asked.ANSWER: ("logits", ((2.1, 1.2, 1.8, -0.3), (1.0, 1.4, -0.9, 0.8)), 0.4),
     Asked.FLOW: (CORRELATION, ((0.8, 0.7, 0.6, 0.1), (0.2, 0.3, 0.1, 0.2)), 0.25),
     Asked.PREDICT: ("probability", ((0.9, 0.8, 0.7, 0.4), (0.05, 0.8, 0.1, 0.2)), 0.15),
     Asked.LAYERS: ("probability", ((0.1, 0.2, 0.05, 0.1), (0.9, 0.8, 0.7, 0.4)), 0.15),
     Asked.WHY: ("share", ((5.1, 4.2, 4.8, -0.3), (1.0, 1.4, -0.9, 0.8)), 0.4),
 }
 _NAMES = {
+    Asked.LINKS: (
+        Figure("L1 H8 from field:a at “book”", "weight", 1, 8),
+        Figure("L0 H3 from “gave” at field:b", "weight", 0, 3),
+    ),
+    Asked.ANSWER: (Figure("L0 H2", "logits", 0, 2), Figure("biases", "logits")),
     Asked.FLOW: (Figure("rollout", CORRELATION), Figure("attention", CORRELATION)),
     Asked.PREDICT: (Figure("own answer", "probability"), Figure("“book”", "probability")),
     Asked.LAYERS: (Figure("embeddings", "probability"), Figure("layer 0", "probability", 0)),
@@ -59,9 +67,9 @@ def prompts(
         for i, figure in enumerate(figures):
             column = place % 3 if place < count - off else 3
             value = values[i][column] if first is None or i else first
-            lost = value if asked is Asked.WHY and not i else float("nan")
+            lost = value if not i and (asked.of_parts or asked is Asked.RANK) else float("nan")
             stands = abs(value) > 0.6 if asked is not Asked.LIKE else value < 0.2
-            stands = stands and (asked is not Asked.WHY or not i)
+            stands = stands and (not asked.of_parts or not i)
             own[figure] = Seen(value, control, lost, stands)
         every.append(own)
     untouched = asked in (Asked.PREDICT, Asked.LAYERS)

@@ -13,14 +13,14 @@ from jaxtyping import Float
 from scipy.special import stdtrit
 
 from attnscope.errors import InputError
-from attnscope.results import Ablation, Finding, Flow, LayeredPrediction, Why
+from attnscope.results import Ablation, Contributions, Finding, Flow, LayeredPrediction, Why
 from attnscope.results.claims.flow import DISTANCE
 from attnscope.results.claims.prompts import CORRELATION, FEWEST, SURE, Asked, Figure, beyond, means, spreads
 from attnscope.results.claims.ranking import LEAST_SPREAD
 from attnscope.results.claims.why import Part
 
 Spans: TypeAlias = Mapping[str, Sequence[int]]  # the tokens of each field
-Single: TypeAlias = Finding | Ablation | Flow | LayeredPrediction | Why
+Single: TypeAlias = Finding | Ablation | Flow | LayeredPrediction | Why | Contributions
 NONE = float("nan")
 _BOUNDS = {
     "weight": (0.0, 1.0),
@@ -48,7 +48,11 @@ def figures_of(result: Single, spans: Spans) -> tuple[Asked, Figures]:
     if isinstance(result, Finding):
         return (Asked.LIKE if result.smaller_is_better else Asked.FIND), dict(_of_finding(result))
     if isinstance(result, Ablation):
+        if result.predicted:
+            return Asked.RANK, dict(_of_ranked(result))
         return Asked.ABLATE, dict(_of_ablation(result))
+    if isinstance(result, Contributions):
+        return Asked.ANSWER, dict(_of_contributions(result))
     if isinstance(result, Flow):
         return Asked.FLOW, dict(_of_flow(result, spans))
     if isinstance(result, LayeredPrediction):
@@ -81,6 +85,31 @@ def _of_ablation(result: Ablation) -> Iterator[tuple[Figure, Seen]]:
         control = floor if group.typical is None else group.typical
         first = group.below == group.controls > 0 and abs(change) > floor
         yield Figure("all at once", unit), Seen(change, control, stands=first)
+
+
+def _of_ranked(result: Ablation) -> Iterator[tuple[Figure, Seen]]:
+    """What is foretold of every head, beside what the first of them really do."""
+    really = {(each.layer, each.head): each for each in result.heads}
+    by_layer = dict[int, list[tuple[int, float]]]()
+    for each in result.predicted:
+        by_layer.setdefault(each.layer, []).append((each.head, abs(each.change)))
+    for each in result.predicted:
+        others = [size for head, size in by_layer[each.layer] if head != each.head]
+        typical = float(np.median(others)) if others else result.floor.rounding
+        taken = really.get((each.layer, each.head))
+        effect, first = (NONE, False) if taken is None else (taken.change, taken.rank == 1)
+        seen = Seen(each.change, typical, effect, first and abs(effect) > result.floor.rounding)
+        yield _head(each.layer, each.head, f"foretold {result.unit.removeprefix('of ')}"), seen
+
+
+def _of_contributions(result: Contributions) -> Iterator[tuple[Figure, Seen]]:
+    for part in result.parts:
+        figure = Figure(part.name, "logits", part.layer, part.head)
+        if part.removed is None or not part.controls:
+            yield figure, Seen(part.direct)
+        else:
+            most = max(map(abs, part.controls))
+            yield figure, Seen(part.direct, most, -part.removed.total, part.stands)
 
 
 def _of_flow(result: Flow, spans: Spans) -> Iterator[tuple[Figure, Seen]]:
@@ -183,10 +212,13 @@ class Table:
     excess_surely: Float[np.ndarray, " figure"]
 
 
-def tabled(asked: Asked, every: Sequence[Figures]) -> Table:
-    """The figures of all prompts side by side; what a prompt has not is NaN there."""
+def tabled(asked: Asked, every: Sequence[Figures], among: int = 0) -> Table:
+    """The figures of all prompts side by side; what a prompt has not is NaN there, of an answer's parts 0.
+
+    They were chosen `among` so many, if these are more.
+    """
     figures = tuple(dict.fromkeys(figure for each in every for figure in each))
-    none = Seen(NONE)
+    none = Seen(0.0 if asked is Asked.ANSWER else NONE)
     rows = [[each.get(figure, none) for each in every] for figure in figures]
     shape = len(figures), len(every)
 
@@ -196,6 +228,7 @@ def tabled(asked: Asked, every: Sequence[Figures]) -> Table:
     values, controls, effects = (column(name, float) for name in ("value", "control", "effect"))
     excess = beyond(asked, values, controls, effects)
     same = np.array([sum(other.measured == each.measured for other in figures) for each in figures])
+    same = np.maximum(same, among)
     low, high = (each.clip(*_bounds(figures)) for each in interval(values))
     excess_low, excess_high = interval(excess, least=LEAST_SPREAD)
     surely, _ = interval(excess, same, least=LEAST_SPREAD)

@@ -87,6 +87,8 @@ class FindOptions:
     @property
     def told(self) -> str:
         """What a head does that is to be found, in a few words."""
+        if self.query is None and self.pattern is None and self.like is None:
+            return "what is linked"
         if self.pattern is not None:
             return f"has the pattern {self.pattern}"
         return f"is like {self.like}" if self.like is not None else f"looks from {self.query} at {self.key}"
@@ -122,21 +124,23 @@ def find(
     """
     inputs = read.inputs(writing)  # before anything is imported for it
     wish = asked.wish()
-    over = None if wish.names_nothing else asked.told
     kind = "Links" if wish.names_nothing else "Finding"
-    check_delivery(delivery, kind, many=over is not None and read.source is not None)
+    check_delivery(delivery, kind, many=read.source is not None)
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.claims.finding import check_wish
     from attnscope.session.questions.claims.finding import find as found
-    from attnscope.session.questions.claims.links import find_links
+    from attnscope.session.questions.claims.links import links_in
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "heads are wanted"
         if wish.names_nothing:
-            return Answer(find_links(reading, chosen, wish, looking))
+            found_links = links_in(reading, chosen, wish, looking)
+            return Answer(found_links.links, links=found_links)
         result = found(reading, chosen, wish, looking)
         return Answer(result, page=lambda: ranked_heads(reading, chosen, result))
 
     names = partial(check_wish, wish=wish, looking=looking)
-    question = Question(ask, request, read, wanted, delivery, output, ranks=True, names=names, over=over)
+    question = Question(
+        ask, request, read, wanted, delivery, output, ranks=True, names=names, over=asked.told
+    )
     question.put(inputs, Purpose.ATTENTION)

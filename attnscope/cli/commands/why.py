@@ -139,12 +139,14 @@ def why(
 def _why_answer(
     read: Read, answering: "Answering", delivery: Delivery, *, request: Request, output: Output
 ) -> None:
-    check_delivery(delivery, "Contributions")
+    check_delivery(delivery, "Contributions", many=read.source is not None)
     inputs = read.inputs()
     from attnscope.session.opening import Purpose
-    from attnscope.session.questions.claims.contributing import why_answer
+    from attnscope.session.questions.claims.contributing import told_of, why_answer
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         return Answer(why_answer(reading, answering))
 
-    Question(ask, request, read, None, delivery, output).put(inputs, Purpose.ANSWER_OR_CLASS)
+    over = told_of(answering.answer, answering.against)
+    question = Question(ask, request, read, None, delivery, output, over=over)
+    question.put(inputs, Purpose.ANSWER_OR_CLASS)

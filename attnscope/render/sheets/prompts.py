@@ -7,29 +7,40 @@ import numpy as np
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.labels import fit
-from attnscope.render.kit.numbers import counted, number
+from attnscope.render.kit.numbers import counted, number, signed
 from attnscope.render.kit.words.command import asking_of_text, looked_at
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import attention, departures, proof
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
+from attnscope.render.sheets import prompts_answers as answers
 from attnscope.render.sheets import prompts_words as words
 from attnscope.results import Prompts
 from attnscope.results.claims.prompts import FEWEST, Asked
 
 _SHOWN, _PROMPTS = 12, 10
+_OF = {
+    Asked.PREDICT: "answer",
+    Asked.LAYERS: "layer",
+    Asked.WHY: "part",
+    Asked.ANSWER: "part",
+    Asked.LINKS: "link",
+}
 _BOUNDED = ("weight", "probability")  # what lies between 0 and 1, as its axis does
 _LONGEST = 46  # characters of a prompt in a table
 _FACTS = "figure measured layer head line value control effect stands mean low high spread"
 _TITLE = {
     Asked.FIND: "which head {}",
     Asked.LIKE: "which head {}",
+    Asked.LINKS: "{}",
     Asked.ABLATE: "what answers become {}",
+    Asked.RANK: "what is foretold of answers {}",
     Asked.FLOW: "what reaches the answer {}",
     Asked.PREDICT: "{}",
     Asked.LAYERS: "{}",
     Asked.WHY: "why a head looks {}",
+    Asked.ANSWER: "why the model answers {}",
 }
 
 
@@ -41,7 +52,7 @@ def sheet(result: Prompts, focus: Focus = WHOLE) -> Sheet:
         title=f"{title}, over {counted(len(result.prompts), 'prompt')}",
         setting=f"{of}{model_words(result.provenance)}",
         origins=(result.provenance,),
-        answer=words.answer(result),
+        answer=answers.answer(result),
         blocks=(*rankings, *_prompts(result, focus.verbose)),
         table=lambda: Table.of(_FACTS, _facts(result)),
         texts=(words.read(result),),
@@ -87,8 +98,7 @@ def _ranking(result: Prompts, measured: str, whole: bool) -> Ranking:
     # fmt: off
     return Ranking(
         title=f"{measured} over prompts",
-        of="answer" if asked is Asked.PREDICT else "layer" if asked is Asked.LAYERS else
-           "head" if result.figures[every[0]].head is not None and asked is not Asked.WHY else "figure",
+        of=_OF.get(asked, "figure" if result.figures[every[0]].head is None else "head"),
         names=tuple(words.called(result.figures[i]) for i in shown),
         table=Table(
             Column("mean", [float(result.mean[i]) for i in shown], "mean", form),
@@ -97,8 +107,7 @@ def _ranking(result: Prompts, measured: str, whole: bool) -> Ranking:
             Column("spread", [float(result.spread[i]) for i in shown], "spread",
                    form if measured == "probability" else number,
                    "standard deviation over prompts", spared=2),
-            Column("lost", lost, "lost without it", number,
-                   "of the score above other keys, everything computed again, in the mean"),
+            Column("lost", lost, words.without(result)[0], signed, words.without(result)[1]),
             Column("control", control, words.CONTROL[asked], form if not asked.signed else number,
                    "the mean over prompts of what stands beside it in each"),
             Column("same", same, sign, says=f"in how many prompts: {says}"),
@@ -110,7 +119,7 @@ def _ranking(result: Prompts, measured: str, whole: bool) -> Ranking:
         marks=(
             Mark("span", "kin", "95 % interval of the mean", low, high),
             Mark("dot", "own", "mean", [float(result.mean[i]) for i in shown]),
-            *((Mark("diamond", "limit", "lost without it", lost),) if asked is Asked.WHY else ()),
+            *(Mark("diamond", "limit", each, lost) for each in words.without(result)[:1] if each),
             Mark("tick", "control", words.ticked(result), _both(result, shown, control)),
         ),
         written="mean",

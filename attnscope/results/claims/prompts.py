@@ -26,16 +26,24 @@ class Asked(StrEnum):
 
     FIND = "find"
     LIKE = "find like"
+    LINKS = "links"
     ABLATE = "ablate"
+    RANK = "ablate rank"
     FLOW = "flow"
     PREDICT = "predict"
     LAYERS = "predict layers"
     WHY = "why"
+    ANSWER = "why answer"
 
     @property
     def signed(self) -> bool:
         """Whether a figure may be on either side of 0, and its sign is what counts."""
-        return self in (Asked.ABLATE, Asked.WHY)
+        return self in (Asked.ABLATE, Asked.RANK) or self.of_parts
+
+    @property
+    def of_parts(self) -> bool:
+        """Whether its figures are parts of one sum, each beside what is lost without it."""
+        return self in (Asked.WHY, Asked.ANSWER)
 
 
 class Case(StrEnum):
@@ -103,7 +111,8 @@ class Prompts(Presented):
     """The figures of one question over the prompts of a `file`, a row each, NaN where a prompt has none.
 
     `values` are what the question gives in each prompt alone, `controls` what stands beside it there, drawn
-    for this prompt. `effects` are what taking a part away really does, of parts of a score; NaN of all else.
+    for this prompt. `effects` are what taking a part away really does, of parts of a sum, and of heads that
+    were ranked by what is foretold of them, where they were taken away; NaN of all else.
     `stands` says whether the figure stands out in that prompt by the rule for one prompt.
 
     `prompts` and `figures` are what the columns and rows of these arrays are, `asked` the kind of question.
@@ -204,7 +213,7 @@ class Prompts(Presented):
                 return (i,)
             if self.asked is Asked.PREDICT:
                 return i > 0, -size, i
-            if self.asked is Asked.WHY:
+            if self.asked.of_parts:
                 return -int(self.stands[i].sum()), -size, i
             later = self.asked is Asked.FLOW and self.figures[i].measured != CORRELATION
             return later, -errors if np.isfinite(errors) else np.inf, -size, i
@@ -278,7 +287,7 @@ def beyond(
     effects: Float[np.ndarray, "figure prompt"],
 ) -> Float[np.ndarray, "figure prompt"]:
     """How far each figure is beyond its control (`Prompts.excess`)."""
-    if asked is Asked.WHY:
+    if asked.of_parts:
         return np.asarray(effects * np.sign(values) - controls)
     if asked is Asked.LIKE:
         return np.asarray(controls - values)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any, overload
 
+from attnscope.analysis.claims.finding.shared import InPrompt
 from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.results import Ablation, Contributions, Explanation, Finding, Flow, Links, Why
@@ -16,7 +17,7 @@ from attnscope.session.questions.claims.contributing import OF_ALL, Answering, w
 from attnscope.session.questions.claims.explaining import Linked, explain
 from attnscope.session.questions.claims.finding import Wish, find, head_named
 from attnscope.session.questions.claims.flow import flow
-from attnscope.session.questions.claims.links import find_links
+from attnscope.session.questions.claims.links import links_in
 from attnscope.session.questions.claims.why import Link, why
 from attnscope.session.reading import Reading as SessionReading
 from attnscope.session.request import Inputs
@@ -119,8 +120,20 @@ class Claimed(Entered):
         They are held against `controls`, the text with its words in other orders; `attention` is kind,
         tower, block or route, as in `head`.
         """
+        return self._links_in(controls=controls, seed=seed, layers=layers, heads=heads, **attention).links
+
+    def _links_in(
+        self,
+        *,
+        controls: int = 100,
+        seed: int = 0,
+        layers: Numbers = None,
+        heads: Numbers = None,
+        **attention: Any,
+    ) -> InPrompt:
+        """The same with the numbers of all pairs of words."""
         wish = Wish(controls=controls, seed=seed)
-        return find_links(*self._read(Wanted(layers, heads, **attention)), wish)
+        return links_in(*self._read(Wanted(layers, heads, **attention)), wish)
 
     def flow(
         self,

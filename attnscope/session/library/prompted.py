@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from attnscope.analysis.claims.finding.shared import InPrompt
 from attnscope.errors import AttnscopeError, InputError
 from attnscope.results import Prediction, Result
 from attnscope.results.claims.prompts import Prompts, by_reason, lines_told
@@ -10,6 +11,7 @@ from attnscope.session.effects import Ablating
 from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener
 from attnscope.session.prompts import Made
+from attnscope.session.questions.claims.contributing import told_of
 from attnscope.session.questions.prompts import Gathered
 
 
@@ -33,7 +35,12 @@ class Prompted:
         return len(self._prompts)
 
     def find(self, query: str | int | None = None, key: str | int | None = None, **options: Any) -> Prompts:
-        """Heads by what `query` gives to `key`, each prompt beside its own control texts."""
+        """Heads by what `query` gives to `key`, each prompt beside its own control texts.
+
+        Without any of these, which links between two words or fields most of the prompts have.
+        """
+        if query is None and key is None and options.get("pattern") is None and options.get("like") is None:
+            return self._over("what is linked", lambda reading: reading._links_in(**options))
         sought = f"looks from {query} at {key}"
         if options.get("pattern") is not None:
             sought = f"has the pattern {options['pattern']}"
@@ -42,9 +49,7 @@ class Prompted:
         return self._over(sought, lambda reading: reading.find(query, key, **options))
 
     def ablate(self, layers: Any = None, heads: Any = None, **options: Any) -> Prompts:
-        """What answers become without heads; `rank` takes away other heads in each, and is refused."""
-        if options.get("rank"):
-            raise InputError("rank takes other heads away in each prompt: leave it out, or ask each of them")
+        """What answers become without heads; with `rank` what is foretold, beside what the first ones do."""
         asked = Ablating(**{name: options[name] for name in ("link", "to", "replacement") if name in options})
         return self._over(asked.told, lambda reading: reading.ablate(layers, heads, **options))
 
@@ -60,12 +65,25 @@ class Prompted:
         """What each layer would answer if it were the last."""
         return self._over("what each layer would answer", lambda reading: reading.predict_layers(**options))
 
-    def why(self, layer: int, head: int, query: str | int, key: str | int, **options: Any) -> Prompts:
-        """Why a head looks there: in how many prompts a part of its score has the same sign."""
-        asked = f"from {query} at {key}"
-        return self._over(asked, lambda reading: reading.why(layer, head, query, key, **options))
+    def why(
+        self,
+        layer: int | None = None,
+        head: int | None = None,
+        query: str | int | None = None,
+        key: str | int | None = None,
+        **options: Any,
+    ) -> Prompts:
+        """Why a head looks there: in how many prompts a part of its score has the same sign.
 
-    def _over(self, question: str, ask: Callable[[Reading], Result]) -> Prompts:
+        With `answer` alone, what each part brings to it, or to its lead over `against`.
+        """
+        asked = f"from {query} at {key}"
+        if (answer := options.get("answer")) is not None:
+            asked = told_of(answer, options.get("against"))
+        given: dict[str, Any] = {"layer": layer, "head": head, "query": query, "key": key, **options}
+        return self._over(asked, lambda reading: reading.why(**given))
+
+    def _over(self, question: str, ask: Callable[[Reading], Result | InPrompt]) -> Prompts:
         gathered, first = Gathered(question), ""
         for number, made in enumerate(self._prompts, start=1):
             try:
@@ -73,7 +91,9 @@ class Prompted:
                 reading = self._read(prompt.text, fields=prompt.fields, **self._options)
                 result = ask(reading)
                 answers = isinstance(result, Prediction)
-                gathered.add(number, reading._whole() if answers else reading._encoded, result)
+                links = result if isinstance(result, InPrompt) else None
+                own = result.links if isinstance(result, InPrompt) else result
+                gathered.add(number, reading._whole() if answers else reading._encoded, own, links)
             except AttnscopeError as error:
                 gathered.refuse(number, str(error))
                 first = first or f"prompt {number}: {error}"

@@ -1,10 +1,12 @@
 """One question over many prompts: each is answered by itself, and its figures are kept beside the others'."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from attnscope.analysis.claims.finding.shared import InPrompt, figures_of_links
 from attnscope.analysis.claims.prompts import (
     Answered,
     Figures,
@@ -15,7 +17,7 @@ from attnscope.analysis.claims.prompts import (
 from attnscope.analysis.prediction import chances_at
 from attnscope.capture import provenance_of
 from attnscope.errors import CertificateError, InputError
-from attnscope.results import Prediction, Result, Verdict
+from attnscope.results import Contributions, Prediction, Result, Verdict
 from attnscope.results.base.origin import Provenance, tallied
 from attnscope.results.claims.prompts import Asked, Prompt, Prompts, Refused
 from attnscope.session.reading import Reading
@@ -41,15 +43,25 @@ class Gathered:
         self._kind: Kind | None = None
         self._tower = ""
         self._by, self._special = Unit.TOKEN, Special.SHOW
+        self._links: list[InPrompt] = []
+        self._sums: list[Contributions] = []
         self._notes: dict[str, None] = {}
 
-    def add(self, line: int, reading: Reading, result: Result) -> None:
-        """The result of one prompt; `CertificateError` where it does not stand, so that it counts nowhere."""
+    def add(self, line: int, reading: Reading, result: Result, links: InPrompt | None = None) -> None:
+        """The result of one prompt; `CertificateError` where it does not stand, so that it counts nowhere.
+
+        Of a text's links there are `links` with all numbers, those that say nothing too.
+        """
         if result.verdict is Verdict.FAILED:
             raise CertificateError("the certificate FAILED: its numbers are left out")
         if isinstance(result, Prediction):
             self._add_answer(reading, result)
+        elif links is not None:
+            self.asked = Asked.LINKS
+            self._links.append(links)
         else:
+            if isinstance(result, Contributions):
+                self._sums.append(result)
             single: Any = result
             fields = reading.encoded.tokens.fields
             times = Counter(each.name for each in fields)
@@ -86,14 +98,22 @@ class Gathered:
         """All of them side by side; `InputError` where no prompt has an answer."""
         if self._provenance is None or self.asked is None:
             raise InputError("no prompt has an answer")
-        every = figures_of_answers(self._answers, self._names) if self._answers else self._figures
+        every, among = self._figures, 0
+        if self._answers:
+            every = figures_of_answers(self._answers, self._names)
+        if self._links:
+            every, pairs = figures_of_links(self._links)
+            among = pairs * self._links[0].weights.shape[0] * self._links[0].weights.shape[1]
+            self._notes[_looked_at(pairs, among)] = None
+        if self._sums:
+            self._notes[_summed(self._sums)] = None
         return Prompts(
             asked=self.asked,
             question=self.question,
             file=self.file,
             prompts=tuple(self._prompts),
             refused=tuple(self.refused),
-            **vars(tabled(self.asked, every)),
+            **vars(tabled(self.asked, every, among)),
             certified=tallied(self._verdicts),
             provenance=self._provenance,
             kind=self._kind,
@@ -102,6 +122,25 @@ class Gathered:
             by=self._by,
             special=self._special,
         )
+
+
+def _looked_at(pairs: int, among: int) -> str:
+    """How many links were counted."""
+    if not pairs:
+        return "no two words or fields stand in most of these prompts, as in a template they do (--fill)"
+    of = f"{pairs:,} pairs of words or fields" if pairs > 1 else "one pair of words or fields"
+    return f"{among:,} links were held against one another: {of} in every head"
+
+
+def _summed(every: Sequence[Contributions]) -> str:
+    """That all parts sum to the untouched model's number, in each prompt and so in the mean."""
+    what = "logit" if every[0].against is None else "difference of logits"
+    mean, told = (float(np.mean([getattr(each, name) for each in every])) for name in ("summed", "logit"))
+    off = max(each.residual for each in every)
+    return (
+        f"in the mean all parts sum to {mean:+.5g}, and the {what} of the untouched model is {told:+.5g}; in "
+        f"no prompt are they more than {off:.1g} of it apart"
+    )
 
 
 def answer_of(reading: Reading, result: Prediction) -> Answered:

@@ -121,6 +121,127 @@ def test_changes_of_answers_are_averaged_and_the_other_sign_goes_against_them(de
     assert told.values[row(told, "all at once")].tolist() == together
 
 
+def test_what_is_foretold_of_every_head_stands_beside_what_the_first_ones_really_do(demo: at.Model) -> None:
+    how = {"rank": True, "top": 2, "replacement": "zero", "layers": "2-3"}
+    told = demo.prompts(TEXTS).ablate(**how)
+    alone = [demo.read(text).ablate(**how) for text in TEXTS]
+    assert told.asked is Asked.RANK
+    assert len(told.figures) == 24
+    taken = 0
+    for i, figure in enumerate(told.figures):
+        for k, one in enumerate(alone):
+            foretold = {(each.layer, each.head): each.change for each in one.predicted}
+            really = {(each.layer, each.head): each.change for each in one.heads}
+            place = figure.layer, figure.head
+            assert told.values[i, k] == foretold[place]
+            others = [abs(foretold[figure.layer, head]) for head in range(12) if head != figure.head]
+            assert told.controls[i, k] == pytest.approx(sorted(others)[5])
+            assert np.isnan(told.effects[i, k]) == (place not in really)
+            if place in really:
+                taken += 1
+                assert told.effects[i, k] == really[place]
+    assert taken == 2 * len(TEXTS)
+
+
+def test_the_parts_of_an_answer_sum_in_the_mean_to_the_mean_of_the_untouched_models(demo: at.Model) -> None:
+    told = demo.prompts(TEXTS[:3]).why(answer="it", against="they")
+    model = BertForMaskedLM.from_pretrained(ENCODER).eval()
+    tokenizer = BertTokenizerFast.from_pretrained(ENCODER)
+    one, other = tokenizer.convert_tokens_to_ids(["it", "they"])
+    leads = []
+    for text in TEXTS[:3]:
+        read = tokenizer(text, return_tensors="pt")
+        place = read["input_ids"][0].tolist().index(tokenizer.mask_token_id)
+        with torch.no_grad():
+            logits = model(**read).logits[0, place].double()
+        leads.append(float(logits[one] - logits[other]))
+    assert np.isfinite(told.values).all(), "a part that is none of a text's brings 0 there"
+    assert told.values.sum(axis=0) == pytest.approx(leads, abs=1e-3)
+    assert told.mean.sum() == pytest.approx(sum(leads) / 3, abs=1e-3)
+    assert any(f"is {told.mean.sum():+.4g}" in " ".join(told.notes) for _ in (0,))
+    alone = demo.read(TEXTS[0]).why(answer="it", against="they")
+    for part in alone.parts:
+        i = row(told, part.name)
+        assert told.values[i, 0] == part.direct
+        lost = None if part.removed is None or not part.controls else -part.removed.total
+        assert told.effects[i, 0] == lost if lost is not None else np.isnan(told.effects[i, 0])
+
+
+ROWS = [
+    {"who": who, "thing": thing}
+    for who, thing in (
+        ("dog", "door"), ("king", "box"), ("girl", "red box"), ("old man", "river"), ("cat", "house"),
+        ("man", "door"),
+    )
+]  # fmt: skip
+
+
+def evidence_by_hand(weights: np.ndarray, controls: np.ndarray, query: int, key: int) -> tuple[float, float]:
+    """One head's weight, and the most that may explain it, written out."""
+    count = len(weights)
+    at_distance = [
+        weights[q, q + key - query] for q in range(count) if q != query and 0 <= q + key - query < count
+    ]
+    to_key = [weights[q, key] for q in range(count) if q != query]
+    found = [controls[:, query, key].max(), sum(to_key) / len(to_key), 1 / count]
+    return weights[query, key], max([*found, *([sum(at_distance) / len(at_distance)] if at_distance else [])])
+
+
+def test_links_of_many_prompts_are_those_of_a_plain_loop_over_prompts_and_control_texts(
+    demo: at.Model,
+) -> None:
+    template = "The {who} was watching the {thing} when [MASK] fell."
+    told = demo.prompts(template, fill=ROWS).find(controls=12)
+    assert told.asked is Asked.LINKS
+    assert told.figures, "something is linked in all of them"
+    model = BertForMaskedLM.from_pretrained(ENCODER, attn_implementation="eager").eval()
+    tokenizer = BertTokenizerFast.from_pretrained(ENCODER)
+
+    def weights_of(ids: object) -> np.ndarray:
+        with torch.no_grad():
+            made = model(input_ids=torch.as_tensor(ids)[None], output_attentions=True).attentions
+        return torch.stack([each[0] for each in made]).double().numpy()
+
+    for k, fields in enumerate(ROWS):
+        text = template.format(**fields)
+        links = demo.read(text).links(controls=12)
+        ids = tokenizer(text)["input_ids"]
+        own, others = weights_of(ids), np.stack([weights_of(each) for each in links.ids])
+        words = [tokenizer.decode([each]) for each in ids]
+        places = {"field:who": range(2, 2 + len(fields["who"].split()))}
+        start = words.index("watching") + 2
+        places["field:thing"] = range(start, start + len(fields["thing"].split()))
+        for i, figure in enumerate(told.figures):
+            query, key = figure.name.split(" from ")[1].split(" at ")
+            ends = [
+                places.get(end)
+                or [j for j, word in enumerate(words) if word.lower() == end.strip("“”").lower()]
+                for end in (query, key)
+            ]
+            if "#" in figure.name or not all(ends):
+                continue
+            head = own[figure.layer, figure.head], others[:, figure.layer, figure.head]
+            # words next to one another are no pair, nor is a word with the same one
+            every = [evidence_by_hand(*head, q, p) for q in ends[0] for p in ends[1] if abs(q - p) > 1]
+            weight, explained = max(every, key=lambda each: each[0] - each[1])
+            assert told.values[i, k] == pytest.approx(weight, abs=1e-5)
+            assert told.controls[i, k] == pytest.approx(explained, abs=1e-5)
+    assert (told.mean - told.control_mean >= 0.1 - 1e-9).all()
+    among = int(next(note for note in told.notes if "links were held" in note).split()[0].replace(",", ""))
+    excess = told.values[0] - told.controls[0]
+    error = max(float(np.std(excess, ddof=1)), 0.02) / len(ROWS) ** 0.5
+    surely = excess.mean() - float(student.ppf(1 - 0.025 / among, len(ROWS) - 1)) * error
+    assert told.excess_surely[0] == pytest.approx(surely)
+
+
+def test_where_no_words_are_shared_nothing_is_linked_and_the_first_words_say_so(demo: at.Model) -> None:
+    told = demo.prompts(["A dog saw my door.", "Kings lost many rivers"]).find(controls=3)
+    assert told.figures == ()
+    assert told.case is Case.NOTHING
+    assert told.text(width=300).startswith("Nothing is linked in the same way in 2 prompts: ")
+    assert "no two words or fields stand in most of these prompts" in told.text(width=300)
+
+
 def test_methods_of_flow_are_averaged_beside_distance_alone(demo: at.Model) -> None:
     told = demo.prompts(TEXTS[:4]).flow("[MASK]")
     alone = [demo.read(text).flow("[MASK]") for text in TEXTS[:4]]
@@ -259,8 +380,6 @@ def test_no_prompt_that_has_an_answer_is_an_error(demo: at.Model) -> None:
         demo.prompts("The {who} saw the {thing}.", fill=[{"who": "king"}])
     with pytest.raises(InputError, match=r"no field 'field:b' in the input: there are field:a \(2\)"):
         demo.prompts("The {a} slept.", fill=[{"a": "king"}]).find("field:b", "field:a")
-    with pytest.raises(InputError, match="rank takes other heads away in each prompt"):
-        demo.prompts(TEXTS).ablate(rank=True)
 
 
 def test_one_prompt_has_no_interval_and_says_so(demo: at.Model) -> None:

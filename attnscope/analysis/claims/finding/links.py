@@ -22,10 +22,12 @@ class Telling:
     """Links of the first text, most evidence first, with `layer` and `head` as places among those read.
 
     `best` is the most evidence that any link has in each of the other texts, 0 where none has any.
+    `explained` is the most that may explain each weight of the first text, NaN for what is no pair of words.
     """
 
     links: tuple[Link, ...]
     best: Float[np.ndarray, " control"]
+    explained: Weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +58,16 @@ def telling_links(texts: Iterable[Read], *, crosses: bool, causal: bool) -> Tell
     evidence = most - np.maximum(second, left)
     best = np.zeros(count + 1)
     np.maximum.at(best, whose.ravel(), np.maximum(evidence, 0.0).ravel())
-    links = list[Link]()
+    links, told = list[Link](), telling_pairs(text.queries, text.keys, crosses=crosses, causal=causal)
+    others_most = np.where(whose == 0, second, most)
     for i, layer in enumerate(text.weights):
         explained = Explained.of(np.nan_to_num(layer), crosses=crosses)
+        others_most[i] = np.where(told & explained.allowed, np.fmax(others_most[i], explained.most), np.nan)
         mine = np.argwhere((whose[i] == 0) & (evidence[i] >= LEAST)).tolist()
         links += [
             explained.link(i, (j, query, key), float(second[i, j, query, key])) for j, query, key in mine
         ]
-    return Telling(tuple(sorted(links, key=lambda link: -link.evidence)), best[1:])
+    return Telling(tuple(sorted(links, key=lambda link: -link.evidence)), best[1:], others_most)
 
 
 def in_order(tokens: Tokens, sources: Int[np.ndarray, " token"]) -> Tokens:

@@ -1,6 +1,6 @@
 """Why a model answers what it answers: what each of its parts brings to the answer directly."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from attnscope.analysis.claims.why.answer import contributions
 from attnscope.capture import provenance_of
@@ -25,6 +25,11 @@ class Answering:
     patch_from: str | None = None
 
 
+def told_of(answer: str, against: str | None) -> str:
+    """What is asked, in a few words: `“it” and not “they”`."""
+    return f"“{answer}”" + ("" if against is None else f" and not “{against}”")
+
+
 def why_answer(reading: Reading, asked: Answering) -> Contributions:
     """The answer's logit, or how far it lies above the other one's, as a sum over the parts of the model.
 
@@ -38,6 +43,7 @@ def why_answer(reading: Reading, asked: Answering) -> Contributions:
             f"why --answer asks one place of a text, and {model.name} writes a text of its own: it works for "
             "models that fill a [MASK], go on with a text or name a class"
         )
+    asked = replace(asked, **reading.filled(vars(asked)))
     question = question_of(reading, asked.answer, asked.against)
     if len(tokens) > MOST:
         raise InputError(f"why holds all of a run at once: up to {MOST} tokens, here are {len(tokens)}")

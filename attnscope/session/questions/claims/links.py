@@ -7,6 +7,7 @@ import numpy as np
 
 from attnscope.analysis.claims.finding.links import Read, in_order, telling_links
 from attnscope.analysis.claims.finding.rows import Layer, rows_of, verdicts_of
+from attnscope.analysis.claims.finding.shared import InPrompt as InPrompt
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.results.base.evidence import Weights
 from attnscope.results.claims.links import Links
@@ -27,7 +28,12 @@ MOST_KEPT, MOST_WEIGHTS = 1000, 25_000_000  # links; weights, of which about six
 
 
 def find_links(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS) -> Links:
-    """Every link between two words that nothing simpler explains, in any of the chosen heads.
+    """Every link between two words that nothing simpler explains, in any of the chosen heads."""
+    return links_in(reading, chosen, wish, looking).links
+
+
+def links_in(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS) -> InPrompt:
+    """The same with the numbers of all pairs of words, as they are held against those of other texts.
 
     `wish` names nothing but how many controls there are, and their seed.
 
@@ -67,7 +73,7 @@ def find_links(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = 
     links = tuple(
         replace(link, layer=layers[link.layer].layer, head=chosen.heads[link.head]) for link in seen.links
     )
-    return Links(
+    found = Links(
         kind=chosen.kind,
         query_tokens=queries,
         key_tokens=keys,
@@ -85,6 +91,7 @@ def find_links(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = 
         tower=attention.tower,
         notes=(*notes_of(attention, layers), *reading.notes),
     )
+    return InPrompt(found, own, seen.explained)
 
 
 def _heads(layers: Sequence[Layer], chosen: Chosen) -> Weights:
