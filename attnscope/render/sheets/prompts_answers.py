@@ -134,9 +134,9 @@ def _of_answer(result: Prompts, figure: int) -> str:
     told += _with(result, figure)
     lost = result.effects[figure]
     if np.isfinite(lost).any():
-        gone = number(float(np.nanmean(lost)))
-        told += f"; without it {gone} is lost, without the largest of its controls "
-        told += number(float(result.control_mean[figure]))
+        gone = float(np.nanmean(lost))
+        told += f"; without it {number(abs(gone))} is {'lost' if gone > 0 else 'gained'}, the largest of its "
+        told += f"controls moves it by {number(float(result.control_mean[figure]))}"
     if not often:
         return f"No part is shown to do in any prompt what it brings. The largest: {told}."
     return f"{told}; in {often} it does what it brings, and more than any control."

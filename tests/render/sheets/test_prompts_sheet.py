@@ -156,18 +156,19 @@ def test_the_prompts_that_go_against_it_come_first_and_the_next_command_asks_one
 
 def test_links_ranks_and_parts_of_an_answer_have_words_of_their_own() -> None:
     assert answer(Asked.LINKS, refused=False) == (
-        "L1 H8 from field:a at “book” looks more than anything explains in 7 of 8 prompts: .67 (.46 to .88) in "
-        "the mean, .15 of it explained; in 7 it stands out of all links of control texts. Against it: line 9."
+        "L1 H8 from field:a at “book” looks more than anything explains in 7 of 8 prompts: .68 (.46 to .89) "
+        "in the mean, .15 of it explained; in 7 it stands out of all links of control texts. Against it: line "
+        "9."
     )
     assert answer(Asked.RANK).startswith(
-        "Without L1 H8 the answer is foretold to lose .99 (.52 to 1.45) nats in the mean of 8 prompts, without "
-        "the typical head of its layer .05; taken away in 8 of them it really loses .99."
+        "Without L1 H8 the answer is foretold to lose .99 (.52 to 1.45) nats in the mean of 8 prompts, "
+        "without the typical head of its layer .05; taken away in 8 of them it really loses .99."
     )
     assert answer(Asked.RANK, first=0.01).startswith(
         "8 prompts do not show that any of 2 heads moves the answer more than others. Nearest: without "
     )
     told = answer(Asked.ANSWER)
     assert told.startswith(
-        "L0 H2 brings +1.45 (+.81 to +2.09) directly in the mean, the same sign in 7 of 8 "
+        "L0 H2 brings +1.50 (+.82 to +2.18) directly in the mean, the same sign in 7 of 8 "
     )
     assert "in 7 it does what it brings, and more than any control." in told
