@@ -157,8 +157,8 @@ def test_the_prompts_that_go_against_it_come_first_and_the_next_command_asks_one
 def test_links_ranks_and_parts_of_an_answer_have_words_of_their_own() -> None:
     assert answer(Asked.LINKS, refused=False) == (
         "L1 H8 from field:a at “book” looks more than anything explains in 7 of 8 prompts: .68 (.46 to .89) "
-        "in the mean, .15 of it explained; in 7 it stands out of all links of control texts. Against it: line "
-        "9."
+        "in the mean, .15 of it explained; in 7 it stands out of all links of control texts. Against it: "
+        "line 9."
     )
     assert answer(Asked.RANK).startswith(
         "Without L1 H8 the answer is foretold to lose .99 (.52 to 1.45) nats in the mean of 8 prompts, "
