@@ -96,22 +96,31 @@ def look_at(head: HeadWeights, looking: Looking) -> HeadView | None:
 
 @dataclass(frozen=True)
 class Seen:
-    """One head as it is looked at, and the row and the column that are meant, if any."""
+    """One head as it is looked at, and the row and the column that are meant, if any, and a second row."""
 
     shown: HeadWeights | HeadView
     query: int | None = None
     key: int | None = None
+    beside: int | None = None
 
 
-def aim_at(head: HeadWeights, looking: Looking, query: Name | None = None, key: Name | None = None) -> Seen:
+def aim_at(
+    head: HeadWeights,
+    looking: Looking,
+    query: Name | None = None,
+    key: Name | None = None,
+    beside: Name | None = None,
+) -> Seen:
     """`head` with what `query` and `key` name as one row and one column each, of however many tokens.
+
+    `beside` names a second query.
 
     Raises `InputError` for names that fit nothing or several places, and for spans that share tokens.
     """
     how: dict[str, Any] = {"by": looking.unit, "special": looking.treatment}
-    units = units_of(head.query_tokens, head.key_tokens, query=query, key=key, **how)
+    units = units_of(head.query_tokens, head.key_tokens, query=query, key=key, beside=beside, **how)
     as_it_is = units.plain and not looking.changes
-    return Seen(head if as_it_is else viewed(head, units=units, **how), units.query, units.key)
+    return Seen(head if as_it_is else viewed(head, units=units, **how), units.query, units.key, units.beside)
 
 
 def map_head(

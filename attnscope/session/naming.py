@@ -79,23 +79,30 @@ def _tokens(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
     return encode(tokenizer, texts, **how).tokens
 
 
-def link_named(query: Name | None, key: Name | None, looking: Looking = Looking()) -> Names:  # noqa: B008
-    """What is looked for where a link is named: a query, a key or both, each of one token or several."""
+def link_named(
+    query: Name | None,
+    key: Name | None,
+    looking: Looking = Looking(),  # noqa: B008 - frozen
+    beside: Name | None = None,
+) -> Names:
+    """What is looked for where a link is named: a query, a key or both, each of one token or several.
+
+    `beside` is a second query.
+    """
 
     def check(chosen: "Chosen", queries: Tokens | None, keys: Tokens) -> None:
-        asked = None if queries is None else query
-        how: dict[str, Any] = {"by": looking.unit, "special": looking.treatment}
-        units_of(keys if queries is None else queries, keys, query=asked, key=key, **how)
+        how: dict[str, Any] = {"by": looking.unit, "special": looking.treatment, "key": key}
+        how |= {} if queries is None else {"query": query, "beside": beside}
+        units_of(keys if queries is None else queries, keys, **how)
 
     return check
 
 
-def single_named(*names: Name | None) -> Names:
-    """The same of queries that must be single tokens each."""
+def single_named(name: Name | None, why: str) -> Names:
+    """The same of a query that must be a single token; `why` says what has no meaning of several."""
 
     def check(chosen: "Chosen", queries: Tokens | None, keys: Tokens) -> None:
-        for name in names:
-            if name is not None and queries is not None:
-                queries.position(name)
+        if name is not None and queries is not None:
+            queries.span(name).one(f"{why}, choose one of these")
 
     return check

@@ -11,6 +11,7 @@ from attnscope.vocabulary import Kind, Route, Special, Unit
 if TYPE_CHECKING:
     from attnscope.session.listener import Listener
 
+_ONE_BY_ONE = "find, ablate and explain take heads one by one"
 Numbers = str | int | Sequence[int] | None  # of layers or heads: 3, "-1", [0, 3], "4-8", "all"
 ROUTES = {route.option: route for route in Route}
 _SPECIAL = {special.value: special for special in Special} | {"renormalize": Special.RENORMALISE}
@@ -57,7 +58,7 @@ class Wanted:
         if self.USUAL is not None and (named.apart or named.heads is None):
             raise InputError(f"--head {self.head} are several: this is of one head, such as L3H11")
         if named.apart and not self.APART:
-            each = f"--layer {named.layers} --head {named.heads}"
+            each = f"--layer {named.layers} --head {named.heads}; {_ONE_BY_ONE}"
             raise InputError(f"--head {self.head}: here the same heads of every layer are meant, {each}")
         object.__setattr__(self, "layer", named.layers)
         object.__setattr__(self, "head", named.heads)

@@ -36,6 +36,10 @@ def _no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
         (("ablate", TEXT, "--head", "L3H99"), "no head 99 in demo"),
         (("why", TEXT, "--from", "[MASK]", "--to", "the door"), "one query and one key have a score"),
         (("tsne", TEXT, "--query", "window"), "no token 'window'"),
+        (("tsne", TEXT, "--query", "door", "--compare-query", "the window"), "no token 'the window'"),
+        (("tsne", TEXT, "--query", "the door", "--compare-query", "door when"), "share 5 door"),
+        (("report", TEXT, "--query", "the door"), "a report is of one query, whose scores and output"),
+        (("explain", TEXT, "--from", "[MASK]", "--to", "4-5"), "find and flow take several tokens"),
         (("report", TEXT, "--query", "window"), "no token 'window'"),
     ],
 )

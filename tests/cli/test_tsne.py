@@ -86,6 +86,23 @@ def test_two_queries_and_a_key_are_compared_in_the_full_space(attnscope) -> None
         assert found["distance"][query][5] == pytest.approx(cosine)
 
 
+def test_several_tokens_are_a_point_at_the_mean_of_their_vectors(attnscope) -> None:
+    pair = ("--query", "the door", "--compare-query", "1-3", "--key", "when [MASK]")
+    result = attnscope("tsne", "-m", "demo", *pair, width=120)
+    head = document(attnscope("heads", ARTICLE, "-m", "demo", "--layer", "3", "--head", "11", "--json"))
+    q, k, weights = (np.array(head[each]) for each in ("q", "k", "weights"))
+    for name, rows in (("the door", [4, 5]), ("I was watching", [1, 2, 3])):
+        named = (line for line in result.stdout.splitlines() if line.strip().startswith(f"{rows[0]} {name}"))
+        line = next(line for line in named if " of " in line)
+        one, key = q[rows].mean(0), k[[6, 7]].mean(0)
+        cosine = 1 - one @ key / np.linalg.norm(one) / np.linalg.norm(key)
+        assert numbers.number(cosine, 3) in line
+        assert numbers.number(weights[rows][:, [6, 7]].sum(1).mean(), 3) in line
+    said = " ".join(result.stdout.split())
+    assert "the door is tokens 4-5: its vectors are their means" in said
+    assert said.count("weights to it their sum") == 3
+
+
 def test_a_ceiling_may_be_written_as_tutorials_write_it(attnscope) -> None:
     asked = ("tsne", "-m", "demo", "-q", "--json", "--max-iter")
     told = [json.loads(attnscope(*asked, ceiling).stdout)["max_iter"] for ceiling in ("1e8", "100000000")]
@@ -109,6 +126,7 @@ def test_a_ceiling_may_be_written_as_tutorials_write_it(attnscope) -> None:
         (("--max-iter", "many"), "'many' is not a whole number"),
         (("--seed", "-1"), "the seed is -1"),
         (("--head", "0,1"), "this needs one head"),
+        (("--head", "L3"), "--head L3 are several: this is of one head"),
         (("--head", "12"), "no head 12"),
         (("-o", "map.gif"), "cannot write 'map.gif'"),
     ],

@@ -43,7 +43,8 @@ def test_heads_of_several_layers_one_by_one_are_kept_in_their_order_where_that_i
     assert wanted.apart == ((3, 7), (2, 4))
     assert (wanted.layer, wanted.head) == ("3,2", "7,4")
     with pytest.raises(
-        InputError, match=r"here the same heads of every layer are meant, --layer 3,2 --head 7,4$"
+        InputError,
+        match=r"here the same heads of every layer are meant, --layer 3,2 --head 7,4; find, ablate",
     ):
         Wanted(head="L3H7, l2 h4")
 

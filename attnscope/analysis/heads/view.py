@@ -6,7 +6,7 @@ still sums to what the rows of its pieces sum to. Weights are regrouped, never m
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +35,8 @@ Places = tuple[int, ...]
 class Units:
     """What rows and columns are: groups of tokens, what each is called, and which of them are meant.
 
-    `query` and `key` are the row and the column that were named, None where none was.
+    `query` and `key` are the row and the column that were named, None where none was; `beside` is a second
+    row.
     """
 
     queries: Groups
@@ -44,6 +45,7 @@ class Units:
     key_tokens: Tokens
     query: int | None = None
     key: int | None = None
+    beside: int | None = None
 
     @property
     def plain(self) -> bool:
@@ -59,8 +61,11 @@ def units_of(
     special: Special = Special.SHOW,
     query: Name | None = None,
     key: Name | None = None,
+    beside: Name | None = None,
 ) -> Units:
     """The units, without special tokens unless they are shown; what `query` and `key` name is one of them.
+
+    `beside` names a second query.
 
     `InputError` where nothing is left, where a name fits nothing or several places, and for two spans of one
     text that share a part of their tokens.
@@ -69,12 +74,12 @@ def units_of(
     same = queries is keys or queries == keys
     asked = _as_units(queries, rows, by)
     given = asked if same else _as_units(keys, columns, by)
-    row = None if query is None else asked.span(query)
+    row, second = (None if name is None else asked.span(name) for name in (query, beside))
     column = None if key is None else given.span(key)
-    if same and row is not None and column is not None:
-        _check_apart(asked, row, column)
-    places = [() if each is None else each.positions for each in (row, column)]
-    return _taken(queries, keys, (rows, columns), (places[0], places[1]), by)
+    for one, other in combinations(filter(None, (row, second, column) if same else (row, second)), 2):
+        _check_apart(asked, one, other)
+    places = [() if each is None else each.positions for each in (row, column, second)]
+    return _taken(queries, keys, (rows, columns), (places[0], places[1], places[2]), by)
 
 
 def units_around(
@@ -83,16 +88,23 @@ def units_around(
     """The same where the query is what these tokens stand in, all of it together."""
     rows, columns = groups_of(queries, "query", by, special), groups_of(keys, "key", by, special)
     row = tuple(i for i, group in enumerate(rows) if {*group} & {*span})
-    return _taken(queries, keys, (rows, columns), (row, ()), by)
+    return _taken(queries, keys, (rows, columns), (row, (), ()), by)
 
 
 def _taken(
-    queries: Tokens, keys: Tokens, groups: tuple[Groups, Groups], places: tuple[Places, Places], by: Unit
+    queries: Tokens,
+    keys: Tokens,
+    groups: tuple[Groups, Groups],
+    places: tuple[Places, Places, Places],
+    by: Unit,
 ) -> Units:
-    """The units with what stands at these places of the rows and of the columns taken together."""
-    (rows, columns), (row, column) = groups, places
+    """The units with what stands at these places of the rows and of the columns taken together.
+
+    They are those of the query, of the key and of a second query.
+    """
+    (rows, columns), (row, column, second) = groups, places
     same = queries is keys or queries == keys
-    ours, theirs = ([each] if each else [] for each in places)
+    ours, theirs = ([*dict.fromkeys(filter(None, each))] for each in ((row, second), (column,)))
     both = [*ours, *(each for each in theirs if each not in ours)] if same else []
     joined_rows = taken_together(rows, *(both or ours))
     joined_columns = joined_rows if same else taken_together(columns, *theirs)
@@ -104,6 +116,7 @@ def _taken(
         asked if same else _as_units(keys, joined_columns, by),
         _holding(joined_rows, rows[row[0]][0]) if row else None,
         _holding(joined_columns, columns[column[0]][0]) if column else None,
+        _holding(joined_rows, rows[second[0]][0]) if second else None,
     )
 
 

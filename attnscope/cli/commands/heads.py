@@ -13,6 +13,8 @@ from attnscope.cli.output import Output, check_delivery
 from attnscope.errors import InputError
 from attnscope.vocabulary import Pool, Stage
 
+_ONE_QUERY = "scores and vectors are those of single tokens"
+
 if TYPE_CHECKING:
     from attnscope.render.focus import Focus
     from attnscope.render.web.beside import Beside
@@ -92,7 +94,7 @@ def heads(
     from_cache = None if no_cache or long.asked or wanted.mean else ask_kept
     asks, looked = asked.query, asked.key
     single = asked.terms or asked.dims or asked.show is not Stage.WEIGHTS
-    names = single_named(asks) if single else link_named(asks, looked, looking)
+    names = single_named(asks, _ONE_QUERY) if single else link_named(asks, looked, looking)
     question = Question(
         ask, request, read, wanted, delivery, output, whole=answers, ask_kept=from_cache, names=names
     )

@@ -41,10 +41,10 @@ def report(
     from attnscope.session.naming import single_named
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.heads import OpenedHeads
-    from attnscope.session.questions.prediction import check_looking, report_head
+    from attnscope.session.questions.prediction import ONE_QUERY, check_looking, report_head
 
     check_looking(looking)
-    names = single_named(query)
+    names = single_named(query, ONE_QUERY)
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "a head is wanted"

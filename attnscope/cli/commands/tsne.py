@@ -61,10 +61,9 @@ def tsne(
 
     def mapped(heads: "ChosenHeads") -> Answer:
         head = heads.head()
-        seen = aim_at(head, looking, query, key)
+        seen = aim_at(head, looking, query, key, compare_query)
         view = seen.shown if isinstance(seen.shown, HeadView) else None
-        queries = [] if seen.query is None else [seen.query]
-        queries += [] if compare_query is None else [seen.shown.query_tokens.position(compare_query)]
+        queries = [each for each in (seen.query, seen.beside) if each is not None]
         focus = Focus(queries=tuple(queries), key=seen.key)
         place = own_place("tsne", head, (looking, settings, queries, focus.key), read.media)
         result = map_head(head, settings, output, view)
@@ -77,6 +76,6 @@ def tsne(
         return mapped(OpenedHeads(reading, chosen))
 
     ask_kept = None if no_cache else mapped
-    names = link_named(query, key, looking)
+    names = link_named(query, key, looking, compare_query)
     question = Question(ask, request, read, wanted, delivery, output, ask_kept=ask_kept, names=names)
     question.put(inputs, Purpose.ATTENTION)

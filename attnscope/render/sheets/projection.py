@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from attnscope.errors import listed
 from attnscope.render.focus import WHOLE, Focus
+from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import alike_texts, counted, parameter, weight
 from attnscope.render.kit.stage import NOTHING_LEFT
 from attnscope.render.kit.words.command import looked_at, opening_head
@@ -72,7 +74,7 @@ def sheet(result: Projection, focus: Focus = WHOLE) -> Sheet:
         table=lambda: Table.of("side position token x y", _points(result)),
         texts=read(head.kind, head.query_tokens, head.key_tokens),
         control="the same distances before they were pressed into a plane, held against the scores",
-        notes=limits(head),
+        notes=(*_spans(result), *limits(head)),
         legend=tuple(filter(None, (*_legend(result), *features(head)))),
         details=tuple(filter(None, map(" · ".join, lists))),
         departs=tuple(_departures(result)),
@@ -86,6 +88,19 @@ def sheet(result: Projection, focus: Focus = WHOLE) -> Sheet:
         ),
         next=_next(result, queries),
     )
+
+
+def _spans(result: Projection) -> Iterator[str]:
+    """What the point, and the weights, of several tokens are that were named together."""
+    view = result.view
+    if view is None or view.by.joins:
+        return
+    sides = (view.query_tokens, view.query_groups), (view.key_tokens, view.key_groups)
+    named = {group: tokens.names[i] for tokens, groups in sides for i, group in enumerate(groups)}
+    for group, name in named.items():
+        if len(group) > 1:
+            told = f"{settled(name)} is tokens {listed(group)}: its vectors are their means, weights from it "
+            yield f"{told}their mean, weights to it their sum"
 
 
 def _legend(result: Projection) -> Iterator[str]:

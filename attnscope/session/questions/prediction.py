@@ -17,6 +17,7 @@ from attnscope.session.wanted import Looking
 from attnscope.vocabulary import Kind
 
 TOP = 5  # guesses
+ONE_QUERY = "a report is of one query, whose scores and output it takes apart"
 
 
 def predict(reading: Reading, top: int = TOP) -> Prediction:
@@ -95,7 +96,9 @@ def report_head(
     check_looking(looking)
     view, tokens = look_at(head, looking), head.query_tokens
     position = (
-        analysis.default_query(head, reading.encoded.mask_id) if query is None else tokens.position(query)
+        analysis.default_query(head, reading.encoded.mask_id)
+        if query is None
+        else tokens.span(query).one(f"{ONE_QUERY}, choose one of these")
     )
     projection = map_head(head, settings, reading.listener)
     return analysis.compose_report(projection, position, predict_beside(reading, head.kind), view)
