@@ -62,7 +62,7 @@ COMMANDS = {
         ),
         "ablate": (
             'attnscope ablate "I was watching the [MASK] when it opened." -m demo',
-            'attnscope ablate "I was watching the" -m demo-causal --heads L0H2,L1H3',
+            'attnscope ablate "box dog king box dog king" -m demo-causal --via L1.k',
             'attnscope ablate "The [MASK] opened." -m demo --link "[MASK]->opened"',
         ),
         "flow": (

@@ -23,6 +23,7 @@ class Ablating:
     `replacement` is `zero`, `mean`, or a text whose outputs are put in. With `patch_from` they are those of
     that text in every head in turn, and what is told is the way from one to the other. `by` is what `rank`
     goes by. `part` is what is changed, `at` the tokens at which, `against` what the answer is held against.
+    What is changed comes to the heads `via` alone.
     """
 
     each: bool = False
@@ -38,6 +39,7 @@ class Ablating:
     part: str = "head"
     at: str | None = None
     against: str | None = None
+    via: str | None = None
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
@@ -58,6 +60,8 @@ class Ablating:
             raise InputError("--rank foretells the probability of one answer: leave --against out")
         if self.rank and self.at is not None:
             raise InputError("--rank foretells what replacing an output everywhere does: leave --at out")
+        if self.rank and self.via is not None:
+            raise InputError("--rank foretells what replacing an output does by all ways: leave --via out")
         if self.top is not None and not self.rank:
             raise InputError(
                 "--top is how many of the heads that --rank puts first are taken away: give --rank"
@@ -119,11 +123,12 @@ class Ablating:
     @property
     def told(self) -> str:
         """What is put in the place of what, in a few words."""
+        only = "" if self.via is None else f", for {self.via} only"
         if self.link is not None:
-            return f"without {self.link}"
+            return f"without {self.link}{only}"
         if self.text is not None:
-            return f"with outputs of {self.text}"
-        return f"with {'zeros' if self.method == 'zero' else 'means'} for outputs"
+            return f"with outputs of {self.text}{only}"
+        return f"with {'zeros' if self.method == 'zero' else 'means'} for outputs{only}"
 
     @property
     def over_prompts(self) -> str | None:

@@ -238,6 +238,14 @@ def test_the_class_of_a_text(attnscope, classifier: str) -> None:
         (("--heads", "L9H1"), "no layer 9 in demo: layers 0-3, heads 0-11"),
         (("--heads", "L1H99"), "no head 99 in demo: layers 0-3, heads 0-11"),
         (("--heads", "L3H1,x"), "--head 'L3H1,x' is no list of heads: write them as L3H11, L3 or L3-5"),
+        (("--via", "L0H3"), "L0 H3 is in the first layer: no other layer comes before it"),
+        (("--via", "L9H3"), "no layer 9 in the model: layers 0-3, heads 0-11"),
+        (("--via", "L2H99"), "no head 99 in the model: layers 0-3, heads 0-11"),
+        (("--via", "L2H3.x"), "--via 'L2H3.x' is no list of heads: write L3H11, L3H11.q"),
+        (("--via", "L2H3", "--layer", "3"), "layer 3 does not come before L2 H3"),
+        (("--via", "L2H3", "--heads", "L1H1,L3H4"), "nothing of layer 3 comes to L2 H3: leave it out"),
+        (("--via", "L2H3", "--rank"), "leave --via out"),
+        (("--via", "L2H3", "-o", "again.py"), "no script: in a program a change comes to everything"),
         (("--heads", "L1H1", "--layer", "1"), "--head L1H1 names its layer: leave --layer out"),
     ],
 )
@@ -337,3 +345,56 @@ def test_parts_and_rivals_that_cannot_be_are_refused(
     result = attnscope("ablate", TEXT, "-m", "demo", "-q", *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+CIRCUIT = "box dog king box dog king"  # a period of three words
+
+
+def test_the_planted_circuit_comes_out_along_the_path_to_the_keys_of_the_next_layer(attnscope) -> None:
+    """The previous-token head of layer 0 feeds the heads of layer 1 by their keys, and no other layer."""
+    document = told(attnscope, "--via", "L1.k", text=CIRCUIT, model="demo-causal")
+    best, *rest = sorted(document["heads"], key=lambda each: -abs(each["change"]))
+    assert (best["layer"], best["head"]) == (0, 0)
+    assert best["change"] < -10
+    assert all(abs(each["change"]) < 0.01 for each in rest), "the other eleven heads of its layer"
+    assert best["whole"] == pytest.approx(
+        told(attnscope, "--heads", "L0H0", text=CIRCUIT, model="demo-causal")["heads"][0]["change"], abs=1e-3
+    )
+    others = document["path"]["others"]
+    assert [{layer for layer, _ in one["heads"]} for one in others] == [{2}, {3}]
+    assert all(abs(one["effect"]["change"]) < 0.01 for one in others), "read by other layers instead"
+    assert {each["inputs"] for each in document["path"]["receivers"]} == {"k"}
+    assert "for the keys of layer 1 only, L0 H0 moves the answer “box” most" in document["answer"]
+    assert document["intervention"]["verdict"] == "certified"
+
+
+def test_by_queries_and_values_next_to_nothing_of_it_comes_there(attnscope) -> None:
+    for inputs in ("q", "v"):
+        document = told(
+            attnscope, "--heads", "L0H0", "--via", f"L1.{inputs}", text=CIRCUIT, model="demo-causal"
+        )
+        assert abs(document["heads"][0]["change"]) < 0.01
+        assert document["heads"][0]["whole"] < -10
+
+
+def test_parts_and_tokens_and_other_texts_go_along_a_path_as_well(attnscope) -> None:
+    other = "I was watching the [MASK] when it sang."
+    asked = ("--part", "residual", "--at", "opened", "--via", "L3H11", "--patch-from")
+    document = told(attnscope, *asked, other)
+    assert [each["layer"] for each in document["places"]] == [0, 1, 2]
+    whole = document["total"]["change"]
+    for each in document["places"]:
+        assert each["positions"] == [8]
+        assert 0 < each["change"] / whole < each["whole"] / whole, "one of several heads that read it"
+        assert each["enough"] is not None
+    assert len(document["path"]["others"]) == 11
+    same = told(attnscope, *asked, TEXT)
+    assert all(abs(each["change"]) < 1e-4 for each in same["places"]), "a text patched from itself"
+
+
+def test_of_many_heads_at_one_token_those_that_do_most_are_shown_and_one_is_asked_next(attnscope) -> None:
+    shown = attnscope("ablate", TEXT, "-m", "demo", "--at", "opened")
+    assert "32 more (-v)" in shown.stdout
+    assert "ordered by the size of the change" in shown.stdout
+    assert "Next: what does L" in shown.stdout
+    assert attnscope("ablate", TEXT, "-m", "demo", "--at", "opened", "-v").stdout.count(" at 8 opened ") >= 48

@@ -5,17 +5,18 @@ from dataclasses import replace
 import made_results as made
 
 from attnscope.results import Ablation, Kind
-from attnscope.results.claims.ablation import (
+from attnscope.results.claims.ablation import Method, ranked
+from attnscope.results.claims.effect import (
     Answer,
     Asks,
     Effect,
     Floor,
     Group,
     HeadEffect,
-    Method,
+    Path,
     PlaceEffect,
     Predicted,
-    ranked,
+    Receiver,
 )
 from attnscope.results.claims.intervention import Intervention, Measured, Part
 
@@ -117,6 +118,20 @@ def grid() -> Ablation:
         other=tokens,
         total=Effect(BEFORE, 0.0001, -7.8, 6.5),
     )
+
+
+def along() -> Ablation:
+    """Three heads of the first layer, read by the keys of one head of the second alone."""
+    heads = (
+        effect(0, 1, -1.2, typical=0.15, below=2, controls=2, whole=-2.5),
+        effect(0, 0, 0.2, typical=0.65, below=1, controls=2, whole=0.3),
+        effect(0, 2, -0.1, typical=0.7, below=0, controls=2, whole=0.4),
+    )
+    others = tuple(
+        Group(((1, head),), Effect(BEFORE, BEFORE * 2.718281828459045**change, change, 0.01))
+        for head, change in ((1, -0.05), (2, 0.03))
+    )
+    return ablation(heads=heads, path=Path((Receiver(1, 0, "k"),), direct=False, others=others))
 
 
 def mlps() -> Ablation:

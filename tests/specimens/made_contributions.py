@@ -3,8 +3,8 @@
 import made_results as made
 
 from attnscope.results import Contributions
-from attnscope.results.claims.ablation import Answer, Asks
 from attnscope.results.claims.contributions import Contribution, Taken
+from attnscope.results.claims.effect import Answer, Asks
 
 _SHARES = [
     ("L0 H2", 1.5), ("MLP L1", -0.8), ("L0 H5", 0.1), ("token", 0.6), ("biases", 0.3), ("left over", -0.2)

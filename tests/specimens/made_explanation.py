@@ -9,7 +9,7 @@ import made_why
 import numpy as np
 
 from attnscope.results import Ablation, Composition, Explanation, Why
-from attnscope.results.claims.ablation import Effect, Group
+from attnscope.results.claims.effect import Effect, Group
 from attnscope.results.claims.explanation import Asked, Lost, Replaced, Unasked
 
 HEADS = ((3, 1), (0, 1), (2, 4))  # of layers and heads that the finding has

@@ -243,6 +243,7 @@ MADE: dict[str, Callable[[], Result]] = {
     "ablation of a link": made_ablation.link,
     "ablation token by token": made_ablation.grid,
     "ablation of MLPs": made_ablation.mlps,
+    "ablation along a path": made_ablation.along,
     "found pair": made_finding.finding,
     "thumbnails": lambda: made_thumbnails.thumbnails(causal=True),
     "long head": made_long_heads.long_head,

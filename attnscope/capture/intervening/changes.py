@@ -5,6 +5,7 @@
     Cut(queries, keys)   its output without some links: these keys get no weight, and the other weights
                       of the row are divided by what is left, as if its score had been minus infinity
     Rounded()         itself, every number moved by its precision: what rounding alone does
+    Lent(over)        what it answers in another entry of the batch, or to some of that entry's inputs
 
 Each is made from the attention as it passes by (`Attended`), for one head and one entry of the batch.
 What that does is read off the rows of the model's answer (`AnswerRows`).
@@ -27,6 +28,7 @@ from attnscope.verify import apart
 Logits = Float[Tensor, "entry row choice"]
 Read = Callable[[Any], Float[Tensor, "entry position choice"]]  # what a model returns -> its scores
 
+INPUTS = "qkv"  # what an attention reads: queries, keys, values
 Place = tuple[int, int]  # a layer, and which of the attentions that it makes for one input
 Answers = Mapping[Place, Float[Tensor, "part head query value_dim"]]
 
@@ -74,7 +76,8 @@ class Attended:
 
     The batch axis holds `entries`, each of them with as many parts (windows) as the layer cuts it into. With
     a `sink` the weights of a row may sum to less than 1. `with_values` is what it answers to the same
-    queries and keys with other values in the place of `value`.
+    queries and keys with other values in the place of `value`; `with_inputs` is the attention of one entry
+    to some inputs (of `INPUTS`) of another.
     """
 
     place: Place
@@ -82,6 +85,8 @@ class Attended:
     weights: Callable[[], Float[Tensor, "batch head query key"]]
     value: Float[Tensor, "batch kv_head key value_dim"]
     with_values: Callable[[Tensor], Float[Tensor, "batch head query value_dim"]]
+    module: nn.Module
+    with_inputs: Callable[[slice, slice, str], "Attended"]
     sink: bool = False
 
     @property
@@ -154,7 +159,31 @@ class Rounded:
         return there * (1 + torch.finfo(there.dtype).eps * (2 * lot - 1).to(there))
 
 
-What = Zero | Put | Cut | Rounded
+@dataclass(frozen=True)
+class Lent:
+    """What the head answers in the entry that is `over` further on, before anything is put in its place.
+
+    Where that lends only some of its `inputs`, what the head answers to these and to its own others.
+    """
+
+    over: int
+    inputs: str = INPUTS
+
+    def made(self, seen: Attended, head: int, parts: slice) -> Tensor:
+        if not self.inputs:
+            return seen.output[parts, head]
+        if self.inputs == INPUTS:
+            return seen.output[further(parts, self.over), head]
+        return seen.with_inputs(parts, further(parts, self.over), self.inputs).output[:, head]
+
+
+def further(parts: slice, over: int) -> slice:
+    """Where the entry that is `over` further on lies along the batch axis."""
+    far = over * (parts.stop - parts.start)
+    return slice(parts.start + far, parts.stop + far)
+
+
+What = Zero | Put | Cut | Rounded | Lent
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +194,14 @@ class Change:
     head: int
     what: What
     at: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Held:
+    """All heads of a layer answer what they answer in the entry that is `over` further on."""
+
+    layer: int
+    over: int = 1
 
 
 @dataclass(frozen=True)
@@ -217,4 +254,4 @@ class Write:
         return some
 
 
-Variant = tuple[Change | Write, ...]  # what is changed in one run; the empty one is the model as it is
+Variant = tuple[Change | Held | Write, ...]  # what is changed in one run; the empty one is the model as it is

@@ -14,7 +14,9 @@ variant alone.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -22,15 +24,17 @@ from torch import Tensor, nn
 
 from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.evaluation_mode import evaluating, without_cache
+from attnscope.capture.intervening.along import Via, holding
 from attnscope.capture.intervening.changes import (
     AnswerRows,
     Attended,
-    Change,
+    Held,
     Logits,
     Place,
     Tap,
     Variant,
     Write,
+    further,
     rows_only,
 )
 from attnscope.capture.intervening.kept import Kept
@@ -38,8 +42,8 @@ from attnscope.capture.intervening.passing import passing
 from attnscope.capture.intervening.read_back import ReadBack
 from attnscope.capture.intervening.writing import Writing
 from attnscope.capture.routes import Selection, nothing_seen, rungs, wanted_layers
-from attnscope.errors import AttnscopeError, is_out_of_memory
-from attnscope.model.anatomy.sites import Site
+from attnscope.errors import AttnscopeError, InputError, is_out_of_memory
+from attnscope.model.anatomy.sites import Site, find_sites
 
 TOKENS_AT_ONCE = 4096  # positions of a batch: few enough for any memory that holds the model
 _STRAY = 0.25  # roots of the machine epsilon, of the largest score: what rounding moves no score by
@@ -77,7 +81,7 @@ class Experiments:
 
     `untouched` are the scores of the model as it is; `answers` what the heads answer in it, by place, and
     `faithful` whether the run that was watched gave the very same scores, bit for bit: it is the same work.
-    What other parts hand on at `taps` is in `written`.
+    What other parts hand on at `taps` is in `written`. What is changed goes everywhere, or `via` some heads.
     """
 
     model: nn.Module
@@ -90,6 +94,7 @@ class Experiments:
     faithful: bool = field(init=False)
     passes: set[Place] = field(init=False)
     tally: Tally = field(init=False, default_factory=Tally)
+    via: Via | None = field(init=False, default=None)
     plainness: int = field(init=False, default=0)  # 0 with every saving, 1 without, 2 one by one
     alike: bool = field(init=False, default=False)  # the last entry of a batch was seen to be as the first
 
@@ -117,6 +122,12 @@ class Experiments:
         self.answers = {place: each for place, each in self.answers.items() if place not in passage.none}
         self.faithful, self.passes = torch.equal(watched, self.untouched), back.found
 
+    def along(self, via: Via) -> "Experiments":
+        """The same, with all that is changed let along these paths only (`capture.intervening.along`)."""
+        made = copy(self)
+        made.via = via
+        return made
+
     def run(self, variants: Sequence[Variant]) -> list[Outcome]:
         """What becomes of the answer in each variant, in their order."""
         groups: dict[int | None, list[int]] = {}
@@ -132,6 +143,7 @@ class Experiments:
     def _batches(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
         longest = max((each.shape[2] for each in self.answers.values()), default=1)
         size = max(TOKENS_AT_ONCE // longest - 1, 1)
+        size = size if self.via is None else max(size // 2, 1)
         yield from (numbers[start : start + size] for start in range(0, len(numbers), size))
 
     def _together(self, first: int | None, variants: Sequence[Variant]) -> list[Outcome]:
@@ -141,8 +153,9 @@ class Experiments:
         """
         while first is not None and self.plainness < 2:
             behind = [] if self.alike else [()]
+            entries, answers = self._entries(variants, first)
             try:
-                scores, back = self._batch(first, [(), *variants, *behind], saving=self.plainness == 0)
+                scores, back = self._batch(first, [(), *entries, *behind], saving=self.plainness == 0)
             except AttnscopeError:
                 raise
             except Exception as error:
@@ -154,9 +167,21 @@ class Experiments:
                     self.alike = True
                     self._count(back)
                     control = scores[:1]
-                    return [Outcome(v, scores[i : i + 1], control) for i, v in enumerate(variants, 1)]
+                    each = [scores[i : i + 1] for i in answers]
+                    return [Outcome(v, own, control) for v, own in zip(variants, each, strict=True)]
             self.plainness += 1
+        if self.via is not None:
+            raise InputError("--via runs the text beside itself: this model answers otherwise in a batch")
         return [self._alone(variant) for variant in variants]
+
+    def _entries(self, variants: Sequence[Variant], first: int) -> tuple[list[Variant], list[int]]:
+        """The entries of a batch, behind an untouched one, and those in which the answers stand."""
+        if self.via is None:
+            return list(variants), list(range(1, len(variants) + 1))
+        layers = sorted({layer for layer, _ in self.answers if layer >= first})
+        pairs = [self.via.entries(variant, layers) for variant in variants]
+        answering = 1 if self.via.direct else 2
+        return [each for pair in pairs for each in pair], [answering + 2 * i for i in range(len(pairs))]
 
     def _alone(self, variant: Variant) -> Outcome:
         scores, back = self._batch(None, [variant], saving=False)
@@ -172,28 +197,31 @@ class Experiments:
     ) -> tuple[Logits, ReadBack]:
         entries, back = len(variants), ReadBack(self.model)
         every = [change for variant in variants for change in variant]
-        layers = {change.layer for change in every if isinstance(change, Change)}
+        layers = {change.layer for change in every if not isinstance(change, Write)}
         taps = list(dict.fromkeys(change.tap for change in every if isinstance(change, Write)))
         changed: set[Place] = set()
         # before the first layer nothing has ended; the forwards of what layers share are counted as they run
         saving = saving and (first is None or first >= 0) and not any(tap.shared for tap in taps)
 
         def handle(seen: Attended) -> Tensor | None:
+            if seen.module in beside:
+                held = replace(seen, place=(-100 - beside[seen.module], seen.place[1]))
+                return self._changed(held, holding(held.place[0], variants), back)
             if seen.place[0] not in layers or seen.place not in self.answers:
                 return None
-            new = _with(seen, variants)
-            back.expect(seen, variants)
             changed.add(seen.place)
-            return new
+            return self._changed(seen, variants, back)
 
         begun = self.kept.forwards[first] if saving and first is not None else None
         touched = [site for site in self.sites if layers & set(site.layers)]
+        others = [] if self.via is None else self.other_sites
+        beside = {site.module: number for number, site in enumerate(others)}
         with ExitStack() as stack:
             stack.enter_context(evaluating(self.model))
             if saving and first is not None:
                 stack.enter_context(self.kept.replayed(first, entries))
-            if touched:
-                stack.enter_context(passing(touched, handle, changing=True, begun=begun))
+            if touched or others:
+                stack.enter_context(passing([*touched, *others], handle, changing=True, begun=begun))
             if taps:
                 stack.enter_context(self.writing.changing(taps, variants, back))
             if touched or taps:
@@ -208,6 +236,18 @@ class Experiments:
         if missed:
             raise RuntimeError(f"a part of layer {min(missed)[0]} did not come by again")
         return scores, back
+
+    @staticmethod
+    def _changed(seen: Attended, variants: Sequence[Variant], back: ReadBack) -> Tensor:
+        new = _with(seen, variants)
+        back.expect(seen, variants)
+        return new
+
+    @cached_property
+    def other_sites(self) -> list[Site]:
+        """Attentions of the model that are none of those which may be changed."""
+        mine = {site.module for site in self.sites}
+        return [site for site in find_sites(self.model) if site.module not in mine]
 
     def _count(self, back: ReadBack) -> None:
         good, lost, unseen = back.counts(self.passes)
@@ -226,8 +266,12 @@ def _with(seen: Attended, variants: Sequence[Variant]) -> Tensor:
     new = seen.output.clone()
     for entry, variant in enumerate(variants):
         for change in variant:
-            if isinstance(change, Change) and change.layer == seen.place[0]:
-                parts = seen.parts(entry, len(variants))
+            if isinstance(change, Write) or change.layer != seen.place[0]:
+                continue
+            parts = seen.parts(entry, len(variants))
+            if isinstance(change, Held):
+                new[parts] = seen.output[further(parts, change.over)]
+            else:
                 made = change.what.made(seen, change.head, parts)
                 if change.at is None:
                     new[parts, change.head] = made

@@ -9,7 +9,7 @@ tells how a score of the model changes with them (`slopes`).
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -74,7 +74,15 @@ def _of_kernel(given: KernelInputs, place: Place, output: Tensor, weights: Tenso
     def seen_weights() -> Tensor:
         return _kernel_weights(given, output, weights)
 
-    return Attended(place, output, seen_weights, given.value, given.answer_to, given.has_sinks)
+    def with_inputs(here: slice, there: slice, inputs: str) -> Attended:
+        mine, other = given.some(here), given.some(there)
+        lent = {name: getattr(other, name) for name in ("query", "key", "value") if name[0] in inputs}
+        mixed = replace(mine, **lent)
+        made, its_weights = mixed.answer()
+        return _of_kernel(mixed, place, made.transpose(1, 2), its_weights)
+
+    made_of = seen_weights, given.value, given.answer_to
+    return Attended(place, output, *made_of, given.module, with_inputs, given.has_sinks)
 
 
 def _of_trace(one: TracedAttention, place: Place, output: Tensor) -> Attended:
@@ -90,7 +98,19 @@ def _of_trace(one: TracedAttention, place: Place, output: Tensor) -> Attended:
         met = weights().to(values.dtype)
         return met.matmul(values.repeat_interleave(met.shape[1] // values.shape[1], dim=1))
 
-    return Attended(place, output, weights, one.value, answer_to)
+    def with_inputs(here: slice, there: slice, inputs: str) -> Attended:
+        if inputs not in ("v", "qk"):
+            raise InputError(
+                f"layer {place[0]}: the model makes its scores by itself, so that queries and keys come "
+                "together: .qk, .v, or all three"
+            )
+        scored, given = (here, there) if inputs == "v" else (there, here)
+        met, values = weights()[scored], one.value[given]
+        output = met.to(values.dtype).matmul(values.repeat_interleave(met.shape[1] // values.shape[1], dim=1))
+        return replace(seen, output=output, weights=lambda: met, value=values)
+
+    seen = Attended(place, output, weights, one.value, answer_to, one.module, with_inputs)
+    return seen
 
 
 def _kernel_weights(given: KernelInputs, output: Tensor, weights: Tensor | None) -> Tensor:

@@ -6,7 +6,8 @@ What is expected there is made anew from the kernel's own answer and from what w
 their order, head by head; nothing of the code that made the change is used. Every feature must be equal bit
 for bit, since on this way numbers are only moved: those of the changed heads are what was asked for, those of
 all others what the kernel answered. The row of a cut link is computed, and held against
-(output - weight * value) / (1 - weight) in float64, within what rounding may come to. Where already an
+(output - weight * value) / (1 - weight) in float64, within what rounding may come to; what a head answers to
+inputs of two entries against its weights times its values, likewise. Where already an
 unchanged answer is not found again (a gate, a norm comes between), nothing can be read back, and it is said.
 """
 
@@ -19,7 +20,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnscope.capture.intervening.changes import Attended, Change, Cut, Place, Put, Rounded, Variant, Write
+from attnscope.capture.intervening.changes import (
+    INPUTS,
+    Attended,
+    Change,
+    Cut,
+    Held,
+    Lent,
+    Place,
+    Put,
+    Rounded,
+    Variant,
+    Write,
+    further,
+)
 from attnscope.capture.trace.operations import tensors_in
 from attnscope.reference import EXACT, exact
 
@@ -133,16 +147,17 @@ class ReadBack:
 def _expected(attended: Attended, variants: Sequence[Variant]) -> _Expected:
     """The kernel's own answer as rows of features, with what is asked for written over it."""
     dim = attended.output.shape[-1]
-    rows = attended.output.detach().transpose(1, 2).flatten(2).clone()
-    off = None
+    kernel = attended.output.detach().transpose(1, 2).flatten(2)
+    rows, off = kernel.clone(), None
     for entry, variant in enumerate(variants):
         for change in variant:
             if isinstance(change, Write) or change.layer != attended.place[0]:
                 continue
-            parts, columns = (
-                attended.parts(entry, len(variants)),
-                slice(change.head * dim, (change.head + 1) * dim),
-            )
+            parts = attended.parts(entry, len(variants))
+            if isinstance(change, Held):
+                rows[parts] = kernel[further(parts, change.over)]
+                continue
+            columns = slice(change.head * dim, (change.head + 1) * dim)
             at = slice(None) if change.at is None else list(change.at)
             if isinstance(change.what, Cut):
                 off = torch.zeros_like(rows) if off is None else off
@@ -150,15 +165,33 @@ def _expected(attended: Attended, variants: Sequence[Variant]) -> _Expected:
                     row, tolerance = _without_links(attended, change, query, parts)
                     rows[parts, query, columns] = row
                     off[parts, query, columns] = tolerance
+            elif isinstance(change.what, Lent) and change.what.inputs not in ("", INPUTS):
+                off = torch.zeros_like(rows) if off is None else off
+                rows[parts, :, columns], off[parts, :, columns] = _of_both(attended, change, parts)
+            elif isinstance(change.what, Lent):
+                whose = further(parts, change.what.over if change.what.inputs else 0)
+                rows[parts, :, columns] = kernel[whose, :, columns]
             elif isinstance(change.what, Rounded):
                 rows[parts, :, columns] = change.what.made(attended, change.head, parts)
             else:
                 put = change.what.answers[attended.place] if isinstance(change.what, Put) else None
                 new = 0 if put is None else put[:, change.head].to(rows)
                 rows[parts, at, columns] = new if isinstance(new, int) else new[:, at]
+            if off is not None and not isinstance(change.what, Cut | Lent):
+                off[parts, at, columns] = 0
     shape = (len(variants), -1, *rows.shape[1:])
     control = len(variants) > 1 and not variants[0]
     return _Expected(attended.place, rows.view(shape), None if off is None else off.view(shape), control)
+
+
+def _of_both(attended: Attended, change: Change, parts: slice) -> tuple[Tensor, Tensor]:
+    """What a head answers to inputs of two entries, and how far off rounding may bring it."""
+    assert isinstance(change.what, Lent)
+    mixed = attended.with_inputs(parts, further(parts, change.what.over), change.what.inputs)
+    values = exact(mixed.values_of(change.head).cpu())
+    rows = exact(mixed.weights()[:, change.head].cpu()) @ values
+    tolerance = 2 * mixed.rounding * values.abs().amax((1, 2))[:, None, None]
+    return rows.to(attended.output), tolerance.expand_as(rows).to(attended.output)
 
 
 def _without_links(attended: Attended, change: Change, query: int, parts: slice) -> tuple[Tensor, Tensor]:

@@ -95,6 +95,16 @@ Against = Annotated[
         "head: the cosine of the text's vector to that of this text.",
     ),
 ]
+Through = Annotated[
+    str | None,
+    typer.Option(
+        "--via",
+        metavar="L3H11|direct",
+        help="Let only these later heads read what is changed: what of it comes to the answer through them "
+        "alone (path patching). L3H11, L3H11.q by its queries (k, v), L3, all, or direct, past all heads.",
+    ),
+    Brief("what comes to the answer through this later head alone", metavar="HEAD"),
+]
 Rank = Annotated[
     bool,
     typer.Option(
@@ -141,6 +151,7 @@ class AblateOptions(effects.Ablating):
     part: PartName = "head"
     at: At = None
     against: Against = None
+    via: Through = None
 
 
 def ablate(

@@ -20,8 +20,9 @@ from attnscope.results import (
     Result,
     Special,
 )
-from attnscope.results.claims.ablation import Asks, Method
+from attnscope.results.claims.ablation import Method
 from attnscope.results.claims.composition import STRONGEST
+from attnscope.results.claims.effect import Asks
 from attnscope.results.claims.intervention import Measured
 from attnscope.results.heads import MEAN
 from attnscope.tokens import Tokens
@@ -134,6 +135,8 @@ def _finding(result: Finding) -> Told:
 def _ablation(result: Ablation) -> Told:
     if result.method is Method.LINK:
         raise InputError("no script: a link is cut within the softmax, where no module can be told to")
+    if result.path is not None:
+        raise InputError("no script: in a program a change comes to everything, and not along one path")
     if result.places:
         raise InputError("no script: only heads are taken away in a program, at all tokens")
     if result.measured is not Measured.CHANCE:

@@ -11,7 +11,6 @@ from attnscope.render.kit.numbers import (
     give_or_take,
     largest_magnitude,
     number,
-    percent,
     signed_cell,
 )
 from attnscope.render.kit.words.command import asking, finding, opening_head
@@ -23,11 +22,13 @@ from attnscope.render.sheet.scale import Scale, missing
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, Values, both_ways, only
 from attnscope.render.sheets import ablation_labels as labels
+from attnscope.render.sheets import ablation_measured as measured
 from attnscope.render.sheets.ablation_places import of_places
 from attnscope.render.sheets.ablation_words import answer
 from attnscope.render.sheets.heaps import of_ablation
 from attnscope.results import Ablation, Kind
-from attnscope.results.claims.ablation import Asks, Case, Effect, Group, HeadEffect, Method
+from attnscope.results.claims.ablation import Case, Method
+from attnscope.results.claims.effect import Asks, Effect, Group, HeadEffect
 from attnscope.results.claims.intervention import Measured
 from attnscope.spelling import spelled
 
@@ -62,11 +63,11 @@ def _answers(result: Ablation) -> dict[str, int]:
 
 def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
     if result.places:
-        return of_places(result)
+        return of_places(result, focus)
     ranking = _ranking(result, focus.verbose)
     best = labels.most(result) if result.heads else None
     return Sheet(
-        title=f"{labels.done_words(result)} · answer {labels.answer_words(result)}",
+        title=f"{labels.done_words(result)} · answer {measured.answer_words(result)}",
         setting=setting(result),
         origins=(result.provenance,),
         answer=answer(result),
@@ -81,7 +82,12 @@ def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
         proof=((result.verdict, labels.proof_words(result)),),
         main=ranking,
         summary=(f"most {name(*best)}",) if best else (),
-        record=(("kind", result.kind.value), ("tower", result.tower), ("method", result.method.value)),
+        record=(
+            ("kind", result.kind.value),
+            ("tower", result.tower),
+            ("method", result.method.value),
+            *labels.path_record(result),
+        ),
         next=_next(result),
         more=tuple(of_ablation(result)),
         opens={"layer": best[0], "head": best[1]} | _answers(result) if best else {},
@@ -166,7 +172,7 @@ def _ranking(result: Ablation, whole: bool) -> Ranking:
         of=labels.removed(result),
         names=tuple(row.name for row in rows),
         table=table,
-        measured=labels.changes(result),
+        measured=measured.changes(result),
         marks=tuple(each for each in marks if not all(map(missing, each.at))),
         written="change",
         faint=frozenset(i for i, own in enumerate(asked) if not own),
@@ -177,17 +183,21 @@ def _ranking(result: Ablation, whole: bool) -> Ranking:
 
 def _table(result: Ablation, rows: Sequence[Row], whole: bool) -> Table:
     """A row for each of these; people see few columns, or the `whole` of them."""
-    places = labels.decimals(result)
+    places = measured.decimals(result)
     digits, change = partial(number, decimals=places), partial(signed_cell, decimals=places)
     changes = [None if row.effect is None else row.effect.change for row in rows]
-    shares = [None if row.effect is None else labels.share(result, row.effect) for row in rows]
+    shares = [None if row.effect is None else measured.share(result, row.effect.change) for row in rows]
+    parts = [
+        "" if row.effect is None else measured.told_share(result, part, row.effect.change)
+        for part, row in zip(shares, rows, strict=True)
+    ]
     beside = [row.beside if row.beside and row.beside.controls else None for row in rows]
-    pairs = ["" if row.effect is None else labels.pair(result, row.effect) for row in rows]
+    pairs = ["" if row.effect is None else measured.pair(result, row.effect) for row in rows]
     ranks = ["" if each is None else labels.rank(each, isinstance(each, Group)) for each in beside]
     of = "the whole text" if result.answer.asks is Asks.WRITTEN else "the answer"
     says = f"probability of {of} before and after"
     if result.measured is not Measured.CHANCE:
-        says = f"{labels.subject(result)}, before and after"
+        says = f"{measured.subject(result)}, before and after"
 
     def of_each(field: str) -> Values:
         return [getattr(row.effect, field, None) for row in rows]
@@ -197,13 +207,13 @@ def _table(result: Ablation, rows: Sequence[Row], whole: bool) -> Table:
         Column("layer", [row.head[0] for row in rows]),
         Column("head", [row.head[1] for row in rows]),
         Column("before", of_each("before")),
-        Column("after", of_each("after"), labels.heading(result), told=pairs,
+        Column("after", of_each("after"), measured.heading(result), told=pairs,
                says=says),
         Column("change", changes, f"change ({result.unit})", change,
                "of its logarithm" if result.measured is Measured.CHANCE else "after less before",
                Scale.around([each or 0.0 for each in changes])),
         Column("kl", of_each("kl"), "all answers moved" if whole else "", digits,
-               labels.moved_words(result), spared=3),
+               measured.moved_words(result), spared=3),
         Column("typical", [None if each is None else each.typical for each in beside],
                "typical of layer", digits, "median size of the change that others make alone", spared=1),
         Column("below", [each and each.below for each in beside], "in its layer", told=ranks,
@@ -211,7 +221,10 @@ def _table(result: Ablation, rows: Sequence[Row], whole: bool) -> Table:
         Column("controls", [each and each.controls for each in beside]),
         Column("predicted", [row.predicted for row in rows], "predicted", change, _by(result)),
         Column("drawn", ["" if row.kind == "foretold" else row.kind for row in rows]),
-        Column("share", shares, "share of the gap", percent, "part of what the whole other text makes"),
+        Column("whole", of_each("whole"), "by all ways", change,
+               "change where everything reads it", spared=1),
+        Column("share", shares, "share of the gap", told=parts,
+               says="part of what the whole other text makes"),
         Column("instead", of_each("instead"), "then answers" if whole else "",
                says="what the model answers then, where that is another answer", spared=2),
 )
@@ -234,7 +247,7 @@ def _grids(result: Ablation) -> Iterator[HeadGrid]:
         heads = tuple(range(1 + max(head for _, head in foretold)))
         values = by_head(layers, heads, foretold)
         form = alike(values, 2, signed_cell)
-        title = f"change ({labels.less(result)}) predicted by the gradient"
+        title = f"change ({measured.less(result)}) predicted by the gradient"
         yield HeadGrid(title, layers, heads, values, Scale.around(values), form)
     elif len(result.layers) > 1 and len(result.heads) > 1:
         yield _grid(result)
@@ -245,7 +258,7 @@ def _grid(result: Ablation) -> HeadGrid:
     largest = largest_magnitude(result.grid)
     part = next((each for each, most in _PARTS.items() if 0 < largest < most), "")
     return HeadGrid(
-        title=f"change ({labels.less(result)}) {labels.each_head(result)}",
+        title=f"change ({measured.less(result)}) {labels.each_head(result)}",
         layers=result.layers,
         heads=tuple(range(result.grid.shape[1])),
         values=result.grid,

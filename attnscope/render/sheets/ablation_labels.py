@@ -1,57 +1,74 @@
 """The small words around the answer of an ablation: names, columns, control, legend, what is proved."""
 
-import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from attnscope.printable import printable
-from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import counted, likely, number, significant
+from attnscope.render.kit.labels import settled
+from attnscope.render.kit.numbers import counted, number, significant
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import quoted as quoted_tokens
 from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.said import Place, in_sentence, name
+from attnscope.render.sheets.ablation_measured import beyond
+from attnscope.render.sheets.ablation_paths import NAMED, listed_words, only, receivers, via
 from attnscope.results import Ablation, Kind, Verdict
-from attnscope.results.claims.ablation import (
-    AHEAD,
-    MUCH,
-    Asks,
-    Case,
-    Effect,
-    Group,
-    HeadEffect,
-    Method,
-    PlaceEffect,
-)
-from attnscope.results.claims.intervention import LITTLE, Measured, Part
+from attnscope.results.claims.ablation import AHEAD, MUCH, Case, Method
+from attnscope.results.claims.effect import Asks, Group, HeadEffect, PlaceEffect
+from attnscope.results.claims.intervention import Part
 from attnscope.spelling import spelled
 
-LONGEST, _HEADING = 60, 24  # cells of an answer in a sentence, and above a column
-_NAMED = 3  # heads of a group that are named one by one
-DONE = {
-    Method.ZERO: "removed",
-    Method.MEAN: "replaced by its mean",
-    Method.TEXT: "patched from the other text",
-    Method.LINK: "without the link {link}",
+
+class Done(NamedTuple):
+    """What was done to something, in a sentence and above a column, and what stands there then."""
+
+    told: str
+    short: str
+    instead: str
+
+
+_DONE = {
+    Method.ZERO: Done("removed", "removed", "output replaced by zeros"),
+    Method.MEAN: Done("replaced by its mean", "replaced", "output set to its mean"),
+    Method.TEXT: Done("patched from the other text", "patched", "its output in the other text"),
+    Method.LINK: Done("without the one link {}", "link cut in", "the link cut"),
 }
-_INSTEAD = {
-    Method.ZERO: "output replaced by zeros",
-    Method.MEAN: "output set to its mean",
-    Method.TEXT: "its output in the other text",
-    Method.LINK: "the link cut",
-}
-_REMOVED = {
-    Method.ZERO: "removed",
-    Method.MEAN: "replaced",
-    Method.TEXT: "patched",
-    Method.LINK: "link cut in",
-}
+
+
+def done(result: Ablation) -> str:
+    """`removed`: what was done to each; of a link, which a place names itself, `cut`."""
+    if result.part is Part.POSITION:
+        return "replaced by the mean of the others"
+    if result.places and result.link is not None:
+        return "cut"
+    return _DONE[result.method].told.format(link(result))
+
+
+def without(result: Ablation, what: str) -> str:
+    """`Without L3 H11`, `With L3 H11 patched from the other text`: how a sentence begins."""
+    if result.method is Method.LINK and not result.places:
+        said = f"Without the one link {link(result)} in {what}"
+    else:
+        plain = result.method in (Method.ZERO, Method.LINK)
+        said = f"Without {what}" if plain else f"With {what} {_DONE[result.method].told}"
+    return f"{said}, {only(result)}," if result.path is not None else said
+
+
+def alone(result: Ablation) -> str:
+    """`each removed alone`, or `each removed alone, for the keys of L1 H3 only`."""
+    return f"each {done(result)} alone" + (f", {only(result)}" if result.path is not None else "")
+
+
+def like(result: Ablation) -> str:
+    """How it is with others: `without`, `with` or `in` them."""
+    return {Method.ZERO: "without", Method.LINK: "in"}.get(result.method, "with")
 
 
 def each_head(result: Ablation) -> str:
     """`without each head`: what was done to every head of a grid."""
-    done = {Method.MEAN: "with each head replaced", Method.TEXT: "with each head patched"}
-    done |= {Method.LINK: "with the link cut in each head"}
-    return done.get(result.method, "without each head")
+    if result.method is Method.ZERO:
+        return "without each head"
+    short = _DONE[result.method].short
+    return "with the link cut in each head" if result.method is Method.LINK else f"with each head {short}"
 
 
 def done_words(result: Ablation) -> str:
@@ -59,9 +76,10 @@ def done_words(result: Ablation) -> str:
     count = counted(len(result.heads), "head")
     if result.predicted:
         count = f"the first {len(result.heads)} of {counted(len(result.predicted), 'head')}"
-    done = DONE[result.method].format(link=link(result))
-    done = done.replace("its mean", "their means") if len(result.heads) > 1 else done
-    return f"{count} {done}{' in turn' if len(result.heads) > 1 else ''}"
+    told = done(result).replace("the one link", "the link")
+    told = told.replace("its mean", "their means") if len(result.heads) > 1 else told
+    told = f"{told} {only(result)}" if result.path is not None else told
+    return f"{count} {told}{' in turn' if len(result.heads) > 1 else ''}"
 
 
 def link(result: Ablation) -> str:
@@ -79,36 +97,7 @@ def link(result: Ablation) -> str:
 
 def removed(result: Ablation) -> str:
     """What heads the names of heads: `removed`."""
-    return _REMOVED[result.method]
-
-
-def quoted_answer(result: Ablation, longest: int = LONGEST) -> str:
-    return quoted(result.answer.text, longest)
-
-
-def heading(result: Ablation) -> str:
-    """The answer above the column of its probabilities."""
-    if result.measured is Measured.DIFFERENCE and result.against is not None:
-        half = _HEADING // 2
-        return f"{quoted_answer(result, half)} over {quoted(result.against.text, half)}"
-    if result.answer.asks is Asks.VECTOR:
-        return "cosine"
-    return "written text" if result.answer.asks is Asks.WRITTEN else quoted_answer(result, _HEADING)
-
-
-def answer_words(result: Ablation) -> str:
-    """`“door” at 5 [MASK]`: what the answer is and where it stands."""
-    answer, told = result.answer, quoted_answer(result)
-    if answer.asks is Asks.VECTOR:
-        return "the text's vector" + (
-            "" if result.against is None else f" beside {quoted(result.against.text)}"
-        )
-    if answer.position is None:
-        named = {Asks.WRITTEN: f"the text {told}", Asks.CLASS: f"the class {told}"}
-        return named.get(answer.asks, f"the second text {answer.text}")
-    where = settled(result.tokens.named(answer.position))
-    over = "" if result.against is None else f" over {quoted(result.against.text)}"
-    return f"{told}{over} {'after' if answer.asks is Asks.NEXT else 'at'} {where}"
+    return _DONE[result.method].short
 
 
 def texts(result: Ablation) -> Iterator[str]:
@@ -123,74 +112,11 @@ def texts(result: Ablation) -> Iterator[str]:
     )
 
 
-def pair(result: Ablation, effect: Effect) -> str:
-    """`8.3 % → 3.2 %`, `11.2 → 5.8 logits`."""
-    before, after = (value(result, each) for each in (effect.before, effect.after))
-    return f"{before} → {after}{in_unit(result)}"
-
-
-def value(result: Ablation, number_before: float) -> str:
-    """A number of what is measured: a probability, a difference of logits, a cosine."""
-    if result.measured is Measured.CHANCE:
-        return likely(number_before)
-    return number(number_before, 2 if result.measured is Measured.DIFFERENCE else 3)
-
-
-def in_unit(result: Ablation) -> str:
-    """What is behind such a number where it does not say itself what it is."""
-    return " logits" if result.measured is Measured.DIFFERENCE else ""
-
-
-def moved_by(result: Ablation, before: float, change: float) -> float:
-    """What is measured after a change of so much."""
-    if result.measured is Measured.CHANCE:
-        return min(1.0, before * math.exp(change))
-    return before + change
-
-
-def subject(result: Ablation) -> str:
-    """`the answer “box”`, `the word “it”` of one that was asked for, `the lead of “it” over “they”`."""
-    if result.measured is Measured.DIFFERENCE and result.against is not None:
-        return f"the lead of {quoted_answer(result)} over {quoted(result.against.text)}"
-    if result.measured is Measured.TURN:
-        return "the cosine of the text's vector to what it was"
-    if result.measured is Measured.SIMILARITY and result.against is not None:
-        return f"the cosine of the text's vector to that of {quoted(result.against.text)}"
-    asks = result.answer.asks
-    word = "the answer" if result.answer.likeliest else "the word"
-    named = {Asks.WRITTEN: "the written text", Asks.CLASS: "the class", Asks.PAIR: "the verdict"}
-    return f"{named.get(asks, word)} {quoted_answer(result)}"
-
-
-def quoted(text: str, longest: int = LONGEST) -> str:
-    return f"“{settled(fit(printable(text), longest))}”"
-
-
 def asked_again(result: Ablation) -> tuple[str, ...]:
     """The options that name the answer, and what it is held against, as they were asked for."""
     mine = () if result.answer.likeliest else ("--answer", word(result.answer.text))
-    return mine if result.against is None else (*mine, "--against", word(result.against.text))
-
-
-def less(result: Ablation) -> str:
-    """What a change is in, and what less than nothing means: `nats; − is less likely`."""
-    told = {Measured.CHANCE: "less likely", Measured.DIFFERENCE: "a smaller lead"}
-    return f"{result.unit}; − is {told.get(result.measured, 'further away')}"
-
-
-def moved_words(result: Ablation) -> str:
-    """What the divergence is of all that might have been answered; of a vector how far it turned."""
-    if result.answer.asks is Asks.VECTOR:
-        return "how far the vector turned: 1 less its cosine to what it was"
-    return "how far all possible answers moved, in nats: Kullback-Leibler divergence"
-
-
-def changes(result: Ablation) -> str:
-    """What a change is of, and in what: `change of the log probability, nats`."""
-    unit = result.unit.removeprefix("of ")
-    return (
-        f"change of the {result.measured}, {unit}" if unit == "nats" else f"change of the {result.measured}"
-    )
+    mine = mine if result.against is None else (*mine, "--against", word(result.against.text))
+    return mine if result.path is None else (*mine, "--via", via(result))
 
 
 def group_words(result: Ablation, group: Group) -> str:
@@ -198,28 +124,41 @@ def group_words(result: Ablation, group: Group) -> str:
     layers = {layer for layer, _ in group.heads}
     if group.of_layers and len(layers) == 1:
         return f"all {len(group.heads)} heads of layer {layers.pop()}"
-    if len(group.heads) > _NAMED:
+    if len(group.heads) > NAMED:
         return f"these {len(group.heads)} heads"
     named = [name(*each) for each in group.heads]
-    return f"{', '.join(named[:-1])} and {named[-1]}"
+    return listed_words(named)
 
 
 def control(result: Ablation) -> str:
     """What the heads are held against, and what stands in the place of what was taken away."""
-    floor, instead = result.floor, _INSTEAD[result.method]
+    floor, instead = result.floor, _DONE[result.method].instead
     if floor.random:
         layers = sorted({each.layer for each in floor.random})
         where = f"layer {layers[0]}" if len(layers) == 1 else "these layers"
-        return f"{counted(len(floor.random), 'other head')} of {where}, each taken away alone; {instead}"
+        other = counted(len(floor.random), "other head")
+        return f"{other} of {where}, each taken away alone{_receivers(result)}; {instead}"
     if any(each.controls for each in result.heads):
-        return f"the other heads of the same layer, each taken away alone; {instead}"
-    return f"none, the layer has no other head; {instead}"
+        return f"the other heads of the same layer, each taken away alone{_receivers(result)}; {instead}"
+    return f"none, the layer has no other head{_receivers(result)}; {instead}"
+
+
+def _receivers(result: Ablation) -> str:
+    return f", and {told} to read it in turn" if (told := receivers(result)) else ""
 
 
 def legend(result: Ablation) -> Iterator[str]:
     """What stood in the place of outputs, the rules behind the words of the answer, what rounding does."""
     if result.method is not Method.ZERO:  # of which the line of controls says all
         yield result.how
+    ends = [each.change for each in result.heads]
+    if result.case is Case.CLOSES and not result.places and (told := beyond(result, ends)):
+        yield told
+    if result.path is not None:
+        yield (
+            f"{only(result)}: no other head reads the change; MLPs and norms on the way make of it what they "
+            "would, and all that comes after the readers is computed anew (path patching, Wang et al. 2022)"
+        )
     if result.answer.asks is Asks.VECTOR:
         yield "the text's vector: the mean of the last vectors of its tokens; cosine 1 is the same direction"
     group, little = result.group if result.case is Case.TOGETHER else None, result.measured.little
@@ -283,6 +222,11 @@ def most(result: Ablation) -> Place:
     return result.heads[0].layer, result.heads[0].head
 
 
+def path_record(result: Ablation) -> tuple[tuple[str, str], ...]:
+    """The path as a picture's record has it; nothing where there is none."""
+    return () if result.path is None else (("via", via(result)),)
+
+
 def rank(beside: HeadEffect | PlaceEffect | Group, of_group: bool) -> str:
     """`largest of 12`, `2nd of 12`: a rank among itself and the others that it is held against."""
     place, count = 1 + beside.controls - beside.below, beside.controls + 1
@@ -294,16 +238,3 @@ def _ordinal(number: int) -> str:
     if number % 100 in (11, 12, 13):
         return "th"
     return {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-
-
-def share(result: Ablation, one: Effect) -> float | None:
-    """Which part of the way to the other text one effect goes; None where there is no way to speak of."""
-    if result.total is None or result.case is not Case.CLOSES:
-        return None
-    return one.change / result.total.change
-
-
-def decimals(result: Ablation) -> int:
-    """So many that the largest difference has two digits that say something."""
-    extent = max((abs(each.change) for each in result.heads or result.places), default=0.0)
-    return 3 if extent >= LITTLE else 4 if extent >= LITTLE / 10 else 5

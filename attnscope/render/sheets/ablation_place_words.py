@@ -8,29 +8,29 @@ from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import (
     counted,
     percent,
+    signed,
     significant,
 )
 from attnscope.render.sheet.said import name
 from attnscope.render.sheets import ablation_labels as labels
-from attnscope.render.sheets.ablation_words import closes_no_gap, factor, goes, measured_of, then, typical
+from attnscope.render.sheets.ablation_measured import is_share, pair, share, subject, told_share, value
+from attnscope.render.sheets.ablation_paths import only, other_ways
+from attnscope.render.sheets.ablation_words import (
+    closes,
+    closes_no_gap,
+    factor,
+    goes,
+    measured_of,
+    one_text,
+    then,
+    typical,
+)
 from attnscope.results import Ablation
-from attnscope.results.claims.ablation import Case, Method, PlaceEffect
+from attnscope.results.claims.ablation import Case
+from attnscope.results.claims.effect import PlaceEffect
 from attnscope.results.claims.intervention import Part
 from attnscope.spelling import spelled, told
 from attnscope.tokens import Tokens
-
-_DONE = {
-    Method.ZERO: "removed",
-    Method.MEAN: "replaced by its mean",
-    Method.TEXT: "patched from the other text",
-    Method.LINK: "cut",
-}
-_WITHOUT = {
-    Method.ZERO: "Without {}",
-    Method.MEAN: "With {} replaced by its mean",
-    Method.TEXT: "With {} patched from the other text",
-    Method.LINK: "Without {}",
-}
 
 
 def tokens_of(result: Ablation) -> Tokens:
@@ -121,17 +121,16 @@ def done_words(result: Ablation) -> str:
     by = "token by token" if several_tokens(result) else "in turn"
     at = at_words(result, result.places[0])
     where = f" at {at}" if at and not several_tokens(result) else ""
-    return f"{what}{where} {done(result)} {by}"
-
-
-def done(result: Ablation) -> str:
-    if result.part is Part.POSITION:
-        return "replaced by the mean of the others"
-    return _DONE[result.method]
+    told = f"{labels.done(result)} {only(result)}" if result.path is not None else labels.done(result)
+    return f"{what}{where} {told} {by}"
 
 
 def answer(result: Ablation) -> str:
-    """One sentence for the case that it is."""
+    """One sentence for the case that it is, and along a path what all ways do."""
+    return _said(result) + other_ways(result) + one_text(result)
+
+
+def _said(result: Ablation) -> str:
     best = largest(result)
     if result.case is Case.NO_GAP:
         return closes_no_gap(result)
@@ -140,23 +139,23 @@ def answer(result: Ablation) -> str:
     if result.case is Case.ROUNDING:
         change, floor = significant(abs(best.change)), significant(result.floor.rounding)
         return (
-            f"This run cannot tell what any of {_counted_places(result)} does to {labels.subject(result)}: a "
+            f"This run cannot tell what any of {_counted_places(result)} does to {subject(result)}: a "
             f"change of {change} {result.unit} is no more than rounding makes ({floor})."
         )
     if len(result.places) == 1:
         return _one(result, best)
-    count, alone = _counted_places(result), f"each {done(result)} alone"
+    count, alone = _counted_places(result), labels.alone(result)
     if result.case is Case.LITTLE:
-        told_most = f"{labels.pair(result, best)} at most ({short(result, best)}).{then(best)}"
-        return f"None of {count}, {alone}, moves {labels.subject(result)} by much: {told_most}"
+        told_most = f"{pair(result, best)} at most ({short(result, best)}).{then(best)}"
+        return f"None of {count}, {alone}, moves {subject(result)} by much: {told_most}"
     beside = f" ({typical_of(result)}: {typical(result, best)})" if best.controls else ""
     if any(is_the_answers_own(result, each) for each in result.places):
         alone += ", beside the answer's own token"
-    most = f"{named(result, best)} moves {labels.subject(result)} most: {labels.pair(result, best)}{beside}."
+    most = f"{named(result, best)} moves {subject(result)} most: {pair(result, best)}{beside}."
     if result.case is Case.FLAT:
         told_flat = f"No single place matters more than the rest: of {len(result.places):,}, {alone}"
         return f"{told_flat}, {most}{then(best)}"
-    return f"Of {count}, {alone}, {most}{then(best)} One text, so no rule of this model yet."
+    return f"Of {count}, {alone}, {most}{then(best)}"
 
 
 def typical_of(result: Ablation) -> str:
@@ -169,10 +168,9 @@ def typical_of(result: Ablation) -> str:
 
 def _one(result: Ablation, one: PlaceEffect) -> str:
     """A single place."""
-    said = _WITHOUT[result.method].format(named(result, one))
-    said = f"{said} {labels.subject(result)} "
+    said = f"{labels.without(result, named(result, one))} {subject(result)} "
     little = abs(one.change) < result.measured.little
-    said += f"hardly moves: {labels.pair(result, one)}" if little else goes(result, one)
+    said += f"hardly moves: {pair(result, one)}" if little else goes(result, one)
     if not one.controls:
         return f"{said}; there is nothing alike to hold it against.{then(one)}"
     more = one.controls - one.below
@@ -189,7 +187,7 @@ def _closes(result: Ablation) -> str:
     """Which part of the way to the other text single places go, and what they bring back there."""
     total = result.total
     assert total is not None, "the case says so"
-    here, there = (labels.value(result, each) for each in (total.before, total.after))
+    here, there = (value(result, each) for each in (total.before, total.after))
     ends = f"{measured_of(result)} is {here} here and {there} there"
     best = max(result.places, key=lambda each: each.change / total.change)
     if best.change / total.change <= 0:
@@ -197,14 +195,19 @@ def _closes(result: Ablation) -> str:
     if result.part is Part.RESIDUAL and several_tokens(result):
         said = _where_it_stands(result)
     else:
-        part = percent(best.change / total.change)
-        said = f"{named(result, best)} alone closes {part} of the gap between the two texts"
+        said = f"{named(result, best)} alone {closes(result, best)}"
         said = f"{said[0].upper()}{said[1:]}"
     most = max(result.places, key=lambda each: -(each.enough or 0.0) / total.change)
     back = enough(result, most)
     if back is None:
         return f"{said}: {ends}."
-    there = f"{named(result, most)} brings back {percent(back)} of it in the other text"
+    if back <= 0:
+        there = "no place alone brings any of it back in the other text"
+    elif is_share(back):
+        there = f"{named(result, most)} brings back {percent(back)} of it in the other text"
+    else:
+        moved = f"{signed(most.enough or 0.0)} {result.unit}"
+        there = f"{named(result, most)} moves it by {moved} in the other text, beyond the gap"
     return f"{said}: {ends}. The other way round, {there}."
 
 
@@ -212,22 +215,24 @@ def _where_it_stands(result: Ablation) -> str:
     """At which token what makes the answers differ stands, layer by layer."""
     total = result.total
     assert total is not None, "there is another text"
-    best: list[tuple[int, str, float]] = []
+    best: list[tuple[int, str, PlaceEffect]] = []
     for layer, places in groupby(result.places, key=lambda each: each.layer):
         one = max(places, key=lambda each: each.change / total.change)
-        best.append((layer, at_words(result, one), one.change / total.change))
+        best.append((layer, at_words(result, one), one))
     stretches = [list(rows) for _, rows in groupby(best, key=lambda each: each[1])]
     said = [
         f"at {rows[0][1]} in {'layer' if len(rows) == 1 else 'layers'} {listed([row[0] for row in rows])} "
-        f"({_range([row[2] for row in rows])})"
+        f"({_range(result, [row[2] for row in rows])})"
         for rows in stretches[:4]
     ]
     where = ", then ".join(said) + (", ..." if len(stretches) > 4 else "")
     return f"Patched at one token alone, most of the gap between the two texts closes {where}"
 
 
-def _range(shares: Sequence[float]) -> str:
-    low, high = percent(min(shares)), percent(max(shares))
+def _range(result: Ablation, places: Sequence[PlaceEffect]) -> str:
+    """From the least to the most that they close."""
+    ends = sorted(places, key=lambda one: share(result, one.change) or 0.0)
+    low, high = (told_share(result, share(result, one.change), one.change) for one in (ends[0], ends[-1]))
     return low if low == high else f"{low} to {high}"
 
 
@@ -238,7 +243,6 @@ def enough(result: Ablation, place: PlaceEffect) -> float | None:
     return -place.enough / result.total.change
 
 
-def share(result: Ablation, place: PlaceEffect) -> float | None:
-    if result.total is None or result.case is not Case.CLOSES:
-        return None
-    return place.change / result.total.change
+def closed(result: Ablation, place: PlaceEffect) -> float | None:
+    """Which part of the gap closes with a place's part of the other text."""
+    return share(result, place.change)

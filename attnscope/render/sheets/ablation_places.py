@@ -6,46 +6,50 @@ from functools import partial
 import numpy as np
 
 from attnscope.printable import printable
+from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import (
     alike,
     give_or_take,
     number,
-    percent,
+    signed,
     signed_cell,
 )
-from attnscope.render.kit.words.command import asking
+from attnscope.render.kit.words.command import asking, opening_head
 from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.blocks import Beside, Matrix, Names, Ranking
-from attnscope.render.sheet.said import setting
+from attnscope.render.sheet.said import name, setting
 from attnscope.render.sheet.scale import Scale, missing
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, both_ways
 from attnscope.render.sheets import ablation_labels as labels
+from attnscope.render.sheets import ablation_measured as measured
 from attnscope.render.sheets.ablation_place_words import (
     answer,
-    done,
+    closed,
     done_words,
     enough,
     largest,
     row_words,
     several_tokens,
-    share,
     short,
     tokens_of,
     typical_of,
 )
 from attnscope.results import Ablation
-from attnscope.results.claims.ablation import Case, Method, PlaceEffect
+from attnscope.results.claims.ablation import Case, Method
+from attnscope.results.claims.effect import PlaceEffect
 from attnscope.results.claims.intervention import Part
 from attnscope.spelling import spelled
 
+MOST_SHOWN = 16  # places in a ranking
 
-def of_places(result: Ablation) -> Sheet:
+
+def of_places(result: Ablation, focus: Focus) -> Sheet:
     """The grid or the ranking of places."""
-    blocks = tuple(_blocks(result))
+    blocks = tuple(_blocks(result, focus.verbose))
     best = largest(result)
     return Sheet(
-        title=f"{done_words(result)} · answer {labels.answer_words(result)}",
+        title=f"{done_words(result)} · answer {measured.answer_words(result)}",
         setting=setting(result),
         origins=(result.provenance,),
         answer=answer(result),
@@ -66,6 +70,7 @@ def of_places(result: Ablation) -> Sheet:
             ("tower", result.tower),
             ("method", result.method.value),
             ("part", result.part.value),
+            *labels.path_record(result),
         ),
         next=_next(result),
     )
@@ -80,6 +85,10 @@ def _legend(result: Ablation) -> Iterator[str]:
     if result.total is not None and any(each.enough is not None for each in result.places):
         yield "needed: what of the gap closes with the other text's part put in here"
         yield "enough: what of the answer comes back with this text's part put in the other text"
+    changes = [each.change for each in result.places]
+    back = [-each.enough for each in result.places if each.enough is not None]
+    if result.case is Case.CLOSES and (told := measured.beyond(result, [*changes, *back])):
+        yield told
     if result.part is Part.RESIDUAL and result.answer.position is not None:
         yield (
             "what layers hand on at the answer's own token is all that it is made of there, most of all "
@@ -109,26 +118,36 @@ def _next(result: Ablation) -> Next | None:
             f"which heads of layer {best.layer}?",
             asking(result, "ablate", "--layer", str(best.layer), *asked),
         )
+    if best.head is not None:
+        query = best.positions[0] if len(best.positions) == 1 else None
+        opened = opening_head(result, best.layer, best.head, query)
+        return Next(f"what does {name(best.layer, best.head)} look at?", opened)
     return None
 
 
-def _blocks(result: Ablation) -> Iterator[Ranking | Matrix | Beside]:
+def _blocks(result: Ablation, whole: bool) -> Iterator[Ranking | Matrix | Beside]:
     if not several_tokens(result) or result.part is Part.POSITION:
-        yield _ranking(result)
+        yield _ranking(result, whole)
         return
     if result.case is Case.CLOSES:
-        needed = _matrix(
-            result, "needed: share of the gap that closes", [share(result, each) for each in result.places]
-        )
-        back = [enough(result, each) for each in result.places]
-        if all(each is None for each in back):
-            yield needed
-        else:
-            yield needed
-            yield _matrix(result, "enough: share that comes back in the other text", back)
+        yield _direction(result, "needed", "share of the gap that closes", "change here", False)
+        if any(each.enough is not None for each in result.places):
+            of = "share that comes back in the other text"
+            yield _direction(result, "enough", of, "change in the other text", True)
         return
-    title = f"change ({labels.less(result)}), each {done(result)} alone"
+    title = f"change ({measured.less(result)}), each {labels.done(result)} alone"
     yield _matrix(result, title, [each.change for each in result.places])
+
+
+def _direction(result: Ablation, name: str, share: str, change: str, back: bool) -> Matrix:
+    """Shares of the gap, or where some are no shares what they are of."""
+    of = enough if back else closed
+    shares = [of(result, each) for each in result.places]
+    if all(measured.is_share(each) for each in shares if each is not None):
+        return _matrix(result, f"{name}: {share}", shares)
+    gap = signed(result.total.change) if result.total is not None else ""
+    title = f"{name}: {change} ({result.unit}; the gap is {gap}, and not all are shares of it)"
+    return _matrix(result, title, [each.enough if back else each.change for each in result.places])
 
 
 def _matrix(result: Ablation, title: str, values: Sequence[float | None]) -> Matrix:
@@ -153,9 +172,15 @@ def _matrix(result: Ablation, title: str, values: Sequence[float | None]) -> Mat
     )
 
 
-def _ranking(result: Ablation) -> Ranking:
-    """A bar for each, to the left where the answer loses, in the order of layers or of the text."""
-    table = _table(result, result.places)
+def _ranking(result: Ablation, whole: bool) -> Ranking:
+    """A bar for each, to the left where the answer loses, in the order of layers or of the text.
+
+    Of many people see those that move the answer most, unless they ask for the `whole`.
+    """
+    shown = result.places
+    if not whole and len(shown) > MOST_SHOWN:
+        shown = tuple(sorted(shown, key=lambda each: -abs(each.change))[:MOST_SHOWN])
+    table, hidden = _table(result, shown), len(result.places) - len(shown)
     values, others = table["change"].values, table["typical"].values
     rounding = result.floor.rounding
     marks = (
@@ -164,20 +189,28 @@ def _ranking(result: Ablation) -> Ranking:
         Mark("line", "noise", f"rounding: {give_or_take(rounding, None)}", [-rounding, rounding]),
     )
     return Ranking(
-        title="",
-        of=done(result),
-        names=tuple(short(result, each) for each in result.places),
+        title="ordered by the size of the change" if hidden else "",
+        of=labels.done(result),
+        names=tuple(short(result, each) for each in shown),
         table=table,
-        measured=labels.changes(result),
+        measured=measured.changes(result),
         marks=tuple(each for each in marks if not all(map(missing, each.at))),
         written="change",
+        hidden=hidden,
+        unshown=f"{hidden} more (-v)" if hidden else "",
     )
 
 
 def _table(result: Ablation, places: Sequence[PlaceEffect]) -> Table:
-    tokens, digits = tokens_of(result), labels.decimals(result)
+    tokens, digits = tokens_of(result), measured.decimals(result)
     change, plain = partial(signed_cell, decimals=digits), partial(number, decimals=digits)
-    shares, back = ([of(result, each) for each in places] for of in (share, enough))
+    shares, back = ([of(result, each) for each in places] for of in (closed, enough))
+    parts = [
+        measured.told_share(result, part, each.change) for part, each in zip(shares, places, strict=True)
+    ]
+    parts_back = [
+        measured.told_share(result, part, each.enough or 0.0) for part, each in zip(back, places, strict=True)
+    ]
     # fmt: off
     return Table(
         Column("layer", [None if each.layer < 0 else each.layer for each in places]),
@@ -185,9 +218,9 @@ def _table(result: Ablation, places: Sequence[PlaceEffect]) -> Table:
         Column("position", [",".join(map(str, each.positions)) for each in places]),
         Column("token", [printable(spelled(tokens, each.positions)) for each in places]),
         Column("before", [each.before for each in places]),
-        Column("after", [each.after for each in places], labels.heading(result),
-               told=[labels.pair(result, each) for each in places],
-               says=f"{labels.subject(result)}, before and after"),
+        Column("after", [each.after for each in places], measured.heading(result),
+               told=[measured.pair(result, each) for each in places],
+               says=f"{measured.subject(result)}, before and after"),
         Column("change", [each.change for each in places], f"change ({result.unit})", change,
                scale=Scale.around([each.change for each in places])),
         Column("kl", [each.kl for each in places], "", plain),
@@ -198,8 +231,11 @@ def _table(result: Ablation, places: Sequence[PlaceEffect]) -> Table:
                says="which it is of these by the size of its change: a rank, not a test"),
         Column("controls", [each.controls for each in places]),
         Column("enough", [each.enough for each in places]),
-        Column("share", shares, "needed", percent, "share of the gap that closes here"),
-        Column("share_enough", back, "enough", percent, "share of the gap that comes back in the other text"),
+        Column("whole", [each.whole for each in places], "by all ways", change,
+               "change where everything reads it", spared=1),
+        Column("share", shares, "needed", told=parts, says="share of the gap that closes here"),
+        Column("share_enough", back, "enough", told=parts_back,
+               says="share of the gap that comes back in the other text"),
         Column("instead", [each.instead for each in places], "then answers",
                says="what the model answers then, where that is another answer", spared=2),
     )

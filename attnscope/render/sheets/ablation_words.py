@@ -6,14 +6,12 @@ from attnscope.printable import printable
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, number, percent, signed, signed_cell, significant
 from attnscope.render.sheet.said import name
-from attnscope.render.sheets.ablation_labels import (
-    DONE,
+from attnscope.render.sheets.ablation_labels import alone, group_words, like, without
+from attnscope.render.sheets.ablation_measured import (
     LONGEST,
-    at_once,
     decimals,
-    group_words,
     in_unit,
-    link,
+    is_share,
     moved_by,
     pair,
     quoted_answer,
@@ -21,25 +19,25 @@ from attnscope.render.sheets.ablation_labels import (
     subject,
     value,
 )
+from attnscope.render.sheets.ablation_paths import other_ways
 from attnscope.results import Ablation
-from attnscope.results.claims.ablation import Case, Effect, Group, HeadEffect, Method, PlaceEffect
+from attnscope.results.claims.ablation import Case
+from attnscope.results.claims.effect import Effect, Group, HeadEffect, PlaceEffect
 from attnscope.results.claims.intervention import Measured
 
 _ENOUGH = 12  # other groups, of which a median says something
 _AGREE = 0.1  # of a sum: so near to it two changes are as much as their sum
-_WITHOUT = {
-    Method.ZERO: "Without {}",
-    Method.MEAN: "With {} replaced by its mean",
-    Method.TEXT: "With {} patched from the other text",
-    Method.LINK: "Without the one link {link} in {}",
-}
-_ALONE = {**DONE, Method.LINK: "without the one link {link}"}
-_LIKE = {Method.ZERO: "without", Method.MEAN: "with", Method.TEXT: "with", Method.LINK: "in"}
 
 
 def answer(result: Ablation) -> str:
     """One sentence for the case that it is, and what limits it."""
-    return _SAID[result.case](result)
+    return _SAID[result.case](result) + other_ways(result) + one_text(result)
+
+
+def one_text(result: Ablation) -> str:
+    """What something that stands out in one text does not show yet."""
+    alone = result.case is Case.EACH and len(result.alone) > 1
+    return " One text, so no rule of this model yet." if alone else ""
 
 
 def goes(result: Ablation, effect: Effect) -> str:
@@ -48,10 +46,6 @@ def goes(result: Ablation, effect: Effect) -> str:
     if before == after:
         return f"stays at {before}{in_unit(result)}"
     return f"{'falls' if effect.change < 0 else 'rises'} from {before} to {after}{in_unit(result)}"
-
-
-def _done(result: Ablation, head: str) -> str:
-    return _WITHOUT[result.method].format(head, link=link(result))
 
 
 def typical(result: Ablation, one: HeadEffect | PlaceEffect) -> str:
@@ -68,14 +62,14 @@ def then(effect: Effect) -> str:
 
 def _moves(result: Ablation) -> str:
     """One head that does far more than the typical one, and more than every other."""
-    (one,), like = result.heads, _LIKE[result.method]
+    (one,), instead = result.heads, like(result)
     nats = signed_cell(one.change, decimals=decimals(result))
-    told = f"{_done(result, name(one.layer, one.head))} {subject(result)} {goes(result, one)} "
+    told = f"{without(result, name(one.layer, one.head))} {subject(result)} {goes(result, one)} "
     told += f"({nats} {result.unit}): "
     if one.typical:
         times = abs(one.change) / one.typical
-        told += f"{factor(times)} x as much as {like} the typical head of layer {one.layer}, and "
-    return f"{told}more than {like} any of {_others(one)} tried there.{then(one)}"
+        told += f"{factor(times)} x as much as {instead} the typical head of layer {one.layer}, and "
+    return f"{told}more than {instead} any of {_others(one)} tried there.{then(one)}"
 
 
 def factor(factor: float) -> str:
@@ -89,7 +83,7 @@ def _others(one: HeadEffect) -> str:
 
 def _middling(result: Ablation) -> str:
     (one,) = result.heads
-    told = f"{_done(result, name(one.layer, one.head))} {subject(result)} {goes(result, one)}"
+    told = f"{without(result, name(one.layer, one.head))} {subject(result)} {goes(result, one)}"
     return f"{told}{_among(result, one)}.{then(one)}"
 
 
@@ -101,35 +95,31 @@ def _among(result: Ablation, one: HeadEffect) -> str:
     if more:
         verb = "moves" if more == 1 else "move"
         return f"; {more} of {_others(one)} tried in layer {one.layer} {verb} it more"
-    like, typical = _LIKE[result.method], f"the typical head of layer {one.layer}"
+    instead, typical = like(result), f"the typical head of layer {one.layer}"
     least = f"; none of {_others(one)} tried in layer {one.layer} moves it more"
     if not one.typical:
         return least
-    return f"{least}, but it is only {factor(abs(one.change) / one.typical)} x as much as {like} {typical}"
+    return f"{least}, but it is only {factor(abs(one.change) / one.typical)} x as much as {instead} {typical}"
 
 
 def _little(result: Ablation) -> str:
     """Less than a tenth of a nat, whatever the others do: no factor is said of it."""
     if len(result.heads) > 1:
         most = _largest(result)
-        told = f"None of {counted(len(result.heads), 'head')}, each {_alone(result)} alone, moves "
+        told = f"None of {counted(len(result.heads), 'head')}, {alone(result)}, moves "
         told += f"{subject(result)} by much: {pair(result, most)} at most ({name(most.layer, most.head)})."
         return f"{told}{then(most)}"
     (one,) = result.heads
     before, after = (value(result, each) for each in (one.before, one.after))
-    told = f"{_done(result, name(one.layer, one.head))} {subject(result)} hardly moves: "
+    told = f"{without(result, name(one.layer, one.head))} {subject(result)} hardly moves: "
     told += f"{before} before and after" if before == after else f"{before} → {after}"
-    more, like = one.controls - one.below, _LIKE[result.method]
+    more, instead = one.controls - one.below, like(result)
     if not one.controls:
         return f"{told}.{then(one)}"
     if not more or more == one.controls:
-        told += f", {'less' if more else 'though more'} than {like} any of {_others(one)} tried in layer "
+        told += f", {'less' if more else 'though more'} than {instead} any of {_others(one)} tried in layer "
         return f"{told}{one.layer}.{then(one)}"
     return f"{told}{_among(result, one)}.{then(one)}"
-
-
-def _alone(result: Ablation) -> str:
-    return _ALONE[result.method].format(link=link(result))
 
 
 def _largest(result: Ablation) -> HeadEffect:
@@ -152,14 +142,14 @@ def _rounding(result: Ablation) -> str:
 def _each(result: Ablation) -> str:
     """Of heads that were taken one by one the one that stands furthest above the typical one."""
     best, count = result.heads[0], len(result.heads)
-    told = f"Of {counted(count, 'head')}, each {_alone(result)} alone, "
+    told = f"Of {counted(count, 'head')}, {alone(result)}, "
     if result.predicted:
-        told = f"Of {counted(len(result.predicted), 'head')} the {count} predicted to matter most were each "
-        told += f"{_alone(result)} alone: "
+        told = f"Of {counted(len(result.predicted), 'head')} the {count} predicted to matter most were "
+        told += f"{alone(result)}: "
     most = "most" if best == _largest(result) else "most beside the typical head of its layer"
     told += f"{name(best.layer, best.head)} moves {subject(result)} {most}: {pair(result, best)}"
     told += f" (the typical head of its layer: {typical(result, best)})." if best.controls else "."
-    return f"{told}{then(best)}{_ranked(result)} One text, so no rule of this model yet."
+    return f"{told}{then(best)}{_ranked(result)}"
 
 
 def _ranked(result: Ablation) -> str:
@@ -173,7 +163,7 @@ def _ranked(result: Ablation) -> str:
 
 def _flat(result: Ablation) -> str:
     most, count = _largest(result), len(result.heads)
-    told = f"No single head matters more than the rest: of {count:,}, each {_alone(result)} alone, "
+    told = f"No single head matters more than the rest: of {count:,}, {alone(result)}, "
     told += f"{name(most.layer, most.head)} moves {subject(result)} most, {pair(result, most)}"
     told += f"; the typical head of its layer: {typical(result, most)}." if most.controls else "."
     return f"{told}{then(most)}{_ranked(result)}"
@@ -184,7 +174,7 @@ def _together(result: Ablation) -> str:
     group = result.group
     assert group is not None, "the case says so"
     effect = group.effect
-    told = f"{_done(result, group_words(result, group))} {subject(result)} "
+    told = f"{without(result, group_words(result, group))} {subject(result)} "
     if abs(effect.change) < result.measured.little:
         told += f"hardly moves: {pair(result, effect)}"
     else:
@@ -229,14 +219,18 @@ def _closes(result: Ablation) -> str:
     ends = (
         f"{measured_of(result)} is {value(result, total.before)} here and {value(result, total.after)} there"
     )
-    part = share(result, best) or 0.0
-    if part <= 0:
+    if (share(result, best.change) or 0.0) <= 0:
         return f"No head alone closes any of the gap between the two texts: {ends}."
-    told = f"{name(best.layer, best.head)} alone closes {percent(part)} of the gap between the two texts"
-    told += f" ({pair(result, best)}): {ends}."
-    if result.group is not None and (whole := share(result, result.group.effect)) is not None:
-        told += f" {at_once(result.group)[0].upper()}{at_once(result.group)[1:]} close {percent(whole)}."
-    return told
+    return f"{name(best.layer, best.head)} alone {closes(result, best)} ({pair(result, best)}): {ends}."
+
+
+def closes(result: Ablation, one: Effect) -> str:
+    """`closes 38 % of the gap between the two texts`, or how far beyond it one goes."""
+    part, between = share(result, one.change), "the gap between the two texts"
+    if part is not None and is_share(part):
+        return f"closes {percent(part)} of {between}"
+    gap = 0.0 if result.total is None else result.total.change
+    return f"moves it by {signed(one.change)} {result.unit}, beyond {between} ({signed(gap)})"
 
 
 def measured_of(result: Ablation) -> str:

@@ -15,8 +15,8 @@ from attnscope.render.sheet.table import Column, Mark, Table, both_ways
 from attnscope.render.sheets import contributions_words as words
 from attnscope.render.sheets.prediction import AsRead
 from attnscope.render.sheets.why import times
-from attnscope.results.claims.ablation import Asks
 from attnscope.results.claims.contributions import Contribution, Contributions
+from attnscope.results.claims.effect import Asks
 from attnscope.vocabulary import Kind
 
 _SHOWN = 12  # parts

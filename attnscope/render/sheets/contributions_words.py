@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import number, signed, significant
 from attnscope.render.sheet.said import in_sentence
-from attnscope.results.claims.ablation import Answer, Asks
 from attnscope.results.claims.contributions import Case, Contribution, Contributions
+from attnscope.results.claims.effect import Answer, Asks
 from attnscope.results.claims.why import EXACT, LEFT
 
 _LONGEST = 24

@@ -10,10 +10,10 @@ from attnscope.render.sheet.drawings import Statement
 from attnscope.render.sheet.said import name
 from attnscope.render.sheets import explanation_words as words
 from attnscope.render.sheets import finding_words
-from attnscope.render.sheets.ablation_labels import pair, quoted_answer
+from attnscope.render.sheets.ablation_measured import pair, quoted_answer
 from attnscope.render.sheets.explanation_words import key, left, query
 from attnscope.results import Ablation, Explanation, Kind, Why
-from attnscope.results.claims.ablation import Effect, Group, HeadEffect
+from attnscope.results.claims.effect import Effect, Group, HeadEffect
 from attnscope.results.claims.explanation import Asked, Head, Lost, Need, Read, Replaced
 from attnscope.results.claims.finding import Case as Found
 from attnscope.results.claims.intervention import LITTLE

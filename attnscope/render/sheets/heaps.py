@@ -7,7 +7,7 @@ import numpy as np
 from attnscope.render.kit.numbers import cell, signed
 from attnscope.render.sheet.drawings import Heap
 from attnscope.render.sheet.said import name, named
-from attnscope.render.sheets.ablation_labels import changes
+from attnscope.render.sheets.ablation_measured import changes
 from attnscope.render.sheets.finding_words import control_texts
 from attnscope.results import Ablation, Finding
 

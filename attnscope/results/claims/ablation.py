@@ -10,6 +10,16 @@ from jaxtyping import Float
 from attnscope.results.base.origin import Kind, Provenance, Verdict
 from attnscope.results.base.parts import Arrays, columns_of, fits, in_tokens
 from attnscope.results.base.presented import Presented
+from attnscope.results.claims.effect import (
+    Answer,
+    Effect,
+    Floor,
+    Group,
+    HeadEffect,
+    Path,
+    PlaceEffect,
+    Predicted,
+)
 from attnscope.results.claims.intervention import ControlIds, Intervention, Measured, Part
 from attnscope.tokens import Tokens
 
@@ -42,155 +52,6 @@ class Case(StrEnum):
 MUCH, AHEAD = 5.0, 3.0
 
 
-class Asks(StrEnum):
-    """What the answer is: of a mask, after the text, of a pair, the text written, of a classifier, or the
-    vector that a model without any head makes of the text.
-    """
-
-    MASK = "mask"
-    NEXT = "next"
-    PAIR = "pair"
-    WRITTEN = "written"
-    CLASS = "class"
-    VECTOR = "vector"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What the model answers, untouched, and with which probability.
-
-    `ids` are tokens of the vocabulary, of a text that was written all of them, or the number of a class.
-    `position` is the mask, or the token after which it comes; None where it is of the text as a whole.
-    `likeliest` is False of one that was asked for and is not what the model would answer. Of a vector there
-    are no `ids`, and `probability` is its cosine to what it is held against.
-    """
-
-    asks: Asks
-    text: str
-    ids: tuple[int, ...]
-    position: int | None
-    probability: float
-    likeliest: bool = True
-
-
-@dataclass(frozen=True)
-class Effect:
-    """The answer's probability before and after; `change` is that of its logarithm, after less before.
-
-    Where something else is measured, the logit difference or the cosine before and after, and the change of
-    it.
-    `kl` is the Kullback-Leibler divergence of all that might have been answered, of after from before. Both
-    in nats; of a text that was written summed over its tokens; of a vector 1 less the cosine to what it was.
-    `instead` is what the model then answers where its likeliest answer is another one than before; empty of a
-    text that was written.
-    """
-
-    before: float
-    after: float
-    change: float
-    kl: float
-    instead: str = field(default="", kw_only=True)
-
-
-@dataclass(frozen=True)
-class HeadEffect(Effect):
-    """What becomes of the answer without one head, or, of a group, without all of several at once.
-
-    `typical` is the median size of the change that `controls` heads of the same layer make, each taken
-    alone (of a group: other groups of as many); `below` of these make a smaller one. `predicted` is the
-    change that the gradient foretells.
-    """
-
-    layer: int
-    head: int
-    typical: float | None = None
-    below: int = 0
-    controls: int = 0
-    predicted: float | None = None
-
-    @property
-    def excess(self) -> float:
-        """How many nats more it moves the answer than the typical head of its layer, if there is one."""
-        return abs(self.change) - (self.typical or 0.0)
-
-    @property
-    def rank(self) -> int:
-        """1 for the largest change among itself and the others that it is held against."""
-        return 1 + self.controls - self.below
-
-
-@dataclass(frozen=True)
-class PlaceEffect(Effect):
-    """What becomes of the answer without a part of a layer, at all tokens or at some of them.
-
-    `layer` is -1 of what is handed on before the first layer, `head` None where it is no head's, `positions`
-    are empty where all tokens are meant, of a link those of the keys that are not looked at. `typical` is the
-    median size of the change that `controls` other places make, each alone; `below` of these make a smaller
-    one. `enough` is the change in the other text where this part is put in from this one: what of the answer
-    it brings back.
-    """
-
-    layer: int
-    head: int | None = None
-    positions: tuple[int, ...] = ()
-    typical: float | None = None
-    below: int = 0
-    controls: int = 0
-    enough: float | None = None
-
-    @property
-    def rank(self) -> int:
-        """1 for the largest change among itself and the others that it is held against."""
-        return 1 + self.controls - self.below
-
-
-@dataclass(frozen=True)
-class Group:
-    """Several heads (layer and head) without which the model ran at once, and what became of its answer.
-
-    `controls` are groups of as many other heads of the same layers, or, `of_layers`, of as many whole layers:
-    `typical` is the median size of the change that these make, and `below` of them make a smaller one.
-    `drawn` are these other groups themselves.
-    """
-
-    heads: tuple[tuple[int, int], ...]
-    effect: Effect
-    typical: float | None = None
-    below: int = 0
-    controls: int = 0
-    of_layers: bool = False
-    drawn: tuple[tuple[tuple[int, int], ...], ...] = ()
-
-
-@dataclass(frozen=True)
-class Floor:
-    """What the same experiment shows where there is nothing to be seen.
-
-    `rounding` is the largest change of the answer's log probability that rounding makes: in `runs` in
-    which nothing was changed, but others in the same batch were, and in one in which every output of the
-    first layer that is looked at was moved by its own precision. `rounding_kl` is the largest divergence of
-    these. `random` are heads of the same layers that were drawn with `seed`.
-    """
-
-    rounding: float
-    rounding_kl: float
-    runs: int
-    random: tuple[HeadEffect, ...]
-    seed: int
-
-
-@dataclass(frozen=True)
-class Predicted:
-    """What one backward pass foretells for a head: `change`, that of the answer's log probability.
-
-    Of its logit, where that is what heads were ranked by.
-    """
-
-    layer: int
-    head: int
-    change: float
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Ablation(Presented):
     """The `heads`, ranked by what the answer becomes without each of them, beside the typical head.
@@ -208,7 +69,8 @@ class Ablation(Presented):
     layer by layer and token by token; `beside` says in words which others each of these is held against. What
     is `measured` of the answer is the logarithm of
     its probability, or else; `against` is then the other answer, or the text that its vector is held against.
-    `unit` is what changes are in.
+    `unit` is what changes are in. `path` is the one way that changes were let along, None where they come to
+    everything.
     """
 
     tokens: Tokens
@@ -238,6 +100,7 @@ class Ablation(Presented):
     beside: str = ""
     measured: Measured = Measured.CHANCE
     against: Answer | None = None
+    path: Path | None = None
 
     for_readers = ("verdict", "case", "looked_at", "unit")
 
@@ -255,6 +118,12 @@ class Ablation(Presented):
     def alone(self) -> "tuple[HeadEffect, ...] | tuple[PlaceEffect, ...]":
         """What was changed by itself, heads or places, in turn."""
         return self.heads or self.places
+
+    @property
+    def moves_most(self) -> HeadEffect | PlaceEffect:
+        """What moves the answer most of all that was changed by itself."""
+        alone: Sequence[HeadEffect | PlaceEffect] = self.alone
+        return max(alone, key=lambda each: abs(each.change))
 
     @property
     def unit(self) -> str:
@@ -299,7 +168,7 @@ class Ablation(Presented):
             return Case.ROUNDING
         if self.group is not None:
             return Case.TOGETHER
-        best = max(alone, key=lambda each: abs(each.change))
+        best = self.moves_most
         much = bool(best.controls) and sizes[0] >= MUCH * (best.typical or 0.0)
         if sizes[0] < self.measured.little:
             return Case.LITTLE

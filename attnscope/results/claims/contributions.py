@@ -6,7 +6,7 @@ from enum import StrEnum
 from attnscope.results.base.origin import Provenance
 from attnscope.results.base.parts import fits, within
 from attnscope.results.base.presented import Presented
-from attnscope.results.claims.ablation import Answer
+from attnscope.results.claims.effect import Answer
 from attnscope.tokens import Tokens
 
 

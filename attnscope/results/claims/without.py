@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from attnscope.results.claims.ablation import Asks
+from attnscope.results.claims.effect import Asks
 
 
 @dataclass(frozen=True)

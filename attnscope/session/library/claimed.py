@@ -173,6 +173,7 @@ class Claimed(Entered):
         part: str = "head",
         at: str | None = None,
         against: str | None = None,
+        via: str | None = None,
         **attention: Any,
     ) -> Ablation:
         """What the model's answer becomes without heads, by default without each of them in turn.
@@ -184,11 +185,12 @@ class Claimed(Entered):
         `part` takes something else away, "mlp", "attention", "residual" or "position", at all tokens or `at`
         some, "pos:each" for each by itself. `against` is another answer, above which the logit of this one is
         measured; of a model without any head a text whose vector this one's is held against.
+        `via` ("L3H11", "L3H11.q", "direct") lets only these heads read what is changed.
         `attention` is kind, tower or route.
         """
         turn = each or (layers is None and heads is None)
         how = (turn, replacement, link, answer, patch_from, rank, top, controls, seed, by)
-        wish = Ablating(*how, part, at, against)
+        wish = Ablating(*how, part, at, against, via)
         wish.check_wanted(layers, heads)
         wanted = WantedApart(layers, heads, **attention)
         chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)

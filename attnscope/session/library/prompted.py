@@ -50,7 +50,8 @@ class Prompted:
 
     def ablate(self, layers: Any = None, heads: Any = None, **options: Any) -> Prompts:
         """What answers become without heads; with `rank` what is foretold, beside what the first ones do."""
-        asked = Ablating(**{name: options[name] for name in ("link", "to", "replacement") if name in options})
+        mine = ("link", "to", "replacement", "via")
+        asked = Ablating(**{name: options[name] for name in mine if name in options})
         return self._over(asked.told, lambda reading: reading.ablate(layers, heads, **options))
 
     def flow(self, query: str | int, **options: Any) -> Prompts:

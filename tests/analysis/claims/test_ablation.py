@@ -31,7 +31,8 @@ from attnscope.capture.intervening.experiments import Experiments, experiments_o
 from attnscope.capture.intervening.passing import answers_to
 from attnscope.errors import CertificateError, InputError
 from attnscope.results import Verdict
-from attnscope.results.claims.ablation import Asks, HeadEffect, ranked
+from attnscope.results.claims.ablation import ranked
+from attnscope.results.claims.effect import Asks, HeadEffect
 from attnscope.results.claims.intervention import Intervention
 from attnscope.tokens import Token, Tokens
 

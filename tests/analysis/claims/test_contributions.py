@@ -14,7 +14,7 @@ from attnscope.analysis.claims.ablation.question import Question, word_at
 from attnscope.analysis.claims.why.answer import Told, contributions
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites
-from attnscope.results.claims.ablation import Asks
+from attnscope.results.claims.effect import Asks
 from attnscope.results.claims.why import LEFT
 
 POSITION, ANSWER, AGAINST, VOCABULARY = 6, 5, 71, 97

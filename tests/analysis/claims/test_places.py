@@ -18,7 +18,7 @@ from attnscope.capture.intervening.changes import Tap, Write
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.capture.intervening.taps import find_taps
 from attnscope.errors import InputError
-from attnscope.results.claims.ablation import Asks, PlaceEffect
+from attnscope.results.claims.effect import Asks, PlaceEffect
 from attnscope.results.claims.intervention import Part
 from attnscope.vocabulary import Kind
 

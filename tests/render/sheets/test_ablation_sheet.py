@@ -19,7 +19,8 @@ from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheets.ablation import sheet as ablation
 from attnscope.results import Ablation
-from attnscope.results.claims.ablation import Answer, Asks, Case, Effect, Floor, HeadEffect, ranked
+from attnscope.results.claims.ablation import Case, ranked
+from attnscope.results.claims.effect import Answer, Asks, Effect, Floor, HeadEffect
 from attnscope.results.claims.intervention import Intervention
 
 CASES: dict[str, Callable[[], Ablation]] = {
@@ -403,3 +404,38 @@ def test_the_legend_explains_the_vague_words_of_the_answer_and_no_others(name: s
     assert ("matter more than the rest" in told) == ("matters more than the rest" in sheet.answer)
     assert "far more" not in told
     assert "replaced by zeros" not in told, "the line of controls says it"
+
+
+def test_what_is_no_share_of_the_gap_is_told_in_nats_with_the_reason() -> None:
+    """A part that goes two and a half times the gap in the wrong direction has no −238 % of it."""
+    found = made.grid()
+    far = replace(found.places[0], enough=2.38 * 7.8)
+    told = " ".join(shown(replace(found, places=(far, *found.places[1:])), 160).split())
+    assert "238" not in told
+    assert "enough: change in the other text (nats; the gap is −7.80, and not all are shares of it)" in told
+    assert "+18.56" in told
+    assert "no share: what goes the other way, or beyond the gap of −7.80 nats, is no part of it" in told
+    assert "needed: share of the gap that closes" in told, "of this direction all are shares"
+    whole = " ".join(shown(found, 160).split())
+    assert "no share" not in whole
+    assert "enough: share that comes back" in whole
+
+
+def test_heads_that_go_beyond_the_other_text_are_told_so() -> None:
+    found = made.patched()
+    beyond = replace(found.heads[0], change=-12.0)
+    told = " ".join(shown(replace(found, heads=(beyond, *found.heads[1:])), 200).split())
+    assert "L1 H0 alone moves it by −12.00 nats, beyond the gap between the two texts (−7.80)" in told
+    assert "−12.00 nats" in told.partition("share of the gap")[2], "in its column as well"
+    assert "154 %" not in told
+
+
+def test_a_path_is_told_with_who_reads_it_what_all_ways_do_and_who_else_was_tried() -> None:
+    told = " ".join(shown(made.along(), 200).split())
+    assert "each removed alone, for the keys of L1 H0 only, L0 H1 moves the answer “door” most" in told
+    assert "Where everything reads this, it moves by −2.50 nats instead of −1.20" in told
+    assert "where any of 2 other heads of layer 1 does, by −.05 at most" in told
+    assert "by all ways" in told
+    assert "and 2 other heads of layer 1 to read it in turn" in told
+    assert "path patching, Wang et al. 2022" in told
+    assert "--via L1H0.k" in told

@@ -25,7 +25,7 @@ from attnscope.capture.intervening.experiments import Experiments
 from attnscope.capture.intervening.passing import gradients
 from attnscope.errors import InputError
 from attnscope.reference import exact
-from attnscope.results.claims.ablation import HeadEffect, Predicted
+from attnscope.results.claims.effect import HeadEffect, Predicted
 
 FEWEST = 3  # heads whose order can be compared
 

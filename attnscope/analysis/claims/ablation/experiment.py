@@ -14,7 +14,8 @@ from attnscope.analysis.claims.ablation.question import Tell, effect, log_chance
 from attnscope.capture.intervening.changes import Change, Rounded, Variant, What
 from attnscope.capture.intervening.experiments import Experiments, Outcome
 from attnscope.errors import InputError, listed
-from attnscope.results.claims.ablation import Effect, Floor, Group, HeadEffect, ranked
+from attnscope.results.claims.ablation import ranked
+from attnscope.results.claims.effect import Effect, Floor, Group, HeadEffect
 from attnscope.results.claims.intervention import Intervention
 
 Head = tuple[int, int]  # layer and head

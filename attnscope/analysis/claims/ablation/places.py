@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from attnscope.analysis.claims.ablation.experiment import MOST_DRAWN, against, floor_of, head_counts
+from attnscope.analysis.claims.ablation.paths import along, beside_all_ways, beside_other_receivers
 from attnscope.analysis.claims.ablation.question import Tell
 from attnscope.analysis.claims.ablation.replacing import Replacement
 from attnscope.capture.intervening.changes import Change, Cut, Rounded, Tap, Variant, What, Write
 from attnscope.capture.intervening.experiments import Experiments
-from attnscope.results.claims.ablation import Effect, Floor, PlaceEffect
+from attnscope.results.claims.effect import Effect, Floor, Path, PlaceEffect
 from attnscope.results.claims.intervention import Part
 
 Tokens = tuple[int, ...]
@@ -38,11 +39,12 @@ class Asked:
 
 @dataclass(frozen=True)
 class Places:
-    """The effects, in the order of layers and tokens, what each is held against, and the noise floor."""
+    """The effects by layers and tokens, what each is held against, the noise floor, and the path."""
 
     effects: tuple[PlaceEffect, ...]
     beside: str
     floor: Floor
+    path: Path | None
 
 
 Cell = tuple[int, int | None, Tokens]  # layer, head, positions
@@ -57,16 +59,26 @@ def changed_in_turn(
     *,
     length: int,
     seed: int,
+    path: Path | None = None,
 ) -> Places:
-    """Every place changed by itself; `length` is how many tokens there are."""
+    """Every place changed by itself, all ways or along one path; `length` is how many tokens there are."""
     cells = _cells(asked)
     drawn = [] if len(asked.tokens) > 1 else _others(asked, length, seed)
     make = _made(experiments, taps, asked, instead)
-    *outcomes, rounded = experiments.run([*map(make, (*cells, *drawn)), _rounding(experiments, taps, asked)])
+    *outcomes, rounded = along(experiments, path).run(
+        [*map(make, (*cells, *drawn)), _rounding(experiments, taps, asked)]
+    )
     effects = [tell(each.scores) for each in outcomes]
     several = dict(zip((*cells, *drawn), effects, strict=True))
     found = tuple(_beside(cell, several) for cell in cells)
-    return Places(found, _told(asked, drawn), floor_of(tell, outcomes, rounded, (), seed))
+    found = beside_all_ways(experiments, path, found, lambda one: make(_cell(one)), tell)
+    best = make(_cell(max(found, key=lambda one: abs(one.change))))
+    path = beside_other_receivers(experiments, path, best, tell, seed)
+    return Places(found, _told(asked, drawn), floor_of(tell, outcomes, rounded, (), seed), path)
+
+
+def _cell(one: PlaceEffect) -> Cell:
+    return one.layer, one.head, one.positions
 
 
 def brought_back(

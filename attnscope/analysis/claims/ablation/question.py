@@ -20,7 +20,7 @@ from torch import Tensor
 from attnscope.capture.intervening.changes import AnswerRows, Logits
 from attnscope.errors import CertificateError, InputError
 from attnscope.reference import EXACT, exact
-from attnscope.results.claims.ablation import Answer, Asks, Effect
+from attnscope.results.claims.effect import Answer, Asks, Effect
 from attnscope.results.claims.intervention import Measured
 
 LogChances = Float[Tensor, "row choice"]

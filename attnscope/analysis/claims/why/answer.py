@@ -21,8 +21,8 @@ from attnscope.capture.parts.slopes import Sloped
 from attnscope.errors import InputError, one_line
 from attnscope.model.anatomy.sites import Site
 from attnscope.reference import exact
-from attnscope.results.claims.ablation import Answer
 from attnscope.results.claims.contributions import Contribution, Taken
+from attnscope.results.claims.effect import Answer
 from attnscope.results.claims.why import EXACT
 
 TRIED = 8  # parts that are taken away

@@ -9,17 +9,18 @@ from attnscope.analysis.claims.ablation.experiment import (
     Head,
     check_heads,
     head_counts,
-    intervention,
     taken_away,
 )
+from attnscope.analysis.claims.ablation.paths import along, beside_all_ways, beside_other_receivers
 from attnscope.analysis.claims.ablation.question import Question
 from attnscope.analysis.claims.ablation.replacing import Replacement
 from attnscope.capture import Selection
 from attnscope.capture.faults import if_it_runs
+from attnscope.capture.intervening.changes import Change, Variant
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.errors import InputError
 from attnscope.results import Ablation
-from attnscope.results.claims.ablation import Predicted
+from attnscope.results.claims.effect import HeadEffect, Path, Predicted
 from attnscope.results.claims.intervention import Measured
 from attnscope.session.choosing import Chosen
 from attnscope.session.effects import PATCHING, TOP, Ablating
@@ -32,10 +33,9 @@ from attnscope.session.questions.claims.places import (
     instead_of,
     link_ends,
     same_place,
-    several,
-    total_of,
 )
 from attnscope.session.questions.claims.rows import fused_where_long
+from attnscope.session.questions.claims.via import path_of, with_senders
 from attnscope.session.reading import Reading
 from attnscope.spans import Span
 from attnscope.vocabulary import Kind, Route
@@ -52,6 +52,8 @@ def ablate(reading: Reading, chosen: Chosen, asked: Ablating) -> Ablation:
     if chosen.block:
         raise InputError("a head is changed in all blocks of its layer: leave --block out")
     asked = replace(asked, **reading.filled(vars(asked)))
+    path = None if asked.via is None else path_of(chosen, asked.via)
+    chosen = chosen if path is None else with_senders(chosen, asked.part, path)
     question = question_of(reading, asked.answer, asked.against, vectors=True)
     other = None if asked.text is None else read_other(reading, asked.text)
     if asked.patch_from is not None and other is not None and not same_place(question, reading, other):
@@ -60,17 +62,18 @@ def ablate(reading: Reading, chosen: Chosen, asked: Ablating) -> Ablation:
         needs = "--patch-from needs the answer at the same place in both texts"
         raise InputError(f"{needs}: {mine} here, {there} there")
     module, inputs, name = reading.model.module, reading.inputs, reading.model.name
-    selection = Selection(
-        kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=chosen.layers
-    )
+    receivers = [] if path is None else [(each.layer, each.head) for each in path.receivers]
+    layers = sorted({*chosen.layers, *(layer for layer, _ in receivers)})
+    selection = Selection(kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=layers)
     with (
         reading.listener.working("ablating heads"),
         if_it_runs(module, inputs, name),
         fused_where_long(reading) as told,
     ):
         experiments = experiments_on(module, inputs, selection, question.asked)
+        check_heads(receivers, head_counts(experiments))
         answer = ablated_places if asked.places else _ablated
-        made = answer(reading, chosen, asked, question, experiments, other)
+        made = answer(reading, chosen, asked, question, experiments, other, path)
         return replace(made, provenance=told(made.provenance))
 
 
@@ -81,6 +84,7 @@ def _ablated(
     question: Question,
     experiments: Experiments,
     other: Reading | None,
+    path: Path | None,
 ) -> Ablation:
     answer = question.answered(experiments.untouched)
     replacement, link = _replacement(reading, chosen, asked, experiments, other)
@@ -93,38 +97,36 @@ def _ablated(
     if asked.rank:
         heads = [(each.layer, each.head) for each in predicted[: asked.top or TOP]]
     together = not (asked.each or asked.rank or asked.patch_from is not None)
+    tell = question.telling(experiments.untouched, answer.ids)
     removals = taken_away(
-        experiments,
+        along(experiments, path),
         answer.ids,
         heads,
         replacement.what,
         together=together,
         seed=asked.seed,
         name=question.name,
-        tell=question.telling(experiments.untouched, answer.ids),
+        tell=tell,
     )
     effects, correlation = removals.heads, None
     if asked.rank:
         effects, correlation = held_against(effects, predicted)
-    total = (
-        None if other is None else total_of(question, experiments, replacement, answer.ids, reading, other)
-    )
+
+    def made(one: HeadEffect) -> Variant:
+        return (Change(one.layer, one.head, replacement.what),)
+
+    effects = beside_all_ways(experiments, path, effects, made, tell)
+    most = max(effects, key=lambda one: abs(one.change))
+    path = beside_other_receivers(experiments, path, made(most), tell, asked.seed)
     return Ablation(
-        **asked_of(reading, chosen, question, experiments, answer),
-        method=replacement.method,
-        how=replacement.how,
+        **asked_of(reading, chosen, question, experiments, answer, replacement, link, other),
         heads=effects,
         group=removals.group,
         floor=removals.floor,
-        intervention=intervention(experiments),
-        link=None if link is None else (link[0].positions[0], link[1].positions[0]),
-        link_spans=() if link is None else several(*link),
-        other=None if other is None else other.encoded.tokens,
-        total=total,
         predicted=predicted,
         rank_correlation=correlation,
         predicted_by=asked.by or PATCHING,
-        mean_over=replacement.mean_over,
+        path=path,
     )
 
 

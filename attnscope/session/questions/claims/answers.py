@@ -28,7 +28,7 @@ from attnscope.measures import MEASURES
 from attnscope.model.inputs.numbered import Numbered
 from attnscope.model.loading.answering import class_names, tells_classes
 from attnscope.results import HeadScores, Overview
-from attnscope.results.claims.ablation import Asks
+from attnscope.results.claims.effect import Asks
 from attnscope.session.choosing import Chosen
 from attnscope.session.effects import Attributing
 from attnscope.session.entering import encode_inputs

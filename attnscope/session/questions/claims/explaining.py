@@ -14,7 +14,7 @@ import numpy as np
 from attnscope.analysis.claims.ablation.question import Question
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.results import Ablation, Composition, Explanation, Finding, Why
-from attnscope.results.claims.ablation import Asks
+from attnscope.results.claims.effect import Asks
 from attnscope.results.claims.explanation import Asked, Head, Lost, Replaced, Unasked, that_look
 from attnscope.session.choosing import Chosen
 from attnscope.session.effects import Ablating

@@ -9,6 +9,7 @@ from typing import Any
 
 from attnscope.analysis.claims.ablation import places, replacing
 from attnscope.analysis.claims.ablation.experiment import check_heads, head_counts, intervention
+from attnscope.analysis.claims.ablation.paths import along
 from attnscope.analysis.claims.ablation.question import Question
 from attnscope.analysis.claims.ablation.replacing import Replacement
 from attnscope.capture import provenance_of
@@ -17,10 +18,12 @@ from attnscope.capture.intervening.experiments import Experiments
 from attnscope.capture.intervening.taps import find_taps
 from attnscope.errors import InputError
 from attnscope.results import Ablation
-from attnscope.results.claims.ablation import Answer, Asks, Effect, Method, PlaceEffect
+from attnscope.results.claims.ablation import Method
+from attnscope.results.claims.effect import Answer, Asks, Effect, Path, PlaceEffect
 from attnscope.results.claims.intervention import Part
 from attnscope.session.choosing import Chosen
 from attnscope.session.effects import CONTROLS, EACH, Ablating
+from attnscope.session.questions.claims.via import path_of, with_senders
 from attnscope.session.reading import Reading
 from attnscope.spans import Span
 from attnscope.tokens import Tokens
@@ -34,43 +37,38 @@ def ablated_places(
     question: Question,
     experiments: Experiments,
     other: Reading | None,
+    path: Path | None,
 ) -> Ablation:
     """What the answer becomes without the part that is asked for, layer by layer or token by token."""
     part = Part(asked.part)
     taps: dict[int, Tap] = {}
     if part not in (Part.HEAD, Part.ATTENTION):
-        found = find_taps(experiments.model, experiments.inputs, experiments.sites, part)
-        taps = {layer: tap for layer, tap in found.items() if layer in chosen.layers or part is Part.POSITION}
+        every = find_taps(experiments.model, experiments.inputs, experiments.sites, part)
+        taps = {layer: tap for layer, tap in every.items() if layer in chosen.layers or part is Part.POSITION}
         model, inputs, sites = experiments.model, experiments.inputs, experiments.sites
         experiments = Experiments(model, inputs, sites, question.asked, tuple(taps.values()))
     wanted, ends = _wanted(reading, chosen, asked, part, taps, experiments)
     answer = question.answered(experiments.untouched)
     instead = _instead(reading, asked, part, experiments, other, taps, ends)
     tell = question.telling(experiments.untouched, answer.ids)
-    tokens = reading.tokens_of(chosen.kind)
-    found_places = places.changed_in_turn(
-        experiments, taps, wanted, instead, tell, length=len(tokens), seed=asked.seed
+    length = len(reading.tokens_of(chosen.kind))
+    found = places.changed_in_turn(
+        experiments, taps, wanted, instead, tell, length=length, seed=asked.seed, path=path
     )
-    effects, total = found_places.effects, None
+    effects = found.effects
     if other is not None:
-        total = total_of(question, experiments, instead, answer.ids, reading, other)
-        effects = _with_those_enough(question, experiments, other, taps, wanted, effects, answer.ids)
+        effects = _with_those_enough(
+            question, along(experiments, path), other, taps, wanted, effects, answer.ids
+        )
     return Ablation(
-        **asked_of(reading, chosen, question, experiments, answer),
-        method=instead.method,
-        how=instead.how,
+        **asked_of(reading, chosen, question, experiments, answer, instead, ends, other),
         heads=(),
         group=None,
-        floor=found_places.floor,
-        intervention=intervention(experiments),
-        link=None if ends is None else (ends[0].positions[0], ends[1].positions[0]),
-        link_spans=() if ends is None else several(*ends),
-        other=None if other is None else other.encoded.tokens,
-        total=total,
-        mean_over=instead.mean_over,
+        floor=found.floor,
         part=part,
         places=effects,
-        beside=found_places.beside,
+        beside=found.beside,
+        path=found.path,
     )
 
 
@@ -184,6 +182,7 @@ def _with_those_enough(
     """The same, each with what it brings back where it is put in the other text."""
     model, sites = experiments.model, experiments.sites
     there = Experiments(model, other.inputs, sites, question.asked, experiments.taps)
+    there.via = experiments.via
     if experiments.taps:
         mine = Replacement(Method.TEXT, replacing.zeros().what, "", rows=experiments.written)
     else:
@@ -195,13 +194,21 @@ def _with_those_enough(
 
 
 def asked_of(
-    reading: Reading, chosen: Chosen, question: Question, experiments: Experiments, answer: Answer
+    reading: Reading,
+    chosen: Chosen,
+    question: Question,
+    experiments: Experiments,
+    answer: Answer,
+    instead: Replacement,
+    link: tuple[Span, Span] | None,
+    other: Reading | None,
 ) -> dict[str, Any]:
-    """What an ablation says of what was asked: the text, the answer, where it was read from."""
+    """What every ablation says: the text, the answer, where it was read from, what was put in its place."""
     model = reading.model
     provenance = provenance_of(
         model.module, reading.encoded.tokens, model.origin(), experiments.sites, reading.inputs
     )
+    total = None if other is None else total_of(question, experiments, instead, answer.ids, reading, other)
     return {
         "tokens": reading.encoded.tokens,
         "target": None if reading.target is None else reading.target.tokens,
@@ -213,16 +220,21 @@ def asked_of(
         "against": question.rival(experiments.untouched),
         "modules": {str(layer): site.path for site in experiments.sites for layer in site.layers},
         "notes": reading.notes,
+        "method": instead.method,
+        "how": instead.how,
+        "intervention": intervention(experiments),
+        "link": None if link is None else (link[0].positions[0], link[1].positions[0]),
+        "link_spans": () if link is None or max(map(len, link)) < 2 else tuple(one.positions for one in link),
+        "other": None if other is None else other.encoded.tokens,
+        "total": total,
+        "mean_over": instead.mean_over,
     }
 
 
-def several(query: Span, key: Span) -> tuple[tuple[int, ...], ...]:
-    """The positions of both ends of a link; none where each is a single token."""
-    return (query.positions, key.positions) if len(query) + len(key) > 2 else ()
-
-
 def names_of(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Ablating) -> None:
-    """Raises `InputError` for tokens that are named and are not there."""
+    """Raises `InputError` for tokens that are named and are not there, and for paths that there are not."""
+    if asked.via is not None:
+        with_senders(chosen, asked.part, path_of(chosen, asked.via))
     if asked.link is not None:
         link_ends(chosen, queries, keys, asked=asked)
     if asked.at not in (None, EACH) and queries is not None:

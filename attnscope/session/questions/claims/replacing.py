@@ -22,7 +22,7 @@ from attnscope.analysis.heads.view import Units
 from attnscope.capture.faults import if_it_runs
 from attnscope.model.pooling import Pooling
 from attnscope.results import Contents
-from attnscope.results.claims.ablation import Asks
+from attnscope.results.claims.effect import Asks
 from attnscope.results.claims.flow import Ablated, Flow, Pooled
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.gradients import Asked, by_gradients, layer_module

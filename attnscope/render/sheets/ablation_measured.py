@@ -1,0 +1,144 @@
+"""What of the answer an ablation measures, in words: its name, its numbers, shares of a gap."""
+
+import math
+from collections.abc import Iterable
+
+from attnscope.printable import printable
+from attnscope.render.kit.labels import fit, settled
+from attnscope.render.kit.numbers import likely, number, percent, signed
+from attnscope.results import Ablation
+from attnscope.results.claims.ablation import Case
+from attnscope.results.claims.effect import Asks, Effect
+from attnscope.results.claims.intervention import LITTLE, Measured
+
+LONGEST, _HEADING = 60, 24  # cells of an answer in a sentence, and above a column
+_BEYOND = 0.1  # of a gap: what lies further outside of it is no share
+
+
+def quoted_answer(result: Ablation, longest: int = LONGEST) -> str:
+    return quoted(result.answer.text, longest)
+
+
+def heading(result: Ablation) -> str:
+    """The answer above the column of its probabilities."""
+    if result.measured is Measured.DIFFERENCE and result.against is not None:
+        half = _HEADING // 2
+        return f"{quoted_answer(result, half)} over {quoted(result.against.text, half)}"
+    if result.answer.asks is Asks.VECTOR:
+        return "cosine"
+    return "written text" if result.answer.asks is Asks.WRITTEN else quoted_answer(result, _HEADING)
+
+
+def answer_words(result: Ablation) -> str:
+    """`“door” at 5 [MASK]`: what the answer is and where it stands."""
+    answer, told = result.answer, quoted_answer(result)
+    if answer.asks is Asks.VECTOR:
+        return "the text's vector" + (
+            "" if result.against is None else f" beside {quoted(result.against.text)}"
+        )
+    if answer.position is None:
+        named = {Asks.WRITTEN: f"the text {told}", Asks.CLASS: f"the class {told}"}
+        return named.get(answer.asks, f"the second text {answer.text}")
+    where = settled(result.tokens.named(answer.position))
+    over = "" if result.against is None else f" over {quoted(result.against.text)}"
+    return f"{told}{over} {'after' if answer.asks is Asks.NEXT else 'at'} {where}"
+
+
+def pair(result: Ablation, effect: Effect) -> str:
+    """`8.3 % → 3.2 %`, `11.2 → 5.8 logits`."""
+    before, after = (value(result, each) for each in (effect.before, effect.after))
+    return f"{before} → {after}{in_unit(result)}"
+
+
+def value(result: Ablation, number_before: float) -> str:
+    """A number of what is measured: a probability, a difference of logits, a cosine."""
+    if result.measured is Measured.CHANCE:
+        return likely(number_before)
+    return number(number_before, 2 if result.measured is Measured.DIFFERENCE else 3)
+
+
+def in_unit(result: Ablation) -> str:
+    """What is behind such a number where it does not say itself what it is."""
+    return " logits" if result.measured is Measured.DIFFERENCE else ""
+
+
+def moved_by(result: Ablation, before: float, change: float) -> float:
+    """What is measured after a change of so much."""
+    if result.measured is Measured.CHANCE:
+        return min(1.0, before * math.exp(change))
+    return before + change
+
+
+def subject(result: Ablation) -> str:
+    """`the answer “box”`, `the word “it”` of one that was asked for, `the lead of “it” over “they”`."""
+    if result.measured is Measured.DIFFERENCE and result.against is not None:
+        return f"the lead of {quoted_answer(result)} over {quoted(result.against.text)}"
+    if result.measured is Measured.TURN:
+        return "the cosine of the text's vector to what it was"
+    if result.measured is Measured.SIMILARITY and result.against is not None:
+        return f"the cosine of the text's vector to that of {quoted(result.against.text)}"
+    asks = result.answer.asks
+    word = "the answer" if result.answer.likeliest else "the word"
+    named = {Asks.WRITTEN: "the written text", Asks.CLASS: "the class", Asks.PAIR: "the verdict"}
+    return f"{named.get(asks, word)} {quoted_answer(result)}"
+
+
+def quoted(text: str, longest: int = LONGEST) -> str:
+    return f"“{settled(fit(printable(text), longest))}”"
+
+
+def less(result: Ablation) -> str:
+    """What a change is in, and what less than nothing means: `nats; − is less likely`."""
+    told = {Measured.CHANCE: "less likely", Measured.DIFFERENCE: "a smaller lead"}
+    return f"{result.unit}; − is {told.get(result.measured, 'further away')}"
+
+
+def moved_words(result: Ablation) -> str:
+    """What the divergence is of all that might have been answered; of a vector how far it turned."""
+    if result.answer.asks is Asks.VECTOR:
+        return "how far the vector turned: 1 less its cosine to what it was"
+    return "how far all possible answers moved, in nats: Kullback-Leibler divergence"
+
+
+def changes(result: Ablation) -> str:
+    """What a change is of, and in what: `change of the log probability, nats`."""
+    unit = result.unit.removeprefix("of ")
+    return (
+        f"change of the {result.measured}, {unit}" if unit == "nats" else f"change of the {result.measured}"
+    )
+
+
+def decimals(result: Ablation) -> int:
+    """So many that the largest difference has two digits that say something."""
+    extent = max((abs(each.change) for each in result.heads or result.places), default=0.0)
+    return 3 if extent >= LITTLE else 4 if extent >= LITTLE / 10 else 5
+
+
+def share(result: Ablation, change: float) -> float | None:
+    """Which part of the way to the other text a change goes; None where there is no way to speak of."""
+    if result.total is None or result.case is not Case.CLOSES:
+        return None
+    return change / result.total.change
+
+
+def is_share(part: float | None) -> bool:
+    """Whether it is a part of a whole, or nearly: nobody understands -238 % of a gap."""
+    return part is not None and -_BEYOND <= part <= 1 + _BEYOND
+
+
+def told_share(result: Ablation, part: float | None, change: float) -> str:
+    """`38 %`, and of what is no part of the gap by how much it moves the answer."""
+    if part is None:
+        return ""
+    return percent(part) if is_share(part) else f"{signed(change)} {result.unit}"
+
+
+def beyond(result: Ablation, changes: Iterable[float | None]) -> str:
+    """Why some are told in nats and not as shares; empty where all are shares."""
+    gap = 0.0 if result.total is None else result.total.change
+    if all(is_share(share(result, each)) for each in changes if each is not None):
+        return ""
+    return (
+        f"no share: what goes the other way, or beyond the gap of {signed(gap)} {result.unit}, is no part "
+        f"of it and is told in {result.unit}"
+    )

@@ -1,0 +1,186 @@
+"""What a model answers, and what becomes of that where something in it is changed, beside controls."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Asks(StrEnum):
+    """What the answer is: of a mask, after the text, of a pair, the text written, of a classifier, or the
+    vector that a model without any head makes of the text.
+    """
+
+    MASK = "mask"
+    NEXT = "next"
+    PAIR = "pair"
+    WRITTEN = "written"
+    CLASS = "class"
+    VECTOR = "vector"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the model answers, untouched, and with which probability.
+
+    `ids` are tokens of the vocabulary, of a text that was written all of them, or the number of a class.
+    `position` is the mask, or the token after which it comes; None where it is of the text as a whole.
+    `likeliest` is False of one that was asked for and is not what the model would answer. Of a vector there
+    are no `ids`, and `probability` is its cosine to what it is held against.
+    """
+
+    asks: Asks
+    text: str
+    ids: tuple[int, ...]
+    position: int | None
+    probability: float
+    likeliest: bool = True
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The answer's probability before and after; `change` is that of its logarithm, after less before.
+
+    Where something else is measured, the logit difference or the cosine before and after, and the change of
+    it.
+    `kl` is the Kullback-Leibler divergence of all that might have been answered, of after from before. Both
+    in nats; of a text that was written summed over its tokens; of a vector 1 less the cosine to what it was.
+    `instead` is what the model then answers where its likeliest answer is another one than before; empty of a
+    text that was written.
+    """
+
+    before: float
+    after: float
+    change: float
+    kl: float
+    instead: str = field(default="", kw_only=True)
+
+
+@dataclass(frozen=True)
+class Beside(Effect):
+    """What becomes of the answer without something of a layer, beside what others do in its place.
+
+    `layer` is -1 of what is handed on before the first layer. `typical` is the median size of the change that
+    `controls` others make, each taken alone; `below` of these make a smaller one. Where the change was let
+    along one path only, `whole` is the change that is made where it comes to everything.
+    """
+
+    layer: int
+    typical: float | None = field(default=None, kw_only=True)
+    below: int = field(default=0, kw_only=True)
+    controls: int = field(default=0, kw_only=True)
+    whole: float | None = field(default=None, kw_only=True)
+
+    @property
+    def rank(self) -> int:
+        """1 for the largest change among itself and the others that it is held against."""
+        return 1 + self.controls - self.below
+
+
+@dataclass(frozen=True)
+class HeadEffect(Beside):
+    """What becomes of the answer without one head, or, of a group, without all of several at once.
+
+    `typical` is the median size of the change that `controls` heads of the same layer make, each taken
+    alone (of a group: other groups of as many); `below` of these make a smaller one. `predicted` is the
+    change that the gradient foretells. `layer` and `head` are its numbers. Where the change was let along one
+    path only, `whole` is the change that is made where it comes to everything.
+    """
+
+    head: int
+    predicted: float | None = None
+
+    @property
+    def excess(self) -> float:
+        """How many nats more it moves the answer than the typical head of its layer, if there is one."""
+        return abs(self.change) - (self.typical or 0.0)
+
+
+@dataclass(frozen=True)
+class PlaceEffect(Beside):
+    """What becomes of the answer without a part of a layer, at all tokens or at some of them.
+
+    `layer` is -1 of what is handed on before the first layer, `head` None where it is no head's, `positions`
+    are empty where all tokens are meant, of a link those of the keys that are not looked at. `typical` is the
+    median size of the change that `controls` other places make, each alone; `below` of these make a smaller
+    one. `enough` is the change in the other text where this part is put in from this one: what of the answer
+    it brings back. Where the change was let along one path only, `whole` is the change that is made where it
+    comes to everything.
+    """
+
+    head: int | None = None
+    positions: tuple[int, ...] = ()
+    enough: float | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Several heads (layer and head) without which the model ran at once, and what became of its answer.
+
+    `controls` are groups of as many other heads of the same layers, or, `of_layers`, of as many whole layers:
+    `typical` is the median size of the change that these make, and `below` of them make a smaller one.
+    `drawn` are these other groups themselves.
+    """
+
+    heads: tuple[tuple[int, int], ...]
+    effect: Effect
+    typical: float | None = None
+    below: int = 0
+    controls: int = 0
+    of_layers: bool = False
+    drawn: tuple[tuple[tuple[int, int], ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What the same experiment shows where there is nothing to be seen.
+
+    `rounding` is the largest change of the answer's log probability that rounding makes: in `runs` in
+    which nothing was changed, but others in the same batch were, and in one in which every output of the
+    first layer that is looked at was moved by its own precision. `rounding_kl` is the largest divergence of
+    these. `random` are heads of the same layers that were drawn with `seed`.
+    """
+
+    rounding: float
+    rounding_kl: float
+    runs: int
+    random: tuple[HeadEffect, ...]
+    seed: int
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What one backward pass foretells for a head: `change`, that of the answer's log probability.
+
+    Of its logit, where that is what heads were ranked by.
+    """
+
+    layer: int
+    head: int
+    change: float
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """A head that a change comes to.
+
+    `layer` and `head` are its numbers. `inputs` are those of its queries, keys and values (`q`, `k`, `v`)
+    that the change comes to.
+    """
+
+    layer: int
+    head: int
+    inputs: str = "qkv"
+
+
+@dataclass(frozen=True)
+class Path:
+    """The one way that a change was let along, past which everything stays as it is.
+
+    The `receivers` are the heads that the change comes to: what they answer then goes on everywhere. All
+    other heads read nothing of it on the way. `direct` says that it comes to the answer itself as well, past
+    all heads. `others` are other heads of the receivers' layers, as many at once, and what the change that
+    moves the answer most does where it comes to these instead.
+    """
+
+    receivers: tuple[Receiver, ...]
+    direct: bool
+    others: tuple[Group, ...] = ()
