@@ -7,6 +7,7 @@ from attnscope.render.kit.numbers import counted, signed
 from attnscope.render.sheet.said import Place, name
 from attnscope.results import Ablation
 
+_NOTHING = 1e-4  # nats or logits, of an answer that something else moves by more
 NAMED = 3  # heads of a group that are named one by one
 _INPUTS = {"q": "queries", "k": "keys", "v": "values"}
 
@@ -97,5 +98,7 @@ def other_ways(result: Ablation) -> str:
     told = f" Where everything reads this, {moves}"
     if others := result.path.others:
         most, any_of = max((one.effect.change for one in others), key=abs), "any of " * (len(others) > 1)
-        told += f"; where {any_of}{receivers(result)} does, by {signed(most)} at most"
+        nothing = abs(most) <= max(result.floor.rounding, _NOTHING)
+        far = "by next to nothing" if nothing else f"by {signed(most)} at most"
+        told += f"; where {any_of}{receivers(result)} does, {far}"
     return f"{told}."
