@@ -2,13 +2,16 @@
 
     python benchmarks/false_reasons.py [family or folder ...] [--questions 40] [--controls 39] [--seed 0]
 
-`bert` and `gpt2` have random weights, new ones for every four questions, drawn wide enough that their attention
-is far from even; `demo`, `demo-causal` and any folder are trained models that read words in no order, no word
-twice. Nothing links the query to the key there but what these weights happen to do, so whatever is named
-more often than once in twenty questions is named by luck.
+`bert` and `gpt2` have random weights, new ones for every four questions, drawn wide enough that attention is
+far from even; `demo`, `demo-causal` and any folder are trained models that read words in no order, no word
+twice. Nothing links the query to the key there but what these weights happen to do, so whatever is named more
+often than once in twenty questions is named by luck.
 
-For each family it prints the questions; in how many of them a head was asked further; heads were said to look
-there beyond their controls; earlier heads were said to be why, at both ends; a reason was named at either end.
+For each family it prints the questions, and in how many of them a head was asked further, heads were said to
+look there beyond their controls, earlier heads were said to be why at both ends (a circuit), at either end, and
+an MLP was.
+
+Measured (seed 2): MEASURED
 """
 
 import argparse
@@ -17,18 +20,18 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
 import attnscope as at
 from attnscope.errors import InputError
+from attnscope.results import Explanation
 from attnscope.results.claims.why import Side
 
 SIZES = {"bert": ("demo", AutoModelForMaskedLM), "gpt2": ("demo-causal", AutoModelForCausalLM)}
 OFTEN, WORDS, SPREAD, PER_MODEL = 0.05, (9, 14), 0.3, 4
-COUNTED = "asked further", "beyond controls", "circuit", "a reason"
+COUNTED = "asked further", "beyond controls", "circuit", "head as a reason", "MLP as a reason"
 
 
 def random_model(family: str, seed: int) -> at.Model:
@@ -47,7 +50,8 @@ def random_model(family: str, seed: int) -> at.Model:
 
 def whole_words(model: at.Model) -> list[str]:
     """Words that are one token of this model."""
-    return sorted(each for each in model.tokenizer.get_vocab() if each.isalpha() and each.islower() and len(each) > 3)
+    words = model.tokenizer.get_vocab()
+    return sorted(each for each in words if each.isalpha() and each.islower() and len(each) > 3)
 
 
 def questions(family: str, count: int, seed: int) -> Iterator[tuple[at.Reading, int, int]]:
@@ -63,9 +67,11 @@ def questions(family: str, count: int, seed: int) -> Iterator[tuple[at.Reading, 
         yield reading, query, key
 
 
-def named(found: Any) -> Iterator[str]:
+def named(found: Explanation) -> Iterator[str]:
     """What of `COUNTED` an explanation claims."""
-    claims = found.heads, found.standing_out, found.circuits, any(any(map(why.reasons_of, Side)) for why in found.whys)
+    reasons = [part for why in found.whys for side in Side for part in why.reasons_of(side)]
+    heads = [part.head is not None for part in reasons]
+    claims = found.heads, found.standing_out, found.circuits, any(heads), not all(heads)
     yield from (name for name, claimed in zip(COUNTED, claims, strict=True) if claimed)
 
 

@@ -110,8 +110,8 @@ def _table(result: Why, parts: Sequence[Part], whole: bool) -> Table:
                under=under),
         Column("stands", [int(part.stands) for part in parts]),
         Column("reason", [int(reason) for reason in reasons]),
-        Column("called", told, "reason?", says="yes: the score falls by more than without any other of its "
-               "kind, and half of the weight is gone or more"),
+        Column("called", told, "reason?", says="yes: it brings half of the score or more, and without it "
+               "half of the weight is gone or more, far more than without any other of its kind"),
     )
     # fmt: on
 

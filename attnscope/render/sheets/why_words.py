@@ -7,7 +7,7 @@ from attnscope.render.kit.numbers import counted, number, percent, signed, signi
 from attnscope.render.sheet.said import certified, in_sentence, name
 from attnscope.results import Why
 from attnscope.results.base.origin import Verdict
-from attnscope.results.claims.why import EXACT, TWICE, Case, Part, Side
+from attnscope.results.claims.why import EXACT, FEWEST, MUCH, SPREADS, TWICE, Case, Lack, Part, Side
 
 _NAMED = 2  # reasons of a side that a sentence names
 _PAIRS = 3
@@ -71,10 +71,12 @@ def _none(result: Why) -> str:
     if not tried:
         return f"{told}: no head and no MLP comes before it, only embeddings and biases."
     least = min(tried, key=lambda part: part.removed.weight if part.removed else 1.0)
-    return (
-        f"{told}: of {counted(len(tried), 'part')} taken away, each alone, {least.name} on the {least.side} "
-        f"side matters most, and without it the weight is still {_then(least)}. {_spread(result)}"
-    )
+    most = f"of {counted(len(tried), 'part')} taken away, each alone, {least.name} on the {least.side} side "
+    if least.removed is None or least.removed.weight > MUCH * result.weight:
+        most += f"matters most, and without it the weight is still {_then(least)}"
+    else:
+        most += f"leaves least of the weight, {_then(least)}, but {but(result, least)}"
+    return f"{told}: {most}. {_spread(result)}"
 
 
 def _spread(result: Why) -> str:
@@ -91,22 +93,28 @@ def _share(result: Why) -> str:
     share = percent(part.contrast / result.contrast)
     return (
         f"{part.name} on the {part.side} side has {share} of what lifts {key(result)} above {above(result)}, "
-        f"but it cannot be called the reason why {_looks(result)}: {_but(result, part)}."
+        f"but it cannot be called the reason why {_looks(result)}: {but(result, part)}."
     )
 
 
-def _but(result: Why, part: Part) -> str:
-    """What keeps a part with a large share from being a reason."""
+def but(result: Why, part: Part) -> str:
+    """What keeps a part that was taken away from being a reason."""
     assert part.removed is not None, "it was taken away"
-    if part.removed.total * part.contrast >= 0:
-        return f"without it the score does not fall ({signed(part.removed.total)})"
-    if not part.controls:
-        beside = "no other MLP" if part.head is None else "no other head in its layer"
-        return f"there is {beside} to hold it against"
-    if not part.stands:
-        most = weight_of(part)
-        return f"without it the score moves by {signed(part.removed.total)}, without a control by {most}"
-    return f"without it the weight is still {_then(part)}"
+    lack, moves = result.lack_of(part), signed(part.removed.total)
+    if lack is Lack.AGAINST and part.contrast > 0:
+        return f"without it the score does not fall ({moves})"
+    if lack is Lack.FEW:
+        other, of = ("other MLP", "") if part.head is None else ("other head", " of its layer")
+        if not part.controls:
+            return f"there is no {other}{of} to hold it against"
+        return f"only {counted(len(part.controls), other)}{of} can be held against it, too few"
+    if lack is Lack.CONTROLLED:
+        near = "" if abs(part.removed.total) < max(map(abs, part.controls)) else ", which is too near"
+        return f"without it the score moves by {moves}, without a control by {weight_of(part)}{near}"
+    if lack is Lack.STAYS:
+        return f"without it the weight is still {_then(part)}"
+    share = percent(max(part.contrast, 0.0) / result.contrast)
+    return f"it brings only {share} of what lifts {key(result)} above {above(result)} itself"
 
 
 def weight_of(part: Part) -> str:
@@ -222,6 +230,7 @@ def legend(result: Why) -> Iterator[str]:
         "embeddings, which like biases have shares and are never called reasons"
     )
     yield (
-        "a reason: without it the score falls, by more than without any control, and half of the weight "
-        "is gone or more"
+        "a reason: it brings half or more of the score above the others, and without it half of the weight "
+        f"is gone or more; the score falls by more than without any of {FEWEST} or more controls, and by "
+        f"{SPREADS:g} of their spreads more than in their mean"
     )

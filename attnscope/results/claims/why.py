@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import mean, stdev
 
 from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict
 from attnscope.results.base.parts import fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
-MUCH = 0.5  # of the weight: what goes with a part that is called a reason; of the contrast: a large share
+MUCH = 0.5  # of the weight: what goes with a part that is called a reason; of the contrast: what it brings
+FEWEST, SPREADS = 3, 3.0  # controls of a reason; and how many of their spreads it lies beyond their mean
 TWICE = 0.6931471805599453  # of a score above others: what makes the weight twice theirs
 EXACT = 1e-5  # of the contrast, or of a hundredth of all parts: how far a sum may miss it
 MLP, BIASES, OTHER = "MLP", "biases", "other constants"
@@ -31,6 +33,17 @@ class Case(StrEnum):
     KEY = "a reason on the key side"
     SHARE = "a part has much of the score, but taking it away does not do what its share says"
     NONE = "no single reason"
+
+
+class Lack(StrEnum):
+    """What keeps a part from being called a reason: the first of these that holds."""
+
+    NOT_TAKEN = "it was not taken away"
+    AGAINST = "without it the score does not fall"
+    FEW = "there are too few controls"
+    CONTROLLED = "a control does as much, or nearly"
+    STAYS = "most of the weight stays without it"
+    SMALL = "it brings less than half of the contrast itself"
 
 
 @dataclass(frozen=True)
@@ -72,12 +85,17 @@ class Part:
     for_readers = ("stands",)
 
     @property
+    def told(self) -> bool:
+        """Whether taking it away moves the score against its share."""
+        return self.removed is not None and self.removed.total * self.contrast < 0
+
+    @property
     def stands(self) -> bool:
-        """Whether taking it away does what its share says, and more than any control does."""
-        if self.removed is None or not self.controls:
+        """Whether taking it away does what its share says, and far more than any of enough controls does."""
+        if self.removed is None or not self.told or len(self.controls) < FEWEST:
             return False
-        told = self.removed.total * self.contrast < 0
-        return told and abs(self.removed.total) > max(map(abs, self.controls))
+        effects, own = [abs(each) for each in self.controls], abs(self.removed.total)
+        return own > max(effects) and own >= mean(effects) + SPREADS * stdev(effects)
 
 
 @dataclass(frozen=True)
@@ -142,10 +160,24 @@ class Why(Presented):
         """Its parts, the largest share of the contrast first."""
         return tuple(sorted((p for p in self.parts if p.side is side), key=lambda p: -abs(p.contrast)))
 
+    def lack_of(self, part: Part) -> Lack | None:
+        """What a part lacks of being the reason why the head looks there; None of a reason."""
+        if part.removed is None:
+            return Lack.NOT_TAKEN
+        tests = {
+            Lack.AGAINST: part.told and part.contrast > 0,
+            Lack.FEW: len(part.controls) >= FEWEST,
+            Lack.CONTROLLED: part.stands,
+            Lack.STAYS: part.removed.weight <= MUCH * self.weight,
+            Lack.SMALL: part.contrast >= MUCH * self.contrast,
+        }
+        return next((lack for lack, passed in tests.items() if not passed), None)
+
     def is_reason(self, part: Part) -> bool:
-        """Whether the head looks there because of it: without it half of the weight is gone or more."""
-        gone = part.removed is not None and part.removed.weight <= MUCH * self.weight
-        return self.looks and part.contrast > 0 and part.stands and gone
+        """Whether the head looks there because of it: it brings half or more of what lifts the key above the
+        others, and without it half of the weight is gone or more, far more than without any control.
+        """
+        return self.looks and self.lack_of(part) is None
 
     def reasons_of(self, side: Side) -> tuple[Part, ...]:
         return tuple(filter(self.is_reason, self.side(side)))
