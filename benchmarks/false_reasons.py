@@ -3,15 +3,18 @@
     python benchmarks/false_reasons.py [family or folder ...] [--questions 40] [--controls 39] [--seed 0]
 
 `bert` and `gpt2` have random weights, new ones for every four questions, drawn wide enough that attention is
-far from even; `demo`, `demo-causal` and any folder are trained models that read words in no order, no word
-twice. Nothing links the query to the key there but what these weights happen to do, so whatever is named more
-often than once in twenty questions is named by luck.
+far from even; `demo` and any other name or folder are trained models that read words in no order, none twice.
+Nothing links the query to the key there but what these weights happen to do, so whatever is named more often
+than once in twenty questions is named by luck.
 
 For each family it prints the questions, and in how many of them a head was asked further, heads were said to
-look there beyond their controls, earlier heads were said to be why at both ends (a circuit), at either end, and
-an MLP was.
+look there beyond their controls, earlier heads were said to be why at both ends (a circuit), at either end,
+and an MLP was. Ends with 1 where circuits are named too often.
 
-Measured (seed 2): MEASURED
+Measured, 40 questions each, seed 2: circuits none in `bert`, `gpt2`, `demo` and a MiniLM of 6 layers of 12
+heads, a head as a reason in 0, 4, 0 and 0, an MLP in none. Before a reason had to bring half of the score
+itself, and go far beyond enough controls, circuits were named in 5, 14, 0 and 0 (seed 1). `demo-causal` names
+7, all of them the two heads that were planted in it, which act on words that are alike as well.
 """
 
 import argparse
@@ -77,7 +80,7 @@ def named(found: Explanation) -> Iterator[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument("families", nargs="*", default=["bert", "gpt2", "demo", "demo-causal"])
+    parser.add_argument("families", nargs="*", default=["bert", "gpt2", "demo"])
     parser.add_argument("--questions", type=int, default=40)
     parser.add_argument("--controls", type=int, default=39)
     parser.add_argument("--seed", type=int, default=0)

@@ -75,6 +75,7 @@ def wrap(module: Any, processor: Any = None, *, listener: Listener | None = None
     """
     if not hasattr(module, "config") or not hasattr(module, "forward"):
         raise InputError(f"{type(module).__name__} is no model of transformers: it has no config to go by")
+    _check_own(as_written(module))
     tokenizer = getattr(
         processor, "tokenizer", processor if hasattr(processor, "convert_ids_to_tokens") else None
     )
@@ -83,6 +84,17 @@ def wrap(module: Any, processor: Any = None, *, listener: Listener | None = None
         None, written, tokenizer, None, processor=None if processor is tokenizer else processor
     )
     return Model(Opened(model, task_of(written)), listener or Log(), module)
+
+
+def _check_own(module: Any) -> None:
+    """Raises `InputError` for a module that does not say what it looks its tokens up in."""
+    if hasattr(module, "get_input_embeddings"):
+        return
+    told = f"{type(module).__name__} is no model of transformers"
+    for path, inner in module.named_modules():
+        if hasattr(inner, "get_input_embeddings"):
+            raise InputError(f"{told}, but holds one, {type(inner).__name__}: wrap that, its .{path}")
+    raise InputError(f"{told}: it has no get_input_embeddings to find its tokens by")
 
 
 def outline(

@@ -1,6 +1,7 @@
 """Many prompts of one model, and the questions that are answered over all of them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from attnscope.analysis.claims.finding.shared import InPrompt
@@ -13,6 +14,8 @@ from attnscope.session.listener import Listener
 from attnscope.session.prompts import Made
 from attnscope.session.questions.claims.contributing import told_of
 from attnscope.session.questions.prompts import Gathered
+
+_OF_ABLATING = {each.name for each in fields(Ablating)}
 
 
 class Prompted:
@@ -50,8 +53,7 @@ class Prompted:
 
     def ablate(self, layers: Any = None, heads: Any = None, **options: Any) -> Prompts:
         """What answers become without heads; with `rank` what is foretold, beside what the first ones do."""
-        mine = ("link", "to", "replacement", "via")
-        asked = Ablating(**{name: options[name] for name in mine if name in options})
+        asked = Ablating(**{name: options[name] for name in _OF_ABLATING & {*options}})
         return self._over(asked.told, lambda reading: reading.ablate(layers, heads, **options))
 
     def flow(self, query: str | int, **options: Any) -> Prompts:

@@ -1,0 +1,178 @@
+"""Every verb of the library on a model that is in memory: each is asked here, or this file does not pass.
+
+What is said first is held against the same question of the same model by its name.
+"""
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch import nn
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
+
+import attnscope as at
+from attnscope import demo
+from attnscope.demo import FOLDERS
+from attnscope.render.sheets import sheet_of
+from attnscope.session.library.prompted import Prompted
+
+Ask = Callable[[Any], Any]
+ENCODER, CAUSAL = "He saw the king when it opened the [MASK].", "box dog king box dog king"
+OTHER = ENCODER.replace("king", "door")
+FILL = [{"a": "king", "b": "door"}, {"a": "dog", "b": "box"}]
+NO_QUESTIONS = {"labels", "tokens", "name", "module", "tokenizer", "towers", "read", "prompts"}
+
+OF_READING: dict[str, tuple[Ask, ...]] = {
+    "ablate": (
+        lambda read: read.ablate(1),
+        lambda read: read.ablate(1, replacement="mean"),
+        lambda read: read.ablate(heads="L1H2,L2H3", answer="door", against="box"),
+        lambda read: read.ablate(heads="L1H2", link="it->the king"),
+        lambda read: read.ablate(1, patch_from=OTHER),
+        lambda read: read.ablate(rank=True, top=2),
+        lambda read: read.ablate(part="mlp"),
+        lambda read: read.ablate(part="position", at="pos:each"),
+        lambda read: read.ablate(part="residual", at="king", patch_from=OTHER),
+    ),
+    "dimensions": (lambda read: read.dimensions(1, 2, "it", "king"),),
+    "explain": (lambda read: read.explain("it", "king", controls=19),),
+    "find": (
+        lambda read: read.find("it", "the king", controls=5),
+        lambda read: read.find("it", "king", by="word", controls=5),
+        lambda read: read.find(pattern="previous", controls=5),
+        lambda read: read.find(like="L1H2", controls=5),
+    ),
+    "flow": (lambda read: read.flow("[MASK]"), lambda read: read.flow("it", layers="0-2")),
+    "grid": (lambda read: read.grid(),),
+    "head": (lambda read: read.head(1, 2), lambda read: read.head("all", "mean", by="word")),
+    "links": (lambda read: read.links(controls=19),),
+    "long_head": (lambda read: read.long_head(1, 2),),
+    "measure": (lambda read: read.measure("previous"), lambda read: read.measure("importance")),
+    "overview": (lambda read: read.overview(query="it"), lambda read: read.overview(by="sentence")),
+    "predict": (lambda read: read.predict(3),),
+    "predict_layers": (lambda read: read.predict_layers(controls=3),),
+    "report": (lambda read: read.report(1, 2, "it"),),
+    "terms": (lambda read: read.terms(1, 2),),
+    "tsne": (lambda read: read.tsne(1, 2),),
+    "verify": (lambda read: read.verify(),),
+    "why": (
+        lambda read: read.why(2, 1, "it", "king", against="saw"),
+        lambda read: read.why(answer="door", against="box"),
+    ),
+}
+OF_PROMPTS: dict[str, tuple[Ask, ...]] = {
+    "ablate": (
+        lambda prompts: prompts.ablate(1),
+        lambda prompts: prompts.ablate(
+            1, patch_from="He saw the door when it opened the dog of the [MASK].", answer="door"
+        ),
+    ),
+    "find": (lambda prompts: prompts.find("field:b", "field:a", controls=5),),
+    "flow": (lambda prompts: prompts.flow("field:b"),),
+    "predict": (lambda prompts: prompts.predict(),),
+    "predict_layers": (lambda prompts: prompts.predict_layers(controls=2),),
+    "why": (lambda prompts: prompts.why(2, 1, "field:b", "field:a"),),
+}
+OF_MODEL: dict[str, tuple[Ask, ...]] = {"composition": (lambda model: model.composition(2, 1),)}
+ELSEWHERE = {  # not of a text, or not of these models: where they are asked of wrapped ones
+    "over": "tests/session/test_library.py",
+    "dependencies": "tests/session/claims/test_relations.py",
+}
+
+
+def public(kind: type) -> set[str]:
+    return {name for name, _ in inspect.getmembers(kind) if not name.startswith("_")} - NO_QUESTIONS
+
+
+def asked(verbs: dict[str, tuple[Ask, ...]]) -> list[Any]:
+    return [pytest.param(ask, id=f"{verb} {i}") for verb, asks in verbs.items() for i, ask in enumerate(asks)]
+
+
+def bundled(name: str, kind: Any) -> tuple[nn.Module, Any]:
+    """A bundled model and its tokenizer, as transformers loads them."""
+    folder = Path(demo.folder()).parent / FOLDERS[name]
+    module = kind.from_pretrained(folder, attn_implementation="eager").eval()
+    module.config._name_or_path = name  # what it is called
+    return module, AutoTokenizer.from_pretrained(folder)
+
+
+@pytest.fixture(scope="module")
+def wrapped() -> at.Model:
+    return at.wrap(*bundled("demo", AutoModelForMaskedLM))
+
+
+@pytest.fixture(scope="module")
+def both(model: at.Model, wrapped: at.Model) -> tuple[at.Reading, at.Reading]:
+    return model.read(ENCODER), wrapped.read(ENCODER)
+
+
+def test_no_verb_is_forgotten_here() -> None:
+    assert {*OF_READING, *OF_MODEL, *ELSEWHERE} == public(at.Reading) | public(at.Model)
+    assert {*OF_PROMPTS} == public(Prompted)
+
+
+@pytest.mark.parametrize("ask", asked(OF_READING))
+def test_a_wrapped_model_answers_as_the_same_model_by_its_name(
+    ask: Ask, both: tuple[at.Reading, at.Reading]
+) -> None:
+    by_name, in_memory = map(ask, both)
+    assert type(in_memory) is type(by_name)
+    assert sheet_of(in_memory).answer == sheet_of(by_name).answer != ""
+
+
+@pytest.mark.parametrize("ask", asked(OF_PROMPTS))
+def test_many_prompts_of_a_wrapped_model(ask: Ask, model: at.Model, wrapped: at.Model) -> None:
+    template = "He saw the {a} when it opened the {b} of the [MASK]."
+    by_name, in_memory = (ask(each.prompts(template, fill=FILL)) for each in (model, wrapped))
+    assert sheet_of(in_memory).answer == sheet_of(by_name).answer != ""
+
+
+@pytest.mark.parametrize("ask", asked(OF_MODEL))
+def test_the_weights_of_a_wrapped_model(ask: Ask, model: at.Model, wrapped: at.Model) -> None:
+    assert sheet_of(ask(wrapped)).answer == sheet_of(ask(model)).answer != ""
+
+
+def test_two_readings_of_wrapped_models_are_compared(wrapped: at.Model, model: at.Model) -> None:
+    said = [
+        sheet_of(at.compare(each.read(ENCODER), each.read("The king saw it."), "king")).answer
+        for each in (wrapped, model)
+    ]
+    assert said[0] == said[1]
+
+
+def test_a_wrapped_decoder_with_a_chat_answers_of_its_messages() -> None:
+    module, tokenizer = bundled("demo-causal", AutoModelForCausalLM)
+    tokenizer.chat_template = "{% for message in messages %}{{ message.content }} {% endfor %}"
+    model = at.wrap(module, tokenizer)
+    said = CAUSAL.split()
+    chat = [
+        {"role": "user", "content": " ".join(said[:3])},
+        {"role": "assistant", "content": " ".join(said[3:])},
+    ]
+    read = model.read(chat=chat)
+    assert read.find("pos:last", "role:user", controls=5).question.key_span == (0, 1, 2)
+    told = model.read(CAUSAL).explain("box@4", "dog@2", controls=9)
+    assert told.circuits, "the planted circuit, of a model that was handed over"
+    assert told.reads_confirmed == ("L0 H2 by query", "L0 H0 by key")
+
+
+class Around(nn.Module):
+    """Somebody's own module that hands everything on to a model of transformers."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.inner, self.config = model, model.config
+
+    def forward(self, *given: Any, **named: Any) -> Any:
+        return self.inner(*given, **named)
+
+
+def test_a_module_around_a_model_is_refused_with_what_to_wrap() -> None:
+    module, tokenizer = bundled("demo", AutoModelForMaskedLM)
+    with pytest.raises(at.AttnscopeError) as refused:
+        at.wrap(Around(module), tokenizer)
+    assert str(refused.value) == (
+        "Around is no model of transformers, but holds one, BertForMaskedLM: wrap that, its .inner"
+    )
