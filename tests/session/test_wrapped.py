@@ -65,6 +65,7 @@ OF_READING: dict[str, tuple[Ask, ...]] = {
 OF_PROMPTS: dict[str, tuple[Ask, ...]] = {
     "ablate": (
         lambda prompts: prompts.ablate(1),
+        lambda prompts: prompts.ablate(rank=True, top=2),
         lambda prompts: prompts.ablate(
             1, patch_from="He saw the door when it opened the dog of the [MASK].", answer="door"
         ),
@@ -73,7 +74,10 @@ OF_PROMPTS: dict[str, tuple[Ask, ...]] = {
     "flow": (lambda prompts: prompts.flow("field:b"),),
     "predict": (lambda prompts: prompts.predict(),),
     "predict_layers": (lambda prompts: prompts.predict_layers(controls=2),),
-    "why": (lambda prompts: prompts.why(2, 1, "field:b", "field:a"),),
+    "why": (
+        lambda prompts: prompts.why(2, 1, "field:b", "field:a"),
+        lambda prompts: prompts.why(answer="door", against="box"),
+    ),
 }
 OF_MODEL: dict[str, tuple[Ask, ...]] = {"composition": (lambda model: model.composition(2, 1),)}
 ELSEWHERE = {  # not of a text, or not of these models: where they are asked of wrapped ones
