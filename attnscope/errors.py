@@ -54,6 +54,12 @@ class CertificateError(AttnscopeError):
     exit_code = 5
 
 
+class ExceededError(AttnscopeError):
+    """A threshold that was asked for is exceeded; what was computed has been shown and written by then."""
+
+    exit_code = 6
+
+
 class NobodyReadsError(AttnscopeError):
     """Whoever read standard output has left: the program ends in silence, as if by the signal for that."""
 

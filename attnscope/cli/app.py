@@ -174,7 +174,8 @@ app = typer.Typer(
     "(goes on), demo-translate (English to French), demo-reader (answers from a passage), demo-caption "
     "(tells a picture), demo-speech (writes what is said).\n\n"
     "Exit codes: 0 fine, 2 bad input, 3 model not available, 4 does not fit in memory, "
-    "5 certificate failed, 130 interrupted, 141 nobody reads the output.",
+    "5 certificate failed, 6 a threshold that was asked for is exceeded, 130 interrupted, 141 nobody reads "
+    "the output.",
 )
 
 

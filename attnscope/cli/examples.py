@@ -75,7 +75,7 @@ COMMANDS = {
         "compare": (
             'attnscope compare "We sat on the bank." "Go to the bank." --word bank -m demo',
             'attnscope compare "The door opened." --word door --layer 0 --layer-b 3 -m demo',
-            "attnscope compare --texts texts.txt --word door -m demo",
+            "attnscope compare --texts texts.txt --model-b demo -m demo --fail-above .05",
         ),
         "corpus": (
             "attnscope corpus texts.txt -m demo",

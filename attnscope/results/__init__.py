@@ -15,6 +15,7 @@ from attnscope.results.claims.composition import Composition
 from attnscope.results.claims.contributions import Contributions
 from attnscope.results.claims.corpus import Corpus, CorpusDifference
 from attnscope.results.claims.difference import Difference
+from attnscope.results.claims.drift import Drift
 from attnscope.results.claims.explanation import Explanation
 from attnscope.results.claims.finding import Contents, Controls, Finding, Pattern, Sought
 from attnscope.results.claims.flow import Flow
@@ -92,6 +93,7 @@ __all__ = [
     "Difference",
     "Dimensions",
     "Divergence",
+    "Drift",
     "Explanation",
     "Fault",
     "Finding",

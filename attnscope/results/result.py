@@ -12,6 +12,7 @@ from attnscope.results.claims.composition import Composition
 from attnscope.results.claims.contributions import Contributions
 from attnscope.results.claims.corpus import Corpus, CorpusDifference
 from attnscope.results.claims.difference import Difference
+from attnscope.results.claims.drift import Drift
 from attnscope.results.claims.explanation import Explanation
 from attnscope.results.claims.finding import Finding
 from attnscope.results.claims.flow import Flow
@@ -46,6 +47,7 @@ KINDS: dict[str, type[Result]] = {
     "dependencies": Dependencies,
     "difference": Difference,
     "dimensions": Dimensions,
+    "drift": Drift,
     "explanation": Explanation,
     "finding": Finding,
     "flow": Flow,

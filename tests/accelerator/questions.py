@@ -207,6 +207,7 @@ OTHERS = tuple(
         rank by logit: ablate "I was watching the" -m demo-causal --rank --by logit
         like: find TEXT -m demo --like L3H11 --controls 4
         compare models: compare "the door opened" --word opened -m demo -l 1 --head 2 --model-b {minilm}
+        compare tuned: compare --texts {texts} --model-b demo-causal -m demo-causal
         compare texts: compare --texts {texts} --word [CLS] -m demo
         verify fused: verify "The door opened." -m demo --attn sdpa
         check: check {run}

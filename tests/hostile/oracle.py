@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 
 from .invocation import Invocation, Outcome, Stream
 
-DOCUMENTED = {0, 2, 3, 4, 5, 130, 141}
-REFUSED = {2, 3, 4, 5, 130}
+DOCUMENTED = {0, 2, 3, 4, 5, 6, 130, 141}
+REFUSED = {2, 3, 4, 5, 6, 130}
 PREFIX, NOTE, WROTE = "attnscope: ", "note: ", "wrote "
 # said before any code of ours can run, of a variable of their own that says nothing they know
 NOT_OURS = (
@@ -262,7 +262,7 @@ def _files(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
     files = [name for name in outcome.left if not name.endswith("/")]
     for name in files:
         if _normal(name) not in asked and not (
-            name.startswith(run) or (name.startswith("outputs/") and outcome.code in (0, 5, 2, 141, 130))
+            name.startswith(run) or (name.startswith("outputs/") and outcome.code in (0, 5, 6, 2, 141, 130))
         ):
             yield Finding("stray file left", f"exit {outcome.code}: {_alike(name)}", name)
         elif why := _broken(name, outcome.files.get(name)):

@@ -28,7 +28,7 @@ STORED = (".json", ".npz")
 DRAWN = [
     "head with sink and terms", "returned weights", "view by words", "terms", "overview by words",
     "overview of several measures", "projection", "projection of words", "report by words",
-    "comparison of texts", "masked words", "verification", "senses",
+    "comparison of texts", "masked words", "verification", "senses", "drift",
     "worked example with a mask", "scale study", "picture", "pictures", "sound", "sounds", "found pair",
     "found likeness", "flow", "flow of little", "ablation", "ablation of a group", "ablation foretold",
     "ablation token by token", "ablation of MLPs",

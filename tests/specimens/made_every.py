@@ -10,6 +10,7 @@ import made_contributions
 import made_corpus
 import made_difference
 import made_dimensions
+import made_drift
 import made_explanation
 import made_finding
 import made_flow
@@ -57,7 +58,8 @@ def every() -> dict[str, Result]:
         made_reports.report(),
         made_comparison.texts(), example("fruit"), example("why-scale"), made_media.picture_head(),
         made_media.picture_grid(), made_media.sound_head(), made_media.sound_grid(), made_outlines.outline(),
-        made_senses.senses(), made_finding.finding(), made_flow.flow(), made_relations.dependencies(),
+        made_senses.senses(), made_drift.drift(),
+        made_finding.finding(), made_flow.flow(), made_relations.dependencies(),
         made_thumbnails.thumbnails(), made_difference.between(), made_check.check(), made_ablation.ablation(),
         made_composition.composition(), made_long_heads.long_head(),
         made_corpus.corpus(), made_corpus.apart(), made_why.why(), made_layered.layered("middle"),

@@ -11,6 +11,7 @@ import made_contributions
 import made_corpus
 import made_difference
 import made_dimensions
+import made_drift
 import made_every
 import made_explanation
 import made_finding
@@ -40,6 +41,7 @@ from attnscope.results import (
     Dependencies,
     Difference,
     Dimensions,
+    Drift,
     Explanation,
     Finding,
     Flow,
@@ -104,6 +106,7 @@ KINDS: dict[type, Callable[[], Any]] = {
     Corpus: made_corpus.linked,
     CorpusDifference: made_corpus.apart,
     Senses: made_senses.senses,
+    Drift: made_drift.drift,
     LongHead: made_long_heads.long_head,
     Flow: made_flow.flow,
     Why: made_why.why,

@@ -12,6 +12,7 @@ import made_contributions
 import made_corpus
 import made_difference
 import made_dimensions
+import made_drift
 import made_explanation
 import made_finding
 import made_flow
@@ -295,6 +296,8 @@ MADE: dict[str, Callable[[], Result]] = {
     "a run that came out otherwise": lambda: made_check.check(broken=True),
     "dimensions": made_dimensions.dimensions,
     "dimensions that are not turned": lambda: made_dimensions.dimensions(turned=False, unpaired="so it is"),
+    "drift": made_drift.drift,
+    "drift of nothing": lambda: made_drift.drift(moved=False),
     "senses": made_senses.senses,
     "senses without labels": lambda: made_senses.senses(labelled=False),
     "worked example": lambda: example("fruit"),

@@ -1,4 +1,4 @@
-"""`attnscope compare`: one word in two texts, in two layers, or under two models."""
+"""`attnscope compare`: one word in two texts, two layers or two models, or all heads of two models."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.options.shown import Looking
 from attnscope.cli.options.sides import Sides
 from attnscope.cli.output import Output, check_delivery
-from attnscope.errors import InputError
+from attnscope.errors import ExceededError, InputError
 
 if TYPE_CHECKING:
     from attnscope.results import Senses
@@ -38,6 +38,10 @@ def compare(
     of all pairs are told, and where their lines have labels, how alike pairs of one label and of two are,
     beside labels that are shuffled.
 
+    Two models over many texts (--model-b with --texts, no word; an adapter's folder is a model) are compared
+    head by head: how far the attention of each moved, beside what rounding does, by whose doing, and what
+    putting the old head back does to the answer.
+
     Two stored runs, files that heads -o wrote, are compared head by head: what each query gives more under
     the second, beside what rounding may do and how far two heads of one layer differ. Texts, checkpoints,
     kernels and precisions may differ, not the number of tokens. Two that corpus -o wrote are compared in the
@@ -58,6 +62,9 @@ def compare(
         with as_typed(Typed(tuple(word(str(file)) for file in sides.stored))):
             output.deliver(difference, delivery, beside=Beside(heads=runs))
         return
+    if sides.of_tuning:
+        _tuning(sides, wanted, looking, delivery, request, output)
+        return
     check_delivery(delivery, "Comparison")
     from attnscope.cli.again import run_again
 
@@ -73,8 +80,7 @@ def compare(
     if sides.layer_b is not None:
         result = compare_layers(request, inputs[0], words[0], wanted, sides.layer_b, output, looking, page)
     elif sides.model_b is not None:
-        requests = request, replace(request, model=sides.model_b, revision=None, adapter=None)
-        result = compare_models(requests, inputs, words, wanted, output, looking, page)
+        result = compare_models(_both(sides, request), inputs, words, wanted, output, looking, page)
     else:
         result = compare_inputs(request, inputs, words, wanted, output, looking, page)
     from attnscope.render.web.beside import NOTHING, Beside
@@ -82,6 +88,39 @@ def compare(
     beside = NOTHING if page is None else Beside(heads=page.heads)
     with run_again(request, wanted):
         output.deliver(result, delivery, beside=beside)
+
+
+def _both(sides: Sides, request: Request) -> tuple[Request, Request]:
+    """Both models, run in the same way."""
+    return request, replace(request, model=sides.model_b, revision=None, adapter=None)
+
+
+def _tuning(
+    sides: Sides, wanted: Wanted, looking: Looking, delivery: Delivery, request: Request, output: Output
+) -> None:
+    """All heads of two models over many texts; exit code 6 where one moved further than it was to."""
+    assert sides.texts is not None, "asked only where there is a file"
+    check_delivery(delivery, "Drift")
+    if looking.changes:
+        raise InputError("two models are compared over all tokens: leave --by, --words and --special out")
+    from attnscope.cli.again import run_again
+    from attnscope.results.claims.prompts import Prompt
+    from attnscope.session.questions.claims.drift import DriftQuestion, compare_tuned
+    from attnscope.session.request import Inputs
+
+    lines = read_lines(sides.texts)
+    texts = tuple(Prompt(line.number, line.prompt.text.rpartition("\t")[2].strip()) for line in lines)
+    inputs = Inputs(truncate=sides.truncate, split=sides.split)
+    asked = DriftQuestion(texts, incoming.called(sides.texts), sides.fail_above, inputs, sides.seed)
+    with output.each_notice_once():
+        drift = compare_tuned(_both(sides, request), asked, wanted, output)
+    with run_again(request, wanted):
+        output.deliver(drift, delivery)
+    if exceeding := drift.exceeding:
+        first = drift.mean[exceeding[0]]
+        raise ExceededError(
+            f"{drift.name(exceeding[0])} moved by {first:.3g}: more than --fail-above {sides.fail_above:g}"
+        )
 
 
 def _page(delivery: Delivery) -> "BothHeads | None":

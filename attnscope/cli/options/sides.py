@@ -84,7 +84,7 @@ Texts = Annotated[
         "--texts",
         metavar="FILE",
         help="Compare the word in all lines of a file, '-' for standard input: one text a line, or LABEL, a "
-        "tab and the text, which makes groups.",
+        "tab and the text, which makes groups. With --model-b and no word: all heads of both models.",
     ),
     Brief("in all lines of a file: text, or LABEL, tab, text"),
 ]
@@ -97,6 +97,16 @@ Controls = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="What the shuffling starts from.")]
+FailAbove = Annotated[
+    float | None,
+    typer.Option(
+        "--fail-above",
+        metavar="SHARE",
+        help="Of two models over --texts: end with exit code 6 where any head moved further, as .05: 5 % of "
+        "what its queries give goes to other tokens.",
+    ),
+    Brief("of --model-b over --texts: exit code 6 if a head moved more"),
+]
 STORED = (".npz", ".json")
 
 
@@ -117,6 +127,7 @@ class Sides:
     layer_b: LayerB = None
     head_b: HeadB = None
     model_b: ModelB = None
+    fail_above: FailAbove = None
     pair: Pair = None
     target: Target = None
     target_b: TargetB = None
@@ -140,11 +151,15 @@ class Sides:
             return
         if self.head_b is not None:
             raise InputError("--head-b is of stored runs: give two files that end in .npz or .json")
+        if self.of_tuning:
+            self._check_texts("--word", "--word-b", "--target", "--target-ids")
+            return
+        if self.fail_above is not None:
+            raise InputError("--fail-above is of two models over many texts: give --model-b and --texts")
         if self.word is None:
             raise InputError("missing option '--word': name the word, or give two stored runs (.npz, .json)")
         if self.texts is not None:
-            self._check_texts()
-            incoming.check_there(self.texts)
+            self._check_texts("--model-b", "--word-b")
             return
         differing = (self.text_b, self.ids_b, self.chat_b, self.layer_b, self.model_b)
         if sum(side is not None for side in differing) != 1:
@@ -182,20 +197,20 @@ class Sides:
         if there := [f"--{name.replace('_', '-')}" for name in changed if name not in kept]:
             raise InputError(f"two stored runs are all that is compared: leave {' and '.join(there)} out")
 
-    def _check_texts(self) -> None:
-        others = {
-            "TEXT": self.text,
-            "--word-b": self.word_b,
-            "--layer-b": self.layer_b,
-            "--model-b": self.model_b,
-            "--pair": self.pair,
-            "--image": self.image,
-            "--audio": self.audio,
-            "--ids": self.ids,
-            "--chat": self.chat,
-        }
-        if there := [name for name, value in others.items() if value is not None]:
-            raise InputError(f"--texts is all that is read: leave {' and '.join(there)} out")
+    @property
+    def of_tuning(self) -> bool:
+        """Whether all heads of two models are compared, over many texts."""
+        return self.texts is not None and self.model_b is not None
+
+    def _check_texts(self, *also: str) -> None:
+        """Raises `InputError` for what does not go with --texts, and for what does `also` not."""
+        assert self.texts is not None, "asked only where there is a file"
+        others = ("--layer-b", "--pair", "--image", "--audio", "--ids", "--chat", *also)
+        given = {name: getattr(self, name[2:].replace("-", "_")) for name in others} | {"TEXT": self.text}
+        if there := [name for name, value in given.items() if value is not None]:
+            what = " of two models" if self.of_tuning else ""
+            raise InputError(f"--texts{what} is all that is read: leave {' and '.join(sorted(there))} out")
+        incoming.check_there(self.texts)
 
     @property
     def words(self) -> tuple[str, str]:

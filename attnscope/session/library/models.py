@@ -1,6 +1,7 @@
 """A model, by its name or in memory: what `attnscope.load` and `attnscope.wrap` return."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from attnscope.model.inputs.chat import Chat, chat_of, read_chat
 from attnscope.model.inputs.tokenizer import Tokenizer
 from attnscope.model.loaded import Model as LoadedModel
 from attnscope.model.loading.answering import task_of
-from attnscope.results import Composition, Dependencies, Outline
+from attnscope.results import Composition, Dependencies, Drift, Outline
+from attnscope.results.claims.prompts import Prompt
 from attnscope.session.choosing import choose
 from attnscope.session.library.prompted import Prompted
 from attnscope.session.library.readings import Reading
@@ -20,6 +22,7 @@ from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.placing import Budgets, DeviceMap
 from attnscope.session.prompts import SPANS, TEXT, Field, prompt_of, prompts_of
 from attnscope.session.questions.claims.composition import DRAWS, CompositionQuestion, compose_in
+from attnscope.session.questions.claims.drift import DriftQuestion, drift_of
 from attnscope.session.questions.claims.relations import find_relations_in
 from attnscope.session.questions.claims.treebank import BATCH, TreebankQuestion
 from attnscope.session.questions.outline import Lengths, outline_model
@@ -250,6 +253,38 @@ class Model:
         wanted = Wanted(layers, heads, kind, tower, block, route)
         chosen = choose(self._opened.model, wanted, self._listener, sensed=False)
         return find_relations_in(self._opened, chosen, asked, self._listener)
+
+    def compare(
+        self,
+        tuned: "Model | str | Path",
+        texts: Sequence[str],
+        *,
+        fail_above: float | None = None,
+        layers: Numbers = None,
+        heads: Numbers = None,
+        kind: str | None = None,
+        tower: str | None = None,
+        truncate: bool = False,
+        seed: int = 0,
+    ) -> Drift:
+        """How far the attention of every head moved from this model to a `tuned` one, over the `texts`.
+
+        That is a model of the same shape, or its name, an adapter's folder as well. Beside it stands how far
+        this model moves from itself in another precision, what a head does by its own weights, and what
+        putting the old head back does to the answer. `exceeding` of the result are the heads that moved
+        beyond `fail_above`.
+        """
+        self._remark()
+        other = tuned if isinstance(tuned, Model) else load(str(tuned), listener=self._listener)
+        other._remark()
+        given = tuple(Prompt(number, text) for number, text in enumerate(texts, start=1))
+        asked = DriftQuestion(given, limit=fail_above, inputs=Inputs(truncate=truncate), seed=seed)
+        wanted = Wanted(layers, heads, kind, tower)
+        before, after = (
+            replace(each, chosen=choose(each.model, wanted, self._listener, sensed=False))
+            for each in (self._opened, other._opened)
+        )
+        return drift_of(before, after, asked, self._listener)
 
     def composition(
         self,

@@ -1,0 +1,156 @@
+"""What each head does in one model, in another of the same shape, and in that where its layers read what the
+first one's read: so a head that changed itself is told from one that only hears of a change before it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attnscope.capture.evaluation_mode import evaluating, without_cache
+from attnscope.capture.intervening.changes import Attended
+from attnscope.capture.intervening.kept import holding
+from attnscope.capture.intervening.passing import passing
+from attnscope.capture.routes import Rung, Selection, nothing_seen, rungs, wanted_layers
+
+
+@dataclass(frozen=True, eq=False)
+class HeadsSeen:
+    """The weights of one attention over one text, and what its heads answer before the output projection."""
+
+    weights: Float[Tensor, "head query key"]
+    output: Float[Tensor, "head query value_dim"]
+
+
+Seen = Mapping[int, HeadsSeen]  # by layer
+Given = tuple[Tensor, ...]  # what a layer is called with: its tensors of tokens and features, in their order
+
+
+@dataclass(eq=False)
+class Layers:
+    """The layers of a model that hold the watched attentions, and what each of their forwards was given."""
+
+    modules: Sequence[nn.Module]
+    given: dict[tuple[int, int], Given] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: nn.Module, rung: Rung) -> "Layers | None":
+        """None where an attention stands in no list of layers."""
+        found = dict[int, nn.Module]()
+        for site in rung.watched:
+            outer = holding(model, site.path)
+            if not outer:
+                return None
+            inside = set(outer[0].modules())
+            module = outer[0] if sum(each.module in inside for each in rung.watched) == 1 else outer[-1]
+            found[id(module)] = module
+        return cls(list(found.values()))
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """While open, what the layers are given is kept."""
+        self.given.clear()
+        with self._hooked(lambda place, tensors: self.given.update({place: tuple(map(_kept, tensors))})):
+            yield
+
+    @contextmanager
+    def reading(self, other: "Layers") -> Iterator[None]:
+        """While open, each layer reads what the same layer of the `other` model was given."""
+
+        def put(place: tuple[int, int], tensors: Given) -> Given:
+            given = other.given.get(place, ())
+            if [each.shape for each in given] != [each.shape for each in tensors]:
+                raise LookupError(f"layer number {place[0]} is not called with the same shapes")
+            return tuple(new.to(old) for new, old in zip(given, tensors, strict=True))
+
+        with self._hooked(put):
+            yield
+
+    @contextmanager
+    def _hooked(self, handle: Any) -> Iterator[None]:
+        forwards = Counter[int]()
+
+        def hook(number: int) -> Any:
+            def before(_: nn.Module, args: Any, kwargs: Any) -> Any:
+                place = number, forwards[number]
+                forwards[number] += 1
+                tensors = tuple(each for each in (*args, *kwargs.values()) if _is_read(each))
+                new = handle(place, tensors)
+                if new is None:
+                    return None
+                left = iter(new)
+                put = [next(left) if _is_read(each) else each for each in (*args, *kwargs.values())]
+                return tuple(put[: len(args)]), dict(zip(kwargs, put[len(args) :], strict=True))
+
+            return before
+
+        with ExitStack() as stack:
+            for number, module in enumerate(self.modules):
+                handle_of = module.register_forward_pre_hook(hook(number), with_kwargs=True)
+                stack.callback(handle_of.remove)
+            yield
+
+
+def _is_read(value: Any) -> bool:
+    """Whether it is vectors of tokens: `batch token feature`."""
+    return isinstance(value, Tensor) and value.ndim == 3 and value.is_floating_point()
+
+
+def _kept(value: Tensor) -> Tensor:
+    return value.detach().clone()
+
+
+class HeadReader:
+    """Reads all heads of the selected attention of one model, text after text, with no weight kept longer."""
+
+    def __init__(self, model: nn.Module, selection: Selection) -> None:
+        self.model, self.selection = model, selection
+        self.rung: Rung | None = None  # the one that saw all layers
+        self.layers: Layers | None = None
+
+    def read(self, inputs: Mapping[str, Any]) -> Seen:
+        """What the chosen heads do over one text; `InputError` where a layer is not seen."""
+        for rung in rungs(self.model, self.selection) if self.rung is None else (self.rung,):
+            layers = Layers.of(self.model, rung) if self.rung is None else self.layers
+            with ExitStack() as stack:
+                if layers is not None:
+                    stack.enter_context(layers.listening())
+                seen = self._seen(inputs, rung)
+            if not (missing := sorted(wanted_layers(rung.tower, self.selection.layers) - seen.keys())):
+                self.rung, self.layers = rung, layers
+                return seen
+        raise nothing_seen(self.model, rung.tower, missing)
+
+    def read_as(self, inputs: Mapping[str, Any], other: "HeadReader") -> Seen | None:
+        """The same where every layer reads what the `other` model's layers just read; None where none can."""
+        assert self.rung is not None, "it has read the text by itself before"
+        if self.layers is None or other.layers is None:
+            return None
+        try:
+            with self.layers.reading(other.layers):
+                return self._seen(inputs, self.rung)
+        except LookupError:
+            return None
+
+    def _seen(self, inputs: Mapping[str, Any], rung: Rung) -> dict[int, HeadsSeen]:
+        found: dict[int, HeadsSeen] = {}
+        wanted = wanted_layers(rung.tower, self.selection.layers)
+        heads = None if self.selection.heads is None else list(self.selection.heads)
+
+        def look(seen: Attended) -> None:
+            layer, number = seen.place
+            if number == 0 and layer in wanted:
+                own = slice(None) if heads is None else heads
+                found[layer] = HeadsSeen(
+                    seen.weights()[0, own].detach(), seen.output[0, own].detach().clone()
+                )
+
+        with torch.no_grad(), evaluating(self.model), passing(rung.watched, look, changing=False) as passage:
+            self.model(**without_cache(self.model, inputs))
+        none = {layer for layer, number in passage.none if number == 0}
+        return {layer: found[layer] for layer in sorted(found.keys() - none)}

@@ -1,0 +1,226 @@
+"""What a tuning changed: the heads whose attention moved most, beside rounding and beside what they heard."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from attnscope.render.focus import WHOLE, Focus
+from attnscope.render.kit.labels import fit
+from attnscope.render.kit.numbers import counted, number, percent
+from attnscope.render.kit.words.command import asking_of_text
+from attnscope.render.kit.words.header import model_words
+from attnscope.render.sheet.blocks import Block, Curve, Ranking
+from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
+from attnscope.render.sheet.said import attention, proof
+from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.table import Column, Line, Mark, Table
+from attnscope.render.sheets import drift_words as words
+from attnscope.results import Drift
+from attnscope.results.claims.drift import Case, Place
+
+_SHOWN = 10
+_LONGEST = 46  # characters of a text in a table
+_FACTS = "fact layer head line value"
+_MOVED = "of what its queries give, what goes to other tokens: mean over queries, then over texts"
+_OWN = "the same where its layer reads what it read in A: moved by its own weights"
+_WRITES = "how far what it then writes lies from what it wrote in A, over the size of that"
+
+
+def sheet(result: Drift, focus: Focus = WHOLE) -> Sheet:
+    grid, whole, same = _grid(result), focus.verbose, result.case is Case.SAME
+    a, b = map(model_words, (result.before, result.after))
+    return Sheet(
+        title=f"what tuning changed: B {b}, A {a}, over {counted(len(result.texts), 'text')}",
+        setting=f"{attention(result.kind, result.tower)} · {model_words(result.before)}",
+        origins=(result.before, result.after),
+        answer=words.answer(result),
+        blocks=(grid,) if same else (_moved(result, whole), *_touched(result, whole), grid,
+                                     *_profiles(result, whole)),
+        table=lambda: Table.of(_FACTS, _facts(result)),
+        texts=(f"A {a}", f"B {b}", words.read(result)),
+        control=words.control(result),
+        notes=tuple(words.notes(result)),
+        proof=proof(result.certified, "head", ", of one text under both models"),
+        main=grid,
+        record=tuple(("text", f"{each.line} {each.text}") for each in result.texts),
+        next=_next(result),
+    )  # fmt: skip
+
+
+def _moved(result: Drift, whole: bool) -> Ranking:
+    """The heads whose attention moved most."""
+    places = list(result.ranking) if whole else list(result.ranking[:_SHOWN])
+    low, high, means = (each_of(values, places) for values in (result.low, result.high, result.mean))
+    floor, texts = each_of(result.floor_mean, places), len(result.texts)
+    return Ranking(
+        title="heads whose attention moved most",
+        of="head",
+        names=tuple(map(result.name, places)),
+        table=Table(
+            Column("moved", means, "moved", percent, _MOVED),
+            Column("reach", [_reach(a, b) for a, b in zip(low, high, strict=True)], "95 % interval",
+                   says="of the mean, texts as trials (Student's t)", spared=1),
+            Column("own", each_of(result.own_mean, places), "by itself", percent, _OWN),
+            Column("written", each_of(result.written_mean, places), "writes otherwise", percent, _WRITES,
+                   spared=2),
+            Column("floor", floor, "rounding", percent, f"the same head of A, in {result.floor_by}"),
+            Column("louder", [f"{result.louder[place]} of {texts}" for place in places], "beyond in",
+                   says="texts in which it moved further than rounding moves any head", spared=1),
+        ),
+        measured="of what a query gives, to other tokens",
+        marks=(
+            Mark("span", "kin", "95 % interval", low, high),
+            Mark("dot", "own", "moved", means),
+            Mark("tick", "control", "rounding", floor),
+            Mark("line", "limit", "" if result.limit is None else "--fail-above",
+                 [] if result.limit is None else [result.limit]),
+        ),
+        written="moved",
+        hidden=len(result.ranking) - len(places),
+    )  # fmt: skip
+
+
+def _reach(low: float, high: float) -> str:
+    return "" if np.isnan(low) else f"{percent(low)} to {percent(high)}"
+
+
+def _touched(result: Drift, whole: bool) -> Iterator[Ranking]:
+    """The heads that changed by their own weights, where they are some and not all."""
+    touched = result.touched or ()
+    if not 0 < len(touched) < result.mean.size:
+        return
+    places: Sequence[Place] = touched if whole else touched[:_SHOWN]
+    yield Ranking(
+        title="heads that changed by their own weights",
+        of="head",
+        names=tuple(map(result.name, places)),
+        table=Table(
+            Column("own", each_of(result.own_mean, places), "looks elsewhere", percent, _OWN),
+            Column("written", each_of(result.written_mean, places), "writes otherwise", percent, _WRITES),
+        ),
+        hidden=len(touched) - len(places),
+    )
+
+
+def _grid(result: Drift) -> HeadGrid:
+    top = float(result.mean.max()) or 1.0
+    return HeadGrid(
+        title="how far each head moved",
+        layers=result.layers,
+        heads=result.heads,
+        values=100 * result.mean,
+        scale=Scale(0.0, 100 * top),
+        form=_cell,
+        unit="%",
+        companion=Companion.numbers("rounding", 100 * result.floor_mean, _cell),
+        beyond=("further than rounding moves any head", result.beyond),
+    )
+
+
+def _cell(value: float) -> str:
+    if value == 0 or value >= 10:
+        return f"{value:.0f}"
+    return number(value, 1) if value >= 0.05 else "<.1"
+
+
+def _profiles(result: Drift, whole: bool) -> Iterator[Block]:
+    """By layer, by text, and by what putting a head back does."""
+    yield _layers(result)
+    yield from _texts(result, whole)
+    yield from _put_back(result)
+
+
+def _layers(result: Drift) -> Curve:
+    """The profile by layer."""
+    most = result.mean.max(axis=1)
+    own = np.array(result.own_mean.mean(axis=1))
+    floor = result.floor_mean.mean(axis=1)
+    told = [result.heads[int(j)] for j in result.mean.argmax(axis=1)]
+    names = [f"H{head} {percent(value)}" for head, value in zip(told, most.tolist(), strict=True)]
+    return Curve(
+        title="layer by layer",
+        of="layer",
+        names=tuple(f"L{layer}" for layer in result.layers),
+        table=Table(
+            Column("moved", result.by_layer.tolist(), "moved", percent, "in the mean over its heads"),
+            Column("own", own.tolist(), "by itself", percent),
+            Column("floor", floor.tolist(), "rounding", percent),
+            Column("most", names, "its head that moved most"),
+        ),
+        places=tuple(map(float, result.layers)),
+        measured="mean over heads",
+        lines=(
+            Line("line", "own", "moved", result.by_layer.tolist()),
+            Line("line", "query", "by itself", own.tolist()),
+            Line("dashed", "control", "rounding", floor.tolist()),
+        ),
+    )
+
+
+def _texts(result: Drift, whole: bool) -> Iterator[Ranking]:
+    """The texts on which attention moved most."""
+    if len(result.texts) < 2:
+        return
+    order = np.argsort(-result.by_text, kind="stable").tolist()
+    shown = order if whole else order[:_SHOWN]
+    flat = result.moved.reshape(len(result.texts), -1)
+    best = [np.unravel_index(int(flat[i].argmax()), result.mean.shape) for i in shown]
+    means = [float(result.by_text[i]) for i in shown]
+    yield Ranking(
+        title="texts on which it moved most",
+        of="text",
+        names=tuple(f"{result.texts[i].line} {fit(result.texts[i].text, _LONGEST)}" for i in shown),
+        table=Table(
+            Column("moved", means, "moved", percent, "in the mean over heads"),
+            Column("head", [f"{result.name((int(i), int(j)))} {percent(float(flat[t].max()))}"
+                            for t, (i, j) in zip(shown, best, strict=True)], "most in"),
+        ),
+        hidden=len(order) - len(shown),
+    )  # fmt: skip
+
+
+def _put_back(result: Drift) -> Iterator[Block]:
+    """What the old output of a head does in the tuned model."""
+    back = result.put_back
+    if back is None:
+        return
+    form = percent
+    yield Ranking(
+        title=f"the answer of B with A's head put back, {counted(len(back.texts), 'text')}",
+        of="head",
+        names=tuple(f"L{layer} H{head}" for layer, head in back.heads),
+        table=Table(
+            Column("restored", back.restored.tolist(), "of the change gone", form,
+                   f"of how far B's answer lies from A's ({back.measured}), what is gone with it; below 0: "
+                   "it lies further"),
+            Column("others", back.restored_by_others.tolist(), "other heads", form,
+                   "the same for other heads of its layer, drawn by lot: their mean"),
+        ),
+    )  # fmt: skip
+
+
+def _next(result: Drift) -> Next | None:
+    """The head that moved most in the text where it did so most."""
+    if result.case is Case.SAME:
+        return None
+    i, j = result.ranking[0]
+    text = result.texts[int(result.moved[:, i, j].argmax())]
+    options = ("--layer", str(result.layers[i]), "--head", str(result.heads[j]))
+    asked = asking_of_text("heads", text.text, result.after, result.kind, result.tower, *options)
+    return (
+        Next(f"what does {result.name((i, j))} look at in B, in line {text.line}?", asked) if asked else None
+    )
+
+
+def _facts(result: Drift) -> Iterator[tuple[object, ...]]:
+    """A row for each head and text, then for each text."""
+    for name in ("moved", "own", "written", "floor"):
+        for t, i, j in np.ndindex(result.moved.shape):
+            value = float(getattr(result, name)[t, i, j])
+            yield name, result.layers[i], result.heads[j], result.texts[t].line, value
+    if (back := result.put_back) is not None:
+        for name in ("alone", "others"):
+            for (layer, head), row in zip(back.heads, getattr(back, name).tolist(), strict=True):
+                for t, value in zip(back.texts, row, strict=True):
+                    yield f"put back, {name}", layer, head, result.texts[t].line, value

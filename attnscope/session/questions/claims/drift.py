@@ -1,0 +1,255 @@
+"""What a tuning changed: every head of two models of one shape, over the same tokens of many texts."""
+
+import copy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from attnscope.analysis.claims.comparison.drift import factors, intervals, moved, written
+from attnscope.analysis.claims.relations.answers import Sample
+from attnscope.attention import Capture
+from attnscope.capture import Selection
+from attnscope.capture.faults import if_it_runs
+from attnscope.capture.intervening.given_layers import HeadReader, Seen
+from attnscope.errors import AttnscopeError, InputError, listed
+from attnscope.model.anatomy.placed import map_of
+from attnscope.results import Drift
+from attnscope.results.base.origin import tallied
+from attnscope.results.claims.prompts import Prompt
+from attnscope.session.choosing import Chosen
+from attnscope.session.entering import encode_inputs, read_inputs
+from attnscope.session.listener import Listener
+from attnscope.session.opening import Opened, Purpose, open_model
+from attnscope.session.questions.claims.putting_back import put_back
+from attnscope.session.questions.claims.rows import check_whole_fits
+from attnscope.session.reading import Reading
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.selection import check_seed
+from attnscope.session.wanted import Wanted
+from attnscope.tokens import Tokens
+from attnscope.vocabulary import Route
+
+HEADS, TEXTS = 5, 8  # that are put back, and in how many texts
+BATCH = "a batch of two"
+_UNPARTED = "what a head does by itself is not told from what it hears: its layers stand in no list"
+_UNWRITTEN = "what heads write is not compared: no one matrix takes their outputs on"
+
+
+@dataclass(frozen=True)
+class DriftQuestion:
+    """The texts by their lines, the file they are of, and what no head may move beyond.
+
+    `inputs` say how each of them is read, `seed` draws the heads that others are held against.
+    """
+
+    texts: tuple[Prompt, ...]
+    file: str = ""
+    limit: float | None = None
+    inputs: Inputs = field(default_factory=Inputs)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.texts:
+            raise InputError("no text: attention is compared over one text at least")
+        if self.limit is not None and not 0 <= self.limit <= 1:
+            raise InputError(f"--fail-above {self.limit:g}: how far a head moves lies between 0 and 1")
+        check_seed(self.seed)
+
+    def inputs_of(self, text: Prompt) -> Inputs:
+        return replace(self.inputs, text=text.text)
+
+    def called(self, text: Prompt) -> str:
+        return f"{self.file}:{text.line}" if self.file else f"text {text.line}"
+
+
+def compare_tuned(
+    requests: tuple[ModelRequest, ModelRequest], asked: DriftQuestion, wanted: Wanted, listener: Listener
+) -> Drift:
+    """Both models opened, then compared; another shape is told before the second one's weights are read."""
+    first, purpose = asked.inputs_of(asked.texts[0]), Purpose.ANSWER_OR_VECTOR
+    before = open_model(requests[0], first, wanted, purpose, listener)
+
+    def check(planned: Any, chosen: Chosen) -> None:
+        _check_shapes(before, Opened(planned, None, chosen))
+
+    return drift_of(before, open_model(requests[1], first, wanted, purpose, listener, check), asked, listener)
+
+
+def drift_of(before: Opened, after: Opened, asked: DriftQuestion, listener: Listener) -> Drift:
+    """How far every chosen head moved from one open model to the other; `InputError` where shapes differ."""
+    chosen = _check_shapes(before, after)
+    made, readings = _Comparing(before, after, chosen, asked, listener).result()
+    heads = made.ranking[:HEADS]
+    if not made.mean[heads[0]] > 0:
+        return replace(made, unanswered="no head moved")
+    places = np.argsort(-made.by_text, kind="stable")[:TEXTS].tolist()
+    named = tuple((made.layers[i], made.heads[j]) for i, j in heads)
+    try:
+        with listener.working("putting old heads back"):
+            pairs = [readings[i] for i in places]
+            return replace(made, put_back=put_back(pairs, chosen, named, tuple(places), asked.seed))
+    except InputError as error:
+        return replace(made, unanswered=str(error))
+
+
+def _check_shapes(before: Opened, after: Opened) -> tuple[Chosen, Chosen]:
+    """What is chosen of both; `InputError` where these are not the same heads."""
+    a, b = before.chosen, after.chosen
+    assert a is not None, "something was wanted"
+    assert b is not None, "and so it was of the other"
+    if (a.kind, a.layers, a.heads) != (b.kind, b.layers, b.heads):
+        first, second = (
+            f"{each.kind} layers {listed(each.layers)} and heads {listed(each.heads)}" for each in (a, b)
+        )
+        raise InputError(
+            f"{before.model.name} has {first}, {after.model.name} {second}: what a tuning changed is asked "
+            "of models of one shape"
+        )
+    if Route.RETURNED in (a.route, b.route):
+        raise InputError("--route returned has weights alone: here queries and keys are needed")
+    return a, b
+
+
+@dataclass(frozen=True, eq=False)
+class _Numbers:
+    """What is measured of one text, `layer head`."""
+
+    moved: np.ndarray
+    own: np.ndarray
+    written: np.ndarray
+    floor: np.ndarray
+
+
+Readings = tuple[Reading, Reading]
+
+
+class _Comparing:
+    """Both models, the old one in another precision beside them, and the texts they read."""
+
+    def __init__(
+        self,
+        before: Opened,
+        after: Opened,
+        chosen: tuple[Chosen, Chosen],
+        asked: DriftQuestion,
+        listener: Listener,
+    ) -> None:
+        self.before, self.after, self.asked, self.listener = before, after, asked, listener
+        self.chosen = chosen
+        old, new = (
+            Selection(each.layers, each.heads, each.kind, each.tower.pattern, each.route) for each in chosen
+        )
+        self.old = HeadReader(before.model.module, old)
+        self.new = HeadReader(after.model.module, new)
+        rounded = _in_other_precision(before.model.module)
+        self.floor_by = BATCH if rounded is None else _precision(rounded)
+        self.again = HeadReader(before.model.module if rounded is None else rounded, old)
+
+    def result(self) -> tuple[Drift, list[Readings]]:
+        """All but what putting heads back does, and what both models read of each text."""
+        readings = [self._read(text) for text in self.asked.texts]
+        with self.listener.working("certifying the first text"):
+            old, new = (each.capture(which, projections=True) for each, which in self._pairs(readings[0]))
+        self.factors = factors(old, new)
+        with self.listener.working(f"reading {len(readings)} texts under both models"):
+            numbers = [self._numbers(both) for both in readings]
+        values = {name: np.stack([getattr(each, name) for each in numbers]) for name in vars(numbers[0])}
+        low, high = intervals(values["moved"])
+        chosen = self.chosen[0]
+        made = Drift(
+            names=(self.before.model.name, self.after.model.name),
+            file=self.asked.file,
+            texts=self.asked.texts,
+            kind=chosen.kind,
+            layers=chosen.layers,
+            heads=chosen.heads,
+            **values,
+            floor_by=self.floor_by,
+            low=low,
+            high=high,
+            put_back=None,
+            unanswered="",
+            certified=self._certified(readings[0], (old, new)),
+            before=old.provenance.of_no_text,
+            after=new.provenance.of_no_text,
+            tower=old.tower,
+            limit=self.asked.limit,
+            notes=self._notes(values),
+        )
+        return made, readings
+
+    def _pairs(self, readings: Readings) -> list[tuple[Reading, Chosen]]:
+        return list(zip(readings, self.chosen, strict=True))
+
+    def _read(self, text: Prompt) -> Readings:
+        """What both models read of a text, which must be the same tokens."""
+        inputs = self.asked.inputs_of(text)
+        try:
+            old = read_inputs(self.before, inputs, self.listener)
+            new = encode_inputs(self.after, inputs, self.listener)
+            _check_tokens(old.encoded.tokens, new.encoded.tokens)
+            check_whole_fits(old, self.chosen[0], "this question")
+        except AttnscopeError as error:
+            raise type(error)(f"{self.asked.called(text)}: {error}") from error
+        return old, replace(new, target=old.target)
+
+    def _certified(self, readings: Readings, captures: tuple[Capture, Capture]) -> dict[Any, int]:
+        """How many heads of one text have each verdict, and that the weights that are compared are theirs."""
+        chosen = self.chosen[0]
+        sample = Sample(chosen.layers, chosen.heads, 0)
+        for reading, reader, captured in zip(readings, (self.old, self.new), captures, strict=True):
+            counted = {layer: each.weights.cpu() for layer, each in reader.read(reading.inputs).items()}
+            sample.add(captured, counted, counted)
+        return tallied(sample.verdicts.elements())
+
+    def _numbers(self, readings: Readings) -> _Numbers:
+        old, new = readings
+        with if_it_runs(old.model.module, old.inputs, old.model.name):
+            before = self.old.read(old.inputs)
+            floor = moved(before, self._once_more(old.inputs))
+        with if_it_runs(new.model.module, new.inputs, new.model.name):
+            after = self.new.read(new.inputs)
+            own = self.new.read_as(new.inputs, self.old)
+        change, heads = moved(before, after), self.chosen[0].heads
+        none = np.full(change.shape, np.nan)
+        wrote = none
+        if own is not None and self.factors is not None:
+            wrote = written(before, own, self.factors, heads)
+        return _Numbers(change, none if own is None else moved(before, own), wrote, floor)
+
+    def _once_more(self, inputs: dict[str, Any]) -> Seen:
+        """The old model again: in another precision, else in a batch of two."""
+        if self.floor_by == BATCH:
+            return self.again.read({name: torch.cat([value, value]) for name, value in inputs.items()})
+        return self.again.read(inputs)
+
+    def _notes(self, values: dict[str, np.ndarray]) -> tuple[str, ...]:
+        if np.isnan(values["own"]).all():
+            return (_UNPARTED,)
+        return (_UNWRITTEN,) if np.isnan(values["written"]).all() else ()
+
+
+def _in_other_precision(module: Any) -> Any | None:
+    """A copy of the model in another precision; None of one that is quantised, or spread over devices."""
+    kinds = {each.dtype for each in module.parameters()}
+    if map_of(module) or len(kinds) != 1 or not next(iter(kinds)).is_floating_point:
+        return None
+    return copy.deepcopy(module).to(torch.bfloat16 if kinds.pop() is torch.float32 else torch.float32)
+
+
+def _precision(module: Any) -> str:
+    return str(next(module.parameters()).dtype).removeprefix("torch.")
+
+
+def _check_tokens(a: Tokens, b: Tokens) -> None:
+    """`InputError` where two models read other tokens."""
+    if len(a) != len(b):
+        raise InputError(f"the models cut it into {len(a)} and {len(b)} tokens: they must read the same")
+    for place, (first, second) in enumerate(zip(a.items, b.items, strict=True)):
+        if first.id != second.id:
+            raise InputError(
+                f"the models read other tokens, the first at position {place}: '{first.name}' and "
+                f"'{second.name}'"
+            )

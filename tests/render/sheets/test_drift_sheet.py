@@ -1,0 +1,98 @@
+"""The sentences and blocks of what a tuning changed, on results made by hand."""
+
+from dataclasses import replace
+
+import made_drift
+import numpy as np
+import pytest
+
+from attnscope.render.sheets.drift import sheet
+from attnscope.results import Drift
+from attnscope.results.claims.drift import Case
+
+
+def titles(result: Drift) -> list[str]:
+    return [block.title for block in sheet(result).every]
+
+
+def test_the_answer_says_what_moved_beside_rounding_by_whose_doing_and_what_it_does() -> None:
+    result = made_drift.drift()
+    assert result.case is Case.MOVED
+    moved, loudest = 100 * result.mean[0, 1], 100 * result.loudest.mean()
+    assert sheet(result).answer == (
+        f"1 head moved beyond 10 %. L4 H1 moved most: {moved:.0f} % of what its queries give goes to other "
+        f"tokens; bfloat16 alone moves a head by {loudest:.1f} % at most. 4 of 6 heads moved further than "
+        "that. Only L4 H1 has weights of its own that changed; the others hear of it. The answers lie .20 "
+        "nats apart; L4 H1 of A put back takes 95 % of that away, another head of its layer 1.7 %. Over only "
+        "4 texts."
+    )
+
+
+def test_nothing_that_changed_has_one_block_and_no_next_command() -> None:
+    made = sheet(made_drift.drift(moved=False))
+    assert made.answer.startswith("Nothing changed: none of 6 heads looks or writes otherwise.")
+    assert [block.title for block in made.every] == ["how far each head moved"]
+    assert made.next is None
+
+
+def test_heads_within_rounding_are_said_so_with_their_share() -> None:
+    result = made_drift.drift()
+    within = replace(result, moved=result.floor / 2, limit=0.5)
+    told = sheet(within).answer
+    assert told.startswith("No head moved beyond 50 %. No head moved further than rounding moves one: L")
+    assert not within.beyond
+    assert within.exceeding == ()
+
+
+def test_a_head_is_beyond_where_it_is_so_in_more_than_half_of_the_texts() -> None:
+    result = made_drift.drift()
+    moved = np.zeros_like(result.moved)
+    moved[:2, 0, 0] = 1  # two of four
+    moved[:3, 1, 2] = 0.01
+    changed = replace(result, moved=moved)
+    assert changed.ranking[0] == (0, 0)
+    assert changed.beyond == {(1, 2)}
+    assert "In the mean L4 H0 moved most: 50 %" in sheet(changed).answer
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ([(0, 1)], "Only L4 H1 has weights of its own that changed; the others hear of it."),
+        ([(0, 1), (1, 0)], "Only L4 H1 and L5 H0 have weights that changed; the others hear of it."),
+        ([(0, 1), (0, 2), (1, 0)], "Only L4 H1, L4 H2 and 1 more have weights that changed"),
+        ([], "None of them changed by its own weights: they only hear of a change elsewhere."),
+    ],
+)
+def test_who_changed_by_its_own_weights_is_named(changed, told: str) -> None:
+    result = made_drift.drift()
+    own = np.zeros_like(result.own)
+    for rank, place in enumerate(changed):
+        own[(slice(None), *place)] = 0.5 - 0.1 * rank
+    result = replace(result, own=own, written=np.zeros_like(own))
+    assert told in sheet(result).answer
+    assert ("heads that changed by their own weights" in titles(result)) is bool(changed)
+
+
+def test_where_all_changed_or_it_is_not_told_nobody_is_singled_out() -> None:
+    result = made_drift.drift()
+    every = replace(result, own=np.full_like(result.own, 0.2))
+    unknown = replace(result, own=np.full_like(result.own, np.nan), notes=("so it is",))
+    assert unknown.touched is None
+    for each in (every, unknown):
+        assert "weights of its own" not in sheet(each).answer
+        assert "heads that changed by their own weights" not in titles(each)
+    assert "so it is" in sheet(unknown).notes
+
+
+def test_a_model_that_answers_nothing_says_why_no_head_was_put_back() -> None:
+    result = replace(made_drift.drift(), put_back=None, unanswered="it has no head")
+    assert "no head was put back: it has no head" in sheet(result).notes
+    assert "apart" not in sheet(result).answer
+
+
+def test_the_table_has_a_row_for_each_number_of_each_head_and_text() -> None:
+    table = sheet(made_drift.drift()).table()
+    facts = [table["fact"].values.count(name) for name in ("moved", "own", "written", "floor")]
+    assert facts == [24] * 4
+    assert table["fact"].values.count("put back, alone") == 6
