@@ -82,7 +82,8 @@ class Drift(Presented):
     far the old model moves from itself in `floor_by`. `low` and `high` are the ends of the 95 % interval of
     the mean of `moved`, texts as trials (Student's t); NaN of one text.
 
-    `names` are those of both models, `file` is what the lines of `texts` stand in, `certified` counts the heads of one text under both by verdict.
+    `names` are those of both models, `texts` the lines of the `file` that were read, `certified` counts the
+    heads of one text under both by verdict.
     `unanswered` says why no head was put back. `limit` is what no head was to move beyond, None where that
     was not asked.
     """
