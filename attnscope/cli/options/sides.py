@@ -62,8 +62,8 @@ HeadB = Annotated[
 ]
 ModelB = Annotated[
     str | None,
-    typer.Option("--model-b", metavar="NAME", help="Compare with this model, on the same text."),
-    Brief("with this model, on the same text"),
+    typer.Option("--model-b", metavar="NAME", help="Compare with this model, on the same text, or all its heads over --texts."),
+    Brief("with this model, on the same text or --texts"),
 ]
 IdsB = Annotated[
     str | None,
@@ -105,7 +105,6 @@ FailAbove = Annotated[
         help="Of two models over --texts: end with exit code 6 where any head moved further, as .05: 5 % of "
         "what its queries give goes to other tokens.",
     ),
-    Brief("of --model-b over --texts: exit code 6 if a head moved more"),
 ]
 STORED = (".npz", ".json")
 
