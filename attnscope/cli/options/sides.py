@@ -62,7 +62,11 @@ HeadB = Annotated[
 ]
 ModelB = Annotated[
     str | None,
-    typer.Option("--model-b", metavar="NAME", help="Compare with this model, on the same text, or all its heads over --texts."),
+    typer.Option(
+        "--model-b",
+        metavar="NAME",
+        help="Compare with this model, on the same text, or all its heads over --texts.",
+    ),
     Brief("with this model, on the same text or --texts"),
 ]
 IdsB = Annotated[

@@ -87,7 +87,9 @@ def test_what_a_head_does_by_itself_is_its_layer_on_what_the_old_one_read(
     dense = layer.attention.output.dense.weight[:, rows].double()
     change = (kept[0][:, rows] - outputs[LAYER][:, rows]).double() @ dense.T
     before = outputs[LAYER][:, rows].double() @ dense.T
-    assert drift.written[1, LAYER, HEAD] == pytest.approx(float((change.norm() / before.norm()).detach()), rel=1e-4)
+    assert drift.written[1, LAYER, HEAD] == pytest.approx(
+        float((change.norm() / before.norm()).detach()), rel=1e-4
+    )
 
 
 def test_heads_that_only_hear_of_a_change_do_nothing_by_themselves(drift) -> None:
