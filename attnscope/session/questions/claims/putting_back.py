@@ -13,8 +13,8 @@ from attnscope.capture import Selection
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.changes import AnswerRows, Change, Put, Variant
 from attnscope.capture.intervening.experiments import experiments_on
-from attnscope.results.claims.ablation import Asks
 from attnscope.results.claims.drift import PutBack
+from attnscope.results.claims.effect import Asks
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.answers import question_of
 from attnscope.session.reading import Reading
