@@ -17,6 +17,7 @@ from attnscope.render.sheets import sheet_of
 
 Run = Callable[..., Any]
 TEXT = "The door opened and then it closed."
+TWICE = "the door and the door opened"
 LONG = f"The door opened{' ' * 300}and then it closed."
 PICTURE, SOUND = (
     str(files("attnscope") / "demo" / name) for name in ("caption/example.png", "speech/example.wav")
@@ -40,6 +41,11 @@ SEEN, HEARD = ("--image", PICTURE, "-m", "demo-caption"), ("--audio", SOUND, "-m
         (("flow", "The door opened and the", "-m", "demo-causal", "--from", "the@5"), ()),
         (("predict", "The door opened.", "-m", "demo-translate"), ("--kind cross",)),
         (("tsne", TEXT, "-m", "demo", "--json"), ()),
+        (("flow", TWICE, "-m", "demo", "--from", "1-2", "--by", "word"), ("the door@1", "--by word")),
+        (("heads", TWICE, "-m", "demo", "--from", "1-2", "--to", "and", "--head", "L3H1"), ("the door@1",)),
+        (("flow", "--ids", "2,45,46,47,48,49", "-m", "demo", "--from", "1-2"), ("pos:1-2", "--ids 2,45")),
+        (("compare", TWICE, "A door.", "--word", "and the door", "--word-b", "door", "-m", "demo"), ()),
+        (("find", TWICE, "-m", "demo", "--from", "1-2", "--to", "and", "--head", "L3H1,L2H2"), ()),
         (("verify", TEXT, "-m", "demo"), ()),
         (("compare", TEXT, "A door.", "--word", "door", "-m", "demo", "--device", "cpu"), ("--device cpu",)),
         (("heads", *SEEN), (f"--image {PICTURE}",)),

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from attnscope.render.kit.words.shell import word
 from attnscope.results import Kind, Overview, Provenance, Special
+from attnscope.spans import every_span
 from attnscope.tokens import Patches, Tokens
 from attnscope.vocabulary import IN_PARTS, KERNELS, Unit
 
@@ -301,7 +302,10 @@ def label(tokens: Tokens, position: int, span: Sequence[int] = ()) -> str:
     if len(span) > 1:
         return f"pos:{tokens.positions[span[0]]}-{tokens.positions[span[-1]]}"
     if tokens.given is None or _typed.get().read is not None:
-        return word(tokens.labels[position])
+        name = tokens.labels[position]
+        if tokens.items[position].id < 0 and len(every_span(tokens, name)) > 1:  # the same words, not joined
+            name = f"{tokens.names[position]}@{tokens.positions[position]}"
+        return word(name)
     first, behind = tokens.positions[position], position + 1
     if tokens.items[position].id >= 0:  # no unit of several
         return f"@{first}"
