@@ -35,6 +35,7 @@ def test_the_planted_circuit_comes_out_without_a_head_being_named(attnscope: Run
     assert (
         "reads L0 H2 with its queries and L0 H0 with its keys, and taking that away here confirms it." in said
     )
+    assert "the answer without L0 H0 in the keys of the" in said
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,18 @@ def test_the_same_circuit_comes_out_of_other_periods(attnscope: Run, text: str, 
     assert found["case"] == "a head looks there because of what earlier heads wrote at both ends"
     assert found["lead"][0] == 1
     assert found["reads_confirmed"] == ["L0 H2 by query", "L0 H0 by key"]
+    by_query, by_key = found["paths"]
+    assert {each["inputs"] for each in by_query["path"]["receivers"]} == {"q"}
+    (one,) = by_key["heads"]
+    assert (one["layer"], one["head"]) == (0, 0)
+    readers = by_key["path"]["receivers"]
+    assert {each["inputs"] for each in readers} == {"k"}
+    assert {(each["layer"], each["head"]) for each in readers} <= {tuple(each) for each in found["heads"]}
+    via = ",".join(f"L{each['layer']}H{each['head']}.k" for each in readers)
+    shown = attnscope("ablate", text, "-m", "demo-causal", "--head", "L0H0", "--via", via, "--json", "-q")
+    assert one["change"] == pytest.approx(json.loads(shown.stdout)["heads"][0]["change"], abs=1e-6)
+    if text.startswith("box"):  # with a period of four the word comes by other ways as well
+        assert one["change"] < -1, "what the previous-token head writes comes to the answer by these keys"
 
 
 def test_the_planted_heads_of_the_encoder_are_found(attnscope: Run) -> None:

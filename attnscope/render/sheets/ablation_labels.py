@@ -78,8 +78,8 @@ def done_words(result: Ablation) -> str:
         count = f"the first {len(result.heads)} of {counted(len(result.predicted), 'head')}"
     told = done(result).replace("the one link", "the link")
     told = told.replace("its mean", "their means") if len(result.heads) > 1 else told
-    told = f"{told} {only(result)}" if result.path is not None else told
-    return f"{count} {told}{' in turn' if len(result.heads) > 1 else ''}"
+    told = f"{told}, {only(result)}," if result.path is not None else told
+    return f"{count} {told}{' in turn' if len(result.heads) > 1 else ''}".removesuffix(",")
 
 
 def link(result: Ablation) -> str:

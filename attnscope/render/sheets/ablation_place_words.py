@@ -121,7 +121,7 @@ def done_words(result: Ablation) -> str:
     by = "token by token" if several_tokens(result) else "in turn"
     at = at_words(result, result.places[0])
     where = f" at {at}" if at and not several_tokens(result) else ""
-    told = f"{labels.done(result)} {only(result)}" if result.path is not None else labels.done(result)
+    told = f"{labels.done(result)}, {only(result)}," if result.path is not None else labels.done(result)
     return f"{what}{where} {told} {by}"
 
 

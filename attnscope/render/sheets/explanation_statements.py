@@ -230,7 +230,20 @@ def _reads(result: Explanation, told: Why) -> Statement:
     figures = "; ".join(map(_score, confirmed or others[: words.NAMED]))
     if confirmed and others:
         figures += f"; {len(others)} more by weights alone"
+    figures = "; ".join([figures, *(_along(each) for each in result.paths)])
     return Statement(Asked.READ, said, figures, command)
+
+
+def _along(made: Ablation) -> str:
+    """What becomes of the answer where the heads that look read an earlier one no more by one side."""
+    one, path = made.heads[0], made.path
+    assert path is not None, "it was let along a path"
+    by = "queries" if path.receivers[0].inputs == "q" else "keys"
+    first, count = path.receivers[0], len(path.receivers)
+    these = name(first.layer, first.head) if count == 1 else f"the {count} heads that look there"
+    head, everywhere = name(one.layer, one.head), number(one.whole or 0.0)
+    told = f"the answer without {head} in the {by} of {these}: {pair(made, one)}"
+    return f"{told} (without it everywhere: {everywhere} nats)"
 
 
 def _reading(each: Read) -> str:

@@ -68,6 +68,9 @@ def _finding(result: Prompts, figure: int) -> str:
     return f"{count} cannot tell whether any of {of} {verb}: {name} comes nearest, {numbers}."
 
 
+_PLAINLY = "with zeros for outputs"
+
+
 def _ablation(result: Prompts, figure: int) -> str:
     figured, mean = result.figures[figure], float(result.mean[figure])
     name = "all chosen heads at once" if figured.head is None else figured.name
@@ -77,8 +80,10 @@ def _ablation(result: Prompts, figure: int) -> str:
     others = "other such groups move" if figured.head is None else "the typical head of its layer moves"
     count, control = result.count(figure), number(float(result.control_mean[figure]))
     unit = _UNITS.get(figured.measured, figured.measured)
+    told_apart = result.question.startswith("with") and result.question != _PLAINLY
+    how = f" ({result.question})" if told_apart else ""
     told = (
-        f"Without {name} the answer {does} {amount} {unit} in the mean of {counted(count, 'prompt')}, "
+        f"Without {name}{how} the answer {does} {amount} {unit} in the mean of {counted(count, 'prompt')}, "
         f"and {does} in {count - len(result.opposed(figure))}; {others} it by {control}."
     )
     if result.case is Case.CANNOT_TELL:

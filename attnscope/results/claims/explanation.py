@@ -126,7 +126,9 @@ class Explanation(Presented):
     `taken` has the answer without each of them and without all, `cut` the same with this link cut in them.
     `whys` are what the scores of the first of them are made of, `composition` is whom the weights of the
     `lead` let it read, and `replaced` is the answer without each word. None, or left out, is what was of no
-    use or could not be asked; `unasked` are such questions, each with the reason.
+    use or could not be asked; `unasked` are such questions, each with the reason. `paths` are the first heads
+    that the lead reads by its queries and by its keys, with what the answer becomes where all `heads` read
+    them no more by these (path patching).
 
     `lead` is the head that is told of, that with reasons or the one that moves the answer most.
     `reads_confirmed` are earlier heads that it reads by its weights and that this text confirms.
@@ -140,13 +142,14 @@ class Explanation(Presented):
     composition: Composition | None
     replaced: Replaced | None
     unasked: tuple[Unasked, ...] = ()
+    paths: tuple[Ablation, ...] = ()
 
     for_readers = ("verdict", "case", "lead", "reads_confirmed")
 
     @property
     def verdict(self) -> Verdict:
         """The worst of all that was asked."""
-        parts = (self.finding, self.taken, self.cut, *self.whys, self.composition)
+        parts = (self.finding, self.taken, self.cut, *self.whys, self.composition, *self.paths)
         return worst(part.verdict for part in parts if part is not None and part.verdict is not None)
 
     @property

@@ -4,7 +4,7 @@ Each is asked as its own command asks it, of the model that is open and of the h
 over. What cannot be asked of this model or this text is kept with the reason, and the others go on.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -16,6 +16,7 @@ from attnscope.errors import DoesNotFitError, InputError
 from attnscope.results import Ablation, Composition, Explanation, Finding, Why
 from attnscope.results.claims.effect import Asks
 from attnscope.results.claims.explanation import Asked, Head, Lost, Replaced, Unasked, that_look
+from attnscope.results.claims.why import Side
 from attnscope.session.choosing import Chosen
 from attnscope.session.effects import Ablating
 from attnscope.session.listener import Quiet
@@ -98,6 +99,8 @@ class _Asking:
         made = Explanation(self.found, self.heads, taken, cut, whys, None, None)
         if whys and made.lead is not None:
             made = replace(made, composition=self._ask(Asked.READ, self._composition, made.lead))
+        if taken is not None:
+            made = replace(made, paths=tuple(self._paths(made)))
         replaced = self._ask(Asked.WORD, self._replaced)
         return replace(made, replaced=replaced, unasked=tuple(dict.fromkeys(self.unasked)))
 
@@ -140,6 +143,19 @@ class _Asking:
         return compose_in(
             Opened(model, self.reading.task), whole, CompositionQuestion(*head), self.reading.listener
         )
+
+    def _paths(self, made: Explanation) -> Iterator[Ablation]:
+        """The answer where the heads that look there read by one side no more what an earlier head wrote."""
+        sides = set[Side]()
+        for each in made.reads:
+            early = each.pair.early
+            late = [head for head in self.heads if head[0] > early[0]]
+            if each.confirmed and each.side not in sides and late:
+                sides.add(each.side)
+                one = replace(self.chosen, layers=early[:1], heads=early[1:], apart=())
+                by = "q" if each.side is Side.QUERY else "k"
+                via = ",".join(f"L{layer}H{head}.{by}" for layer, head in late)
+                yield ablate(replace(self.reading, listener=Quiet()), one, Ablating(via=via))
 
     def _replaced(self) -> Replaced:
         """The answer without each of the words, patches or frames that this attention looks at."""
