@@ -43,8 +43,8 @@ Word = Annotated[
     typer.Option(
         "--word",
         metavar="TOKEN",
-        help='The word: a token\'s text or its position, or several ("the door", 4-5), of which the means are '
-        "compared; with --words whole words.",
+        help='The word: a token\'s text or its position, or several ("the door", 4-5), of which the means '
+        "are compared; with --words whole words.",
     ),
     Brief("the word: its text or position"),
 ]
