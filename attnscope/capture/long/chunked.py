@@ -129,7 +129,7 @@ def _kernel(given: KernelInputs) -> Callable[..., Any]:
 def fused(given: KernelInputs) -> Tensor:
     """Torch's fused kernel: output `batch query head value_dim`, keys out of reach never looked at."""
     batch, heads, queries, _ = given.query.shape
-    key, value = (_for_each_head(each, heads) for each in (given.key, given.value))
+    key, value = (for_each_head(each, heads) for each in (given.key, given.value))
     if _is_causal(given):
         scale = given.options.get("scaling")
         answer = scaled_dot_product_attention(given.query, key, value, is_causal=True, scale=scale)
@@ -178,13 +178,14 @@ def _mask(
 
 def fused_rows(some: KernelInputs, values: Tensor) -> Tensor:
     """What torch's fused kernel answers to some rows and these values: `batch head query value_dim`."""
-    key, values = (_for_each_head(each, some.query.shape[1]) for each in (some.key, values))
+    key, values = (for_each_head(each, some.query.shape[1]) for each in (some.key, values))
     return scaled_dot_product_attention(
         some.query, key, values, attn_mask=some.mask, scale=some.options.get("scaling")
     )
 
 
-def _for_each_head(shared: Tensor, heads: int) -> Tensor:
+def for_each_head(shared: Tensor, heads: int) -> Tensor:
+    """Keys or values that heads share, once for each of these."""
     return shared if shared.shape[1] == heads else shared.repeat_interleave(heads // shared.shape[1], 1)
 
 

@@ -43,9 +43,9 @@ class Cut(Enum):
 class Leaf:
     """A part of the run. `site` is the attention that runs or ran last, "" for none.
 
-    `owner` names the weight that it is, or was looked up in. Of attention `pattern` are the weights, `values`
-    what they met and `axis` the one of the heads; of a product `operands` are alive, `again` makes it of
-    others. `source` is what was bounded or capped, for scores that are.
+    `owner` names the weight that it is, or was looked up in. Of attention `pattern` gives rows of the
+    weights, `values` are what they met and `axis` is the one of the heads; of a product `operands` are alive,
+    `again` makes it of others. `source` is what was bounded or capped, for scores that are.
     """
 
     key: Key
@@ -53,7 +53,7 @@ class Leaf:
     tensor: Tensor
     site: Site
     owner: str = ""
-    pattern: Tensor | None = None
+    pattern: Callable[[Tensor], Tensor] | None = None
     values: Tensor | None = None
     axis: int | None = None
     operands: tuple[Tensor, Tensor] | None = None
@@ -68,11 +68,16 @@ class Leaf:
 
 @dataclass(frozen=True, eq=False)
 class Softmax:
-    """Scores, alive, and their softmax."""
+    """Scores, alive, and their softmax: of these `queries`, None for all."""
 
     site: Site
     scores: Tensor
     weights: Tensor
+    queries: Sequence[int] | None = None
+
+    def row(self, query: int) -> int:
+        """Which row is that of a query."""
+        return query if self.queries is None else self.queries.index(query)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,12 +107,16 @@ class Misfit(Exception):
 class Rule(TorchFunctionMode):
     """Cuts what runs while it is open; `leaves` and `softmaxes` are what came of it, in order.
 
-    `output` is what the model returned, None where the run ended before.
+    `output` is what the model returned, None where the run ended before. Of a long text the scores of some
+    `rows` alone are made, in the last attention (`kernels`).
     """
 
-    def __init__(self, model: nn.Module, changes: Changes | None = None) -> None:
+    def __init__(
+        self, model: nn.Module, changes: Changes | None = None, rows: Sequence[int] | None = None
+    ) -> None:
         super().__init__()
         self.changes = changes
+        self.rows: Sequence[int] | None = rows if changes is None else changes.base.rows
         self.leaves: dict[Key, Leaf] = {}
         self.coefficients: dict[Key, Tensor] = {}
         self.softmaxes: list[Softmax] = []
@@ -124,7 +133,7 @@ class Rule(TorchFunctionMode):
         self._counts[place] += 1
         return *place, self._counts[place]
 
-    def _leaf(self, value: Tensor, name: str, cut: Cut, **told: Any) -> Tensor:
+    def part(self, value: Tensor, name: str, cut: Cut, **told: Any) -> Tensor:
         """The value as a part; what is computed of it from here on knows it by its gradient."""
         key = self._key(name)
         value = value.detach()
@@ -167,11 +176,11 @@ class Rule(TorchFunctionMode):
         if isinstance(value, Tensor):
             if value.requires_grad or not value.is_floating_point():
                 return value
-            return self._leaf(value, name, Cut.CONSTANT, owner=self._names.get(id(value), ""))
+            return self.part(value, name, Cut.CONSTANT, owner=self._names.get(id(value), ""))
         if isinstance(value, bool) or not isinstance(value, int | float) or not value:
             return value
         number = torch.full((), float(value), dtype=like.dtype, device=like.device)
-        return self._leaf(number, name, Cut.CONSTANT)
+        return self.part(number, name, Cut.CONSTANT)
 
     # the rule
 
@@ -188,7 +197,7 @@ class Rule(TorchFunctionMode):
             with torch.no_grad():
                 found = function(*args, **kwargs)
             table = kwargs.get("weight", args[1] if len(args) > 1 else None)
-            return self._leaf(found, name, Cut.EMBEDDING, owner=self._names.get(id(table), ""))
+            return self.part(found, name, Cut.EMBEDDING, owner=self._names.get(id(table), ""))
         if not alive:
             return self._of_constants(function, name, tensors, args, kwargs)
         if name.startswith(FRESH):
@@ -219,7 +228,7 @@ class Rule(TorchFunctionMode):
         result = function(*args, **kwargs)
         weighs = name in of.MEETS_INPUT and any(id(each) in self._names for each in tensors[1:])
         if weighs and isinstance(result, Tensor) and result.is_floating_point():
-            return self._leaf(result, name, Cut.INPUT, owner=self._names.get(id(tensors[0]), ""))
+            return self.part(result, name, Cut.INPUT, owner=self._names.get(id(tensors[0]), ""))
         return result
 
     def _sum(self, function: Any, name: str, like: Tensor, args: Any, kwargs: Any) -> Any:
@@ -259,10 +268,11 @@ class Rule(TorchFunctionMode):
             return function(*args, **kwargs)
         made = function(first, second.detach())
         axis = 0 if made.ndim == 3 else made.ndim - 3
-        return self._leaf(made, name, Cut.ATTENTION, pattern=first, values=second.detach(), axis=axis)
+        rows = lambda some: first[..., some, :]  # noqa: E731 - as a long text's weights are asked for
+        return self.part(made, name, Cut.ATTENTION, pattern=rows, values=second.detach(), axis=axis)
 
     def _scores(self, made: Tensor, name: str, first: Tensor, second: Tensor, again: Any) -> Tensor:
-        return self._leaf(made, name, Cut.PRODUCT, operands=(first, second), again=again)
+        return self.part(made, name, Cut.PRODUCT, operands=(first, second), again=again)
 
     def _einsum(self, function: Any, tensors: list[Tensor], args: Any, kwargs: Any) -> Any:
         if len(tensors) != 2:
@@ -275,7 +285,7 @@ class Rule(TorchFunctionMode):
         if constant.ndim < 3 or id(constant) in self._names:
             return function(*args, **kwargs)
         made = function(args[0], first.detach(), second.detach())
-        return self._leaf(made, "einsum", Cut.ATTENTION)  # its heads cannot be told apart
+        return self.part(made, "einsum", Cut.ATTENTION)  # its heads cannot be told apart
 
     def _affine(
         self, function: Any, name: str, alive: list[Tensor], args: Any, kwargs: Any, over: tuple[int, ...]
@@ -288,7 +298,7 @@ class Rule(TorchFunctionMode):
         made = function(read, weight, None, *rest, **given)
         if bias is None:
             return made
-        term = self._leaf(bias, "bias", Cut.CONSTANT, owner=self._names.get(id(bias), name))
+        term = self.part(bias, "bias", Cut.CONSTANT, owner=self._names.get(id(bias), name))
         return made + term.reshape(-1, *over) if over else made + term
 
     def _filled(self, function: Any, args: Any, kwargs: Any) -> Any:
@@ -299,14 +309,14 @@ class Rule(TorchFunctionMode):
         with torch.no_grad():
             filled = zeros.masked_fill(mask, value.item() if isinstance(value, Tensor) else value)
         made = function(held, mask, 0.0)
-        term = self._leaf(filled, "masked_fill", Cut.CONSTANT)
+        term = self.part(filled, "masked_fill", Cut.CONSTANT)
         return made.add_(term) if overwrites(function) else made + term
 
     def _softmax(self, function: Any, args: Any, kwargs: Any) -> Tensor:
         scores = args[0] if args else kwargs["input"]
         with torch.no_grad():
             weights: Tensor = function(*(_detached(args)), **_detached(kwargs))
-        self.softmaxes.append(Softmax(self.site, scores, weights))
+        self.softmaxes.append(Softmax(self.site, scores, weights, self.rows))
         return weights
 
     def _cut(self, function: Any, name: str, alive: Tensor, args: Any, kwargs: Any) -> Any:
@@ -316,7 +326,7 @@ class Rule(TorchFunctionMode):
             return made
         if made.ndim == 0 or made.shape[-1] == 1:
             return self._coefficient(made, name)
-        return self._leaf(made, name, Cut.NONLINEAR, source=alive if name in of.SEEN_THROUGH else None)
+        return self.part(made, name, Cut.NONLINEAR, source=alive if name in of.SEEN_THROUGH else None)
 
 
 def _detached(values: Any, clone: bool = False) -> Any:

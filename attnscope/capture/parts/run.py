@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from attnscope.capture.evaluation_mode import evaluating, without_cache, without_weights
 from attnscope.capture.faults import Refused, running_again
+from attnscope.capture.parts.kernels import answered_by_rows
 from attnscope.capture.parts.rule import Change, Changes, Key, Misfit, Rule, Site
 from attnscope.capture.trace.fused import unscripted
 
@@ -32,6 +33,8 @@ def ruled(rule: Rule, model: nn.Module, sites: Sequence[str], until: Site | None
         stack.enter_context(without_weights(model))
         stack.enter_context(unscripted(model.modules()))
         stack.enter_context(_followed(rule, model, frozenset(sites), until))
+        if rule.rows is not None:
+            stack.enter_context(answered_by_rows(rule, map(model.get_submodule, sites), until))
         stack.enter_context(torch.enable_grad())
         stack.enter_context(rule)
         stack.enter_context(running_again(model))
@@ -45,12 +48,14 @@ def cut_run(
     sites: Sequence[str],
     until: Site | None,
     changes: Changes | None = None,
+    rows: Sequence[int] | None = None,
 ) -> Rule:
     """What the model is made of up to the end of one attention, None: to its own; `sites` are their paths.
 
+    Of a long text, run in chunks, the scores of these `rows` are made there and no others (None: all of all).
     Raises `Refused` where it does not run under the rule.
     """
-    return run_under(Rule(model, changes), model, inputs, sites, until)
+    return run_under(Rule(model, changes, rows), model, inputs, sites, until)
 
 
 def run_under(

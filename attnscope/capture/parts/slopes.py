@@ -48,14 +48,14 @@ class Sloped(Rule):
         plain = isinstance(value, int | float) and not isinstance(value, bool) and value
         if plain and self._behind:  # such as the 1 in x (1 + tanh x)
             number = torch.full((), float(value), dtype=like.dtype, device=like.device)
-            return self._leaf(number, name, Cut.TANGENT)
+            return self.part(number, name, Cut.TANGENT)
         return super()._term(value, like, name)
 
     def _both(self, function: Any, name: str, alive: Tensor, args: Any, kwargs: Any) -> Any:
         if name != "mul" or overwrites(function) or not self._behind:
             return super()._both(function, name, alive, args, kwargs)
         one, two = args[0], args[1]
-        rest = self._leaf(-(one.detach() * two.detach()), name, Cut.TANGENT)
+        rest = self.part(-(one.detach() * two.detach()), name, Cut.TANGENT)
         return one * two.detach() + one.detach() * two + rest
 
     def _cut(self, function: Any, name: str, alive: Tensor, args: Any, kwargs: Any) -> Any:
@@ -67,7 +67,7 @@ class Sloped(Rule):
                 made = function(there, *_detached(args[1:]), **_detached(kwargs))
                 if isinstance(made, Tensor) and made.shape == alive.shape:
                     (slope,) = torch.autograd.grad(made.sum(), there)
-                    rest = self._leaf(made.detach() - slope * there.detach(), name, Cut.TANGENT)
+                    rest = self.part(made.detach() - slope * there.detach(), name, Cut.TANGENT)
                     return alive * slope + rest
         cut = super()._cut
         return self._strayed(lambda: cut(function, name, alive, args, kwargs))

@@ -20,7 +20,7 @@ from attnscope.attention import AttentionCall
 from attnscope.capture.returned import ReturnedLayer
 from attnscope.errors import InputError
 from attnscope.reference import exact
-from attnscope.results import Special, Verdict
+from attnscope.results import Certificate, Special, Verdict
 from attnscope.results.base.groups import Groups
 from attnscope.sdpa import Operands, weights_alone
 from attnscope.tiles.call import LongCall
@@ -97,8 +97,12 @@ def verdicts_of(layer: Layer, heads: Sequence[int]) -> tuple[Verdict, ...]:
     """The verdict on each head: on the rows alone where these alone were read."""
     if not isinstance(layer, AttentionCall):
         return (Verdict.UNCERTIFIED,) * len(heads)
-    proofs = certify_rows(layer, heads) if isinstance(layer, LongCall) else certify_heads(layer, heads)
-    return tuple(proof.verdict for proof in proofs)
+    return tuple(proof.verdict for proof in certificates_of(layer, heads))
+
+
+def certificates_of(layer: AttentionCall, heads: Sequence[int]) -> tuple[Certificate, ...]:
+    """Those of the heads: of the rows alone where these alone were read."""
+    return certify_rows(layer, heads) if isinstance(layer, LongCall) else certify_heads(layer, heads)
 
 
 def moved(layer: Layer) -> Float[np.ndarray, "head key"] | None:

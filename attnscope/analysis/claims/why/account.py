@@ -20,6 +20,7 @@ from attnscope.errors import InputError
 from attnscope.reference import exact
 from attnscope.results.claims.why import Side
 
+_AT_ONCE = 2**22  # weights of a part's heads that are held together
 _SAME = 1e-5  # of a weight: how far the run under the rule may stray from the one that was certified
 Gradients = dict[Leaf, Tensor]
 
@@ -43,16 +44,16 @@ class Row:
 
 def find_row(rule: Rule, call: AttentionCall, head: int, query: int, heads: int) -> Row:
     """The row that the call was captured with. `InputError` where the run under the rule has no such row."""
-    expected = exact(call.weights[head][query])
+    expected = exact(call.rows([query]).weights[head][0])
     number = call.block * heads + head
     for softmax in rule.softmaxes:
         weights = softmax.weights
         if softmax.site != (call.module, call.call) or weights.ndim < 3:
             continue
         flat = weights.reshape(-1, *weights.shape[-2:])
-        if flat.shape[0] % heads or number >= len(flat) or flat.shape[1] <= query:
+        if flat.shape[0] % heads or number >= len(flat) or flat.shape[1] <= softmax.row(query):
             continue
-        row = exact(flat[number, query])[: len(expected)].to(expected)
+        row = exact(flat[number, softmax.row(query)])[: len(expected)].to(expected)
         if row.shape == expected.shape and torch.allclose(row, expected, rtol=0, atol=_SAME):
             return row_of(rule, softmax, number, query)
     raise InputError(
@@ -65,7 +66,7 @@ def row_of(rule: Rule, softmax: Softmax, number: int, query: int) -> Row:
     """The row of a query of a head, by its number among those of all texts: before bounds and a soft cap."""
 
     def of(scores: Tensor) -> Tensor:
-        return scores.reshape(-1, *scores.shape[-2:])[number, query]
+        return scores.reshape(-1, *scores.shape[-2:])[number, softmax.row(query)]
 
     row, capped = of(softmax.scores), False
     best = int(of(softmax.weights).argmax())
@@ -195,18 +196,22 @@ def shares(gradients: Gradients, names: Names) -> dict[Name, float]:
     return dict(found)
 
 
-def source_shares(gradients: Gradients, names: Names, name: Name) -> Float[Tensor, " source"] | None:
-    """What of a head's share came from each token that it looked at; None where that was not followed."""
-    total: Tensor | None = None
+def source_shares(gradients: Gradients, names: Names) -> dict[Name, Float[Tensor, " source"]]:
+    """What of each head's share came from each token that it looked at, where that was followed."""
+    found: dict[Name, Tensor] = {}
     for leaf, slope in gradients.items():
-        for own, index in names.of(leaf):
-            if own != name or leaf.pattern is None or leaf.values is None:
-                continue
-            pattern, slope_of = exact(leaf.pattern[index]), exact(slope[index])
-            values = exact(leaf.values.expand(*leaf.pattern.shape[:-2], *leaf.values.shape[-2:])[index])
-            found = (pattern * (slope_of @ values.mT)).flatten(0, -2).sum(0)
-            total = found if total is None else total + found
-    return total
+        if leaf.pattern is None or leaf.values is None:
+            continue
+        lengths = leaf.tensor.shape[:-2], leaf.values.shape[-2:]
+        values, heads = leaf.values.expand(*lengths[0], *lengths[1]), list(names.of(leaf))
+        felt = (slope != 0).any(-1).reshape(-1, slope.shape[-2]).any(0).nonzero()[:, 0]
+        size = max(1, _AT_ONCE // values[..., 0].numel())
+        for rows in (felt[start : start + size] for start in range(0, len(felt), size)):
+            weights = leaf.pattern(rows)
+            for name, index in heads:
+                taken = exact(weights[index]) * (exact(slope[index][..., rows, :]) @ exact(values[index]).mT)
+                found[name] = found.get(name, 0.0) + taken.flatten(0, -2).sum(0)
+    return found
 
 
 def named_masks(gradients: Mapping[Leaf, Tensor], names: Names, name: Name) -> Gradients:

@@ -146,12 +146,12 @@ Named = tuple[Name, Contribution]
 
 
 def _parts(found: Mapping[Name, float], slopes: Gradients, names: Names) -> list[Named]:
-    parts = list[Named]()
+    parts, sources = list[Named](), source_shares(slopes, names)
     for name, direct in found.items():
         source, share = None, float("nan")
-        if name.head is not None and (every := source_shares(slopes, names, name)) is not None:
-            source = int(every.abs().argmax())
-            share = float(every[source])
+        if name.head is not None and name in sources:
+            source = int(sources[name].abs().argmax())
+            share = float(sources[name][source])
         parts.append((name, Contribution(name.label, name.layer, name.head, source, share, direct)))
     return parts
 

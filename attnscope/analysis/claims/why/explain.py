@@ -17,6 +17,7 @@ from attnscope.capture.parts.run import cut_run
 from attnscope.errors import InputError, one_line
 from attnscope.model.anatomy.sites import Site
 from attnscope.results.claims.why import EXACT, Pair, Part, Removed, Side
+from attnscope.tiles.call import LongCall
 
 TRIED = 5  # parts of each side that are taken away
 PAIRED, PAIRS = 8, 12  # parts of the query in pairs, and pairs that are kept
@@ -62,10 +63,10 @@ def explain(
     """
     if call.epsilon > torch.finfo(torch.float32).eps:
         raise InputError(f"in {call.precision} no score is the sum of its parts: --dtype float32")
-    weights = contrast_of(call, asked)
+    weights, rows = contrast_of(call, asked), (asked.query,) if isinstance(call, LongCall) else None
     paths, until = [site.path for site in sites], (call.module, call.call)
     try:
-        rule = cut_run(model, inputs, paths, until)
+        rule = cut_run(model, inputs, paths, until, rows=rows)
     except Refused as error:
         raise InputError(f"this model does not run cut into parts: {one_line(error)}") from error
     row = find_row(rule, call, asked.head, asked.query, asked.heads)
@@ -78,7 +79,7 @@ def explain(
             f"L{call.layer} H{asked.head} cannot be taken apart: its parts miss the score by {residual:.1g} "
             f"of it, where {EXACT:g} is allowed; something in the model is neither linear nor seen"
         )
-    donor = None if other is None else cut_run(model, other, paths, until)
+    donor = None if other is None else cut_run(model, other, paths, until, rows=rows)
     held = frozenset(leaf.key for each in (score, contrast) for end in each.ends.values() for leaf in end)
     removals = Removals(model, inputs, paths, row, asked.query, asked.key, weights, held, donor)
     parts = _parts(score, contrast, names)
@@ -98,7 +99,7 @@ def explain(
 
 def contrast_of(call: AttentionCall, asked: Question) -> Tensor:
     """One for the key, less what it is set against: another key, or the mean of all others allowed."""
-    allowed = call.allowed_matrix(asked.head)[asked.query].cpu()
+    allowed = call.rows([asked.query]).allowed_matrix(asked.head)[0].cpu()
     queries, keys = call.query_tokens, call.key_tokens
     for key in (asked.key, asked.against):
         if key is not None and not allowed[key]:
@@ -125,14 +126,12 @@ def _parts(score: Account, contrast: Account, names: Names) -> list[Named]:
     found = list[Named]()
     for side in Side:
         of_score, of_contrast = score.shares(side, names), contrast.shares(side, names)
+        sources = source_shares(contrast.ends[side], names)
         for name in {**of_contrast, **of_score}:
             source, share = None, float("nan")
-            if (
-                name.head is not None
-                and (all_of := source_shares(contrast.ends[side], names, name)) is not None
-            ):
-                source = int(all_of.abs().argmax())
-                share = float(all_of[source])
+            if name.head is not None and name in sources:
+                source = int(sources[name].abs().argmax())
+                share = float(sources[name][source])
             shares = of_score.get(name, 0.0), of_contrast.get(name, 0.0)
             if not any(shares):
                 continue  # such as a mask where nothing is masked

@@ -112,6 +112,6 @@ class Removals(Replacing):
         weight = softmax.weights.reshape(-1, *softmax.weights.shape[-2:])[number + self.row.number]
         return Outcome(
             float(row.of(self.weights).detach()),
-            float(exact(weight[self.query, self.key])),
+            float(exact(weight[softmax.row(self.query), self.key])),
             self._norm(rule, place, count),
         )

@@ -2,19 +2,22 @@
 
 from dataclasses import dataclass, replace
 
-from attnscope.analysis import recompute_head
+from attnscope.analysis.claims.finding.rows import certificates_of, rows_of
 from attnscope.analysis.claims.why.explain import Question, explain
+from attnscope.attention import Capture
 from attnscope.capture.faults import if_it_runs
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Why
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.ablation import read_other
+from attnscope.session.questions.claims.rows import fused_where_long, may_read_rows, sample_with
+from attnscope.session.questions.long import captured_long
 from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 
-MOST = 1024  # tokens: what is known of a run is held until the sum is made
+MOST = 1024  # tokens of a run that is held with its queries by keys until the sum is made
 
 
 @dataclass(frozen=True)
@@ -36,18 +39,20 @@ def why(reading: Reading, chosen: Chosen, link: Link) -> Why:
     link = replace(link, **reading.filled(vars(link)))
     if reading.captured is not None:
         raise InputError("why reads a text at once: leave --generate out")
-    with reading.listener.working("reading the attention"):
-        captured = reading.capture(chosen)
+    captured = _captured(reading, chosen, link)
     call = captured.call(layer, block=chosen.block)
     queries, keys = call.query_tokens, call.key_tokens
-    if (longest := max(len(queries), len(keys))) > MOST:
-        raise InputError(f"why holds all of a run at once: up to {MOST} tokens, here are {longest}")
     query, key, against = _places(link, queries, keys)
     _check(query, key, against, chosen.kind, queries, keys)
     other = None if link.patch_from is None else read_other(reading, link.patch_from)
     model, inputs = reading.model.module, reading.inputs
-    with reading.listener.working("taking the score apart"), if_it_runs(model, inputs, reading.model.name):
-        recomputed = recompute_head(captured, layer, head, block=chosen.block)
+    with (
+        reading.listener.working("taking the score apart"),
+        if_it_runs(model, inputs, reading.model.name),
+        fused_where_long(reading),
+    ):
+        weight = float(rows_of(call, [head], [query])[0, 0, key])
+        certificate = certificates_of(call, [head])[0]
         found = explain(
             model,
             inputs,
@@ -66,13 +71,29 @@ def why(reading: Reading, chosen: Chosen, link: Link) -> Why:
         query=query,
         key=key,
         against=against,
-        weight=float(recomputed.weights[query, key]),
-        certificate=recomputed.certificate,
+        weight=weight,
+        certificate=certificate,
         provenance=captured.provenance,
         other_tokens=None if other is None else other.encoded.tokens,
         tower=captured.tower,
         notes=(*captured.notes(layer), *reading.notes),
     )
+
+
+def _captured(reading: Reading, chosen: Chosen, link: Link) -> Capture:
+    """The attention, of a long text without its queries by keys."""
+    queries = reading.tokens_of(chosen.kind)
+    keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
+    with reading.listener.working("reading the attention"):
+        if may_read_rows(reading, chosen):
+            query, _, _ = _places(link, queries, keys)
+            return captured_long(reading, chosen, queries=sample_with(len(queries), query))
+        if (longest := max(len(queries), len(keys))) > MOST:
+            raise InputError(
+                f"why holds whole layers where rows cannot be read alone: up to {MOST:,} tokens, here are "
+                f"{longest:,}"
+            )
+        return reading.capture(chosen)
 
 
 def check_link(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, link: Link) -> None:
