@@ -232,16 +232,16 @@ class Rule(TorchFunctionMode):
         return result
 
     def _sum(self, function: Any, name: str, like: Tensor, args: Any, kwargs: Any) -> Any:
-        numbers = name in of.NUMBERED
         written = overwrites(function) and name != "add" and name != "sub"
+        kept = args[:1] if written else ()  # what is written over stays itself
+        return function(*kept, *(self._terms(each, like, name) for each in args[len(kept) :]), **kwargs)
 
-        def term(value: Any) -> Any:
-            if isinstance(value, list | tuple):
-                return type(value)(map(term, value)) if not hasattr(value, "_fields") else value
-            return self._term(value, like, name) if numbers or isinstance(value, Tensor) else value
-
-        first = args[:1] if written else tuple(map(term, args[:1]))  # what is written over stays itself
-        return function(*first, *map(term, args[1:]), **kwargs)
+    def _terms(self, value: Any, like: Tensor, name: str) -> Any:
+        if isinstance(value, list | tuple):
+            plain = not hasattr(value, "_fields")
+            return type(value)(self._terms(each, like, name) for each in value) if plain else value
+        counts = name in of.NUMBERED or isinstance(value, Tensor)
+        return self._term(value, like, name) if counts else value
 
     def _product(self, function: Any, name: str, args: Any, kwargs: Any) -> Any:
         first, second = args[0], args[1]

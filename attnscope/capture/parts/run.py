@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -15,7 +15,7 @@ from attnscope.capture.parts.rule import Change, Changes, Key, Misfit, Rule, Sit
 from attnscope.capture.trace.fused import unscripted
 
 Cutting = TypeVar("Cutting", bound=Rule)
-_AT_ONCE = 2048  # positions of all texts of a batch
+_AT_ONCE = 256  # positions of all texts of a batch
 
 
 class _Done(Exception):
@@ -38,8 +38,17 @@ def ruled(rule: Rule, model: nn.Module, sites: Sequence[str], until: Site | None
         stack.enter_context(torch.enable_grad())
         stack.enter_context(rule)
         stack.enter_context(running_again(model))
-        stack.enter_context(suppress(_Done))
+        stack.enter_context(_ending())
         yield
+
+
+@contextmanager
+def _ending() -> Iterator[None]:
+    """Where the run has ended before the model's end, without the frames that would hold all of it."""
+    try:
+        yield
+    except _Done as done:
+        done.__traceback__ = None
 
 
 def cut_run(
@@ -122,6 +131,7 @@ def changed_runs(
         try:
             rule = _together(model, inputs, sites, until, Changes(base, some, held, frozen))
             yield from ((rule, i, len(some)) for i in range(len(some)))
+            del rule  # before the next one runs
         except (Misfit, Refused):
             for one in some:
                 try:

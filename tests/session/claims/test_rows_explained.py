@@ -84,15 +84,18 @@ def test_grouped_queries_have_the_parts_of_whole_layers_and_the_score_of_the_mod
     alike(long, whole)
     entered = []
     attention = llama.model.layers[LAYER].self_attn
-    with torch.no_grad(), attention.register_forward_pre_hook(
-        lambda _module, _args, named: entered.append(named), with_kwargs=True
+    with (
+        torch.no_grad(),
+        attention.register_forward_pre_hook(
+            lambda _module, _args, named: entered.append(named), with_kwargs=True
+        ),
     ):
         llama(torch.tensor([ids()]))
     hidden, (cos, sin) = entered[0]["hidden_states"], entered[0]["position_embeddings"]
     query = attention.q_proj(hidden).view(1, LENGTH, 4, 8).transpose(1, 2)
     key = attention.k_proj(hidden).view(1, LENGTH, 2, 8).transpose(1, 2)
     query, key = apply_rotary_pos_emb(query, key, cos, sin)
-    score = float(query[0, HEAD, QUERY] @ key[0, HEAD // 2, KEY]) / 8**0.5
+    score = (query[0, HEAD, QUERY] @ key[0, HEAD // 2, KEY]).item() / 8**0.5
     assert long.score == pytest.approx(score, rel=1e-4)
 
 

@@ -20,7 +20,7 @@ from attnscope.errors import InputError
 from attnscope.reference import exact
 from attnscope.results.claims.why import Side
 
-_AT_ONCE = 2**22  # weights of a part's heads that are held together
+_AT_ONCE = 2**20  # weights of a part's heads that are held together
 _SAME = 1e-5  # of a weight: how far the run under the rule may stray from the one that was certified
 Gradients = dict[Leaf, Tensor]
 

@@ -67,8 +67,10 @@ class Replacing(ABC):
         held = self.held if hold else frozenset[Key]()
         base, until = self.untouched
         made = changed_runs(self.model, self.inputs, self.sites, until, base, changes, held, frozen=frozen)
-        for one in made:
-            yield NOTHING if one is None else self._read(*one)
+        yield from map(self._outcome, made)  # no run is held while the next one is made
+
+    def _outcome(self, made: tuple[Rule, int, int] | None) -> Outcome:
+        return NOTHING if made is None else self._read(*made)
 
     def _norm(self, rule: Rule, place: int, count: int) -> float:
         """By what factor the coefficient moved that moved most."""
