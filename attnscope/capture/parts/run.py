@@ -15,7 +15,7 @@ from attnscope.capture.parts.rule import Change, Changes, Key, Misfit, Rule, Sit
 from attnscope.capture.trace.fused import unscripted
 
 Cutting = TypeVar("Cutting", bound=Rule)
-_AT_ONCE = 256  # positions of all texts of a batch
+_AT_ONCE = 128  # positions of all texts of a batch
 
 
 class _Done(Exception):
