@@ -24,7 +24,7 @@ from attnscope.spans import every_span
 from attnscope.tokens import Section, Tokens
 
 FIELD, TEXT, SPANS = "field:", "text", "spans"
-_TEXTS = ("answer", "to", "replacement", "patch_from")  # options that are texts
+_TEXTS = ("answer", "against", "to", "replacement", "patch_from")  # options that are texts
 Place = tuple[int, int]
 
 

@@ -120,7 +120,7 @@ def _of_flow(result: Flow, spans: Spans) -> Iterator[tuple[Figure, Seen]]:
         if each.method != DISTANCE:
             stands = bool(each.correlation > each.high)
             yield Figure(each.method, CORRELATION), Seen(each.correlation, alone, stands=stands)
-    measured = "nats lost" if replaced.answer else "1 less cosine"
+    measured = f"{replaced.unit} lost" if replaced.answer else replaced.unit
     tried = np.isfinite(replaced.effects)
     for name, places in spans.items():
         own = np.zeros(len(tried), dtype=bool)

@@ -12,6 +12,7 @@ from attnscope.cli.options.model import HeadsOrMean, Request
 from attnscope.cli.options.shown import Looking
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import Brief
+from attnscope.errors import InputError
 from attnscope.session.selection import check_seed
 
 if TYPE_CHECKING:
@@ -30,6 +31,22 @@ From = Annotated[
     ),
     Brief("the token to go back from: its text or position"),
 ]
+AnswerName = Annotated[
+    str | None,
+    typer.Option(
+        "--answer", metavar="WORD", help="The word that tokens are replaced for. Default: the likeliest."
+    ),
+    Brief("the word that is meant; default: the likeliest"),
+]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        metavar="WORD",
+        help="Another word: what is measured, in every column, is how far the answer's logit lies above its.",
+    ),
+    Brief("another word that the answer is set against"),
+]
 ShuffleSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the shuffled effects.")]
 
 
@@ -39,6 +56,8 @@ def flow(
     query: From,
     looking: Looking,
     seed: ShuffleSeed = 0,
+    answer: AnswerName = None,
+    against: Against = None,
     *,
     delivery: Delivery,
     writing: Writing,
@@ -48,8 +67,9 @@ def flow(
     """Follow attention back to the input, beside replaced words.
 
     Rollout, flow, rollout of what is moved, value zeroing, and back from the answer gradient x input,
-    integrated gradients, attention x gradient and AttnLRP, beside what the answer loses when a token is
-    replaced: the rank correlation of the two, that of shuffled effects, and that of distance alone.
+    integrated gradients, attention x gradient and AttnLRP, beside what the answer (--against: its lead over
+    another one) loses when a token is replaced: the rank correlation of the two, that of shuffled effects,
+    and that of distance alone.
     Of a picture patches are replaced by their mean, of a sound frames by silence, neighbours together where
     there are many. From `pooled`, the vector of a whole text, it says how far that turns.
     """
@@ -57,16 +77,19 @@ def flow(
     check_seed(seed)
     name, inputs = decoded(query), read.inputs(writing)
     from attnscope.session.opening import Purpose
-    from attnscope.session.questions.claims.flow import check_query
+    from attnscope.session.questions.claims.flow import Meant, check_query
     from attnscope.session.questions.claims.flow import flow as followed
     from attnscope.session.questions.claims.pooled import is_pooled
 
+    meant = Meant(*(None if each is None else decoded(each) for each in (answer, against)))
+
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "layers are wanted"
-        return Answer(followed(reading, chosen, name, seed, looking))
+        return Answer(followed(reading, chosen, name, seed, looking, meant))
 
     # a word head has no pooler beside it
-    pooled = is_pooled(name, inputs.text or "")
+    if (pooled := is_pooled(name, inputs.text or "")) and meant.named:
+        raise InputError("a pooled vector answers nothing: leave --answer and --against out")
     purpose = Purpose.ATTENTION if pooled else Purpose.ATTENTION_AND_ANSWER
     names = partial(check_query, query=name, looking=looking)
     over = f"from {name}"

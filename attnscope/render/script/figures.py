@@ -177,6 +177,8 @@ def _flow(result: Flow) -> Told:
         raise InputError(f"no script: it is by {result.by.several}, and a script follows tokens")
     if result.query_span:
         raise InputError("no script: it is from several tokens, and a script goes back from one")
+    if ablated.against:
+        raise InputError("no script: it is of a lead, and a script tells what one answer loses")
     told = _run(result.provenance, result.tokens, result.kind, result.tower)
     places = np.flatnonzero(~np.isnan(ablated.effects)).tolist()
     return told | {

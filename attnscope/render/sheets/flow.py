@@ -112,7 +112,11 @@ def _tokens(result: Flow, whole: bool) -> Ranking:
             signed if ablated.answer else number,
             Scale.around(ablated.effects, costs=bool(ablated.answer)),
         )
-        heading = "answer loses (nats)" if ablated.answer else "replacing turns it"
+        heading = (
+            f"{'lead' if ablated.against else 'answer'} loses ({ablated.unit})"
+            if ablated.answer
+            else "replacing turns it"
+        )
         columns.append(Column("effect", effects, heading, form, words.effect_words(result, ablated), around))
         marks = (Mark("bar", "own", "", effects),)
         if ablated.answer:
@@ -136,7 +140,7 @@ def _tokens(result: Flow, whole: bool) -> Ranking:
         of=unit,
         names=numbered(result.tokens, shown),
         table=Table(*columns),
-        measured="effect of replacing it, " + ("nats" if methods.answered(result) else "1 less cosine"),
+        measured="" if ablated is None else f"effect of replacing it, {ablated.unit}",
         marks=marks,
         written="effect" if marks else "",
         cells=tuple(name.replace(" ", "_") for name in shares),
@@ -175,7 +179,7 @@ def _maps(result: Flow, patches: Patches) -> Iterator[Matrix]:
     if result.ablated is not None:
         effects, title = result.ablated.effects, "effect, 1 less cosine"
         if result.ablated.answer:  # red is a loss, as everywhere
-            effects, title = -effects, "change of the answer, nats"
+            effects, title = -effects, f"change of the answer, {result.ablated.unit}"
         yield _map(result, patches, title, effects, largest_magnitude(effects))
 
 

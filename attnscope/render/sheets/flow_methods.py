@@ -44,8 +44,15 @@ def sums(result: Flow) -> Iterator[tuple[Verdict, str]]:
                 f"integrated gradients sum to what replacing all costs, {number(abs(each.off))} off",
             )
         if each.method == LRP and each.values is not None:
-            score = "the answer's logit" if answered(result) else "the vector's length"
+            score = _handed(result).replace("the length of the query's vector", "the vector's length")
             yield Verdict.CERTIFIED, f"AttnLRP hands out {score}, {number(abs(each.off))} off"
+
+
+def _handed(result: Flow) -> str:
+    """What AttnLRP hands back."""
+    if not answered(result):
+        return "the length of the query's vector"
+    return "the lead of the answer" if result.ablated and result.ablated.against else "the answer's logit"
 
 
 def answered(result: Flow) -> bool:
@@ -81,9 +88,11 @@ def meant(result: Flow) -> dict[str, str]:
 
 def _gradient_words(result: Flow) -> dict[str, str]:
     """What each way back by gradients is, and what it sums to."""
+    leads = result.ablated is not None and bool(result.ablated.against)
+    slope = "its lead" if leads else "its log probability"
     there = {each.method: each for each in result.attributed if each.values is not None}
     said: dict[str, str] = {
-        GRADIENT: "of the whole model's answer: the embedding times the slope of its log probability",
+        GRADIENT: f"of the whole model's answer: the embedding times the slope of {slope}",
         WEIGHED: "each weight times the slope of the answer's logit with it where that is positive, mean of "
         "the heads, through the layers (Chefer et al. 2021); shares",
     }
@@ -93,7 +102,7 @@ def _gradient_words(result: Flow) -> dict[str, str]:
             f"(Sundararajan et al. 2017); sums to {signed(summed.whole)}, what replacing them all costs"
         )
     if (kept := there.get(LRP)) is not None:
-        what = "the answer's logit" if answered(result) else "the length of the query's vector"
+        what = _handed(result)
         said[LRP] = (
             f"parts of {what}, {number(kept.whole)}, handed back by rules (Achtibat et al. 2024); "
             f"{signed(kept.rest)} of it went to positions, biases and what softmaxes leave"

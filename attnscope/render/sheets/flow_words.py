@@ -37,7 +37,7 @@ def answer(result: Flow) -> str:
         return f"Nothing was replaced: {result.reason}. So nothing says how far these shares can be trusted."
     if result.case is Case.FLAT:
         largest = abs(float(ablated.effects[ablated.ranking[0]]))
-        most = f"replacing one of {ablated.count} moves it by {number(largest)} nats at most"
+        most = f"replacing one of {ablated.count} moves it by {number(largest)} {ablated.unit} at most"
         return f"No {unit(result)} matters to {_asked(result, ablated)}: {most}."
     told = [_hangs(result, ablated), _methods(result, ablated), _distance(ablated), _few(result, ablated)]
     return " ".join(each for each in told if each)
@@ -46,7 +46,8 @@ def answer(result: Flow) -> str:
 def _asked(result: Flow, ablated: Ablated) -> str:
     """`“box” at [MASK]`, `“pony” after “the”`."""
     where = "after" if result.kind is Kind.DECODER else "at"
-    return f"“{settled(printable(ablated.answer))}” {where} {asked_in_sentence(result)}"
+    lead = f" over “{settled(printable(ablated.against))}”" if ablated.against else ""
+    return f"“{settled(printable(ablated.answer))}”{lead} {where} {asked_in_sentence(result)}"
 
 
 def asked(result: Flow) -> str:
@@ -77,7 +78,12 @@ def _hangs(result: Flow, ablated: Ablated) -> str:
     if ablated.answer:
         after = min(1.0, ablated.probability * math.exp(-effect))
         goes = f"{likely(ablated.probability)} → {likely(after)}"
-        told = f"{_asked(result, ablated)} hangs most on {name}: replacing it {_costs(effect)} nats ({goes})"
+        if ablated.against:
+            goes = f"lead {signed(ablated.lead)} → {signed(ablated.lead - effect)}"
+        told = (
+            f"{_asked(result, ablated)} hangs most on {name}: replacing it {_costs(effect)} {ablated.unit} "
+        )
+        told += f"({goes})"
     else:
         what = asked_in_sentence(result)
         told = f"{what[0].upper()}{what[1:]}" if result.query is None else f"The vector of {what}"
@@ -230,10 +236,15 @@ def effect_words(result: Flow, ablated: Ablated) -> str:
     if ablated.together > 1:
         what = f"up to {counted(ablated.together, unit(result))} side by side are at once"
     by = f"{what} replaced by {_instead(ablated)}"
+    if ablated.against:
+        return (
+            f"logits of the lead of “{printable(ablated.answer)}” over “{printable(ablated.against)}” "
+            f"({signed(ablated.lead)}) that are lost where {by}"
+        )
     if ablated.answer:
         return (
-            f"nats that “{printable(ablated.answer)}” ({likely(ablated.probability)}), the model's answer "
-            f"here, loses in log probability where {by}"
+            f"nats that “{printable(ablated.answer)}” ({likely(ablated.probability)} here) "
+            f"loses in log probability where {by}"
         )
     return f"{_what_turns(result)} before and after, where {by}"
 

@@ -25,7 +25,7 @@ def of_flow(result: Flow) -> Iterator[Passage]:
     own = frozenset[int]() if result.query is None else frozenset({result.query})
     ablated, trusted = result.ablated, ""
     if ablated is not None:
-        costs = "costs, in nats" if ablated.answer else f"turns {asked}: 1 less the cosine"
+        costs = f"costs, in {ablated.unit}" if ablated.answer else f"turns {asked}: 1 less the cosine"
         scale = Scale.around(ablated.effects, costs=bool(ablated.answer))
         form = signed if ablated.answer else number
         yield Passage(f"what replacing each token {costs}", result.tokens, ablated.effects, scale, form, own)

@@ -89,6 +89,8 @@ class Ablated:
     `groups` are the positions that were replaced at once, where these are several: each has their effect.
     `input` is what the model calls what was changed; of a text that is ids, of which `replacement_id` was put
     in, None for no embedding at all, and `answer_id` is the answer's, None where there is none.
+    Where the answer is set `against` another one, effects are what is lost of its `lead`: by how much its
+    logit lies above that one's. Then it has no `probability` here.
     """
 
     effects: Float[np.ndarray, " key"]
@@ -104,8 +106,15 @@ class Ablated:
     input: str = "input_ids"
     replacement_id: int | None = None
     answer_id: int | None = None
+    against: str = ""
+    lead: float = float("nan")
 
-    for_readers = ("count",)
+    for_readers = ("count", "unit")
+
+    @property
+    def unit(self) -> str:
+        """What the effects are measured in."""
+        return "logits" if self.against else "nats" if self.answer else "1 less cosine"
 
     @property
     def count(self) -> int:

@@ -16,7 +16,7 @@ from attnscope.session.questions.claims.ablation import ablate
 from attnscope.session.questions.claims.contributing import OF_ALL, Answering, why_answer
 from attnscope.session.questions.claims.explaining import Linked, explain
 from attnscope.session.questions.claims.finding import Wish, find, head_named
-from attnscope.session.questions.claims.flow import flow
+from attnscope.session.questions.claims.flow import Meant, flow
 from attnscope.session.questions.claims.links import links_in
 from attnscope.session.questions.claims.why import Link, why
 from attnscope.session.reading import Reading as SessionReading
@@ -140,6 +140,8 @@ class Claimed(Entered):
         query: str | int,
         *,
         seed: int = 0,
+        answer: str | None = None,
+        against: str | None = None,
         layers: Numbers = None,
         heads: Numbers = None,
         by: str | None = None,
@@ -149,11 +151,13 @@ class Claimed(Entered):
 
         From the answer back by gradients: gradient x input, integrated gradients, attention x gradient and
         AttnLRP (`attributed`; an absent one says why). Beside them what replacing each input token does to
-        the model's answer there, and how far the two agree. `layers` are the first ones, by default all;
+        the model's answer there, and how far the two agree; with `answer` to that one, and with `against` to
+        its lead over another. `layers` are the first ones, by default all;
         `by` is token, word, sentence or passage; `attention` is kind, tower or route, as in `head`.
         """
         looking = Looking(by=by)
-        return flow(*self._read(Wanted(layers, heads, **attention)), query, seed, looking)
+        read = self._read(Wanted(layers, heads, **attention))
+        return flow(*read, query, seed, looking, Meant(answer, against))
 
     def ablate(
         self,

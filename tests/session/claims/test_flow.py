@@ -7,7 +7,7 @@ import families
 import numpy as np
 import pytest
 import torch
-from transformers import BertForPreTraining, LlamaForCausalLM
+from transformers import BertForPreTraining, BertTokenizerFast, LlamaForCausalLM
 
 import attnscope as at
 from attnscope.analysis.claims.flow import replacing
@@ -63,6 +63,90 @@ def test_rollout_and_effects_are_those_of_the_models_own_attentions_and_logits(m
     for shares in (found.methods[each] for each in of_attention):
         assert shares.sum() == pytest.approx(1.0, abs=1e-6)
     assert found.verdict == "certified"
+
+
+def test_the_lead_of_an_answer_over_another_is_what_every_column_measures(masked: at.Reading) -> None:
+    """By hand: tokens masked one by one, the gradient of the lead at the embeddings, and what columns sum to."""
+    found = masked.flow("[MASK]", answer="it", against="they")
+    model = BertForPreTraining.from_pretrained(DEMO / "encoder", attn_implementation="eager").eval()
+    tokenizer = BertTokenizerFast.from_pretrained(DEMO / "encoder")
+    it, they = tokenizer.convert_tokens_to_ids(["it", "they"])
+    ids = torch.tensor([masked.tokens.ids])
+
+    def lead(**given: torch.Tensor) -> torch.Tensor:
+        logits = model(**given).prediction_logits[0, QUERY]
+        return logits[it] - logits[they]
+
+    places = [1, 2, 3, 4, 5, 6, 8, 9]
+    with torch.no_grad():
+        untouched, costs = float(lead(input_ids=ids)), []
+        for place in places:
+            changed = ids.clone()
+            changed[0, place] = MASK
+            costs.append(untouched - float(lead(input_ids=changed)))
+        every = ids.clone()
+        every[0, places] = MASK
+        all_at_once = untouched - float(lead(input_ids=every))
+    assert found.ablated is not None
+    assert found.ablated.lead == pytest.approx(untouched, abs=1e-4)
+    assert np.isnan(found.ablated.probability)
+    assert (found.ablated.answer, found.ablated.against, found.ablated.unit) == ("it", "they", "logits")
+    np.testing.assert_allclose(found.ablated.effects[places], costs, atol=1e-4)
+    embedded = model.get_input_embeddings()(ids).detach().requires_grad_()
+    (slope,) = torch.autograd.grad(lead(inputs_embeds=embedded), embedded)
+    by_hand = (slope * embedded).sum(-1)[0].detach().numpy()
+    by_name = {each.method: each for each in found.attributed}
+    np.testing.assert_allclose(by_name[GRADIENT].values, by_hand, atol=1e-3)
+    assert by_name[INTEGRATED].whole == pytest.approx(all_at_once, abs=1e-3)
+    assert np.nansum(by_name[INTEGRATED].values) == pytest.approx(
+        all_at_once, abs=0.01 * abs(all_at_once) + 0.01
+    )
+    assert by_name[LRP].whole == pytest.approx(untouched, abs=1e-4)
+    assert float(by_name[LRP].values.sum()) + by_name[LRP].rest == pytest.approx(untouched, abs=1e-3)
+    assert found.text(width=300).startswith(
+        "“it” over “they” at [MASK] hangs most on “door”: replacing it costs "
+    )
+
+
+def test_an_answer_that_is_named_is_the_one_that_is_measured(masked: at.Reading) -> None:
+    likeliest, other = masked.flow("[MASK]"), masked.flow("[MASK]", answer="they")
+    named = masked.flow("[MASK]", answer="it")
+    assert likeliest.ablated is not None
+    assert named.ablated is not None
+    assert other.ablated is not None
+    np.testing.assert_array_equal(likeliest.ablated.effects, named.ablated.effects)
+    assert (other.ablated.answer, other.ablated.unit) == ("they", "nats")
+    assert other.ablated.probability < 0.5 < likeliest.ablated.probability
+    assert np.nanmax(np.abs(other.ablated.effects - named.ablated.effects)) > 0.1
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ({"answer": "the door"}, "has no token 'the door': it would write the door"),
+        ({"against": "it"}, "--against 'it' is the answer itself: name another one"),
+        ({"answer": "they", "against": "they"}, "--against 'they' is the answer itself"),
+    ],
+)
+def test_an_answer_that_cannot_be_one_is_refused(masked: at.Reading, how: dict, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        masked.flow("[MASK]", **how)
+
+
+def test_a_lead_over_prompts_is_counted_in_logits() -> None:
+    texts = [TEXT, "The king opened the door because [MASK] was cold."]
+    asked_of = {"answer": "it", "against": "they"}
+    told = (
+        at.load("demo")
+        .prompts([{"text": text, "spans": {"seen": "door"}} for text in texts])
+        .flow("[MASK]", **asked_of)
+    )
+    i = next(i for i, figure in enumerate(told.figures) if figure.name == "field:seen")
+    assert told.figures[i].measured == "logits lost"
+    for k, (text, place) in enumerate(zip(texts, (5, 5), strict=True)):
+        alone = at.load("demo").read(text).flow("[MASK]", **asked_of).ablated
+        assert alone is not None
+        assert told.values[i, k] == pytest.approx(alone.effects[place])
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,20 @@ class Question:
         likeliest = tuple(chances.argmax(-1).tolist()) == self.against
         return Answer(self.asks, self.against_text, self.against, self.position, likely, likeliest)
 
+    def chosen(self, scores: Float[Tensor, "row choice"]) -> int:
+        """The answer at one place: the one that is named, else the likeliest."""
+        found = self.ids[0] if self.ids else int(log_chances(scores)[0].argmax())
+        if found in self.against:
+            raise InputError(f"--against '{self.against_text}' is the answer itself: name another one")
+        return found
+
+    def level(self, scores: Float[Tensor, "entry choice"], answer: int) -> Float[Tensor, " entry"]:
+        """What is measured of an answer at one place: its log probability, or how far its logit leads."""
+        if not self.against:
+            return log_chances(scores)[:, answer]
+        logits: Tensor = exact(scores.detach().cpu())
+        return logits[:, answer] - logits[:, self.against[0]]
+
     def telling(self, before: Logits, ids: Sequence[int], named: bool = True) -> "Tell":
         """What tells how the answer changes from the scores `before` to others."""
         if self.measured is Measured.CHANCE:

@@ -6,7 +6,7 @@
     attention x gradient    R = R + mean over heads of (A * dF/dA)+ R, layer by layer (Chefer et al. 2021)
     AttnLRP                 rules that hand the score itself back (Achtibat et al. 2024, `capture.parts`)
 
-F, and what AttnLRP hands back, are those of `flow.measured`; attention x gradient is of the answer's logit.
+F, and what AttnLRP hands back, are those of `flow.measured`; attention x gradient is of the latter.
 """
 
 from collections.abc import Callable, Sequence
@@ -170,7 +170,7 @@ def _weighed(
         return Attributed(WEIGHED, None, measured.flat or str(selection))
 
     def score(output: Any) -> Tensor:
-        return measured.logits(output)[:, measured.answer]
+        return measured.handed(output)
 
     sites = experiments_on(model, entrance.inputs, selection, measured.question.asked).sites
     found = slopes(model, entrance.inputs, sites, score, weights=True)

@@ -1,8 +1,9 @@
 """The numbers of a run that ways back by gradients start from.
 
-F is what is measured when a token is replaced: the log probability of the answer, or the cosine of a vector
-with itself as it was. At that cosine's top there is no slope, so two of the ways have nothing to tell of it.
-AttnLRP hands back the answer's logit, or the vector along its own direction.
+F is what is measured when a token is replaced: the log probability of the answer, how far its logit lies
+above that of another one, or the cosine of a vector with itself as it was. At that cosine's top there is no
+slope, so two of the ways have nothing to tell of it. AttnLRP hands back the answer's logit, or its lead over
+the other one, or the vector along its own direction.
 """
 
 from collections.abc import Mapping
@@ -36,7 +37,10 @@ class Measured(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Chance:
-    """The log probability of an answer; its logit is what is handed back."""
+    """The log probability of an answer; its logit is what is handed back.
+
+    Of an answer that is set against another one both are the difference of the two logits.
+    """
 
     question: Question
     answer: int
@@ -49,16 +53,23 @@ class Chance:
         return made.float() if torch.finfo(made.dtype).bits < 32 else made
 
     def chances(self, output: Any) -> Tensor:
-        """Its log probability, of every entry."""
+        """F of every entry."""
+        if self.question.against:
+            return self.handed(output)
         found: Tensor = self.logits(output).log_softmax(-1)[:, self.answer]
         return found
+
+    def handed(self, output: Any) -> Tensor:
+        """The answer's logit, or its lead, of every entry."""
+        made = self.logits(output)
+        return made[:, self.answer] - sum(made[:, other] for other in self.question.against)
 
     def of(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
         with rows_only(model, self.question.asked):
             return self.chances(model(**inputs))
 
     def score(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
-        return self.logits(model(**inputs))[0, self.answer]
+        return self.handed(model(**inputs))[0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnscope.analysis.claims.ablation.question import Question, log_chances
+from attnscope.analysis.claims.ablation.question import Question
 from attnscope.analysis.claims.controls import batches, inputs_of
 from attnscope.analysis.claims.flow.replacing import Effects, vectors
 from attnscope.analysis.claims.pieces import Pieces
@@ -89,16 +89,18 @@ def _silence(pieces: Pieces, medium: object) -> float:
 def lost_without(
     model: nn.Module, inputs: Mapping[str, Any], parts: Blanked, question: Question
 ) -> tuple[Effects, int, float]:
-    """How much of the answer's log probability goes with each part, in nats; the answer's id and chance."""
+    """How much of what the question measures goes with each part; the answer's id and chance, or its lead."""
 
     def ask(given: Mapping[str, Any]) -> Tensor:
-        return log_chances(question.asked.of(model(**given))[:, 0])
+        scores: Tensor = question.asked.of(model(**given))[:, 0]
+        return scores
 
     with evaluating(model):
-        before = ask(inputs)[0]
-        answer = int(before.argmax())
-        lost = [before[answer] - each[:, answer] for each in _each(inputs, parts, ask)]
-    return torch.cat(lost).cpu().numpy(), answer, float(before[answer].exp())
+        scores = ask(inputs)
+        answer = question.chosen(scores)
+        before = question.level(scores, answer)[0]
+        lost = [before - question.level(each, answer) for each in _each(inputs, parts, ask)]
+    return torch.cat(lost).cpu().numpy(), answer, float(before if question.against else before.exp())
 
 
 def turned_without(

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from scipy.stats import rankdata
 from torch import Tensor, nn
 
-from attnscope.analysis.claims.ablation.question import Question, log_chances
+from attnscope.analysis.claims.ablation.question import Question
 from attnscope.analysis.claims.controls import batches, inputs_of
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.intervening.changes import rows_only
@@ -98,18 +98,21 @@ def word_embeddings(model: nn.Module) -> list[nn.Module]:
 def lost_chance(
     model: nn.Module, inputs: Mapping[str, Any], asked: Input, question: Question
 ) -> tuple[Effects, int, float] | None:
-    """How much of the answer's log probability goes with each place, in nats; the answer's id and chance."""
+    """How much of what the question measures goes with each place; the answer's id, and its chance.
+
+    Of an answer that is set against another one its lead stands in the place of its chance.
+    """
     made = copies(inputs, asked)
     if made is None:
         return None
     with evaluating(model), rows_only(model, question.asked):
-        before = log_chances(question.asked.of(model(**inputs))[0])[0]
-        answer = int(before.argmax())
+        scores = question.asked.of(model(**inputs))[0]
+        answer = question.chosen(scores)
+        before = question.level(scores, answer)[0]
         lost = [
-            before[answer] - log_chances(_run(model, each, asked, part, question))[:, answer]
-            for each, part in made
+            before - question.level(_run(model, each, asked, part, question), answer) for each, part in made
         ]
-    return torch.cat(lost).cpu().numpy(), answer, float(before[answer].exp())
+    return torch.cat(lost).cpu().numpy(), answer, float(before if question.against else before.exp())
 
 
 def _run(model: nn.Module, inputs: dict[str, Any], asked: Input, part: slice, question: Question) -> Tensor:

@@ -97,6 +97,15 @@ def _held_against(reading: Reading, question: Question, against: str) -> Questio
     return replace(question, against=ids, against_text=question.name(ids[0]))
 
 
+def meant_at(reading: Reading, question: Question, answer: str | None, against: str | None) -> Question:
+    """The same question of the answer that is named, set against another one; both are single tokens."""
+    if answer is not None:
+        question = replace(question, ids=(_token(reading, answer),))
+    if against is None:
+        return question
+    return _held_against(reading, question, against)
+
+
 def _chosen(name: str, names: Sequence[str]) -> tuple[int, ...]:
     number = _named(name, names)
     assert number is not None, "a name was given"

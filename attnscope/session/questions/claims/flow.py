@@ -23,6 +23,7 @@ from attnscope.results.base.origin import tallied
 from attnscope.results.claims.flow import Flow
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.pooled import pooled_by, pooling_asked
+from attnscope.session.questions.claims.replacing import Meant as Meant
 from attnscope.session.questions.claims.replacing import beside_replacing
 from attnscope.session.questions.claims.rows import check_whole_fits, may_read_rows, sample_with
 from attnscope.session.questions.long import captured_long
@@ -32,13 +33,18 @@ from attnscope.session.wanted import Looking
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Route, Special
 
-TOKENS = Looking()
+TOKENS, LIKELIEST = Looking(), Meant()
 MOST_FLOW = 128  # tokens up to which the largest flow is looked for: one search for each
 MOST_ZEROED = 256  # positions up to which values are zeroed, each in a run of every layer
 
 
 def flow(
-    reading: Reading, chosen: Chosen, query: str | int, seed: int = 0, looking: Looking = TOKENS
+    reading: Reading,
+    chosen: Chosen,
+    query: str | int,
+    seed: int = 0,
+    looking: Looking = TOKENS,
+    meant: Meant = LIKELIEST,
 ) -> Flow:
     """What reaches `query` from every input token through the chosen layers, the first ones of the model.
 
@@ -47,9 +53,13 @@ def flow(
     replaced as wholes; `pooled` is the
     one vector that the model makes of the text, `pooled:mean` and others say how. `InputError` for
     cross-attention, for layers that read in windows, and for layers that leave some out before them.
+    `meant` is the answer that tokens are replaced for, and what it is set against.
     """
     check_seed(seed)
     _check(reading, chosen)
+    meant = replace(meant, **reading.filled(vars(meant)))
+    if meant.named and reading.task is None:
+        raise InputError(f"{reading.model.name} has no word head: leave --answer and --against out")
     pooling = pooling_asked(reading, chosen, query)
     sampled = None if pooling is not None else _sampled(reading, chosen, query, looking)
     if pooling is not None:
@@ -99,7 +109,7 @@ def flow(
         query_span=asked if len(asked) > 1 and not looking.unit.joins else (),
     )
     result = _with_zeroing(reading, chosen, result, start)
-    result = beside_replacing(reading, chosen, result, seed, units)
+    result = beside_replacing(reading, chosen, result, seed, units, meant)
     return by_units(result, units) if units is not None and looking.unit.joins else result
 
 

@@ -11,6 +11,7 @@ from attnscope.analysis.claims.ablation.question import Question, word_at
 from attnscope.analysis.claims.flow.pieces import Blanked, blanked, lost_without, turned_without
 from attnscope.analysis.claims.flow.replacing import (
     SHUFFLES,
+    Effects,
     Input,
     lost_chance,
     trusted,
@@ -20,11 +21,13 @@ from attnscope.analysis.claims.flow.replacing import (
 from attnscope.analysis.claims.pieces import pieces_of
 from attnscope.analysis.heads.view import Units
 from attnscope.capture.faults import if_it_runs
+from attnscope.errors import InputError
 from attnscope.model.pooling import Pooling
 from attnscope.results import Contents
 from attnscope.results.claims.effect import Asks
 from attnscope.results.claims.flow import Ablated, Flow, Pooled
 from attnscope.session.choosing import Chosen
+from attnscope.session.questions.claims.answers import meant_at
 from attnscope.session.questions.claims.gradients import Asked, by_gradients, layer_module
 from attnscope.session.questions.claims.pooled import last_of, pool_by
 from attnscope.session.reading import Reading
@@ -63,12 +66,21 @@ class Replacing:
 
 
 class Effect(NamedTuple):
-    """What replacing each place did; the answer, its chance and its id, None where there is none."""
+    """What replacing each place did; the answer, its chance and its id, None where there is none.
+
+    Of an answer that is set `against` another one its lead stands in the place of the chance.
+    """
 
     lost: Float[np.ndarray, " place"]
     answer: str = ""
     chance: float = float("nan")
     id: int | None = None
+    against: str = ""
+
+    @classmethod
+    def of(cls, made: tuple[Effects, int, float], question: Question) -> "Effect":
+        lost, answer, level = made
+        return cls(lost, question.name(answer), level, answer, question.against_text)
 
 
 class Replaced(NamedTuple):
@@ -92,14 +104,32 @@ def replaced_each(reading: Reading, chosen: Chosen, asked: Replacing) -> Replace
     return _by_other_tokens(reading, chosen, asked)
 
 
-def beside_replacing(reading: Reading, chosen: Chosen, result: Flow, seed: int, units: Units | None) -> Flow:
+@dataclass(frozen=True)
+class Meant:
+    """Which answer is meant, the likeliest where none is named, and what it is set against."""
+
+    answer: str | None = None
+    against: str | None = None
+
+    @property
+    def named(self) -> bool:
+        return self.answer is not None or self.against is not None
+
+
+def beside_replacing(
+    reading: Reading, chosen: Chosen, result: Flow, seed: int, units: Units | None, meant: Meant
+) -> Flow:
     """The same with what replacing each of the `units` does, or with the reason why none could be.
 
     Without units each token is one, and none of them is the query.
     """
+    question = None if result.query is None else word_of(reading, chosen, result.tokens, result.query)
+    if meant.named:
+        if question is None:
+            raise InputError(f"{_silent(reading)}: leave --answer and --against out")
+        question = meant_at(reading, question, meant.answer, meant.against)
     if result.tokens.stretches and result.pooled is not None:
         return replace(result, reason="parts of pictures and sounds are replaced for one query alone")
-    question = None if result.query is None else word_of(reading, chosen, result.tokens, result.query)
     layer = result.layers[-1]
     own = () if units is None else units.queries[units.query or 0]
     groups = units.keys if units is not None and result.by.joins else ()
@@ -119,7 +149,7 @@ def beside_replacing(reading: Reading, chosen: Chosen, result: Flow, seed: int, 
         effects,
         found.by,
         found.effect.answer,
-        found.effect.chance,
+        float("nan") if found.effect.against else found.effect.chance,
         *trusted(result.methods, effects, near, seed, groups),
         SHUFFLES,
         seed,
@@ -127,6 +157,8 @@ def beside_replacing(reading: Reading, chosen: Chosen, result: Flow, seed: int, 
         found.input,
         replacement_id=found.id,
         answer_id=found.effect.id,
+        against=found.effect.against,
+        lead=found.effect.chance if found.effect.against else float("nan"),
     )
     return replace(result, ablated=ablated)
 
@@ -156,8 +188,7 @@ def _blanked(reading: Reading, chosen: Chosen, asked: Replacing) -> Replaced | s
 def _effect_of_parts(reading: Reading, chosen: Chosen, asked: Replacing, parts: Blanked) -> Effect | None:
     module, inputs = reading.model.module, reading.inputs
     if asked.question is not None:
-        lost, answer, chance = lost_without(module, inputs, parts, asked.question)
-        return Effect(lost, asked.question.name(answer), chance, answer)
+        return Effect.of(lost_without(module, inputs, parts, asked.question), asked.question)
     assert asked.query is not None, "parts of a picture are replaced for one query"
     last = layer_module(module, chosen, asked.layer)
     turned = None if last is None else turned_without(module, inputs, parts, asked.query, last)
@@ -263,7 +294,7 @@ def _effects(reading: Reading, chosen: Chosen, asked: Replacing, given: Input) -
     with if_it_runs(model.module, inputs, model.name):
         if question is not None:
             made = lost_chance(model.module, inputs, given, question)
-            return None if made is None else Effect(made[0], question.name(made[1]), made[2], made[1])
+            return None if made is None else Effect.of(made, question)
         if asked.pooled is not None:
             pool = pool_by(Pooling(asked.pooled.how), last_of(model.module, inside))
             turned = turned_pooled(model.module, inputs, given, pool)
