@@ -78,6 +78,14 @@ def flow(*, replaced: bool = True, answer: str = "it", whole: bool = True) -> Fl
     return Flow(**{**values, "ablated": ablated})
 
 
+def leading() -> Flow:
+    """The same of how far an answer leads another one."""
+    found = flow()
+    assert found.ablated is not None
+    told = replace(found.ablated, against="they", lead=2.5, probability=float("nan"))
+    return replace(found, ablated=told)
+
+
 def pooled() -> Flow:
     """The same of the vector of a whole text, a mean."""
     found = flow(answer="")

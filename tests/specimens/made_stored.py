@@ -253,6 +253,7 @@ MADE: dict[str, Callable[[], Result]] = {
     "found pattern": lambda: made_finding.finding(pattern=Pattern.INDUCTION, by_norm=False),
     "found likeness": lambda: made_finding.finding(like=(2, 4)),
     "flow": made_flow.flow,
+    "flow of a lead": made_flow.leading,
     "flow by words": made_flow.by_words,
     "flow of little": lambda: made_flow.flow(replaced=False, whole=False),
     "flow from a pooled vector": made_flow.pooled,

@@ -88,6 +88,20 @@ def test_red_is_what_the_answer_loses_here_as_where_heads_are_taken_away() -> No
     )
 
 
+def test_a_lead_over_another_answer_is_told_in_logits_and_no_probability_is_made_of_it() -> None:
+    found = made_flow.leading()
+    assert found.ablated is not None
+    first = float(found.ablated.effects[found.ablated.ranking[0]])
+    told = flow(found).answer
+    assert told.startswith("“it” over “they” at ")
+    assert f"logits (lead +2.50 → {signed(2.5 - first)})" in told
+    assert "%" not in told
+    tokens, _ = rankings(found)
+    assert tokens.table["effect"].heading == "lead loses (logits)"
+    assert tokens.measured == "effect of replacing it, logits"
+    assert "nats" not in str(written(flow(found), 100))
+
+
 def test_what_the_query_cannot_see_has_no_row_and_is_counted() -> None:
     found = made_flow.flow()
     rollout = found.rollout.copy()

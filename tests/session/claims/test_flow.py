@@ -66,7 +66,7 @@ def test_rollout_and_effects_are_those_of_the_models_own_attentions_and_logits(m
 
 
 def test_the_lead_of_an_answer_over_another_is_what_every_column_measures(masked: at.Reading) -> None:
-    """By hand: tokens masked one by one, the gradient of the lead at the embeddings, and what columns sum to."""
+    """By hand: tokens masked one by one, the slope of the lead at the embeddings, what columns sum to."""
     found = masked.flow("[MASK]", answer="it", against="they")
     model = BertForPreTraining.from_pretrained(DEMO / "encoder", attn_implementation="eager").eval()
     tokenizer = BertTokenizerFast.from_pretrained(DEMO / "encoder")
