@@ -83,6 +83,13 @@ COMMANDS = {
             "attnscope corpus dev.conllu -m demo --from-pos VERB --to-pos NOUN",
         ),
     },
+    "Jobs that people do with attention": {
+        "align": (
+            'attnscope align "The red door opened." -m demo-translate',
+            'attnscope align "I saw it." --target "je l\'ai vu." -m demo-translate -o links.pharaoh',
+            "attnscope align --audio speech.wav -m demo-speech -o speech.srt",
+        ),
+    },
     "Arithmetic": {
         "sdpa": (
             "attnscope sdpa --example fruit",

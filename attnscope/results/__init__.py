@@ -10,6 +10,7 @@ from attnscope.errors import InputError
 from attnscope.results.base.groups import Special, SpecialMass
 from attnscope.results.base.origin import Certificate, Fault, Kind, Provenance, Reach, Route, Verdict
 from attnscope.results.claims.ablation import Ablation
+from attnscope.results.claims.alignment import Alignment, Timing
 from attnscope.results.claims.comparison import Between, Comparison, Divergence, Side, Similarity
 from attnscope.results.claims.composition import Composition
 from attnscope.results.claims.contributions import Contributions
@@ -76,6 +77,7 @@ def json_schema(kind: str) -> dict[str, object]:
 
 __all__ = [
     "Ablation",
+    "Alignment",
     "Between",
     "Blank",
     "Certificate",
@@ -150,6 +152,7 @@ __all__ = [
     "Spectrogram",
     "Storage",
     "Thumbnails",
+    "Timing",
     "TowerOutline",
     "Verdict",
     "Verification",

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from attnscope.results.base.presented import Presented
 from attnscope.results.claims.ablation import Ablation
+from attnscope.results.claims.alignment import Alignment, Timing
 from attnscope.results.claims.comparison import Comparison
 from attnscope.results.claims.composition import Composition
 from attnscope.results.claims.contributions import Contributions
@@ -38,6 +39,7 @@ Result: TypeAlias = Presented
 
 KINDS: dict[str, type[Result]] = {
     "ablation": Ablation,
+    "alignment": Alignment,
     "check": Check,
     "comparison": Comparison,
     "composition": Composition,
@@ -69,6 +71,7 @@ KINDS: dict[str, type[Result]] = {
     "sound-heads": SoundHeads,
     "terms": HeadTerms,
     "thumbnails": Thumbnails,
+    "timing": Timing,
     "verification": Verification,
     "view": HeadView,
     "why": Why,

@@ -30,6 +30,7 @@ class Wanted:
     USUAL: ClassVar[tuple[int, int] | None] = None
     APART: ClassVar[bool] = False
     MEANS: ClassVar[bool] = False
+    NEEDS: ClassVar[tuple[Kind, str] | None] = None
 
     layer: Numbers = None
     head: Numbers = None
@@ -41,6 +42,8 @@ class Wanted:
     def __post_init__(self) -> None:
         if self.kind not in (None, *Kind):
             raise InputError(f"no kind of attention '{self.kind}': {', '.join(Kind)}")
+        if self.NEEDS is not None and self.kind is None:
+            object.__setattr__(self, "kind", self.NEEDS[0].value)
         if self.route not in (None, *ROUTES):
             raise InputError(f"no route '{self.route}': {', '.join(ROUTES)}")
         self._take_apart()
@@ -110,6 +113,13 @@ class Wanted:
             there = f"there is no L{usual_layer} H{usual_head} here"
             listener.notice(f"{there}: showing L{layer} H{head}, in the middle (--layer, --head choose)")
         return replace(self, layer=layer, head=head)
+
+
+@dataclass(frozen=True)
+class WantedCross(Wanted):
+    """The same of cross-attention alone."""
+
+    NEEDS = Kind.CROSS, "attnscope find TEXT tells what is linked within one text"
 
 
 @dataclass(frozen=True)

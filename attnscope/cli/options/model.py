@@ -204,6 +204,13 @@ class HeadsOrMean(Wanted):
 
 
 @dataclass(frozen=True)
+class CrossHeads(Wanted):
+    """The same of cross-attention alone."""
+
+    NEEDS = wanted.WantedCross.NEEDS
+
+
+@dataclass(frozen=True)
 class ArticleHead(Wanted):
     """One head, by default the one that the articles look at, or one in the middle of a smaller model."""
 

@@ -1,27 +1,31 @@
 """A model with what it has read, and the questions that are answered beside controls, as `find` and `why`."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, overload
 
 from attnscope.analysis.claims.finding.shared import InPrompt
 from attnscope.attention import Capture
 from attnscope.errors import InputError
-from attnscope.results import Ablation, Contributions, Explanation, Finding, Flow, Links, Why
+from attnscope.results import Ablation, Alignment, Contributions, Explanation, Finding, Flow, Links, Timing, Why
 from attnscope.session.choosing import Chosen, choose
 from attnscope.session.effects import Ablating
 from attnscope.session.entering import complete, encode_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.ablation import ablate
+from attnscope.session.questions.claims.aligning import AlignQuestion
 from attnscope.session.questions.claims.contributing import OF_ALL, Answering, why_answer
 from attnscope.session.questions.claims.explaining import Linked, explain
 from attnscope.session.questions.claims.finding import Wish, find, head_named
 from attnscope.session.questions.claims.flow import Meant, flow
 from attnscope.session.questions.claims.links import links_in
 from attnscope.session.questions.claims.why import Link, why
+from attnscope.session.questions.claims.word_links import align_words
+from attnscope.session.questions.claims.word_times import time_words
 from attnscope.session.reading import Reading as SessionReading
 from attnscope.session.request import Inputs
-from attnscope.session.wanted import Looking, Numbers, Wanted, WantedApart
+from attnscope.session.wanted import Looking, Numbers, Wanted, WantedApart, WantedCross
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 
@@ -105,6 +109,25 @@ class Claimed(Entered):
         given = head_named(like) if isinstance(like, str) else like
         wish = Wish(query, key, pattern, given, controls, seed)
         return find(*self._read(WantedApart(layers, heads, **attention)), wish, Looking(words, special, by))
+
+    def align(
+        self,
+        *,
+        gold: str | Path | None = None,
+        learn: str | Path | None = None,
+        layers: Numbers = None,
+        heads: Numbers = None,
+        **attention: Any,
+    ) -> Alignment | Timing:
+        """Which word of the source each word of the target stands for; of a sound when each word is heard.
+
+        By the cross-attention of all heads. `gold` and `learn` are files as the command takes them: what the
+        answer is held against, and what heads and their sureness are learnt on; `attention` is tower, block or
+        route, as in `head`.
+        """
+        asked = AlignQuestion(*(None if each is None else Path(each) for each in (gold, learn)))
+        ask = time_words if self._inputs.sensed else align_words
+        return ask(*self._read(WantedCross(layers, heads, **attention)), asked)
 
     def links(
         self,

@@ -1,0 +1,156 @@
+"""Gold: which words are linked, one pair of sentences a line, or when words are heard, one word a line.
+
+Links are in Pharaoh's form, `0-0 1-2 2?1`: the place of the source's word, then of the target's, both from 0;
+`-` is sure, `?` possible. A line is these alone, for the sentences that are read; or `source ||| target |||
+links`, whose words stand between blanks. Times are lines of word, begin and end in seconds, parted by tabs,
+for the sound that is read; or with the sound's file before them, found beside the gold.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Bool
+
+from attnscope import incoming
+from attnscope.errors import InputError
+
+_LINK = re.compile(r"(\d{1,6})([-?])(\d{1,6})")
+_BETWEEN = "|||"
+
+
+@dataclass(frozen=True)
+class GoldLinks:
+    """The links of one pair of sentences, as (source, target); possible ones are also the sure ones.
+
+    `source` and `target` are None where the line has links alone. `place` is `file:line`.
+    """
+
+    place: str
+    source: str | None
+    target: str | None
+    sure: frozenset[tuple[int, int]]
+    possible: frozenset[tuple[int, int]]
+
+    def check(self, sources: int, targets: int) -> None:
+        """Raises `InputError` for a link of a word that is not there."""
+        for i, j in sorted(self.possible):
+            if i >= sources or j >= targets:
+                raise InputError(
+                    f"{self.place}: link {i}-{j} does not fit: the source has {sources} words, the target "
+                    f"{targets}, both from 0"
+                )
+
+    def matrix(self, sources: int, targets: int, *, sure: bool) -> Bool[np.ndarray, "word other"]:
+        """The same as a matrix of target by source."""
+        made = np.zeros((targets, sources), dtype=bool)
+        for i, j in self.sure if sure else self.possible:
+            made[j, i] = True
+        return made
+
+
+def read_links(file: Path) -> tuple[GoldLinks, ...]:
+    """Every pair of the file; `InputError` names the line that is no gold."""
+    found = tuple(_links(f"{incoming.called(file)}:{n}", text) for n, text in _lines(file))
+    if not found:
+        raise InputError(f"no gold in {incoming.named(file)}: a line has links such as 0-0 1-2 2?1")
+    if len({pair.source is None for pair in found}) > 1:
+        raise InputError(f"{incoming.named(file)} has lines with sentences and lines without: leave one kind")
+    if found[0].source is None and len(found) > 1:
+        raise InputError(
+            f"{found[1].place}: links of a second pair, whose sentences are not known: write source ||| "
+            "target ||| links"
+        )
+    return found
+
+
+def _links(place: str, text: str) -> GoldLinks:
+    parts = [part.strip() for part in text.split(_BETWEEN)]
+    if len(parts) not in (1, 3):
+        raise InputError(f"{place}: neither links alone nor source ||| target ||| links")
+    sentences = (None, None) if len(parts) == 1 else (parts[0], parts[1])
+    if "" in sentences:
+        raise InputError(f"{place}: an empty {'source' if not sentences[0] else 'target'}")
+    every, sure = set[tuple[int, int]](), set[tuple[int, int]]()
+    for each in parts[-1].split():
+        if (match := _LINK.fullmatch(each)) is None:
+            raise InputError(f"{place}: '{each[:30]}' is no link such as 3-2 (sure) or 3?2 (possible)")
+        pair = int(match[1]), int(match[3])
+        every.add(pair)
+        if match[2] == "-":
+            sure.add(pair)
+    gold = GoldLinks(place, *sentences, frozenset(sure), frozenset(every))
+    if sentences[0] is not None and sentences[1] is not None:
+        gold.check(len(sentences[0].split()), len(sentences[1].split()))
+    return gold
+
+
+@dataclass(frozen=True)
+class GoldTimes:
+    """When the words of one sound are heard; `file` is None where the lines do not say which."""
+
+    place: str
+    file: Path | None
+    words: tuple[str, ...]
+    times: tuple[tuple[float, float], ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+    def check(self, words: tuple[str, ...]) -> None:
+        """Raises `InputError` where these are not the words that were heard, but for case and marks."""
+        ours, theirs = ([_bare(word) for word in side] for side in (words, self.words))
+        if len(ours) != len(theirs):
+            raise InputError(f"{self.place}: gold has {len(theirs)} words, what is timed has {len(ours)}")
+        for n, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+            if one != other:
+                raise InputError(
+                    f"{self.place}: word {n} of the gold is '{self.words[n]}', of what is timed '{words[n]}'"
+                )
+
+
+def _bare(word: str) -> str:
+    return "".join(each for each in word.casefold() if each.isalnum()) or word.strip()
+
+
+def read_times(file: Path) -> tuple[GoldTimes, ...]:
+    """Every sound of the file; `InputError` names the line that is no gold."""
+    rows = [_time(file, n, text) for n, text in _lines(file)]
+    if not rows:
+        raise InputError(f"no gold in {incoming.named(file)}: a line has word, begin and end, parted by tabs")
+    found = list[GoldTimes]()
+    for name, group in groupby(rows, key=lambda row: row[1]):
+        own = list(group)
+        folder = None if name is None else file.parent / name
+        found.append(GoldTimes(own[0][0], folder, tuple(r[2] for r in own), tuple((r[3], r[4]) for r in own)))
+    if len({each.file is None for each in found}) > 1:
+        raise InputError(f"{incoming.named(file)} has lines with a sound and lines without: leave one kind")
+    return tuple(found)
+
+
+def _time(file: Path, number: int, text: str) -> tuple[str, str | None, str, float, float]:
+    place, parts = f"{incoming.called(file)}:{number}", text.split("\t")
+    if len(parts) not in (3, 4):
+        raise InputError(f"{place}: a line has word, begin and end, or sound, word, begin and end, parted by tabs")
+    try:
+        begin, end = float(parts[-2]), float(parts[-1])
+    except ValueError:
+        raise InputError(f"{place}: begin and end are seconds, such as 0.52") from None
+    if not 0 <= begin <= end < float("inf"):
+        raise InputError(f"{place}: begin {begin:g} and end {end:g} are no stretch of time")
+    return place, parts[0] if len(parts) == 4 else None, parts[-3].strip(), begin, end
+
+
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
+    """The lines with something on them, numbered from 1."""
+    for number, line in incoming.whole_lines(file, "gold"):
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
+            raise InputError(f"{incoming.called(file)}:{number}: not UTF-8") from None
+        if text.strip():
+            yield number, text

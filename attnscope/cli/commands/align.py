@@ -1,0 +1,82 @@
+"""`attnscope align`: which word of a text stands for which of another, or when each word is heard."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnscope import incoming
+from attnscope.cli.asking import Answer, Question
+from attnscope.cli.options.delivery import Delivery
+from attnscope.cli.options.inputs import Read
+from attnscope.cli.options.model import CrossHeads, Request
+from attnscope.cli.output import Output, check_delivery
+from attnscope.cli.panels import Brief
+from attnscope.errors import InputError
+
+if TYPE_CHECKING:
+    from attnscope.session.choosing import Chosen
+    from attnscope.session.reading import Reading
+
+Gold = Annotated[
+    Path | None,
+    typer.Option(
+        "--gold",
+        metavar="FILE",
+        help="What is right: links of this pair (0-0 1-2 2?1: source-target from 0, ? is possible), or of "
+        "other pairs, one a line: source ||| target ||| links, words between blanks. Of a sound word, begin and "
+        "end, parted by tabs, a word a line; of others the sound's file before them.",
+    ),
+    Brief("held against what is right (--help-all: its form)"),
+]
+Learn = Annotated[
+    Path | None,
+    typer.Option(
+        "--learn",
+        metavar="FILE",
+        help="Learn on such pairs or sounds how much each head counts, and how sure an answer is; each fifth of "
+        "them is judged by the others.",
+    ),
+    Brief("gold to learn on how much each head counts, how sure to be"),
+]
+
+
+def align(
+    read: Read,
+    wanted: CrossHeads,
+    gold: Gold = None,
+    learn: Learn = None,
+    *,
+    delivery: Delivery,
+    request: Request,
+    output: Output,
+) -> None:
+    """Link the words of a text and its translation, or tell when each word is heard.
+
+    By the cross-attention of a translator, a summariser or a recogniser of speech. All heads count, by how
+    sharp and monotone they are, by what the model's own settings name, or by what is learnt on gold; then
+    each link has the chance that it is right. Words are linked as seen from both sides; those of a sound are
+    timed by dynamic time warping. Without --target it is what the model writes itself.
+    """
+    for file in (gold, learn):
+        incoming.check_there(file, "gold")
+    inputs = read.inputs()
+    if read.image is not None:
+        raise InputError("align takes a text or a sound: attnscope heads --image lays attention over a picture")
+    check_delivery(delivery, "Timing" if inputs.sensed else "Alignment", many=read.source is not None)
+    from attnscope.session.opening import Purpose
+    from attnscope.session.questions.claims.aligning import AlignQuestion
+    from attnscope.session.questions.claims.word_links import align_words
+    from attnscope.session.questions.claims.word_links import check_gold as check_links
+    from attnscope.session.questions.claims.word_times import check_gold as check_times
+    from attnscope.session.questions.claims.word_times import time_words
+
+    asked = AlignQuestion(gold, learn)
+    (check_times if inputs.sensed else check_links)(asked)
+
+    def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
+        assert chosen is not None, "heads are wanted"
+        return Answer((time_words if inputs.sensed else align_words)(reading, chosen, asked))
+
+    question = Question(ask, request, read, wanted, delivery, output)
+    question.put(inputs, Purpose.ATTENTION_AND_ANSWER)

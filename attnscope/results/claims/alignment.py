@@ -1,0 +1,295 @@
+"""Which word of one text stands for which of another, and when a word of a sound is heard, by cross-attention.
+
+A decoder's row writes the token behind it: the weights of a word are those of the rows that write its pieces.
+Every head has a weight of its own in the answer, and the answer stands beside what is known: gold, or that
+the heads agree more than they would with the words of each in another order.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.parts import fits, one_for_each, within
+from attnscope.results.base.presented import Presented
+from attnscope.results.media import Sound
+from attnscope.tokens import Tokens
+
+LEVEL = 0.05  # how often heads may agree so much by chance
+SURE = 0.5  # a link is one that is more likely right than not
+
+
+class Weighing(StrEnum):
+    """What the weights of the heads go by."""
+
+    SHARPNESS = "sharpness"
+    MODEL = "model"
+    LEARNT = "learnt"
+
+
+class Direction(StrEnum):
+    """From which side a link is the strongest: from the target's word, the source's, or both."""
+
+    BOTH = "both"
+    TARGET = "target"
+    SOURCE = "source"
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A head and its share of the answer; the shares of all heads sum to 1."""
+
+    layer: int
+    head: int
+    share: float
+
+    @property
+    def name(self) -> str:
+        return f"L{self.layer} H{self.head}"
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Of what is said to be right with a confidence from `low` to `high` how much is.
+
+    `said` is the mean confidence, `right` the share that is right, of `count`.
+    """
+
+    low: float
+    high: float
+    count: int
+    said: float
+    right: float
+
+
+@dataclass(frozen=True)
+class LinkScore:
+    """One way to link words held against gold (Och and Ney 2003).
+
+    `error` is the alignment error rate; `found` the share of the target's words whose strongest source is
+    one of gold's, of those that have any. `links` are how many there are; fewer than one where none is said.
+    """
+
+    name: str
+    precision: float
+    recall: float
+    error: float
+    found: float
+    links: float
+
+
+@dataclass(frozen=True)
+class TimeScore:
+    """One way to time words held against gold: how far begins and ends lie off, in milliseconds.
+
+    By end of a word the middle one and the one that nine in ten do not exceed, and which share is off by no
+    more than `TOLERATED`.
+    """
+
+    name: str
+    begin_median: float
+    begin_most: float
+    begin_within: float
+    end_median: float
+    end_most: float
+    end_within: float
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What gold says, of `cases` pairs of sentences or sounds of the file `name`: the answer's way comes first.
+
+    `held_out` where the heads were learnt on others of these cases than they are judged on. `skipped` cases
+    cannot be read, of the others `certified` are certified in full. `reliability` is of the confidence, empty
+    where there is none.
+    """
+
+    name: str
+    cases: int
+    words: int
+    held_out: bool
+    scores: tuple[LinkScore | TimeScore, ...]
+    reliability: tuple[Reliability, ...]
+    skipped: int = 0
+    certified: int = 0
+
+    @property
+    def own(self) -> Any:
+        """How the answer's own way does."""
+        return self.scores[0]
+
+
+@dataclass(frozen=True)
+class WordLink:
+    """The target's word `query` stands for the source's word `key`, both counted in words.
+
+    `strength` is how much the heads say so, 0 to 1. `confidence` is the chance that it is right, None where
+    no gold told how often such a link is. `gold` is `sure`, `possible` or `none`, None where it is not known.
+    """
+
+    query: int
+    key: int
+    strength: float
+    confidence: float | None
+    direction: Direction
+    gold: str | None = None
+
+
+@dataclass(frozen=True)
+class WordTime:
+    """When a word is heard, in seconds; `gold_begin` and `gold_end` are when it truly is.
+
+    `strength` is the share of its weight, of all that its pieces give to the sound, between the two.
+    `confidence` is the chance that the begin lies within 100 ms of the true one.
+    """
+
+    begin: float
+    end: float
+    strength: float
+    confidence: float | None
+    gold_begin: float | None = None
+    gold_end: float | None = None
+
+
+class _OfHeads(Presented):
+    """What both kinds have of their heads."""
+
+    kind: Kind
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    weighed: tuple[Weighed, ...]
+    shuffled: Float[np.ndarray, " draw"]
+    verdicts: tuple[tuple[Verdict, ...], ...]
+    judged: Judged | None
+    agreement: float
+
+    for_readers = ("verdict", "p", "tells")
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of any head that has a share."""
+        used = {(each.layer, each.head) for each in self.weighed}
+        return worst(
+            verdict
+            for layer, row in zip(self.layers, self.verdicts, strict=True)
+            for head, verdict in zip(self.heads, row, strict=True)
+            if (layer, head) in used
+        )
+
+    @property
+    def p(self) -> float:
+        """Of the answer and its shuffled controls the share in which heads agree as much."""
+        return float((1 + (self.shuffled >= self.agreement).sum()) / (len(self.shuffled) + 1))
+
+    @property
+    def tells(self) -> bool:
+        """Whether heads agree more than with the words of each in another order."""
+        return self.p <= LEVEL
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether gold told how often such an answer is right."""
+        return self.judged is not None and bool(self.judged.reliability)
+
+    def _check_heads(self) -> None:
+        one_for_each(self.verdicts, (len(self.layers), len(self.heads)), "verdicts")
+        fits(bool(self.weighed), "'weighed' are no heads")
+        for each in self.weighed:
+            there = each.layer in self.layers and each.head in self.heads
+            fits(there, "'weighed' are not all of these heads")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Alignment(_OfHeads):
+    """Links between the words of two texts: `query_tokens` are the target's words, `key_tokens` the source's.
+
+    `strengths` are those of all pairs, of which `links` are answered, `without_link` the target's words that
+    have none. `weighing` is what the heads were `weighed` by, `learnt_on` the file where that is gold.
+    `agreement` is the mean over the target's words of the strongest strength, `shuffled` the same where the
+    target's words are put in another order for each head, drawn with seed 0. `even` is what even attention
+    gives a word. `judged` is what gold says.
+    """
+
+    kind: Kind
+    query_tokens: Tokens
+    key_tokens: Tokens
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    weighing: Weighing
+    weighed: tuple[Weighed, ...]
+    strengths: Float[np.ndarray, "query key"]
+    links: tuple[WordLink, ...]
+    agreement: float
+    shuffled: Float[np.ndarray, " draw"]
+    verdicts: tuple[tuple[Verdict, ...], ...]
+    provenance: Provenance
+    judged: Judged | None = None
+    learnt_on: str = ""
+    tower: str = ""
+    notes: tuple[str, ...] = ()
+
+    for_readers = (*_OfHeads.for_readers, "without_link", "even", "pharaoh")
+
+    @property
+    def without_link(self) -> tuple[int, ...]:
+        """The target's words that have no link."""
+        linked = {link.query for link in self.links}
+        return tuple(i for i in range(len(self.query_tokens)) if i not in linked)
+
+    @property
+    def even(self) -> float:
+        """What a word of the source would get of even attention."""
+        return 1 / len(self.key_tokens)
+
+    @property
+    def pharaoh(self) -> str:
+        """The links as other tools read them: `0-0 1-2`, source and target, from 0."""
+        return " ".join(f"{k}-{q}" for k, q in sorted((link.key, link.query) for link in self.links))
+
+    def check_parts(self) -> None:
+        self._check_heads()
+        shape = len(self.query_tokens), len(self.key_tokens)
+        fits(self.strengths.shape == shape, "'strengths' are not one for each pair of words")
+        for link in self.links:
+            there = within(link.query, shape[0]) and within(link.key, shape[1])
+            fits(there, "'links' are not all between words")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Timing(_OfHeads):
+    """When each word of what is said is heard: `times`, one for each of the `words`.
+
+    `rows` are the weights of each word over the frames of the sound, each `seconds` later than the one
+    before. `sharp` is how many frames wide the median was that heads were smoothed with. The other fields
+    are those of an `Alignment`; `shuffled` has each head's rows in another order.
+    """
+
+    kind: Kind
+    words: Tokens
+    sound: Sound
+    seconds: float = field(metadata={"file": "frame_seconds"})
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    weighing: Weighing
+    weighed: tuple[Weighed, ...]
+    rows: Float[np.ndarray, "word frame"]
+    times: tuple[WordTime, ...]
+    width: int
+    agreement: float
+    shuffled: Float[np.ndarray, " draw"]
+    verdicts: tuple[tuple[Verdict, ...], ...]
+    provenance: Provenance
+    judged: Judged | None = None
+    learnt_on: str = ""
+    tower: str = ""
+    notes: tuple[str, ...] = ()
+
+    def check_parts(self) -> None:
+        self._check_heads()
+        fits(len(self.times) == len(self.words), "'times' are not one for each word")
+        fits(len(self.rows) == len(self.words), "'rows' are not one for each word")
+        for each in self.times:
+            fits(0 <= each.begin <= each.end, "'times' do not go from a begin to an end")
