@@ -1,5 +1,6 @@
 """What other programs read: JSON, CSV and npz, full precision, the verdict and the provenance in each; and of
-claims a program that computes them again (`attnscope.render.script`).
+claims a program that computes them again (`attnscope.render.script`). What one kind alone has, as subtitles of
+words that are timed, is in `attnscope.render.subtitles`.
 
 `FORMATS` is the table of them by suffix. JSON and npz are written, and read again, in
 `attnscope.results.stored`; CSV in `table`. A further format is a function from a result to text or bytes
@@ -11,6 +12,7 @@ from collections.abc import Callable, Mapping
 from attnscope.render.script.figures import SCRIPTS
 from attnscope.render.script.written import as_script
 from attnscope.render.sheets import sheet_of
+from attnscope.render.subtitles import OWN
 from attnscope.render.table import as_csv
 from attnscope.results import Result
 from attnscope.results.stored import document
@@ -40,12 +42,13 @@ SCRIPT = ".py"
 
 def formats(kind: type[Result]) -> tuple[str, ...]:
     """Which of these there are of one kind of result, by their suffixes."""
-    return (*FORMATS, SCRIPT) if kind in SCRIPTS else tuple(FORMATS)
+    return *FORMATS, *OWN.get(kind, ()), *([SCRIPT] if kind in SCRIPTS else [])
 
 
 def numbers(result: Result, suffix: str) -> bytes:
     """The file of a result that `suffix` names, one of its `formats`."""
-    content = as_script(result) if suffix == SCRIPT else FORMATS[suffix](result)
+    own = FORMATS | OWN.get(type(result), {})
+    content = as_script(result) if suffix == SCRIPT else own[suffix](result)
     return content.encode() if isinstance(content, str) else content
 
 

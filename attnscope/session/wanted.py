@@ -44,6 +44,8 @@ class Wanted:
             raise InputError(f"no kind of attention '{self.kind}': {', '.join(Kind)}")
         if self.NEEDS is not None and self.kind is None:
             object.__setattr__(self, "kind", self.NEEDS[0].value)
+        if self.NEEDS is not None and self.kind != self.NEEDS[0]:
+            raise InputError(f"this reads {self.NEEDS[0]}-attention, not {self.kind}: leave --kind out")
         if self.route not in (None, *ROUTES):
             raise InputError(f"no route '{self.route}': {', '.join(ROUTES)}")
         self._take_apart()

@@ -22,6 +22,7 @@ from attnscope.render.look import DPI, look_now
 from attnscope.render.plot import (
     curve,
     grid,
+    linked,
     matrix,
     overlay,
     ranking,
@@ -43,7 +44,7 @@ from attnscope.render.sheet.blocks import (
     Ranking,
     flat,
 )
-from attnscope.render.sheet.drawings import Statements
+from attnscope.render.sheet.drawings import Linked, Statements
 from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, legend
@@ -62,6 +63,7 @@ _STEP = 0.98  # from one size of the letters to the next smaller one
 
 # what one kind of result alone has
 DRAWINGS: dict[type, Callable[[Any], Panel]] = {
+    Linked: linked.panel,
     Map: map_.panel,
     Original: overlay.original,
     Overlay: overlay.overlay,

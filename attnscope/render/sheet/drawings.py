@@ -45,6 +45,32 @@ class Heap(Drawing):
 
 
 @dataclass(frozen=True)
+class Tie:
+    """A line between a word on the left and one on the right, as strong as its share of 1.
+
+    It is `broken` where only one side sees it; `told` is what is read at it.
+    """
+
+    left: int
+    right: int
+    strength: float
+    broken: bool
+    told: str
+
+
+@dataclass(frozen=True, eq=False)
+class Linked(Drawing):
+    """Two columns of words with lines between those that belong together, under the name of each side."""
+
+    title: str
+    sides: tuple[str, str]
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    ties: tuple[Tie, ...]
+    says: str = ""
+
+
+@dataclass(frozen=True)
 class Statement:
     """One sentence under the question that it answers, its figures, and the command that shows more."""
 

@@ -199,9 +199,14 @@ def _cell(column: Column, row: int, text: str, cells: int, faint: StyleType) -> 
 
 
 def _bars(block: Rows) -> tuple[Mark, ...]:
-    """The bars, where all of them begin at 0 and nothing belongs beside them, no control and no interval."""
+    """The bars, where all of them begin at 0 and nothing belongs beside them, no control and no interval.
+
+    Stretches of an axis that was asked for are drawn too, gold or not below them.
+    """
     if not isinstance(block, Ranking):
         return ()
+    if block.axis and (stretches := tuple(each for each in block.marks if each.shape == "band" and each.to)):
+        return stretches
     alone = all(each.shape in ("bar", "line") for each in block.marks)
     return tuple(each for each in block.marks if each.shape == "bar" and alone and block.extent()[0] >= 0)
 
@@ -211,4 +216,7 @@ def _bar(block: Rows, bars: tuple[Mark, ...], row: int, room: int) -> str:
     values = [float(value) for each in bars for value in each.at if not missing(value)]
     full = block.axis[1] if isinstance(block, Ranking) and block.axis else max(values, default=0.0)
     own = next((float(each.at[row]) for each in bars if not missing(each.at[row])), 0.0)
+    if to := [float(each.to[row]) for each in bars if each.to and not missing(each.to[row])]:
+        begins, ends = (int(each / full * room + 0.5) for each in (own, to[0]))
+        return " " * (_GAP + begins) + "█" * max(ends - begins, 1)
     return " " * _GAP + bar(own / full, room) if own else ""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from attnscope.render.sheet.blocks import Block, Drawing, Matrix, Rows
-from attnscope.render.sheet.drawings import Heap, Passage, Statements
+from attnscope.render.sheet.drawings import Heap, Linked, Passage, Statements
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import legend
@@ -14,6 +14,7 @@ from attnscope.render.terminal.blocks import lines_of
 from attnscope.render.web.blocks import escape
 from attnscope.render.web.grid import grid
 from attnscope.render.web.heap import heap
+from attnscope.render.web.linked import linked
 from attnscope.render.web.matrix import matrix
 from attnscope.render.web.media import original
 from attnscope.render.web.passage import passage
@@ -86,6 +87,7 @@ def _written(block: Drawing) -> str:
 _DRAWINGS: dict[type, Callable[[Any], str]] = {
     Passage: passage,
     Heap: heap,
+    Linked: linked,
     Original: original,
     Statements: statements,
     Steps: steps,

@@ -206,7 +206,7 @@ def _continues(tokens: Tokens, word: Sequence[int], token: Token) -> bool:
         return token.word == last.word and len(word) == 1 and last.text in ("", " ")
     if _within_character(before, after):
         return True
-    if _sets_no_blanks(before) or _sets_no_blanks(after):
+    if sets_no_blanks(before) or sets_no_blanks(after):
         return False
     if after.isalpha() and (_is_mark(before) or before in _JOINERS):
         return True
@@ -224,7 +224,8 @@ def _is_mark(character: str) -> bool:
     return bool(character) and unicodedata.category(character).startswith("M")
 
 
-def _sets_no_blanks(character: str) -> bool:
+def sets_no_blanks(character: str) -> bool:
+    """Whether it is of a script that writes words without blanks between."""
     return bool(character) and unicodedata.name(character, "").startswith(_WITHOUT_BLANKS)
 
 

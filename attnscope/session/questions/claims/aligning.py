@@ -4,7 +4,6 @@ What the model reads and writes is captured and certified. Gold of other sentenc
 one through the same doors, and a few of its cases are certified.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,13 +22,13 @@ from attnscope.capture.weights import Weights
 from attnscope.errors import AttnscopeError, InputError
 from attnscope.reference import exact
 from attnscope.results import Verdict
-from attnscope.results.base.groups import Groups, joined, words_of
+from attnscope.results.base.groups import Groups, joined, sets_no_blanks, words_of
 from attnscope.results.base.origin import worst
 from attnscope.results.claims.alignment import Weighed, Weighing
 from attnscope.session.choosing import Chosen
 from attnscope.session.reading import Reading
-from attnscope.tokens import Token, Tokens
-from attnscope.vocabulary import Kind, Route
+from attnscope.tokens import Tokens
+from attnscope.vocabulary import Route
 
 SAMPLE = 3  # cases of gold that are certified in full
 Case = TypeVar("Case")
@@ -53,33 +52,45 @@ class AlignQuestion:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """The words of one text: the tokens of each, what they are called, and their numbers in the text."""
+    """The words of one text: the tokens of each, and what they are called."""
 
     groups: Groups
     words: Tokens
-    numbers: tuple[int, ...]
 
     @classmethod
-    def of(cls, tokens: Tokens, *, blanks: bool) -> "Side":
-        """Words as the tokenizer has them, or those between `blanks`; special tokens are none."""
-        tokens = _by_blanks(tokens) if blanks else tokens
+    def of(cls, tokens: Tokens, *, plain: bool = False) -> "Side":
+        """Words between blanks, marks at their ends apart unless these are `plain`; special tokens are none.
+
+        Of scripts that set no blanks words are the tokenizer's.
+        """
+        own = replace(tokens, words_given=False) if not plain else tokens
         special = {i for i, token in enumerate(tokens.items) if token.special}
-        groups = tuple(group for group in words_of(tokens) if not special & {*group})
-        numbers = tuple(tokens.items[group[0]].word if blanks else i for i, group in enumerate(groups))
-        return cls(groups, joined(tokens, groups), tuple(-1 if each is None else each for each in numbers))
+        groups = list[list[int]]()
+        for group in words_of(own):
+            if not special & {*group}:
+                if groups and goes_on(own, groups[-1], group, plain=plain):
+                    groups[-1].extend(group)
+                else:
+                    groups.append([*group])
+        found = tuple(map(tuple, groups))
+        return cls(found, joined(tokens, found))
 
 
-def _by_blanks(tokens: Tokens) -> Tokens:
-    """The same tokens, whose words are those between the blanks of the text."""
-    ends = [[match.end() for match in re.finditer(r"\S+", text)] for text in tokens.texts]
-
-    def numbered(token: Token) -> Token:
-        if token.span is None or token.special or token.part >= len(ends):
-            return token
-        start = token.span[0] + len(token.text) - len(token.text.lstrip())
-        return replace(token, word=sum(end <= start for end in ends[token.part]))
-
-    return replace(tokens, items=tuple(map(numbered, tokens.items)), words_given=True)
+def goes_on(tokens: Tokens, before: Sequence[int], group: Sequence[int], *, plain: bool) -> bool:
+    """Whether a word as the tokenizer has it belongs to the one before: no blank between, no mark at an end."""
+    last, first = tokens.items[before[-1]], tokens.items[group[0]]
+    if last.span is None or first.span is None or last.part != first.part or first.part >= len(tokens.texts):
+        return False
+    text, (_, end), (start, _) = tokens.texts[first.part], last.span, first.span
+    between = text[end : start + 1] if start >= end else ""
+    if any(each.isspace() for each in between) or text[end - 1 : end].isspace():
+        return False
+    if plain:
+        return True
+    if sets_no_blanks(text[end - 1 : end]) or sets_no_blanks(text[start : start + 1]):
+        return False
+    left, right = text[:end].split()[-1], text[start:].split()[0]
+    return any(map(str.isalnum, left)) and any(map(str.isalnum, right))
 
 
 def written_by(groups: Groups, name: str) -> None:
@@ -186,8 +197,3 @@ class Cases:
         return tuple(
             tuple(worst(each[i][j] for each in every) for j in range(len(own[i]))) for i in range(len(own))
         )
-
-
-def check_kind(chosen: Chosen) -> None:
-    if chosen.kind is not Kind.CROSS:
-        raise InputError(f"align reads cross-attention, not {chosen.kind} attention: leave --kind out")

@@ -36,7 +36,6 @@ from attnscope.session.questions.claims.aligning import (
     Cases,
     Side,
     attended,
-    check_kind,
     shares_of,
     weighed,
     written_by,
@@ -70,9 +69,8 @@ def _gold(asked: AlignQuestion) -> tuple[tuple[GoldLinks, ...], tuple[GoldLinks,
 
 def align_words(reading: Reading, chosen: Chosen, asked: AlignQuestion) -> Alignment:
     """The links of what was read: learnt on gold where there is some, else by how sharp heads are."""
-    check_kind(chosen)
     gold, learn_from = _gold(asked)
-    source, target = _sides(reading, blanks=reading.encoded.tokens.words_given)
+    source, target = _sides(reading, plain=reading.encoded.tokens.words_given)
     if gold and gold[0].source is None:
         gold[0].check(len(source.groups), len(target.groups))
     shown = attended(reading, chosen)
@@ -106,11 +104,11 @@ def align_words(reading: Reading, chosen: Chosen, asked: AlignQuestion) -> Align
     return replace(result, judged=judged, verdicts=cases.worst(shown.verdicts))
 
 
-def _sides(reading: Reading, *, blanks: bool) -> tuple[Side, Side]:
+def _sides(reading: Reading, *, plain: bool) -> tuple[Side, Side]:
     if reading.target is None:
         raise InputError(f"{reading.model.name} writes no target: align needs a decoder beside an encoder")
-    source = Side.of(reading.encoded.tokens, blanks=blanks)
-    target = Side.of(reading.target.tokens, blanks=blanks)
+    source = Side.of(reading.encoded.tokens, plain=plain)
+    target = Side.of(reading.target.tokens, plain=plain)
     if not target.groups:
         raise InputError(f"{reading.model.name} writes no word: --target says what stands for the text")
     if not source.groups:
@@ -151,7 +149,7 @@ def _pairs(cases: Cases, gold: Sequence[GoldLinks]) -> list[_Pair]:
         target = model.target(encoded, pair.target)
         asked = Inputs(pair.source, target=pair.target)
         reading = replace(shown, asked=asked, encoded=encoded, target=target)
-        sides = _sides(reading, blanks=True)
+        sides = _sides(reading, plain=True)
         counts = len((pair.source or "").split()), len((pair.target or "").split())
         if counts != (len(sides[0].groups), len(sides[1].groups)):
             raise InputError(f"{model.name} does not read every word")

@@ -22,7 +22,6 @@ from attnscope.session.questions.claims.aligning import (
     Cases,
     Side,
     attended,
-    check_kind,
     shares_of,
     weighed,
     written_by,
@@ -81,7 +80,6 @@ class _Heard:
 
 def time_words(reading: Reading, chosen: Chosen, asked: AlignQuestion) -> Timing:
     """The times of the words: learnt on gold where there is some, else by how sharp heads are."""
-    check_kind(chosen)
     gold, learn_from = _gold(asked)
     side = _words(reading)
     own = next((each for each in gold if each.file is None), None)
@@ -115,7 +113,7 @@ def time_words(reading: Reading, chosen: Chosen, asked: AlignQuestion) -> Timing
         provenance=shown.attention.provenance,
         learnt_on="" if asked.learn is None else asked.learn.name,
         tower=shown.tower,
-        notes=(*reading.notes, *shown.notes),
+        notes=shown.notes,
     )
     cased = [_case(heard, own)] if own is not None else _read(cases, gold)
     judged = _judged(asked, cases, cased or learnt_on, learnt, not cased)
@@ -129,7 +127,7 @@ def _words(reading: Reading) -> Side:
         raise InputError(f"{medium.name} is silent: there is no speech to time")
     if reading.target is None:
         raise InputError(f"{name} writes no target: align needs a decoder beside an encoder")
-    side = Side.of(reading.target.tokens, blanks=True)
+    side = Side.of(reading.target.tokens, plain=True)
     if not side.groups:
         heard = "the sound" if medium is None else getattr(medium, "name", "the sound")
         raise InputError(f"{name} hears no word in {heard}: --target says what is said")
@@ -168,7 +166,7 @@ def _read(cases: Cases, gold: Sequence[GoldTimes]) -> list[Case]:
         reading = replace(
             cases.reading, asked=Inputs(audio=file, target=each.text), encoded=encoded, target=target
         )
-        side = Side.of(target.tokens, blanks=True)
+        side = Side.of(target.tokens, plain=True)
         if len(side.groups) != len(each.words):
             raise InputError(f"{model.name} does not read every word")
         written_by(side.groups, model.name)
