@@ -1,6 +1,6 @@
 """What other programs read: JSON, CSV and npz, full precision, the verdict and the provenance in each; and of
-claims a program that computes them again (`attnscope.render.script`). What one kind alone has, as subtitles of
-words that are timed, is in `attnscope.render.subtitles`.
+claims a program that computes them again (`attnscope.render.script`). What one kind alone has, as subtitles
+of words that are timed, is in `attnscope.render.subtitles`.
 
 `FORMATS` is the table of them by suffix. JSON and npz are written, and read again, in
 `attnscope.results.stored`; CSV in `table`. A further format is a function from a result to text or bytes

@@ -1,8 +1,8 @@
 """Links and word times as other tools read them: Pharaoh, tab-separated words, SubRip and WebVTT.
 
-    .pharaoh   0-0 1-2: source-target from 0, one line a pair (fast_align, Moses, awesome-align)
-    .tsv       what `--gold` and `--learn` read again: of links every word, of times word, begin and end
-    .srt .vtt  one cue a word
+.pharaoh   0-0 1-2: source-target from 0, one line a pair (fast_align, Moses, awesome-align)
+.tsv       what `--gold` and `--learn` read again: of links every word, of times word, begin and end
+.srt .vtt  one cue a word
 """
 
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ def times_as_tsv(result: Timing) -> str:
     """A word a line, as gold has it."""
     return "".join(
         f"{_field(word)}\t{each.begin:.3f}\t{each.end:.3f}\n"
-        for word, each in zip(result.words.names, result.times, strict=True)
+        for word, each in zip(result.query_tokens.names, result.times, strict=True)
     )
 
 
@@ -47,7 +47,7 @@ def as_vtt(result: Timing) -> str:
 
 
 def _cues(result: Timing, mark: str) -> Iterator[tuple[str, str]]:
-    for word, each in zip(result.words.names, result.times, strict=True):
+    for word, each in zip(result.query_tokens.names, result.times, strict=True):
         yield f"{_clock(each.begin, mark)} --> {_clock(each.end, mark)}", _field(word)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import made_ablation
+import made_alignment
 import made_check
 import made_comparison
 import made_composition
@@ -32,6 +33,7 @@ import made_why
 from attnscope.analysis.heads.view import viewed
 from attnscope.results import (
     Ablation,
+    Alignment,
     Check,
     Comparison,
     Composition,
@@ -66,6 +68,7 @@ from attnscope.results import (
     SoundHeads,
     Special,
     Thumbnails,
+    Timing,
     Verification,
     Why,
     Worked,
@@ -79,6 +82,8 @@ KINDS: dict[type, Callable[[], Any]] = {
     Check: made_check.check,
     Outline: made_outlines.outline,
     Dependencies: made_relations.dependencies,
+    Alignment: made_alignment.alignment,
+    Timing: made_alignment.timing,
     Dimensions: made_dimensions.dimensions,
     Verification: lambda: made.verification(2, 3),
     HeadWeights: made_every.returned,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import made_ablation
+import made_alignment
 import made_check
 import made_comparison
 import made_composition
@@ -286,6 +287,13 @@ MADE: dict[str, Callable[[], Result]] = {
     "why beside another text": lambda: made_why.why(against=2, patched=True),
     "relations": made_relations.dependencies,
     "one relation of a decoder": lambda: made_relations.dependencies("det", ahead=False),
+    "alignment": made_alignment.alignment,
+    "alignment that was learnt": lambda: made_alignment.alignment(learnt=True),
+    "alignment beside its gold": lambda: made_alignment.alignment(own=True),
+    "alignment of nothing": lambda: made_alignment.alignment(tells=False),
+    "timing": made_alignment.timing,
+    "timing that was learnt": lambda: made_alignment.timing(learnt=True),
+    "timing beside its gold": lambda: made_alignment.timing(own=True),
     "composition": made_composition.composition,
     "composition of a head": lambda: made_composition.composition((1, 2)),
     "corpus": made_corpus.corpus,

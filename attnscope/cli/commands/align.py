@@ -24,8 +24,8 @@ Gold = Annotated[
         "--gold",
         metavar="FILE",
         help="What is right: links of this pair (0-0 1-2 2?1: source-target from 0, ? is possible), or of "
-        "other pairs, one a line: source ||| target ||| links, words between blanks. Of a sound word, begin and "
-        "end, parted by tabs, a word a line; of others the sound's file before them.",
+        "other pairs, one a line: source ||| target ||| links, words between blanks. Of a sound word, begin "
+        "and end, parted by tabs, a word a line; of others the sound's file before them.",
     ),
     Brief("held against what is right (--help-all: its form)"),
 ]
@@ -34,8 +34,8 @@ Learn = Annotated[
     typer.Option(
         "--learn",
         metavar="FILE",
-        help="Learn on such pairs or sounds how much each head counts, and how sure an answer is; each fifth of "
-        "them is judged by the others.",
+        help="Learn on such pairs or sounds how much each head counts, and how sure an answer is; each fifth "
+        "of them is judged by the others.",
     ),
     Brief("gold to learn on how much each head counts, how sure to be"),
 ]
@@ -62,7 +62,7 @@ def align(
         incoming.check_there(file, "gold")
     inputs = read.inputs()
     if read.image is not None:
-        raise InputError("align takes a text or a sound: attnscope heads --image lays attention over a picture")
+        raise InputError("align takes a text or a sound: attnscope heads --image looks at a picture")
     check_delivery(delivery, "Timing" if inputs.sensed else "Alignment", many=read.source is not None)
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.claims.aligning import AlignQuestion

@@ -34,9 +34,13 @@ def draw(block: Linked, axes: Axes) -> None:
     axes.set_xlim(0, 1)
     axes.set_ylim(1, 0)
     for words, side, x, align in ((block.left, 0, -_GAP, "right"), (block.right, 1, 1 + _GAP, "left")):
-        axes.text(x, -0.01, block.sides[side], size=SMALL, color=FAINT, ha=align, va="bottom", parse_math=False)
+        axes.text(
+            x, -0.01, block.sides[side], size=SMALL, color=FAINT, ha=align, va="bottom", parse_math=False
+        )
         for i, word in enumerate(words):
-            axes.text(x, _down(i, len(words)), word, size=TICK, color=INK, ha=align, va="center", parse_math=False)
+            axes.text(
+                x, _down(i, len(words)), word, size=TICK, color=INK, ha=align, va="center", parse_math=False
+            )
     for tie in block.ties:
         axes.plot(
             [0, 1],

@@ -58,7 +58,7 @@ def _answer(result: Alignment) -> str:
     linked = len(result.query_tokens) - len(result.without_link)
     count = counted(len(result.query_tokens), "word")
     if not result.links:
-        return f"No link is more likely than not: none of {count} is said to stand for one of the source. {_trust(result)}"
+        return f"No link is more likely right than wrong: none of {count} has one. {_trust(result)}"
     first = max(result.links, key=lambda each: each.strength)
     pair = "{} stands for {}".format(*_pair(result, first))
     if result.calibrated:
@@ -79,10 +79,10 @@ def _trust(result: Alignment) -> str:
     if judged is None:
         return f"How many are right is not known; {words.unsure(result)}."
     own: LinkScore = judged.own
-    others = ", ".join(f"{each.name} {weight(each.error)}" for each in judged.scores[1:])
+    others = ", ".join(f"{each.name} {weight(each.error)}" for each in judged.others)
     told = (
-        f"On {words.cases(judged, 'pair')}: {percent(own.precision)} of links are right, {percent(own.recall)} of gold's "
-        f"are found, alignment error {weight(own.error)} ({others})."
+        f"On {words.cases(judged, 'pair')}: {percent(own.precision)} of links are right, "
+        f"{percent(own.recall)} of gold's are found, alignment error {weight(own.error)} ({others})."
     )
     sure = words.certain(judged, "are right", "links")
     return f"{told} {sure}".strip()
@@ -123,7 +123,7 @@ def _ranking(result: Alignment) -> Ranking:
         names=tuple(" ← ".join(_pair(result, each)) for each in links),
         table=Table(
             Column("strength", [] if result.calibrated else strengths, "strength", weight,
-                   "how much the heads say so: from the target's word and from the source's, the geometric mean")
+                   "how much the heads say so, seen from both sides (geometric mean)")
             if not result.calibrated else
             Column("confidence", sure, "sure", chance, "how often such a link is right, by gold"),
             Column("direction", [_SIDES[each.direction] for each in links], "strongest from",

@@ -19,23 +19,25 @@ _LEAST = 1e-3
 
 def unsure(result: Aligned) -> str:
     """How far heads agree, where no gold says how much is right."""
-    agree = f"{heads_of(result)} agree on them with {weight(result.agreement)}, with the rows of each shuffled"
-    most = float(result.shuffled.max())
-    return f"{agree} with {weight(float(result.shuffled.mean()))} (at most {weight(most)} in {len(result.shuffled)})"
+    agree = (
+        f"{heads_of(result)} agree on them with {weight(result.agreement)}, with the rows of each shuffled"
+    )
+    mean, most = (weight(float(each)) for each in (result.shuffled.mean(), result.shuffled.max()))
+    return f"{agree} with {mean} (at most {most} in {len(result.shuffled)} draws)"
 
 
 def nothing(result: Aligned, what: str) -> str:
     """That the attention says nothing: the first line, where heads agree no more than by chance."""
     few = "" if rows(result) > 2 else ", and so few words could not tell"
     return (
-        f"The attention of {result.provenance.model} tells nothing here: {heads_of(result)} agree on {what} with "
-        f"{weight(result.agreement)}, no more than with the rows of each shuffled "
+        f"The attention of {result.provenance.model} tells nothing here: {heads_of(result)} agree on {what} "
+        f"with {weight(result.agreement)}, no more than with the rows of each shuffled "
         f"({weight(float(result.shuffled.mean()))}){few}."
     )
 
 
 def rows(result: Aligned) -> int:
-    return len(result.query_tokens) if isinstance(result, Alignment) else len(result.words)
+    return len(result.query_tokens)
 
 
 def heads_of(result: Aligned) -> str:
@@ -59,7 +61,7 @@ def by_what(result: Aligned) -> str:
 
 
 def certain(judged: Judged, what: str, several: str) -> str:
-    """`Of links that are 90 % sure or more 99 % are right (1,772 of 200 pairs).`; empty without confidence."""
+    """`Of links that are 90 % sure or more 99 % are right.`; empty without confidence."""
     high = [each for each in judged.reliability if each.low >= SURE]
     count = sum(each.count for each in high)
     if not count:
@@ -67,8 +69,8 @@ def certain(judged: Judged, what: str, several: str) -> str:
     right = sum(each.count * each.right for each in high) / count
     said = sum(each.count * each.said for each in high) / count
     return (
-        f"Of {several} said to be {percent(SURE)} sure or more ({percent(said)} in the mean) {percent(right)} "
-        f"{what}."
+        f"Of {several} said to be {percent(SURE)} sure or more ({percent(said)} in the mean) "
+        f"{percent(right)} {what}."
     )
 
 
@@ -92,14 +94,15 @@ def _link_scores(judged: Judged) -> Ranking:
         of="way",
         names=tuple(each.name for each in ways),
         table=Table(
-            Column("precision", [each.precision for each in ways], "right", weight, "share of its links that gold has",
-                   SHARES),
-            Column("recall", [each.recall for each in ways], "found", weight, "share of gold's sure links that it has",
-                   SHARES),
+            Column("precision", [each.precision for each in ways], "right", weight,
+                   "share of its links that gold has", SHARES),
+            Column("recall", [each.recall for each in ways], "found", weight,
+                   "share of gold's sure links that it has", SHARES),
             Column("error", errors, "error", weight, "alignment error rate (Och and Ney 2003)"),
             Column("found", [each.found for each in ways], "first", weight,
                    "share of the target's words whose strongest source is one of gold's", SHARES),
-            Column("links", [each.links for each in ways], "links", lambda each: number(each, 1), "a pair", spared=1),
+            Column("links", [each.links for each in ways], "links", lambda each: number(each, 1), "a pair",
+                   spared=1),
         ),
         measured="alignment error rate",
         marks=(Mark("bar", "own", "", errors),),
@@ -111,21 +114,24 @@ def _link_scores(judged: Judged) -> Ranking:
 def _time_scores(judged: Judged) -> Ranking:
     ways = [each for each in judged.scores if isinstance(each, TimeScore)]
     medians, most = [each.begin_median for each in ways], [each.begin_most for each in ways]
-    off, within = "how far they lie off in milliseconds: the middle one", "share that lies off by 100 ms at most"
+    off, within = (
+        "how far they lie off in milliseconds: the middle one",
+        "share that lies off by 100 ms at most",
+    )
+    begins, ends, nine = "begins off by ms", "ends off by ms", "what nine in ten do not exceed"
     return Ranking(
         title=f"held against {cases(judged, 'sound')}",
         of="way",
         names=tuple(each.name for each in ways),
         table=Table(
-            Column("begin_median", medians, "middle", _ms, off, under="begins off by ms"),
-            Column("begin_most", most, "9 in 10", _ms, "what nine in ten do not exceed", under="begins off by ms"),
+            Column("begin_median", medians, "middle", _ms, off, under=begins),
+            Column("begin_most", most, "9 in 10", _ms, nine, under=begins),
             Column("begin_within", [each.begin_within for each in ways], "in 100", weight, within,
-                   SHARES, under="begins off by ms"),
-            Column("end_median", [each.end_median for each in ways], "middle", _ms, off, under="ends off by ms"),
-            Column("end_most", [each.end_most for each in ways], "9 in 10", _ms, "what nine in ten do not exceed",
-                   under="ends off by ms", spared=1),
+                   SHARES, under=begins),
+            Column("end_median", [each.end_median for each in ways], "middle", _ms, off, under=ends),
+            Column("end_most", [each.end_most for each in ways], "9 in 10", _ms, nine, under=ends, spared=1),
             Column("end_within", [each.end_within for each in ways], "in 100", weight, within,
-                   SHARES, under="ends off by ms"),
+                   SHARES, under=ends),
         ),
         measured="milliseconds off, of begins",
         marks=(Mark("span", "own", "up to what nine in ten do not exceed", medians, most),
@@ -168,7 +174,9 @@ def head_shares(result: Aligned) -> Ranking:
         title="heads by how much they count",
         of="head",
         names=tuple(each.name for each in shown),
-        table=Table(Column("share", [each.share for each in shown], "share", percent, "all of them are 100 %")),
+        table=Table(
+            Column("share", [each.share for each in shown], "share", percent, "all of them are 100 %")
+        ),
         measured="share",
         marks=(Mark("bar", "own", "", [each.share for each in shown]),),
         hidden=len(result.weighed) - len(shown),
@@ -179,7 +187,11 @@ def proofs(result: Aligned) -> tuple[tuple[Verdict, str], ...]:
     """How many heads are certified, in what."""
     every = (each for row in result.verdicts for each in row)
     judged = result.judged
-    sample = "" if judged is None or not judged.certified else f", and in {counted(judged.certified, 'case')} of gold"
+    sample = (
+        ""
+        if judged is None or not judged.certified
+        else f", and in {counted(judged.certified, 'case')} of gold"
+    )
     return proof(every, "head", sample)
 
 
@@ -192,5 +204,3 @@ def notes(result: Aligned) -> Iterator[str]:
         yield "without gold a strength is no chance: --learn FILE tells how often such an answer is right"
     if result.judged is not None and not result.tells:
         yield unsure(result)
-
-

@@ -1,6 +1,7 @@
 """When each word is heard: a stretch of time a word, what gold says, and the weights that it rests on."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -48,7 +49,7 @@ def sheet(result: Timing, focus: Focus = WHOLE) -> Sheet:
 
 
 def _names(result: Timing) -> tuple[str, ...]:
-    return tuple(settled(each) for each in result.words.names)
+    return tuple(settled(each) for each in result.query_tokens.names)
 
 
 def _answer(result: Timing) -> str:
@@ -57,8 +58,9 @@ def _answer(result: Timing) -> str:
         return words.nothing(result, "these times")
     times, names = result.times, _names(result)
     count = counted(len(times), "word")
-    pauses = [b.begin - a.end for a, b in zip(times, times[1:], strict=False)]
-    told = f"{count} from {times[0].begin:.2f} s to {times[-1].end:.2f} s: “{names[0]}” begins at {times[0].begin:.2f} s"
+    pauses = [b.begin - a.end for a, b in pairwise(times)]
+    first, last = times[0].begin, times[-1].end
+    told = f"{count} from {first:.2f} s to {last:.2f} s: “{names[0]}” begins at {first:.2f} s"
     if pauses and max(pauses) > 0:
         place = int(np.argmax(pauses))
         told += f"; the longest pause, {max(pauses):.2f} s, is before “{names[place + 1]}”"
@@ -70,10 +72,10 @@ def _trust(result: Timing) -> str:
     if judged is None:
         return f"How far they lie off is not known; {words.unsure(result)}."
     own: TimeScore = judged.own
-    others = ", ".join(f"{each.name} {each.begin_median:.0f}" for each in judged.scores[1:])
+    others = ", ".join(f"{each.name} {each.begin_median:.0f}" for each in judged.others)
     told = (
-        f"On {words.cases(judged, 'sound')}: half of the begins lie within {own.begin_median:.0f} ms of the true "
-        f"ones ({others}), {percent(own.begin_within)} within 100 ms; half of the ends within "
+        f"On {words.cases(judged, 'sound')}: half of the begins lie within {own.begin_median:.0f} ms of the "
+        f"true ones ({others}), {percent(own.begin_within)} within 100 ms; half of the ends within "
         f"{own.end_median:.0f} ms."
     )
     return f"{told} {words.certain(judged, 'are within 100 ms', 'begins')}".strip()
@@ -93,11 +95,11 @@ def _ranking(result: Timing) -> Ranking:
         table=Table(
             Column("begin", begins, "begins", _seconds),
             Column("end", ends, "ends", _seconds),
-            Column("confidence", sure, "sure", chance, "how often such a begin lies within 100 ms, by gold")
+            Column("confidence", sure, "sure", chance, "how often such a begin is within 100 ms")
             if result.calibrated else
             Column("strength", [each.strength for each in times], "strength", weight,
                    "the share of the word's weight that lies between"),
-            Column("off", off, "off by ms", lambda each: f"{each:+,.0f}", "its begin, later than gold's above 0"),
+            Column("off", off, "off by ms", lambda each: f"{each:+,.0f}", "above 0 its begin is late"),
         ),
         measured="seconds",
         marks=(
@@ -130,11 +132,12 @@ def _legend(result: Timing) -> Iterator[str]:
     yield "a piece of a word is heard by the row before it, which writes it"
     yield (
         f"frames of {1000 * result.seconds:.0f} ms; each head over the deviation of a frame, median over "
-        f"{counted(result.width, 'frame')}, dynamic time warping as published for Whisper; a word begins where its "
-        "row first has a quarter of its most"
+        f"{counted(result.width, 'frame')}, dynamic time warping as published for Whisper; a word begins "
+        "where its row first has a quarter of its most"
     )
     if result.judged is not None:
-        yield "as published: heads alike, a word begins where the one before it ends; equal pieces, equal words: the sound, cut"
+        yield "as published: heads alike, a word begins where the one before it ends"
+        yield "equal pieces, equal words: the sound, cut into as many"
 
 
 def _next(result: Timing) -> Next | None:
@@ -144,7 +147,7 @@ def _next(result: Timing) -> Next | None:
 
 
 def _facts(result: Timing) -> Iterator[tuple[object, ...]]:
-    for word, each in zip(result.words.names, result.times, strict=True):
+    for word, each in zip(result.query_tokens.names, result.times, strict=True):
         numbers = each.confidence, each.gold_begin, each.gold_end
         told = ("" if number is None else exact(number) for number in numbers)
         yield word, exact(each.begin), exact(each.end), exact(each.strength), *told

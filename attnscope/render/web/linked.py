@@ -1,4 +1,4 @@
-"""Two columns of words in a page, lines between those that belong together; a word's own are under the pointer.
+"""Two columns of words in a page, lines between those that belong together; its own are under a word.
 
 Nothing of it needs a script: what stands in the group of a word is drawn strong while the pointer is on it.
 """
@@ -18,13 +18,15 @@ def linked(block: Linked) -> str:
     ends = wide[0], wide[0] + _BETWEEN
     heads = "".join(
         f'<text x="{x}" y="14" text-anchor="{anchor}" class="small">{escape(side)}</text>'
-        for (_, side), x, anchor in zip(_sides(block), (ends[0] - 8, ends[1] + 8), ("end", "start"), strict=True)
+        for (_, side), x, anchor in zip(
+            _sides(block), (ends[0] - 8, ends[1] + 8), ("end", "start"), strict=True
+        )
     )
     groups = "".join((*_words(block, ends, 1), *_words(block, ends, 0)))
     told = f'<p class="told">{escape(block.says)}</p>' if block.says else ""
     return (
-        f'<h2>{escape(block.title)}</h2>{told}<svg width="{sum(wide) + _BETWEEN}" height="{high}" class="linked" '
-        f'role="img" aria-label="{escape(_aloud(block))}">{heads}{groups}</svg>'
+        f'<h2>{escape(block.title)}</h2>{told}<svg width="{sum(wide) + _BETWEEN}" height="{high}" '
+        f'class="linked" role="img" aria-label="{escape(_aloud(block))}">{heads}{groups}</svg>'
     )
 
 
@@ -33,7 +35,7 @@ def _sides(block: Linked) -> tuple[tuple[tuple[str, ...], str], tuple[tuple[str,
 
 
 def _words(block: Linked, ends: tuple[int, int], side: int) -> Iterator[str]:
-    """Each word of a side with its lines: those of the left are there, those of the right while it is meant."""
+    """Each word of a side with its lines: those of the left stay, the others come while it is meant."""
     words = (block.left, block.right)[side]
     anchor, x = (("end", ends[0] - 8), ("start", ends[1] + 8))[side]
     for i, word in enumerate(words):
@@ -48,7 +50,9 @@ def _words(block: Linked, ends: tuple[int, int], side: int) -> Iterator[str]:
 
 def _line(block: Linked, tie: Tie, ends: tuple[int, int], *, hidden: bool) -> str:
     path = f"M{ends[0]} {_down(block, 0, tie.left):.1f}L{ends[1]} {_down(block, 1, tie.right):.1f}"
-    kinds = " ".join(each for each in ("tie", "only" if hidden else "", "broken" if tie.broken else "") if each)
+    kinds = " ".join(
+        each for each in ("tie", "only" if hidden else "", "broken" if tie.broken else "") if each
+    )
     style = "" if hidden else f' style="opacity:{0.25 + 0.75 * tie.strength:.2f}"'
     title = "" if hidden else f"<title>{escape(tie.told)}</title>"
     return f'<path d="{path}" class="{kinds}"{style}>{title}</path>'

@@ -1,4 +1,4 @@
-"""Which word of one text stands for which of another, and when a word of a sound is heard, by cross-attention.
+"""Which word of one text stands for which of another, or when a word is heard, by cross-attention.
 
 A decoder's row writes the token behind it: the weights of a word are those of the rows that write its pieces.
 Every head has a weight of its own in the answer, and the answer stands beside what is known: gold, or that
@@ -16,7 +16,7 @@ from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import fits, one_for_each, within
 from attnscope.results.base.presented import Presented
 from attnscope.results.media import Sound
-from attnscope.tokens import Tokens
+from attnscope.tokens import Frames, Token, Tokens
 
 LEVEL = 0.05  # how often heads may agree so much by chance
 SURE = 0.5  # a link is one that is more likely right than not
@@ -40,7 +40,7 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True)
 class Weighed:
-    """A head and its share of the answer; the shares of all heads sum to 1."""
+    """A head (`layer`, `head`) and its `share` of the answer; the shares of all heads sum to 1."""
 
     layer: int
     head: int
@@ -55,7 +55,7 @@ class Weighed:
 class Reliability:
     """Of what is said to be right with a confidence from `low` to `high` how much is.
 
-    `said` is the mean confidence, `right` the share that is right, of `count`.
+    `said` is the mean confidence of these, `right` the share that is right, `count` how many they are.
     """
 
     low: float
@@ -69,8 +69,10 @@ class Reliability:
 class LinkScore:
     """One way to link words held against gold (Och and Ney 2003).
 
-    `error` is the alignment error rate; `found` the share of the target's words whose strongest source is
-    one of gold's, of those that have any. `links` are how many there are; fewer than one where none is said.
+    `name` is which way it is. `precision` is the share of its links that gold has, `recall` the share of
+    gold's sure links that it has, `error` the alignment error rate; `found` is the share of the target's words
+    whose strongest source is one of gold's, of those that have any. `links` are how many it has in a pair, in
+    the mean.
     """
 
     name: str
@@ -85,8 +87,9 @@ class LinkScore:
 class TimeScore:
     """One way to time words held against gold: how far begins and ends lie off, in milliseconds.
 
-    By end of a word the middle one and the one that nine in ten do not exceed, and which share is off by no
-    more than `TOLERATED`.
+    `name` is which way it is. `begin_median` and `end_median` are the middle ones of how far begins and ends
+    lie off, `begin_most` and `end_most` what nine in ten do not exceed, `begin_within` and `end_within` the
+    shares that lie off by no more than 100 ms.
     """
 
     name: str
@@ -100,11 +103,11 @@ class TimeScore:
 
 @dataclass(frozen=True)
 class Judged:
-    """What gold says, of `cases` pairs of sentences or sounds of the file `name`: the answer's way comes first.
+    """What gold says, of `cases` pairs of sentences or sounds of the file `name`; the answer's way is first.
 
-    `held_out` where the heads were learnt on others of these cases than they are judged on. `skipped` cases
-    cannot be read, of the others `certified` are certified in full. `reliability` is of the confidence, empty
-    where there is none.
+    `words` are those of all cases, `scores` one for each way. `held_out` says whether heads were learnt on
+    others of these cases than they are judged on. `skipped` cases cannot be read, of the others `certified`
+    are certified in full. `reliability` is how far the confidence can be trusted, empty where there is none.
     """
 
     name: str
@@ -121,13 +124,18 @@ class Judged:
         """How the answer's own way does."""
         return self.scores[0]
 
+    @property
+    def others(self) -> tuple[Any, ...]:
+        """How the others do."""
+        return self.scores[1:]
+
 
 @dataclass(frozen=True)
 class WordLink:
     """The target's word `query` stands for the source's word `key`, both counted in words.
 
     `strength` is how much the heads say so, 0 to 1. `confidence` is the chance that it is right, None where
-    no gold told how often such a link is. `gold` is `sure`, `possible` or `none`, None where it is not known.
+    no gold told how often such a link is. `direction` is the side from which it is the strongest. `gold` is `sure`, `possible` or `none`, None where it is not known.
     """
 
     query: int
@@ -140,7 +148,7 @@ class WordLink:
 
 @dataclass(frozen=True)
 class WordTime:
-    """When a word is heard, in seconds; `gold_begin` and `gold_end` are when it truly is.
+    """When a word is heard, from `begin` to `end` in seconds; from `gold_begin` to `gold_end` it truly is.
 
     `strength` is the share of its weight, of all that its pieces give to the sound, between the two.
     `confidence` is the chance that the begin lies within 100 ms of the true one.
@@ -165,8 +173,6 @@ class _OfHeads(Presented):
     verdicts: tuple[tuple[Verdict, ...], ...]
     judged: Judged | None
     agreement: float
-
-    for_readers = ("verdict", "p", "tells")
 
     @property
     def verdict(self) -> Verdict:
@@ -231,7 +237,7 @@ class Alignment(_OfHeads):
     tower: str = ""
     notes: tuple[str, ...] = ()
 
-    for_readers = (*_OfHeads.for_readers, "without_link", "even", "pharaoh")
+    for_readers = ("verdict", "p", "tells", "without_link", "even", "pharaoh")
 
     @property
     def without_link(self) -> tuple[int, ...]:
@@ -260,15 +266,17 @@ class Alignment(_OfHeads):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Timing(_OfHeads):
-    """When each word of what is said is heard: `times`, one for each of the `words`.
+    """When each word of what is said is heard: `times`, one for each of the `query_tokens`, which are words.
 
-    `rows` are the weights of each word over the frames of the sound, each `seconds` later than the one
-    before. `sharp` is how many frames wide the median was that heads were smoothed with. The other fields
-    are those of an `Alignment`; `shuffled` has each head's rows in another order.
+    `rows` are the weights of each word over the frames of the `sound`, `frame_seconds` of them apart. `width`
+    is how many frames the median was over that heads were smoothed with. `weighing` is what the heads were
+    `weighed` by, `learnt_on` the file where that is gold. `agreement` is the mean over rows of the strongest
+    frame, `shuffled` the same where each head's rows are in another order, drawn with seed 0. `judged` is
+    what gold says.
     """
 
     kind: Kind
-    words: Tokens
+    query_tokens: Tokens
     sound: Sound
     seconds: float = field(metadata={"file": "frame_seconds"})
     layers: tuple[int, ...]
@@ -287,9 +295,19 @@ class Timing(_OfHeads):
     tower: str = ""
     notes: tuple[str, ...] = ()
 
+    for_readers = ("verdict", "p", "tells")
+
+    @property
+    def key_tokens(self) -> Tokens:
+        """The frames."""
+        frames = tuple(
+            Token(-1, f"{i * self.seconds:.2f}s", "", None, None) for i in range(self.rows.shape[1])
+        )
+        return Tokens((), frames, (Frames(0, len(frames), self.seconds),))
+
     def check_parts(self) -> None:
         self._check_heads()
-        fits(len(self.times) == len(self.words), "'times' are not one for each word")
-        fits(len(self.rows) == len(self.words), "'rows' are not one for each word")
+        fits(len(self.times) == len(self.query_tokens), "'times' are not one for each word")
+        fits(len(self.rows) == len(self.query_tokens), "'rows' are not one for each word")
         for each in self.times:
             fits(0 <= each.begin <= each.end, "'times' do not go from a begin to an end")

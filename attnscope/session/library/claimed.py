@@ -7,7 +7,17 @@ from typing import Any, overload
 from attnscope.analysis.claims.finding.shared import InPrompt
 from attnscope.attention import Capture
 from attnscope.errors import InputError
-from attnscope.results import Ablation, Alignment, Contributions, Explanation, Finding, Flow, Links, Timing, Why
+from attnscope.results import (
+    Ablation,
+    Alignment,
+    Contributions,
+    Explanation,
+    Finding,
+    Flow,
+    Links,
+    Timing,
+    Why,
+)
 from attnscope.session.choosing import Chosen, choose
 from attnscope.session.effects import Ablating
 from attnscope.session.entering import complete, encode_inputs
@@ -122,8 +132,8 @@ class Claimed(Entered):
         """Which word of the source each word of the target stands for; of a sound when each word is heard.
 
         By the cross-attention of all heads. `gold` and `learn` are files as the command takes them: what the
-        answer is held against, and what heads and their sureness are learnt on; `attention` is tower, block or
-        route, as in `head`.
+        answer is held against, and what heads and their sureness are learnt on; `attention` is tower, block
+        or route, as in `head`.
         """
         asked = AlignQuestion(*(None if each is None else Path(each) for each in (gold, learn)))
         ask = time_words if self._inputs.sensed else align_words

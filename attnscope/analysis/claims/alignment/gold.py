@@ -71,9 +71,9 @@ def _links(place: str, text: str) -> GoldLinks:
     parts = [part.strip() for part in text.split(_BETWEEN)]
     if len(parts) not in (1, 3):
         raise InputError(f"{place}: neither links alone nor source ||| target ||| links")
-    sentences = (None, None) if len(parts) == 1 else (parts[0], parts[1])
-    if "" in sentences:
-        raise InputError(f"{place}: an empty {'source' if not sentences[0] else 'target'}")
+    source, target = (None, None) if len(parts) == 1 else (parts[0], parts[1])
+    if "" in (source, target):
+        raise InputError(f"{place}: an empty {'source' if not source else 'target'}")
     every, sure = set[tuple[int, int]](), set[tuple[int, int]]()
     for each in parts[-1].split():
         if (match := _LINK.fullmatch(each)) is None:
@@ -82,9 +82,9 @@ def _links(place: str, text: str) -> GoldLinks:
         every.add(pair)
         if match[2] == "-":
             sure.add(pair)
-    gold = GoldLinks(place, *sentences, frozenset(sure), frozenset(every))
-    if sentences[0] is not None and sentences[1] is not None:
-        gold.check(len(sentences[0].split()), len(sentences[1].split()))
+    gold = GoldLinks(place, source, target, frozenset(sure), frozenset(every))
+    if source is not None and target is not None:
+        gold.check(len(source.split()), len(target.split()))
     return gold
 
 
@@ -135,7 +135,9 @@ def read_times(file: Path) -> tuple[GoldTimes, ...]:
 def _time(file: Path, number: int, text: str) -> tuple[str, str | None, str, float, float]:
     place, parts = f"{incoming.called(file)}:{number}", text.split("\t")
     if len(parts) not in (3, 4):
-        raise InputError(f"{place}: a line has word, begin and end, or sound, word, begin and end, parted by tabs")
+        raise InputError(
+            f"{place}: a line has word, begin and end, or sound, word, begin and end, parted by tabs"
+        )
     try:
         begin, end = float(parts[-2]), float(parts[-1])
     except ValueError:

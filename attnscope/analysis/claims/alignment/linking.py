@@ -10,6 +10,7 @@ that is is set right by what it said of pairs that it was not fitted to (Platt 1
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -37,12 +38,12 @@ class WordWeights:
     @property
     def by_column(self) -> Said:
         """Each column over what all words of the target give it."""
-        return self.writes / (self.writes.sum(axis=1, keepdims=True) + _FLOOR)
+        return np.asarray(self.writes / (self.writes.sum(axis=1, keepdims=True) + _FLOOR))
 
     @property
     def says(self) -> Said:
         """What each head says of a pair from both sides."""
-        return np.sqrt(self.writes * self.by_column)
+        return np.asarray(np.sqrt(self.writes * self.by_column))
 
     @property
     def features(self) -> Float[np.ndarray, "pair feature"]:
@@ -69,7 +70,9 @@ def strongest(strengths: Pairs) -> tuple[Bool[np.ndarray, "word other"], Bool[np
 
 def direction(forth: bool, back: bool) -> Direction:
     """From which side a link is the strongest; one that is not is as good from both."""
-    return Direction.TARGET if forth and not back else Direction.SOURCE if back and not forth else Direction.BOTH
+    return (
+        Direction.TARGET if forth and not back else Direction.SOURCE if back and not forth else Direction.BOTH
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +86,7 @@ class Learnt:
     shares: Float[np.ndarray, " head"]
 
     def sums(self, words: WordWeights) -> Float[np.ndarray, " pair"]:
-        return words.features @ self.coefficients + self.offset
+        return np.asarray(words.features @ self.coefficients + self.offset)
 
     def chances(self, words: WordWeights) -> Pairs:
         """How likely each pair is linked."""
@@ -108,10 +111,12 @@ def learn(cases: Sequence[WordWeights], gold: Sequence[Bool[np.ndarray, "word ot
     slope, level = _platt(np.concatenate(said), np.concatenate(truth)) if said else (1.0, 0.0)
     fit = _fitted(features, right, np.arange(len(cases)))
     every = np.concatenate(features)
-    return Learnt(fit.coef_[0], float(fit.intercept_[0]), slope, level, _shares(fit.coef_[0] * every.std(axis=0)))
+    return Learnt(
+        fit.coef_[0], float(fit.intercept_[0]), slope, level, _shares(fit.coef_[0] * every.std(axis=0))
+    )
 
 
-def _fitted(features: Sequence[np.ndarray], right: Sequence[np.ndarray], chosen: np.ndarray) -> object:
+def _fitted(features: Sequence[np.ndarray], right: Sequence[np.ndarray], chosen: np.ndarray) -> Any:
     from sklearn.linear_model import LogisticRegression
 
     made = LogisticRegression(C=_PENALTY, max_iter=_STEPS)
@@ -128,12 +133,10 @@ def _platt(said: np.ndarray, right: np.ndarray) -> tuple[float, float]:
 def _shares(moved: Float[np.ndarray, " feature"]) -> Float[np.ndarray, " head"]:
     """How much each head moves the answer, of all that heads move it."""
     by_head = np.abs(moved).reshape(3, -1).sum(axis=0)
-    return by_head / by_head.sum()
+    return np.asarray(by_head / by_head.sum())
 
 
-def held_out(
-    cases: Sequence[WordWeights], gold: Sequence[Bool[np.ndarray, "word other"]]
-) -> list[Pairs]:
+def held_out(cases: Sequence[WordWeights], gold: Sequence[Bool[np.ndarray, "word other"]]) -> list[Pairs]:
     """The chances of each case by what was learnt on the others, a part of all cases at a time."""
     found = dict[int, Pairs]()
     for fold in range(min(FOLDS, len(cases))):

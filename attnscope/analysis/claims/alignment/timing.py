@@ -2,9 +2,9 @@
 
 Each head's weights are set in relation to the other rows' (z-scores over rows, frame by frame), smoothed by a
 median over time, and mixed; the path through that which gathers most, forward in both, gives each row its
-stretch of the sound (Radford et al. 2022; the code of Whisper, `timing.py`). There a word begins where the one
-before it ends, so silence between words goes to the next one. Here it begins where its own row first has a
-quarter of the most that it has in its stretch, since heads look at nothing of a pause.
+stretch of the sound (Radford et al. 2022; the code of Whisper, `timing.py`). There a word begins where the
+one before it ends, so silence between words goes to the next one. Here it begins where its own row first has
+a quarter of the most that it has in its stretch, since heads look at nothing of a pause.
 """
 
 from collections.abc import Sequence
@@ -95,7 +95,9 @@ def timed(rows: Rows, shares: Shares, words: Groups, seconds: float, near: float
     starts = np.array([_rise(plain[word[0]], stretches[word[0]]) for word in words])
     stops = np.array([max(first[word[-1] + 1], start + 1) for word, start in zip(words, starts, strict=True)])
     by_word = np.stack([plain[list(word)].mean(axis=0) for word in words])
-    inside = [row[a:b].sum() / max(row.sum(), _LEAST) for row, a, b in zip(by_word, starts, stops, strict=True)]
+    inside = [
+        row[a:b].sum() / max(row.sum(), _LEAST) for row, a, b in zip(by_word, starts, stops, strict=True)
+    ]
     tops = rows[:, [word[0] for word in words]].argmax(axis=2)
     peaks = shares @ (np.abs(tops - starts) * seconds <= near + seconds)
     return Timed(

@@ -30,7 +30,7 @@ def by_sharpness(rows: Rows) -> Shares:
 
 
 def _monotone(rows: Rows) -> Float[np.ndarray, " head"]:
-    """The correlation of each row's mean key with the row, nothing below 0; 1 where there are too few rows."""
+    """The correlation of each row's mean key with the row, nothing below 0; 1 of too few rows."""
     count = rows.shape[1]
     if count < 3:
         return np.ones(len(rows))
@@ -38,7 +38,8 @@ def _monotone(rows: Rows) -> Float[np.ndarray, " head"]:
     centres = centres - centres.mean(axis=1, keepdims=True)
     places = np.arange(count) - (count - 1) / 2
     spread = np.sqrt((centres**2).sum(axis=1) * (places**2).sum())
-    return np.clip(np.divide(centres @ places, spread, out=np.zeros(len(rows)), where=spread > 1e-9), 0, None)
+    found = np.divide(centres @ places, spread, out=np.zeros(len(rows)), where=spread > 1e-9)
+    return np.asarray(np.clip(found, 0, None))
 
 
 def _shares(values: Float[np.ndarray, " head"]) -> Shares:

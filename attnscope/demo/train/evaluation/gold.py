@@ -1,8 +1,8 @@
-"""Gold for `attnscope align`: what the generators of the bundled models know of their own sentences and clips.
+"""Gold for `attnscope align`: what the generators of the bundled models know of their sentences and clips.
 
-`python -m attnscope.demo.train.evaluation.gold links 50 learn > learn.txt` writes pairs of sentences with their
-links, `gold times 30 judge clips` a folder of clips and `clips/times.tsv`. Those of `learn` and of `judge` are
-two sets; no model was trained on either.
+`python -m attnscope.demo.train.evaluation.gold links 50 learn > learn.txt` writes pairs of sentences with
+their links, `gold times 30 judge clips` a folder of clips and `clips/times.tsv`. Those of `learn` and of
+`judge` are two sets; no model was trained on either.
 """
 
 from __future__ import annotations
@@ -67,4 +67,6 @@ if __name__ == "__main__":
     if what == "links":
         print("\n".join(links(int(number), chosen)))
     else:
-        (Path(where[0]) / "times.tsv").write_text("\n".join(times(int(number), chosen, Path(where[0]))) + "\n")
+        (Path(where[0]) / "times.tsv").write_text(
+            "\n".join(times(int(number), chosen, Path(where[0]))) + "\n"
+        )

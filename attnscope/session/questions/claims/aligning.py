@@ -46,7 +46,7 @@ class AlignQuestion:
     def __post_init__(self) -> None:
         if self.gold is not None and self.gold == self.learn:
             raise InputError(
-                "--gold and --learn are one file: leave --gold out, and each part of it is judged by the others"
+                "--gold and --learn are one file: leave --gold out, each part is judged by the others"
             )
 
 
@@ -77,7 +77,7 @@ class Side:
 
 
 def goes_on(tokens: Tokens, before: Sequence[int], group: Sequence[int], *, plain: bool) -> bool:
-    """Whether a word as the tokenizer has it belongs to the one before: no blank between, no mark at an end."""
+    """Whether a word of the tokenizer belongs to the one before: no blank between, no mark at an end."""
     last, first = tokens.items[before[-1]], tokens.items[group[0]]
     if last.span is None or first.span is None or last.part != first.part or first.part >= len(tokens.texts):
         return False
@@ -96,7 +96,9 @@ def goes_on(tokens: Tokens, before: Sequence[int], group: Sequence[int], *, plai
 def written_by(groups: Groups, name: str) -> None:
     """Raises `InputError` where a word has no row before it, which writes it."""
     if any(word[0] == 0 for word in groups):
-        raise InputError(f"{name}: the first token of the target is a word: nothing writes it, begin with a start")
+        raise InputError(
+            f"{name}: the first token of the target is a word: nothing writes it, begin with a start"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +155,9 @@ def _every(chosen: Chosen) -> list[tuple[int, int]]:
 
 def weighed(chosen: Chosen, shares: Shares) -> tuple[Weighed, ...]:
     """Every head that counts, most first."""
-    every = [Weighed(*head, float(share)) for head, share in zip(_every(chosen), shares, strict=True) if share]
+    every = [
+        Weighed(*head, float(share)) for head, share in zip(_every(chosen), shares, strict=True) if share
+    ]
     return tuple(sorted(every, key=lambda each: -each.share))
 
 

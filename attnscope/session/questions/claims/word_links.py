@@ -29,7 +29,7 @@ from attnscope.analysis.claims.alignment.linking import (
 )
 from attnscope.analysis.claims.alignment.weighing import agreement, mixed, shuffled
 from attnscope.errors import InputError
-from attnscope.results.claims.alignment import Alignment, Judged, Weighing, WordLink
+from attnscope.results.claims.alignment import Alignment, Judged, Reliability, Weighing, WordLink
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.aligning import (
     AlignQuestion,
@@ -77,7 +77,11 @@ def align_words(reading: Reading, chosen: Chosen, asked: AlignQuestion) -> Align
     words = by_words(shown.weights, target.groups, source.groups)
     cases = Cases(reading, chosen)
     learnt_on = _pairs(cases, learn_from)
-    learnt = learn([each.words for each in learnt_on], [each.gold.sure for each in learnt_on]) if learnt_on else None
+    learnt = (
+        learn([each.words for each in learnt_on], [each.gold.sure for each in learnt_on])
+        if learnt_on
+        else None
+    )
     weighing, shares = shares_of(reading, chosen, words.writes)
     if learnt is not None:
         weighing, shares = Weighing.LEARNT, learnt.shares
@@ -215,7 +219,11 @@ def _own(words: WordWeights, gold: GoldLinks) -> _Pair:
     )
 
 
-def _reliability(chances: Sequence[Pairs], links: Sequence[Linked], gold: Sequence[Gold]) -> tuple:
+def _reliability(
+    chances: Sequence[Pairs], links: Sequence[Linked], gold: Sequence[Gold]
+) -> tuple[Reliability, ...]:
     said = chain.from_iterable(each[linked].tolist() for each, linked in zip(chances, links, strict=True))
-    right = chain.from_iterable(each.possible[linked].tolist() for each, linked in zip(gold, links, strict=True))
+    right = chain.from_iterable(
+        each.possible[linked].tolist() for each, linked in zip(gold, links, strict=True)
+    )
     return reliabilities(said, right)

@@ -10,7 +10,14 @@ import numpy as np
 from attnscope.analysis.claims.alignment.gold import GoldTimes, read_times
 from attnscope.analysis.claims.alignment.judging import NEAR, Times, equal_parts, reliabilities, score_times
 from attnscope.analysis.claims.alignment.linking import FOLDS
-from attnscope.analysis.claims.alignment.timing import Case, LearntTimes, Timed, learn_times, median_width, timed
+from attnscope.analysis.claims.alignment.timing import (
+    Case,
+    LearntTimes,
+    Timed,
+    learn_times,
+    median_width,
+    timed,
+)
 from attnscope.analysis.claims.alignment.weighing import Rows, agreement, even, shuffled
 from attnscope.errors import InputError
 from attnscope.results import Sound
@@ -50,7 +57,7 @@ def _gold(asked: AlignQuestion) -> tuple[tuple[GoldTimes, ...], tuple[GoldTimes,
 
 @dataclass(frozen=True, eq=False)
 class _Heard:
-    """The words of a target over the frames of a sound: rows that write its pieces, and one that ends them."""
+    """The words of a target over the frames of a sound: rows that write its pieces, one that ends them."""
 
     side: Side
     rows: Rows
@@ -97,7 +104,7 @@ def time_words(reading: Reading, chosen: Chosen, asked: AlignQuestion) -> Timing
     found = timed(heard.rows, shares, *read) if learnt is None else learnt.timed(heard.rows, *read)
     result = Timing(
         kind=chosen.kind,
-        words=side.words,
+        query_tokens=side.words,
         sound=heard.sound,
         seconds=heard.seconds,
         layers=chosen.layers,
@@ -170,7 +177,9 @@ def _read(cases: Cases, gold: Sequence[GoldTimes]) -> list[Case]:
         if len(side.groups) != len(each.words):
             raise InputError(f"{model.name} does not read every word")
         written_by(side.groups, model.name)
-        return _case(_Heard.of(reading, cases.weights(reading, certify=certify), encoded.positions, side), each)
+        return _case(
+            _Heard.of(reading, cases.weights(reading, certify=certify), encoded.positions, side), each
+        )
 
     made = [case for _, case in cases.read(gold, make)]
     if gold and not made:
@@ -192,7 +201,9 @@ def _judged(
         "these times": [Times(each.begins, each.ends) for each in found],
         "as published": [Times(one.jumps, one.ends) for one in published],
         "equal pieces": [equal_parts(size, c.length) for size, c in zip(sizes, sounds, strict=True)],
-        "equal words": [equal_parts([1] * len(size), c.length) for size, c in zip(sizes, sounds, strict=True)],
+        "equal words": [
+            equal_parts([1] * len(size), c.length) for size, c in zip(sizes, sounds, strict=True)
+        ],
     }
     right = [np.abs(a.begins - b.begins) <= NEAR for a, b in zip(found, true, strict=True)]
     file = asked.learn if out else asked.gold

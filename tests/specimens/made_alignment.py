@@ -1,0 +1,132 @@
+"""Links between two texts and times of words as they could have come out, with and without gold."""
+
+import made_media
+import made_results as made
+import numpy as np
+
+from attnscope.results import Alignment, Kind, Timing, Verdict
+from attnscope.results.claims.alignment import (
+    Direction,
+    Judged,
+    LinkScore,
+    Reliability,
+    TimeScore,
+    Weighed,
+    Weighing,
+    WordLink,
+    WordTime,
+)
+
+TARGET, SOURCE = ("le", "chat", "<b>noir</b>", "dort", "."), ("the", "black", "cat", "sleeps")
+LAYERS, HEADS = (0, 2), (0, 1, 3)
+WEIGHED = (Weighed(2, 3, 0.6), Weighed(0, 1, 0.3), Weighed(2, 0, 0.1))
+
+
+def verdicts(worst: Verdict = Verdict.CERTIFIED) -> tuple[tuple[Verdict, ...], ...]:
+    return (Verdict.CERTIFIED,) * 3, (Verdict.CERTIFIED, Verdict.CERTIFIED, worst)
+
+
+def strengths() -> np.ndarray:
+    values = np.full((len(TARGET), len(SOURCE)), 0.02)
+    for query, key, value in ((0, 0, 0.4), (1, 2, 0.93), (2, 1, 0.88), (3, 3, 0.7), (0, 2, 0.21)):
+        values[query, key] = value
+    return values
+
+
+def alignment(
+    *, learnt: bool = False, own: bool = False, tells: bool = True, worst: Verdict = Verdict.CERTIFIED
+) -> Alignment:
+    """Links that were found by sharpness; by what was `learnt`; held against gold of its `own` pair."""
+    values = strengths()
+    pairs = [
+        (0, 0, Direction.BOTH),
+        (1, 2, Direction.BOTH),
+        (2, 1, Direction.TARGET),
+        (3, 3, Direction.SOURCE),
+    ]
+    gold = ("sure", "sure", "none", "possible")
+    links = tuple(
+        WordLink(
+            q, k, float(values[q, k]), float(values[q, k]) if learnt else None, way, gold[i] if own else None
+        )
+        for i, (q, k, way) in enumerate(pairs)
+    )
+    shuffled = np.linspace(0.2, 0.3, 99)
+    return Alignment(
+        kind=Kind.CROSS,
+        query_tokens=made.tokens(TARGET),
+        key_tokens=made.tokens(SOURCE),
+        layers=LAYERS,
+        heads=HEADS,
+        weighing=Weighing.LEARNT if learnt else Weighing.SHARPNESS,
+        weighed=WEIGHED,
+        strengths=values,
+        links=links,
+        agreement=0.61 if tells else 0.24,
+        shuffled=shuffled,
+        verdicts=verdicts(worst),
+        provenance=made.provenance(),
+        judged=judged(learnt) if learnt or own else None,
+        learnt_on="pairs.txt" if learnt else "",
+    )
+
+
+def judged(learnt: bool) -> Judged:
+    ways = (
+        ("these links", 0.04, 9.3),
+        ("mean of heads", 0.1, 8.1),
+        ("diagonal", 0.33, 8.1),
+        ("any word", 0.87, 8.1),
+    )
+    return Judged(
+        name="pairs.txt",
+        cases=50,
+        words=403,
+        held_out=learnt,
+        scores=tuple(LinkScore(name, 1 - off, 0.97 - off, off, 0.99 - off, n) for name, off, n in ways),
+        reliability=RELIABLE if learnt else (),
+        skipped=1,
+        certified=3,
+    )
+
+
+RELIABLE = (Reliability(0.5, 0.7, 12, 0.61, 7 / 12), Reliability(0.9, 0.97, 40, 0.94, 0.925),
+            Reliability(0.97, 1.0, 300, 0.99, 0.99))  # fmt: skip
+
+
+def timing(*, learnt: bool = False, own: bool = False, tells: bool = True) -> Timing:
+    """Three words in a sound of 0.8 s, 40 frames."""
+    words, frames = ("good", "old", "cats"), 40
+    begins, ends = (0.1, 0.34, 0.5), (0.3, 0.46, 0.74)
+    rows = np.full((3, frames), 0.005)
+    for row, begin, end in zip(rows, begins, ends, strict=True):
+        row[round(begin / 0.02) : round(end / 0.02)] = 0.07
+    times = tuple(
+        WordTime(a, b, 0.8, 0.95 if learnt else None, *((a + 0.02, b - 0.01) if own else (None, None)))
+        for a, b in zip(begins, ends, strict=True)
+    )
+    ways = (("these times", 15.0), ("as published", 190.0), ("equal pieces", 134.0), ("equal words", 170.0))
+    gold = Judged(
+        "times.tsv", 30, 96, learnt,
+        tuple(TimeScore(name, off, 3 * off, 10 / off, 2 * off, 4 * off, 8 / off) for name, off in ways),
+        RELIABLE if learnt else (),
+    )  # fmt: skip
+    return Timing(
+        kind=Kind.CROSS,
+        query_tokens=made.tokens(words),
+        sound=made_media.sound(),
+        seconds=0.02,
+        layers=LAYERS,
+        heads=HEADS,
+        weighing=Weighing.LEARNT if learnt else Weighing.MODEL,
+        weighed=WEIGHED,
+        rows=rows,
+        times=times,
+        width=7,
+        agreement=0.5 if tells else 0.2,
+        shuffled=np.linspace(0.1, 0.3, 99),
+        verdicts=verdicts(),
+        provenance=made.provenance(),
+        judged=gold if learnt or own else None,
+        learnt_on="times.tsv" if learnt else "",
+    )
