@@ -19,6 +19,7 @@ from attnscope.results.media import Sound
 from attnscope.tokens import Frames, Token, Tokens
 
 LEVEL = 0.05  # how often heads may agree so much by chance
+LEAST = 0.05  # of a weight, by which they agree more than shuffled ones where that says anything
 SURE = 0.5  # a link is one that is more likely right than not
 
 
@@ -70,9 +71,9 @@ class LinkScore:
     """One way to link words held against gold (Och and Ney 2003).
 
     `name` is which way it is. `precision` is the share of its links that gold has, `recall` the share of
-    gold's sure links that it has, `error` the alignment error rate; `found` is the share of the target's words
-    whose strongest source is one of gold's, of those that have any. `links` are how many it has in a pair, in
-    the mean.
+    gold's sure links that it has, `error` the alignment error rate; `found` is the share of the target's
+    words whose strongest source is one of gold's, of those that have any. `links` are how many it has in a
+    pair, in the mean.
     """
 
     name: str
@@ -135,7 +136,8 @@ class WordLink:
     """The target's word `query` stands for the source's word `key`, both counted in words.
 
     `strength` is how much the heads say so, 0 to 1. `confidence` is the chance that it is right, None where
-    no gold told how often such a link is. `direction` is the side from which it is the strongest. `gold` is `sure`, `possible` or `none`, None where it is not known.
+    no gold told how often such a link is. `direction` is the side from which it is the strongest. `gold` is
+    `sure`, `possible` or `none`, None where it is not known.
     """
 
     query: int
@@ -192,8 +194,8 @@ class _OfHeads(Presented):
 
     @property
     def tells(self) -> bool:
-        """Whether heads agree more than with the words of each in another order."""
-        return self.p <= LEVEL
+        """Whether heads agree more than with the words of each in another order, seldom so and by enough."""
+        return self.p <= LEVEL and self.agreement - float(self.shuffled.mean()) >= LEAST
 
     @property
     def calibrated(self) -> bool:

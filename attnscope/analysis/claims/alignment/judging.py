@@ -30,7 +30,7 @@ class Gold:
 
 
 def score_links(
-    name: str, strengths: Sequence[Pairs], links: Sequence[Linked], gold: Sequence[Gold]
+    name: str, strengths: Sequence[np.ndarray], links: Sequence[np.ndarray], gold: Sequence[Gold]
 ) -> LinkScore:
     """One way to link, over all pairs: `links` are answered, `strengths` say which is the strongest."""
     counts, found, words = np.zeros(4), 0, 0

@@ -98,7 +98,7 @@ def _sigmoid(values: np.ndarray) -> np.ndarray:
     return 0.5 * (1 + np.tanh(values / 2))
 
 
-def learn(cases: Sequence[WordWeights], gold: Sequence[Bool[np.ndarray, "word other"]]) -> Learnt:
+def learn(cases: Sequence[WordWeights], gold: Sequence[np.ndarray]) -> Learnt:
     """The model of all cases, its sureness from parts that were each left out once."""
     features = [each.features for each in cases]
     right = [each.ravel() for each in gold]
@@ -136,7 +136,7 @@ def _shares(moved: Float[np.ndarray, " feature"]) -> Float[np.ndarray, " head"]:
     return np.asarray(by_head / by_head.sum())
 
 
-def held_out(cases: Sequence[WordWeights], gold: Sequence[Bool[np.ndarray, "word other"]]) -> list[Pairs]:
+def held_out(cases: Sequence[WordWeights], gold: Sequence[np.ndarray]) -> list[Pairs]:
     """The chances of each case by what was learnt on the others, a part of all cases at a time."""
     found = dict[int, Pairs]()
     for fold in range(min(FOLDS, len(cases))):

@@ -26,7 +26,7 @@ Matrix = Float[np.ndarray, "row frame"]
 
 def median_width(seconds: float) -> int:
     """How many frames the median is over: an odd number, 1 for none."""
-    return 2 * round((MEDIAN / seconds - 1) / 2) + 1 if seconds < MEDIAN else 1
+    return 2 * int(MEDIAN / seconds / 2 + 1e-9) + 1
 
 
 def smoothed(rows: Rows, width: int) -> Rows:
@@ -106,7 +106,7 @@ def timed(rows: Rows, shares: Shares, words: Groups, seconds: float, near: float
     )  # fmt: skip
 
 
-def _rise(row: Float[np.ndarray, " frame"], stretch: Int[np.ndarray, " frame"]) -> int:
+def _rise(row: Float[np.ndarray, " frame"], stretch: Int[np.ndarray, " step"]) -> int:
     """The first frame of the stretch at which the row has risen to a quarter of its most there."""
     inside = row[stretch]
     return int(stretch[np.argmax(inside >= _RISE * inside.max())])

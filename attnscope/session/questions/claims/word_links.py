@@ -17,7 +17,6 @@ from attnscope.analysis.claims.alignment.judging import (
 )
 from attnscope.analysis.claims.alignment.linking import (
     Learnt,
-    Linked,
     Pairs,
     WordWeights,
     by_words,
@@ -220,7 +219,7 @@ def _own(words: WordWeights, gold: GoldLinks) -> _Pair:
 
 
 def _reliability(
-    chances: Sequence[Pairs], links: Sequence[Linked], gold: Sequence[Gold]
+    chances: Sequence[np.ndarray], links: Sequence[np.ndarray], gold: Sequence[Gold]
 ) -> tuple[Reliability, ...]:
     said = chain.from_iterable(each[linked].tolist() for each, linked in zip(chances, links, strict=True))
     right = chain.from_iterable(
