@@ -219,6 +219,7 @@ OTHERS = tuple(
         find by words: find "The unbelievable door opened." -m demo --from unbelievable --to door --by word
         flow by sentence: flow "The door opened. It was red." --from 0 -m demo --by sentence
         flow of a decoder: flow "I was watching the" --from the -m demo-causal
+        aligned: align "the cat sleeps" -m demo-translate
         two texts: heads "it rains. it snows." -m demo-translate --kind cross -l 1 --head 1 --by sentence
         sentences of MiniLM: heads "The cat sat. It slept." -m {minilm} -l 3 --head 5 --by sentence
         mean over every head: heads "The door opened." -m demo --head mean
