@@ -86,7 +86,7 @@ COMMANDS = {
     "Jobs that people do with attention": {
         "align": (
             'attnscope align "The red door opened." -m demo-translate',
-            'attnscope align "I saw it." --target "je l\'ai vu." -m demo-translate -o links.pharaoh',
+            'attnscope align "He slept." --target "il a dormi." -m demo-translate',
             "attnscope align --audio speech.wav -m demo-speech -o speech.srt",
         ),
     },

@@ -27,7 +27,7 @@ Gold = Annotated[
         "other pairs, one a line: source ||| target ||| links, words between blanks. Of a sound word, begin "
         "and end, parted by tabs, a word a line; of others the sound's file before them.",
     ),
-    Brief("held against what is right (--help-all: its form)"),
+    Brief("what is right, to score by"),
 ]
 Learn = Annotated[
     Path | None,
@@ -37,7 +37,7 @@ Learn = Annotated[
         help="Learn on such pairs or sounds how much each head counts, and how sure an answer is; each fifth "
         "of them is judged by the others.",
     ),
-    Brief("gold to learn on how much each head counts, how sure to be"),
+    Brief("gold to learn heads and sureness on"),
 ]
 
 
@@ -51,7 +51,7 @@ def align(
     request: Request,
     output: Output,
 ) -> None:
-    """Link the words of a text and its translation, or tell when each word is heard.
+    """Link words with their translation, or time what is said.
 
     By the cross-attention of a translator, a summariser or a recogniser of speech. All heads count, by how
     sharp and monotone they are, by what the model's own settings name, or by what is learnt on gold; then

@@ -67,6 +67,6 @@ if __name__ == "__main__":
     if what == "links":
         print("\n".join(links(int(number), chosen)))
     else:
-        (Path(where[0]) / "times.tsv").write_text(
-            "\n".join(times(int(number), chosen, Path(where[0]))) + "\n"
-        )
+        place = Path(where[0])
+        told = "\n".join(times(int(number), chosen, place)) + "\n"
+        (place / "times.tsv").write_text(told, encoding="utf-8", newline="\n")
