@@ -32,6 +32,7 @@ def drift(moved: bool = True) -> Drift:
         alone,
         others,
         np.zeros(3),
+        np.full(3, 0.01),
     )
     return Drift(
         names=("base", "tuned"),

@@ -183,7 +183,7 @@ def _texts(result: Drift, whole: bool) -> Iterator[Ranking]:
 def _put_back(result: Drift) -> Iterator[Block]:
     """What the old output of a head does in the tuned model."""
     back = result.put_back
-    if back is None:
+    if back is None or not back.changed:
         return
     form = percent
     yield Ranking(

@@ -77,6 +77,9 @@ def _answered(result: Drift) -> str:
         return ""
     far = significant(float(back.tuned.mean()))
     unit = "nats" if "nats" in back.measured else "of cosine"
+    if not back.changed:
+        floor = significant(float(back.floor.mean()))
+        return f"The answers lie {far} {unit} apart, no further than {result.floor_by} moves them ({floor})."
     gone, others = float(back.restored[0]), float(back.restored_by_others[0])
     layer, head = back.heads[0]
     beside = "" if others != others else f", another head of its layer {percent(others)}"
@@ -100,8 +103,8 @@ def control(result: Drift) -> str:
 
 def notes(result: Drift) -> Iterator[str]:
     yield from result.notes
-    if result.put_back is not None:
+    if result.put_back is not None and result.put_back.changed:
         every = percent(result.put_back.restored_by_every)
         yield f"all heads of A put back take {every} of the change of the answer away; the rest is no head's"
-    elif result.unanswered and result.case is not Case.SAME:
+    elif result.put_back is None and result.unanswered and result.case is not Case.SAME:
         yield f"no head was put back: {result.unanswered}"

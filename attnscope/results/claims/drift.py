@@ -33,7 +33,8 @@ class PutBack:
     what a distance between two answers is. `tuned` is that of the tuned model's answer from the old one's,
     by text; `heads` (layer and head) were put back one by one, which left the distances `alone`, and `others`
     in the mean over other heads of their layer, drawn by lot; NaN where there are none. `every` is left with
-    all heads of the model put back at once.
+    all heads of the model put back at once. `floor` is how far the old model's answer lies from itself in the
+    other precision; NaN where that is none.
     """
 
     measured: str
@@ -43,6 +44,12 @@ class PutBack:
     alone: Float[np.ndarray, "head text"]
     others: Float[np.ndarray, "head text"]
     every: Float[np.ndarray, " text"]
+    floor: Float[np.ndarray, " text"]
+
+    @property
+    def changed(self) -> bool:
+        """Whether the answers lie further apart than rounding moves one."""
+        return not self.tuned.mean() <= self.floor.mean()
 
     @property
     def restored(self) -> Float[np.ndarray, " head"]:
@@ -67,7 +74,8 @@ class PutBack:
 
     def check_parts(self) -> None:
         alike = {self.alone.shape, self.others.shape, (len(self.heads), len(self.texts))}
-        fits(len(alike) == 1 and len(self.tuned) == len(self.every) == len(self.texts), "'texts' differ")
+        lengths = {len(each) for each in (self.tuned, self.every, self.floor, self.texts)}
+        fits(len(alike) == len(lengths) == 1, "'texts' differ")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -91,6 +91,15 @@ def test_a_model_that_answers_nothing_says_why_no_head_was_put_back() -> None:
     assert "apart" not in sheet(result).answer
 
 
+def test_answers_no_further_apart_than_rounding_moves_them_are_given_no_share() -> None:
+    result = made_drift.drift()
+    assert result.put_back is not None
+    back = replace(result.put_back, floor=np.full(3, 0.25))
+    made = sheet(replace(result, put_back=back))
+    assert "The answers lie .20 nats apart, no further than bfloat16 moves them (.25)." in made.answer
+    assert "put back" not in " ".join((made.answer, *made.notes, *titles(replace(result, put_back=back))))
+
+
 def test_the_table_has_a_row_for_each_number_of_each_head_and_text() -> None:
     table = sheet(made_drift.drift()).table()
     facts = [table["fact"].values.count(name) for name in ("moved", "own", "written", "floor")]

@@ -1,5 +1,6 @@
 """What a tuning changed: each figure beside a plain script's, planted heads found first, refusals."""
 
+import copy
 from pathlib import Path
 
 import numpy as np
@@ -87,9 +88,8 @@ def test_what_a_head_does_by_itself_is_its_layer_on_what_the_old_one_read(
     dense = layer.attention.output.dense.weight[:, rows].double()
     change = (kept[0][:, rows] - outputs[LAYER][:, rows]).double() @ dense.T
     before = outputs[LAYER][:, rows].double() @ dense.T
-    assert drift.written[1, LAYER, HEAD] == pytest.approx(
-        float((change.norm() / before.norm()).detach()), rel=1e-4
-    )
+    share = float((change.norm() / before.norm()).detach())
+    assert drift.written[1, LAYER, HEAD] == pytest.approx(share, rel=1e-4)
 
 
 def test_heads_that_only_hear_of_a_change_do_nothing_by_themselves(drift) -> None:
@@ -113,8 +113,6 @@ def test_a_head_that_writes_otherwise_and_looks_alike_is_named(model, tokenizer)
 
 
 def test_the_floor_is_the_old_model_in_another_precision(drift, model, tokenizer) -> None:
-    import copy
-
     rounded = copy.deepcopy(model).to(torch.bfloat16)
     ids = tokenizer(TEXTS[0], return_tensors="pt")
     pairs = zip(seen(model, ids)[0].attentions, seen(rounded, ids)[0].attentions, strict=True)
@@ -129,8 +127,6 @@ def test_the_floor_is_the_old_model_in_another_precision(drift, model, tokenizer
 
 
 def test_the_old_model_in_that_precision_is_within_the_floor(model, tokenizer) -> None:
-    import copy
-
     rounded = copy.deepcopy(model).to(torch.bfloat16)
     drift = at.wrap(model, tokenizer).compare(at.wrap(rounded, tokenizer), TEXTS)
     assert drift.case is Case.WITHIN
@@ -172,6 +168,10 @@ def test_putting_the_old_head_back_is_done_as_by_hand(drift, model, other, token
     assert back.alone[0, place] == pytest.approx(far(changed), abs=1e-6)
     assert back.restored[0] == pytest.approx(1, abs=1e-3)  # nothing else was changed
     assert abs(back.restored_by_others[0]) < 0.5
+    rounded = copy.deepcopy(model).to(torch.bfloat16)
+    with torch.no_grad():
+        assert back.floor[place] == pytest.approx(far(rounded(**ids).logits), rel=0.05)
+    assert back.changed
 
 
 def test_a_model_without_a_head_is_asked_for_its_vector(model, other, tokenizer) -> None:

@@ -20,7 +20,7 @@ from attnscope.results.base.origin import tallied
 from attnscope.results.claims.prompts import Prompt
 from attnscope.session.choosing import Chosen
 from attnscope.session.entering import encode_inputs, read_inputs
-from attnscope.session.listener import Listener
+from attnscope.session.listener import Listener, Quiet
 from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.questions.claims.putting_back import put_back
 from attnscope.session.questions.claims.rows import check_whole_fits
@@ -80,7 +80,8 @@ def compare_tuned(
 def drift_of(before: Opened, after: Opened, asked: DriftQuestion, listener: Listener) -> Drift:
     """How far every chosen head moved from one open model to the other; `InputError` where shapes differ."""
     chosen = _check_shapes(before, after)
-    made, readings = _Comparing(before, after, chosen, asked, listener).result()
+    comparing = _Comparing(before, after, chosen, asked, listener)
+    made, readings = comparing.result()
     heads = made.ranking[:HEADS]
     if not made.mean[heads[0]] > 0:
         return replace(made, unanswered="no head moved")
@@ -89,7 +90,8 @@ def drift_of(before: Opened, after: Opened, asked: DriftQuestion, listener: List
     try:
         with listener.working("putting old heads back"):
             pairs = [readings[i] for i in places]
-            return replace(made, put_back=put_back(pairs, chosen, named, tuple(places), asked.seed))
+            back = put_back(pairs, chosen, named, tuple(places), asked.seed, comparing.rounded)
+            return replace(made, put_back=back)
     except InputError as error:
         return replace(made, unanswered=str(error))
 
@@ -143,9 +145,9 @@ class _Comparing:
         )
         self.old = HeadReader(before.model.module, old)
         self.new = HeadReader(after.model.module, new)
-        rounded = _in_other_precision(before.model.module)
-        self.floor_by = BATCH if rounded is None else _precision(rounded)
-        self.again = HeadReader(before.model.module if rounded is None else rounded, old)
+        self.rounded = _in_other_precision(before.model.module)
+        self.floor_by = BATCH if self.rounded is None else _precision(self.rounded)
+        self.again = HeadReader(before.model.module if self.rounded is None else self.rounded, old)
 
     def result(self) -> tuple[Drift, list[Readings]]:
         """All but what putting heads back does, and what both models read of each text."""
@@ -188,7 +190,7 @@ class _Comparing:
         inputs = self.asked.inputs_of(text)
         try:
             old = read_inputs(self.before, inputs, self.listener)
-            new = encode_inputs(self.after, inputs, self.listener)
+            new = encode_inputs(self.after, inputs, Quiet())  # the same tokens, of which all was said
             _check_tokens(old.encoded.tokens, new.encoded.tokens)
             check_whole_fits(old, self.chosen[0], "this question")
         except AttnscopeError as error:

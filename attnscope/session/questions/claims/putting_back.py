@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import torch
 
 from attnscope.analysis.claims.ablation.experiment import head_counts, others_drawn
 from attnscope.analysis.claims.ablation.question import word_at
 from attnscope.analysis.claims.comparison.drift import distance
 from attnscope.analysis.prediction import masks_of
 from attnscope.capture import Selection
+from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.faults import if_it_runs
-from attnscope.capture.intervening.changes import AnswerRows, Change, Put, Variant
+from attnscope.capture.intervening.changes import AnswerRows, Change, Logits, Put, Variant
 from attnscope.capture.intervening.experiments import experiments_on
 from attnscope.results.claims.drift import PutBack
 from attnscope.results.claims.effect import Asks
@@ -32,6 +35,7 @@ class _Answer:
     alone: list[float]
     others: list[float]
     every: float
+    floor: float
 
 
 def put_back(
@@ -40,12 +44,14 @@ def put_back(
     heads: tuple[Head, ...],
     places: tuple[int, ...],
     seed: int,
+    rounded: Any | None,
 ) -> PutBack:
     """Each of the heads put back by itself in every text; `InputError` where the model has no answer.
 
-    `readings` are what the old and the tuned model read of the texts at `places`.
+    `readings` are what the old and the tuned model read of the texts at `places`; `rounded` is the old model
+    in another precision, where there is one.
     """
-    found = [_in_one(old, new, chosen, heads, seed) for old, new in readings]
+    found = [_in_one(old, new, chosen, heads, seed, rounded) for old, new in readings]
     return PutBack(
         measured="1 less the cosine of both vectors" if found[0].vectors else "divergence in nats",
         texts=places,
@@ -54,11 +60,17 @@ def put_back(
         alone=np.array([each.alone for each in found]).T,
         others=np.array([each.others for each in found]).T,
         every=np.array([each.every for each in found]),
+        floor=np.array([each.floor for each in found]),
     )
 
 
 def _in_one(
-    old: Reading, new: Reading, chosen: tuple[Chosen, Chosen], heads: Sequence[Head], seed: int
+    old: Reading,
+    new: Reading,
+    chosen: tuple[Chosen, Chosen],
+    heads: Sequence[Head],
+    seed: int,
+    rounded: Any | None,
 ) -> _Answer:
     asks, asked = _asked(old)
     with if_it_runs(new.model.module, new.inputs, new.model.name):
@@ -73,6 +85,7 @@ def _in_one(
         groups = [*([head] for head in (*heads, *drawn)), every]
         variants: list[Variant] = [tuple(Change(*head, put) for head in group) for group in groups]
         outcomes = after.run(variants)
+        again = None if rounded is None else _answer_of(rounded, old.inputs, asked)
     vectors = asks is Asks.VECTOR
     far = [distance(before.untouched, each.scores, vectors) for each in outcomes]
     others = dict(zip(drawn, far[len(heads) :], strict=False))
@@ -83,7 +96,13 @@ def _in_one(
         far[: len(heads)],
         [float(np.mean(each)) if each else float("nan") for each in beside],
         far[-1],
+        float("nan") if again is None else distance(before.untouched, again, vectors),
     )
+
+
+def _answer_of(module: Any, inputs: dict[str, Any], asked: AnswerRows) -> Logits:
+    with torch.no_grad(), evaluating(module):
+        return asked.of(module(**inputs))
 
 
 def _few(drawn: Sequence[Head]) -> list[Head]:
