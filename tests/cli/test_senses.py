@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pasted import following
 
 from attnscope.results import Senses, load
 
@@ -142,3 +143,33 @@ def test_by_sentences_a_usage_is_the_sentence_that_has_the_word(attnscope, tmp_p
     shown = attnscope(*asked).stdout
     assert "another form" not in shown
     assert "by sentences" in shown
+
+
+def test_a_line_of_json_has_its_label_and_names_its_spans(attnscope, tmp_path: Path) -> None:
+    records = [
+        {"text": "the river bank was steep", "label": "river", "spans": {"w": "river bank"}},
+        {"text": "he slept at a muddy bank", "label": "river", "spans": {"w": [14, 24]}},
+        {"text": "the bank lent her money", "label": "money", "spans": {"w": "bank"}},
+    ]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, records)), "utf-8")
+    asked = ("compare", "--texts", str(tmp_path / "t.jsonl"), "-m", "demo", "--word")
+    result = attnscope(*asked, "field:w", "--json")
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert [each["label"] for each in told["usages"]] == ["river", "river", "money"]
+    assert [each["word"] for each in told["usages"]] == ["river bank", "muddy bank", "bank"]
+    assert [each["pieces"] for each in told["usages"]] == [[2, 3], [5, 6], [2]]
+    texts = [each["text"] for each in records[:2]]
+    sides = ("--word", "2-3", "--word-b", "5-6", "-m", "demo")
+    alone = json.loads(attnscope("compare", *texts, *sides, "--json").stdout)
+    command = following(attnscope(*asked, "field:w").stdout)
+    assert attnscope(*command[1:]).exit_code == 0, "fields are not those of a text alone"
+    for layer, cosines in enumerate(told["cosines"]):
+        assert cosines[0][1] == pytest.approx(alone["cosine"]["output"]["together"][layer], abs=1e-6)
+    refused = attnscope(*asked, "field:v")
+    assert (
+        "t.jsonl:1: no field 'field:v' in the input: there are field:label (2), field:w (2-3)"
+        in refused.stderr
+    )
+    (tmp_path / "t.jsonl").write_text("{}\n{}\n", "utf-8")
+    assert "t.jsonl:1: it has no text under 'text'" in attnscope(*asked, "bank").stderr

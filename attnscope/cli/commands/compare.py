@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from attnscope import incoming
-from attnscope.cli.lines import read_lines
+from attnscope.cli.lines import Line, read_lines
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import Writing
 from attnscope.cli.options.model import Request, Wanted
@@ -16,6 +16,7 @@ from attnscope.errors import ExceededError, InputError
 if TYPE_CHECKING:
     from attnscope.results import Senses
     from attnscope.session.questions.pages import BothHeads
+    from attnscope.session.questions.senses import LabelledText
 
 
 def compare(
@@ -138,15 +139,25 @@ def _in_many(
 ) -> "Senses":
     """The word in every line of a file."""
     assert sides.texts is not None, "asked only where there is a file"
-    from attnscope.session.questions.senses import LabelledText, Shuffling, compare_senses
+    from attnscope.session.questions.senses import Shuffling, compare_senses
 
-    texts = []
-    for line in read_lines(sides.texts):
-        label, tab, text = line.text.partition("\t")
-        named = f"{incoming.called(sides.texts)}:{line.number}"
-        texts.append(
-            LabelledText(text.strip(), label.strip(), named) if tab else LabelledText(label, "", named)
-        )
+    called = incoming.called(sides.texts)
+    texts = [_labelled(line, f"{called}:{line.number}") for line in read_lines(sides.texts)]
     shuffling = Shuffling(sides.controls, sides.seed)
     inputs = sides.inputs(writing)[0]
     return compare_senses(request, inputs, texts, sides.words[0], wanted, looking, shuffling, output)
+
+
+def _labelled(line: Line, named: str) -> "LabelledText":
+    """`LABEL`, a tab and the text; of a line of JSON its `text` and its `label`, with all that it names."""
+    from attnscope.session.questions.senses import LabelledText
+
+    if not line.in_json:
+        label, tab, text = line.text.partition("\t")
+        return LabelledText(text.strip(), label.strip(), named) if tab else LabelledText(label, "", named)
+    try:
+        prompt = line.prompt
+    except InputError as error:
+        raise InputError(f"{named}: {error}") from error
+    own = prompt.fields.get("label")
+    return LabelledText(prompt.text, "" if own is None else own.text, named, prompt.fields)

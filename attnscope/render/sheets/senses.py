@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from attnscope.errors import listed
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import cell, counted
 from attnscope.render.kit.words.command import asking_of_model, looked_at
@@ -174,11 +175,19 @@ def _next(result: Senses) -> Next | None:
     texts = [word(each.text) for each in (first, second) if each.text.isprintable() and each.text[:1] != "-"]
     if len(texts) < 2 or sum(map(len, texts)) > _LONGEST:
         return None
-    named = [each.word if is_other(result, each) else result.question for each in (first, second)]
+    named = [_named(result, each) for each in (first, second)]
     options = ["--word", word(named[0]), *(["--word-b", word(named[1])] if named[0] != named[1] else [])]
     asked = asking_of_model(f"compare {' '.join(texts)}", result.provenance, result.kind, "", *options)
     looking = looked_at(result.by, Special.SHOW)
     return Next("what does it look at in the two that are least alike?", f"{asked}{looking}")
+
+
+def _named(result: Senses, usage: Usage) -> str:
+    """What names the word in its text alone, which has no fields."""
+    field = result.question.casefold().startswith("field:")
+    if field and usage.pieces and not result.by.joins:
+        return f"pos:{listed(usage.pieces)}"
+    return usage.word if field or is_other(result, usage) else result.question
 
 
 def _facts(result: Senses) -> Iterator[tuple[object, ...]]:

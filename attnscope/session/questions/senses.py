@@ -1,7 +1,7 @@
 """One word in many texts of one model."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from attnscope.session.choosing import Chosen
 from attnscope.session.entering import open_chosen, read_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
+from attnscope.session.prompts import Field
 from attnscope.session.questions.comparison import position_of
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, ModelRequest
@@ -26,11 +27,15 @@ CONTROLS, SEED = 1000, 0
 
 @dataclass(frozen=True)
 class LabelledText:
-    """A text and the label of its group, "" where there is none; `name` is how a mistake calls it."""
+    """A text and the label of its group, "" where there is none; `name` is how a mistake calls it.
+
+    `fields` are parts of it that have names.
+    """
 
     text: str
     label: str = ""
     name: str = ""
+    fields: Mapping[str, Field] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ def compare_senses(
 ) -> Senses:
     """The word in every one of `texts`, read one after the other; by their labels where they have some."""
     _check(texts)
-    inputs_of_each = [replace(inputs, text=text.text) for text in texts]
+    inputs_of_each = [replace(inputs, text=text.text, fields=text.fields) for text in texts]
     first, chosen = open_chosen(request, inputs_of_each[0], wanted, listener)
     opened = Opened(first.model, first.task, chosen)
     words, verdicts = list[_WordInText](), list[Verdict]()
