@@ -89,8 +89,8 @@ Texts = Annotated[
         "--texts",
         metavar="FILE",
         help="Compare the word in all lines of a file, '-' for standard input: one text a line, or LABEL, a "
-        'tab and the text, which makes groups; a line of a .jsonl file has "text", "label" and "spans", which '
-        "are words as field:a. With --model-b and no word: all heads of both models.",
+        'tab and the text, which makes groups; a line of a .jsonl file has "text", "label" and "spans", '
+        "which are words as field:a. With --model-b and no word: all heads of both models.",
     ),
     Brief("in all lines of a file: text, or LABEL, tab, text"),
 ]
