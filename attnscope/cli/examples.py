@@ -70,6 +70,13 @@ COMMANDS = {
             'attnscope flow "I was watching the" --from the -m demo-causal',
             'attnscope flow "The [MASK] opened." --from "[MASK]" -m demo -o flow.png',
         ),
+        "cite": (
+            'attnscope cite "Mar has a red cup. Val has a blue key. What is the cup of Mar? Answer:" '
+            "-m demo-reader --generate 1",
+            'attnscope cite "river king door. box dog lamp. river king" -m demo-causal --answer door',
+            'attnscope cite "The door opened. I saw the river." -m demo-translate --generate 20 '
+            "--context pos:all --by sentence",
+        ),
     },
     "Many texts, two things": {
         "compare": (

@@ -11,6 +11,7 @@ from attnscope.results.base.groups import Special, SpecialMass
 from attnscope.results.base.origin import Certificate, Fault, Kind, Provenance, Reach, Route, Verdict
 from attnscope.results.claims.ablation import Ablation
 from attnscope.results.claims.alignment import Alignment, Timing
+from attnscope.results.claims.citation import Citation
 from attnscope.results.claims.comparison import Between, Comparison, Divergence, Side, Similarity
 from attnscope.results.claims.composition import Composition
 from attnscope.results.claims.contributions import Contributions
@@ -22,6 +23,7 @@ from attnscope.results.claims.finding import Contents, Controls, Finding, Patter
 from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.links import Links
 from attnscope.results.claims.prompts import Prompts
+from attnscope.results.claims.referee import Referee
 from attnscope.results.claims.relations import Dependencies
 from attnscope.results.claims.senses import Senses
 from attnscope.results.claims.why import Why
@@ -82,6 +84,7 @@ __all__ = [
     "Blank",
     "Certificate",
     "Check",
+    "Citation",
     "Classes",
     "Comparison",
     "Composition",
@@ -135,6 +138,7 @@ __all__ = [
     "Prompts",
     "Provenance",
     "Reach",
+    "Referee",
     "Report",
     "Result",
     "Rotation",

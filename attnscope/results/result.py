@@ -8,6 +8,7 @@ from typing import TypeAlias
 from attnscope.results.base.presented import Presented
 from attnscope.results.claims.ablation import Ablation
 from attnscope.results.claims.alignment import Alignment, Timing
+from attnscope.results.claims.citation import Citation
 from attnscope.results.claims.comparison import Comparison
 from attnscope.results.claims.composition import Composition
 from attnscope.results.claims.contributions import Contributions
@@ -19,6 +20,7 @@ from attnscope.results.claims.finding import Finding
 from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.links import Links
 from attnscope.results.claims.prompts import Prompts
+from attnscope.results.claims.referee import Referee
 from attnscope.results.claims.relations import Dependencies
 from attnscope.results.claims.senses import Senses
 from attnscope.results.claims.why import Why
@@ -41,6 +43,7 @@ KINDS: dict[str, type[Result]] = {
     "ablation": Ablation,
     "alignment": Alignment,
     "check": Check,
+    "citation": Citation,
     "comparison": Comparison,
     "composition": Composition,
     "contributions": Contributions,
@@ -64,6 +67,7 @@ KINDS: dict[str, type[Result]] = {
     "prediction": Prediction,
     "projection": Projection,
     "prompts": Prompts,
+    "referee": Referee,
     "report": Report,
     "scale": ScaleStudy,
     "senses": Senses,

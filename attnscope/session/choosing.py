@@ -111,6 +111,8 @@ def choose_layers(built: Built, tower: Tower, wanted: str | int | Sequence[int] 
 def _tower(built: Built, wanted: Wanted, listener: Listener) -> Tower:
     """The only one, the one that is wanted, or else the one that reads the text."""
     kind = None if wanted.kind is None else Kind(wanted.kind)
+    if wanted.READS and kind is None and any(tower.kind is Kind.CROSS for tower in built.towers):
+        kind = Kind.CROSS
     if len(built.towers) < 2 or wanted.tower is not None:
         return choose_tower(built.towers, kind, wanted.tower, built.name)
     meant = [tower for tower in built.towers if kind in (None, tower.kind)]

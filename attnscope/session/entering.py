@@ -106,7 +106,8 @@ def read_target(reading: Reading, kind: Kind | None = None) -> Target | None:
             )
         return model.opening()
     with listener.working("writing the target"):
-        target = model.target(reading.encoded, asked.target, asked.target_numbers)
+        text = asked.answer if asked.target is None else asked.target
+        target = model.target(reading.encoded, text, asked.target_numbers)
     for notice in target.notices:
         listener.notice(notice)
     if target.written:

@@ -115,7 +115,7 @@ class Inputs:
     `ids`, and of a target `target_ids`: exactly these tokens, spelled as in the file `vocab`, or a `chat`.
     With `system`, which may be empty, the text is the user's message of a chat behind that. Without any
     text, picture or sound it is the sentence of the articles. `fields` are parts of the text that have names
-    of their own.
+    of their own. `answer` is what the model is taken to have answered, where it is asked about that.
     """
 
     text: str | None = None
@@ -133,6 +133,7 @@ class Inputs:
     chat: Chat | None = None
     system: str | None = None
     fields: "Mapping[str, Field]" = field(default_factory=dict)
+    answer: str | None = None
 
     def __post_init__(self) -> None:
         self._check_numbers()

@@ -24,13 +24,15 @@ class Wanted:
     A head may be named with its layer, `L3H11`, and `L3` are all heads of a layer; heads of several layers
     that do not make up a list of each (`L3H11,L2H10`) are `apart`, which only what looks at each head by
     itself takes (`APART`). `mean` is the mean over all heads, of one layer or of all (`MEANS`). Where one
-    head is meant `USUAL` are the layer and the head that are taken where none is named.
+    head is meant `USUAL` are the layer and the head that are taken where none is named. Where it is asked
+    what a writer `READS` that is cross-attention, where there is any.
     """
 
     USUAL: ClassVar[tuple[int, int] | None] = None
     APART: ClassVar[bool] = False
     MEANS: ClassVar[bool] = False
     NEEDS: ClassVar[tuple[Kind, str] | None] = None
+    READS: ClassVar[bool] = False
 
     layer: Numbers = None
     head: Numbers = None
@@ -122,6 +124,13 @@ class WantedCross(Wanted):
     """The same of cross-attention alone."""
 
     NEEDS = Kind.CROSS, "attnscope find TEXT tells what is linked within one text"
+
+
+@dataclass(frozen=True)
+class WantedReads(Wanted):
+    """The same of a model that writes: where it looks at what it writes from."""
+
+    READS = True
 
 
 @dataclass(frozen=True)

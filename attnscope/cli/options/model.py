@@ -197,6 +197,13 @@ class HeadsApart(Wanted):
 
 
 @dataclass(frozen=True)
+class HeadsThatRead(Wanted):
+    """The same of a model that writes: where it looks at what it writes from."""
+
+    READS = True
+
+
+@dataclass(frozen=True)
 class HeadsOrMean(Wanted):
     """The same, also the mean over heads."""
 

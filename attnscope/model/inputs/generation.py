@@ -7,7 +7,7 @@ Tokens that no text was given for (`tokens_read`, `tokens_by_number`) are each c
 make together, if they can be.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -122,9 +122,15 @@ def tokens_read(tokenizer: Any, written: Written, prompt: Tokens | None = None) 
     tokens that the decoder starts from belong to it.
     """
     given = prompt or Tokens((), ())
-    text, items = _spelled(tokenizer, written.ids, len(given), len(given.texts))
-    read = given.items + items[:-1]
-    return Tokens((*given.texts, text), read, answered(given, len(read)), written.how)
+    whole = tokens_behind(tokenizer, given, written.ids[len(given) :], written.how)
+    return replace(whole, items=whole.items[:-1], marked=answered(given, len(whole) - 1))
+
+
+def tokens_behind(tokenizer: Any, given: Tokens, ids: tuple[int, ...], how: str) -> Tokens:
+    """The tokens of `given`, then these, which are a text of their own; `how` says where they are from."""
+    text, items = _spelled(tokenizer, (*given.ids, *ids), len(given), len(given.texts))
+    read = given.items + items
+    return Tokens((*given.texts, text), read, answered(given, len(read)), how)
 
 
 def answered(given: Tokens, read: int) -> tuple[Any, ...]:

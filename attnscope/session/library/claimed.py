@@ -10,6 +10,7 @@ from attnscope.errors import InputError
 from attnscope.results import (
     Ablation,
     Alignment,
+    Citation,
     Contributions,
     Explanation,
     Finding,
@@ -25,17 +26,19 @@ from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.ablation import ablate
 from attnscope.session.questions.claims.aligning import AlignQuestion
+from attnscope.session.questions.claims.citing import cite
 from attnscope.session.questions.claims.contributing import OF_ALL, Answering, why_answer
 from attnscope.session.questions.claims.explaining import Linked, explain
 from attnscope.session.questions.claims.finding import Wish, find, head_named
 from attnscope.session.questions.claims.flow import Meant, flow
 from attnscope.session.questions.claims.links import links_in
+from attnscope.session.questions.claims.passages import Citing
 from attnscope.session.questions.claims.why import Link, why
 from attnscope.session.questions.claims.word_links import align_words
 from attnscope.session.questions.claims.word_times import time_words
 from attnscope.session.reading import Reading as SessionReading
-from attnscope.session.request import Inputs
-from attnscope.session.wanted import Looking, Numbers, Wanted, WantedApart, WantedCross
+from attnscope.session.request import Inputs, Writing
+from attnscope.session.wanted import Looking, Numbers, Wanted, WantedApart, WantedCross, WantedReads
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 
@@ -280,6 +283,35 @@ class Claimed(Entered):
         if layer is None or head is None or query is None or key is None:
             raise InputError("why takes a layer, a head, a query and a key, or else an answer")
         return why(*self._read(Wanted(layer, head, **attention)), Link(query, key, against, patch_from))
+
+    def cite(
+        self,
+        answer: str | None = None,
+        *,
+        generate: int | None = None,
+        by: str | None = None,
+        context: str | None = None,
+        subsets: int | None = None,
+        seed: int = 0,
+        layers: Numbers = None,
+        heads: Numbers = None,
+        **attention: Any,
+    ) -> Citation:
+        """Which passage each sentence of an `answer` is from, or of at most `generate` tokens of the model's.
+
+        Each passage is taken away, and what a sentence loses decides; beside it stands what attention and
+        gradients give to the passages (`columns`). These are units of the text `by` which it is cut, within
+        `context`; by default all but the question at its end. Fields of the text that are called "passage 0",
+        "passage 1" and so on are the passages where there are any. With `subsets` as many random halves are
+        taken away; `attention` is kind, tower or route, as in `head`.
+        """
+        if answer is None and generate is None:
+            generate = self._inputs.writing.generate
+        asked = Citing(answer, generate, by, context, subsets, seed)
+        wanted = WantedReads(layers, heads, **attention)
+        chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
+        read = replace(self._encoded, asked=replace(self._inputs, answer=answer, writing=Writing()))
+        return cite(complete(read, chosen), chosen, asked)
 
     def explain(
         self,

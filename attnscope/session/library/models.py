@@ -12,9 +12,10 @@ from attnscope.model.inputs.chat import Chat, chat_of, read_chat
 from attnscope.model.inputs.tokenizer import Tokenizer
 from attnscope.model.loaded import Model as LoadedModel
 from attnscope.model.loading.answering import task_of
-from attnscope.results import Composition, Dependencies, Drift, Outline
+from attnscope.results import Composition, Dependencies, Drift, Outline, Referee
 from attnscope.results.claims.prompts import Prompt
 from attnscope.session.choosing import choose
+from attnscope.session.entering import encode_inputs
 from attnscope.session.library.prompted import Prompted
 from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener, Log
@@ -23,11 +24,12 @@ from attnscope.session.placing import Budgets, DeviceMap
 from attnscope.session.prompts import SPANS, TEXT, Field, prompt_of, prompts_of
 from attnscope.session.questions.claims.composition import DRAWS, CompositionQuestion, compose_in
 from attnscope.session.questions.claims.drift import DriftQuestion, drift_of
+from attnscope.session.questions.claims.judging import Judging, cases_in, judge
 from attnscope.session.questions.claims.relations import find_relations_in
 from attnscope.session.questions.claims.treebank import BATCH, TreebankQuestion
 from attnscope.session.questions.outline import Lengths, outline_model
 from attnscope.session.request import Inputs, ModelRequest, Writing
-from attnscope.session.wanted import Numbers, Wanted
+from attnscope.session.wanted import Numbers, Wanted, WantedReads
 
 
 def load(
@@ -285,6 +287,33 @@ class Model:
             for each in (self._opened, other._opened)
         )
         return drift_of(before, after, asked, self._listener)
+
+    def cite(
+        self,
+        template: str,
+        cases: str | Path,
+        *,
+        generate: int | None = None,
+        subsets: int | None = None,
+        seed: int = 0,
+        layers: Numbers = None,
+        heads: Numbers = None,
+        kind: str | None = None,
+        tower: str | None = None,
+        system: str | None = None,
+    ) -> Referee:
+        """Ways to cite side by side, over the `cases` of a file of JSON lines whose source is known.
+
+        Each has `passages`, a `question`, an `answer` (without one the model writes at most `generate`
+        tokens), and its `source`, None for none of them; the `template` makes a prompt of it,
+        "{passages} Question: {question} Answer:". Other options are those of `Reading.cite` and `read`.
+        """
+        self._remark()
+        inputs = Inputs(template, system=system)
+        asked = Judging(cases_in(Path(cases)), inputs, str(cases), generate, subsets, seed)
+        wanted = WantedReads(layers, heads, kind, tower)
+        chosen = choose(self._opened.model, wanted, self._listener, sensed=False)
+        return judge(encode_inputs(self._opened, asked.first, self._listener), chosen, asked)
 
     def composition(
         self,

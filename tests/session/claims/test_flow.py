@@ -192,7 +192,7 @@ def plain_attentions(reading: at.Reading, how: dict) -> tuple[torch.Tensor, ...]
 def test_where_a_vocabulary_has_nothing_to_put_in_an_embedding_is_zero(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(instead, "_replacement", lambda _: instead._Replacement(None, instead.NOTHING))
+    monkeypatch.setattr(instead, "replacement", lambda _: instead.Replacement(None, instead.NOTHING))
     reading = at.load("demo-causal").read("I put my money in the")
     found = reading.flow("the", layers="0-1")
     model = LlamaForCausalLM.from_pretrained(DEMO / "causal", attn_implementation="eager").eval()

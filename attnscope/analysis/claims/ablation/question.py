@@ -114,7 +114,14 @@ def text_written(ids: Sequence[int], text: str, name: Callable[[int], str]) -> Q
     rows = tuple(range(len(ids) - 1))
     if not rows:
         raise InputError("the model wrote nothing: there is no answer that could change")
-    return Question(Asks.WRITTEN, AnswerRows(_words, rows, len(ids)), None, tuple(ids[1:]), name, text)
+    return written_at(rows, len(ids), tuple(ids[1:]), name, text)
+
+
+def written_at(
+    rows: Sequence[int], length: int, ids: Sequence[int], name: Callable[[int], str], text: str = ""
+) -> Question:
+    """Tokens that a text of so many goes on with, each at a row of its own, given those before."""
+    return Question(Asks.WRITTEN, AnswerRows(_words, tuple(rows), length), None, tuple(ids), name, text)
 
 
 def verdict_on_pair(chosen: int | None, name: Callable[[int], str]) -> Question:

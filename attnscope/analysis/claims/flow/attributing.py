@@ -11,7 +11,6 @@ F, and what AttnLRP hands back, are those of `flow.measured`; attention x gradie
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -169,11 +168,8 @@ def _weighed(
     if measured.flat or isinstance(selection, str) or not isinstance(measured, Chance):
         return Attributed(WEIGHED, None, measured.flat or str(selection))
 
-    def score(output: Any) -> Tensor:
-        return measured.handed(output)
-
     sites = experiments_on(model, entrance.inputs, selection, measured.question.asked).sites
-    found = slopes(model, entrance.inputs, sites, score, weights=True)
+    found = slopes(model, entrance.inputs, sites, measured.handed, weights=True)
     count, reached = entrance.tokens, None
     for layer in reversed(layers):
         places = [place for place in found.seen if place[0] == layer]
@@ -188,15 +184,10 @@ def _weighed(
             raise InputError("its layers read other positions than the tokens")
         matrix = np.eye(count) + weighed.nan_to_num(0.0).clamp_min(0.0).mean(0).numpy()
         if reached is None:
-            reached = np.eye(count)[_query(measured)]
+            reached = np.eye(count)[list(measured.question.asked.rows)].mean(axis=0)
         reached = reached @ matrix
     assert reached is not None, "there is a layer"
     return Attributed(WEIGHED, reached / reached.sum())
-
-
-def _query(measured: Chance) -> int:
-    assert measured.question.position is not None, "the answer stands at a token"
-    return measured.question.position
 
 
 def _handed_back(model: nn.Module, entrance: Entrance, measured: Measured) -> Attributed:

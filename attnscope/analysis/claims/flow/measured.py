@@ -6,7 +6,7 @@ slope, so two of the ways have nothing to tell of it. AttnLRP hands back the ans
 the other one, or the vector along its own direction.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -37,39 +37,42 @@ class Measured(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Chance:
-    """The log probability of an answer; its logit is what is handed back.
+    """The log probability of an answer, of all its tokens together; their logits are what is handed back.
 
     Of an answer that is set against another one both are the difference of the two logits.
     """
 
     question: Question
-    answer: int
+    answer: tuple[int, ...]
     flat: str = ""
     little: float = 0.01
 
-    def logits(self, output: Any) -> Tensor:
-        """The logits of all that could be answered, in float32 at least."""
-        made: Tensor = self.question.asked.of(output)[:, 0]
-        return made.float() if torch.finfo(made.dtype).bits < 32 else made
-
-    def chances(self, output: Any) -> Tensor:
-        """F of every entry."""
-        if self.question.against:
-            return self.handed(output)
-        found: Tensor = self.logits(output).log_softmax(-1)[:, self.answer]
-        return found
-
     def handed(self, output: Any) -> Tensor:
-        """The answer's logit, or its lead, of every entry."""
-        made = self.logits(output)
-        return made[:, self.answer] - sum(made[:, other] for other in self.question.against)
+        """The answer's logits together, or its lead, of every entry."""
+        made, against = self._logits(output), self.question.against
+        own = _of_rows(made, self.answer)
+        return own - _of_rows(made, against) if against else own
 
     def of(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
         with rows_only(model, self.question.asked):
-            return self.chances(model(**inputs))
+            output = model(**inputs)
+        if self.question.against:
+            return self.handed(output)
+        return _of_rows(self._logits(output).log_softmax(-1), self.answer)
 
     def score(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
         return self.handed(model(**inputs))[0]
+
+    def _logits(self, output: Any) -> Tensor:
+        """The logits of all that could be answered, in float32 at least."""
+        made: Tensor = self.question.asked.of(output)
+        return made.float() if torch.finfo(made.dtype).bits < 32 else made
+
+
+def _of_rows(choices: Tensor, ids: Sequence[int]) -> Tensor:
+    """Of every entry the sum over its rows, at each the choice that is meant there."""
+    found: Tensor = choices[:, range(len(ids)), list(ids)].sum(-1)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,12 +6,11 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.analysis.claims.finding.rows import Layer, rows_of, verdicts_of
+from attnscope.analysis.claims.finding.rows import Layer, rows_of
 from attnscope.analysis.claims.flow.back import followed_back, mean_weights
 from attnscope.analysis.claims.flow.rollout import max_flow, mixed, rolled_out
 from attnscope.analysis.claims.flow.units import by_units
 from attnscope.analysis.heads.view import Units, units_of
-from attnscope.analysis.padding import without_padding
 from attnscope.attention import Capture
 from attnscope.capture import Selection
 from attnscope.capture.faults import if_it_runs
@@ -19,13 +18,18 @@ from attnscope.capture.returned import Returned
 from attnscope.errors import InputError, listed
 from attnscope.model.pooling import is_pooled, named_pooling
 from attnscope.results import Verdict
-from attnscope.results.base.origin import tallied
 from attnscope.results.claims.flow import Flow
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.pooled import pooled_by, pooling_asked
 from attnscope.session.questions.claims.replacing import Meant as Meant
 from attnscope.session.questions.claims.replacing import beside_replacing
-from attnscope.session.questions.claims.rows import check_whole_fits, may_read_rows, sample_with
+from attnscope.session.questions.claims.rows import (
+    check_whole_fits,
+    layers_of,
+    may_read_rows,
+    notes_of,
+    sample_with,
+)
 from attnscope.session.questions.long import captured_long
 from attnscope.session.reading import Reading
 from attnscope.session.selection import check_seed
@@ -102,7 +106,7 @@ def flow(
         certified=certified,
         provenance=attention.provenance,
         tower=attention.tower,
-        notes=(*reading.notes, *_notes(attention, layers)),
+        notes=(*reading.notes, *notes_of(attention, layers)),
         sampled=0 if sampled is None else len(sampled),
         pooled=pooled,
         by=looking.unit,
@@ -194,30 +198,17 @@ def _layers(
     attention: Capture | Returned, chosen: Chosen, sensed: bool
 ) -> tuple[list[Layer], dict[Verdict, int]]:
     """The layers of the text, and how many of their heads have each verdict; all have the same tokens."""
-    verdicts: list[Verdict] = []
-    layers: list[Layer] = []
-    if isinstance(attention, Returned):
-        layers = list(attention.layers)
-        verdicts = [Verdict.UNCERTIFIED] * len(layers) * len(chosen.heads)
-    else:
+    if isinstance(attention, Capture) and sensed:
         for layer in dict.fromkeys(call.layer for call in attention.calls):
-            whole = attention.call(layer, block=chosen.block)
-            if sensed and attention.blocks(layer) > 1:
+            if attention.blocks(layer) > 1:
                 raise InputError(f"flow needs whole layers: layer {layer} reads in windows")
-            verdicts.extend(verdicts_of(whole, chosen.heads))
-            layers.append(without_padding(whole))
+    layers, certified = layers_of(attention, chosen)
     sizes = {(len(layer.query_tokens), len(layer.key_tokens)) for layer in layers}
     if len(sizes) > 1 or any(queries != keys for queries, keys in sizes):
         raise InputError(
             "flow needs the same tokens in every layer, as queries and as keys: here they differ"
         )
-    return layers, tallied(verdicts)
-
-
-def _notes(attention: Capture | Returned, layers: Sequence[Layer]) -> tuple[str, ...]:
-    if isinstance(attention, Returned):
-        return (attention.reason,)
-    return tuple(dict.fromkeys(note for layer in layers for note in attention.notes(layer.layer)))
+    return layers, certified
 
 
 def _with_zeroing(reading: Reading, chosen: Chosen, result: Flow, start: Float[np.ndarray, " query"]) -> Flow:

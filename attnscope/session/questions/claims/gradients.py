@@ -79,7 +79,7 @@ def _measured(
 ) -> Measured:
     if asked.question is not None:
         assert asked.answer is not None, "a question has an answer"
-        return Chance(asked.question, asked.answer)
+        return Chance(asked.question, (asked.answer,))
     module, inputs = reading.model.module, reading.inputs
     inside = chosen.kind is Kind.ENCODER and reading.model.writes
     tokens = isinstance(replaced, Input)

@@ -229,7 +229,7 @@ def _silent(reading: Reading) -> str:
 
 
 @dataclass(frozen=True)
-class _Replacement:
+class Replacement:
     """What stands in the place of a token: the number of another one, or None for no embedding at all."""
 
     id: int | None
@@ -243,7 +243,7 @@ def _by_other_tokens(reading: Reading, chosen: Chosen, asked: Replacing) -> Repl
     ids = reading.inputs.get(name)
     if ids is None or ids[0].tolist() != list(asked.tokens.ids):
         return "the positions are not the tokens of the text, which could be replaced"
-    instead = _replacement(reading)
+    instead = replacement(reading)
     found = _replaced(asked, instead)
     if not found:
         return f"there is no other {asked.by} that could be replaced"
@@ -256,7 +256,7 @@ def _by_other_tokens(reading: Reading, chosen: Chosen, asked: Replacing) -> Repl
     return Replaced(places, instead.name, name, effect, given, instead.id, together)
 
 
-def _replacement(reading: Reading) -> _Replacement:
+def replacement(reading: Reading) -> Replacement:
     """The mask, else the token for what is unknown, else nothing: of GPT-2 the unknown one ends a text."""
     tokenizer = reading.model.tokenizer
     for role in ("mask", "unk"):
@@ -265,11 +265,11 @@ def _replacement(reading: Reading) -> _Replacement:
             getattr(tokenizer, f"{other}_token_id", None) for other in ("bos", "eos", "cls", "sep", "pad")
         }
         if id is not None and id not in others:
-            return _Replacement(int(id), str(getattr(tokenizer, f"{role}_token")))
-    return _Replacement(None, NOTHING)
+            return Replacement(int(id), str(getattr(tokenizer, f"{role}_token")))
+    return Replacement(None, NOTHING)
 
 
-def _replaced(asked: Replacing, instead: _Replacement) -> dict[Group, Group]:
+def _replaced(asked: Replacing, instead: Replacement) -> dict[Group, Group]:
     """By the tokens that are replaced at once the unit of which they are.
 
     They are its ordinary tokens that may be replaced and are not the replacement already.

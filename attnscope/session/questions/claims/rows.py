@@ -12,19 +12,22 @@ from dataclasses import replace
 from typing import Any
 
 from attnscope.analysis.claims.controls import ControlTexts
-from attnscope.analysis.claims.finding.rows import LayerRows
+from attnscope.analysis.claims.finding.rows import Layer, LayerRows, verdicts_of
 from attnscope.analysis.heads.long import gigabytes
-from attnscope.attention import AttentionCall
+from attnscope.analysis.padding import without_padding
+from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.following.takeover import kernel_name
 from attnscope.capture.long.call import sample_rows
 from attnscope.capture.long.chunked import without_squares
 from attnscope.capture.long.run import read_calls
+from attnscope.capture.returned import Returned
 from attnscope.errors import DoesNotFitError
 from attnscope.model.anatomy.placed import device_of
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.model.loading import memory
-from attnscope.results import Provenance
+from attnscope.results import Provenance, Verdict
+from attnscope.results.base.origin import tallied
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.exchanging import Exchange
 from attnscope.session.questions.long import beginning, cost_of, selection_of, unreadable
@@ -73,6 +76,26 @@ def _kernel_stands(reading: Reading, sites: Sequence[Site]) -> bool:
     others = {kernel_name(site.module) for site in sites} - {"eager", "sdpa"}
     padded = any(token.padding for tokens in _tokens(reading) for token in tokens.items)
     return bool(others) or reading.model.kernel == "eager" or padded
+
+
+def layers_of(attention: Capture | Returned, chosen: Chosen) -> tuple[list[Layer], dict[Verdict, int]]:
+    """The layers between the tokens of the text alone, and how many of their heads have each verdict."""
+    if isinstance(attention, Returned):
+        layers: list[Layer] = list(attention.layers)
+        return layers, tallied([Verdict.UNCERTIFIED] * len(layers) * len(chosen.heads))
+    verdicts, layers = list[Verdict](), list[Layer]()
+    for layer in dict.fromkeys(call.layer for call in attention.calls):
+        whole = attention.call(layer, block=chosen.block)
+        verdicts.extend(verdicts_of(whole, chosen.heads))
+        layers.append(without_padding(whole))
+    return layers, tallied(verdicts)
+
+
+def notes_of(attention: Capture | Returned, layers: Sequence[Layer]) -> tuple[str, ...]:
+    """What is to be known of how they were read."""
+    if isinstance(attention, Returned):
+        return (attention.reason,)
+    return tuple(dict.fromkeys(note for layer in layers for note in attention.notes(layer.layer)))
 
 
 def sample_with(tokens: int, *queries: int) -> tuple[int, ...]:

@@ -1,0 +1,1 @@
+"""Which passage an answer came from."""

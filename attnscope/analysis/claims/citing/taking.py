@@ -1,0 +1,104 @@
+"""Every passage taken away, and beside it as much of the others: what each sentence of an answer loses."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope.analysis.claims.citing.design import fitted, halves, stretches
+from attnscope.analysis.claims.citing.removal import Answered, Removed
+from attnscope.errors import CertificateError
+from attnscope.results.claims.citation import candidates_of
+
+VERIFIED = 8  # passages that a fit puts first, which are then taken away themselves, and as many by lot
+Groups = Sequence[Sequence[int]]
+
+
+@dataclass(eq=False)
+class Taken:
+    """What became of each sentence's log probability without passages, and without other tokens.
+
+    The names are those of `Citation` and its `Statement`; `before` is what it was.
+    """
+
+    before: Float[np.ndarray, " sentence"]
+    floor: float
+    without_all: Float[np.ndarray, " sentence"]
+    lost: Float[np.ndarray, "sentence passage"]
+    subsets: int = 0
+    weights: Float[np.ndarray, "sentence passage"] | None = None
+    r2: list[float] = field(default_factory=list)
+    candidates: list[tuple[int, ...]] = field(default_factory=list)
+    controls: list[tuple[float, ...]] = field(default_factory=list)
+
+
+def taken_away(
+    answered: Answered, sentences: Groups, passages: Groups, subsets: int | None, seed: int
+) -> Taken:
+    """Each passage alone; with `subsets` those that a fit to as many random halves puts first, and some more.
+
+    `CertificateError` for a model that answers otherwise where texts stand side by side.
+    """
+    runs, places = _Runs(answered, sentences), [frozenset(each) for each in passages]
+    before, floor = runs.untouched(places[0])
+    (all_gone,) = before - runs.without([frozenset().union(*places)])
+    lost = np.full((len(before), len(places)), np.nan)
+    taken = Taken(before, floor, all_gone, lost, r2=[float("nan")] * len(before))
+    each = range(len(places)) if subsets is None else _by_halves(taken, runs, places, subsets, seed)
+    lost[:, list(each)] = (before - runs.without([places[i] for i in each])).T
+    taken.candidates = [candidates_of(row) for row in lost]
+    _hold_against(taken, runs, passages, seed)
+    return taken
+
+
+@dataclass(frozen=True, eq=False)
+class _Runs:
+    """Runs of an answer, told by sentence."""
+
+    answered: Answered
+    sentences: Groups
+
+    def untouched(self, other: Removed) -> tuple[Float[np.ndarray, " sentence"], float]:
+        """What each sentence has, and by how much it moves beside a shorter text, by rounding alone."""
+        one, beside = self.answered.untouched(), self.answered.without([(), other])[0]
+        if self.answered.strays(one, beside):
+            raise CertificateError(
+                "the model answers otherwise where texts stand side by side: what removing does is unknown"
+            )
+        alone, moved = self._told(one[None])[0], self._told(beside[None])[0]
+        return alone, float(np.abs(alone - moved).max())
+
+    def without(self, removed: Sequence[Removed]) -> Float[np.ndarray, "run sentence"]:
+        return self._told(self.answered.without(removed))
+
+    def _told(self, chances: Float[np.ndarray, "run token"]) -> Float[np.ndarray, "run sentence"]:
+        return np.stack([chances[:, list(each)].sum(axis=1) for each in self.sentences], axis=1)
+
+
+def _by_halves(
+    taken: Taken, runs: _Runs, places: Sequence[frozenset[int]], count: int, seed: int
+) -> list[int]:
+    """The passages that a fit to random halves puts first for any sentence, and as many drawn by lot."""
+    taken.subsets, there = count, halves(len(places), count, seed)
+    gone = [frozenset().union(*(places[i] for i in np.flatnonzero(~each))) for each in there]
+    chances = runs.without(gone)
+    fits = [fitted(there, chances[:, i], len(own)) for i, own in enumerate(runs.sentences)]
+    taken.weights, taken.r2 = np.array([each.weights for each in fits]), [each.r2 for each in fits]
+    first = {int(i) for each in fits for i in np.argsort(-each.weights, kind="stable")[:VERIFIED]}
+    lot = np.random.default_rng(seed).permutation(len(places))[:VERIFIED]
+    return sorted(first | {*lot.tolist()})
+
+
+def _hold_against(taken: Taken, runs: _Runs, passages: Groups, seed: int) -> None:
+    """Beside what stands out: as many tokens of the other passages, once for sentences of the same ones."""
+    drawn = [
+        (candidates, part)
+        for candidates in dict.fromkeys(taken.candidates)
+        if candidates
+        for part in stretches(passages, candidates, seed)
+    ]
+    chances = runs.without([part for _, part in drawn])
+    for i, candidates in enumerate(taken.candidates):
+        own = [row for row, (of, _) in enumerate(drawn) if of == candidates]
+        taken.controls.append(tuple((taken.before[i] - chances[own, i]).tolist()))

@@ -1,0 +1,198 @@
+"""Which passage an answer came from: what taking passages away does to it, beside what attention gives them.
+
+    lost        how much of a sentence's log probability goes when the tokens of a passage are taken away
+    columns     what attention and gradients give to each passage, which is what people usually go by
+    controls    what is lost when as many tokens are taken away elsewhere
+
+Removal decides. A sentence comes from passages without each of which it loses at least half of its
+probability (`LEAST`), and at least twice as much (`TIMES`) as without any other passage and in any control.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.parts import fits, in_tokens
+from attnscope.results.base.presented import Presented
+from attnscope.tokens import Tokens
+from attnscope.vocabulary import Unit
+
+LEAST = math.log(2)  # nats that an answer loses without its source, at least: half of its probability
+TIMES = 2.0  # times as much as it loses without anything else
+MOST_SOURCES = 3  # passages that a sentence is said to come from together
+REMOVAL, FIT = "removal", "fit of subsets"
+ATTENTION, COPYING, BY_NORM = "attention", "copying heads", "by norm"
+
+
+class Case(StrEnum):
+    """What can be said of a sentence of the answer."""
+
+    FROM = "it comes from these passages"
+    NONE = "it stays as probable without every passage"
+    SPREAD = "it needs the passages, and none stands out"
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A part of what was read that can be taken away: its text, and the positions of its tokens."""
+
+    text: str
+    positions: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """What a `method` gives to every passage for every sentence; `absent` says why there is nothing."""
+
+    method: str
+    values: Float[np.ndarray, "sentence passage"] | None
+    absent: str = ""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A sentence of the answer, the positions of its tokens, and how probable they are together.
+
+    `without_all` is what is lost of its log probability without any passage. Of its largest losses
+    `candidates` were held against `controls`: what is lost without as many tokens elsewhere in the passages.
+    Where passages were taken away in random subsets `r2` is how well the fit foretells subsets that it was
+    not made from.
+    """
+
+    text: str
+    positions: tuple[int, ...]
+    log_probability: float
+    without_all: float
+    candidates: tuple[int, ...] = ()
+    controls: tuple[float, ...] = ()
+    r2: float = float("nan")
+
+    for_readers = ("probability",)
+
+    @property
+    def probability(self) -> float:
+        return math.exp(self.log_probability)
+
+
+def candidates_of(lost: Float[np.ndarray, " passage"]) -> tuple[int, ...]:
+    """The fewest passages that stand out of the others, largest loss first; none where there are no such."""
+    measured = np.flatnonzero(~np.isnan(lost)).tolist()
+    order = sorted(measured, key=lambda passage: (-lost[passage], passage))
+    for count in range(1, min(MOST_SOURCES, len(order) - 1) + 1):
+        first, others = order[:count], order[count:]
+        if lost[first[-1]] >= needed(*(float(lost[each]) for each in others)):
+            return tuple(first)
+    return ()
+
+
+def needed(*others: float) -> float:
+    """The loss from which on a passage stands out of these."""
+    return max(LEAST, TIMES * max(map(abs, others), default=0.0))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Citation(Presented):
+    """Every sentence of an answer, every passage, and what each gives to or takes from the other.
+
+    `lost` is by how many nats the log probability of a sentence falls when a passage is taken away; NaN for
+    passages that were not taken away alone. `kept` is what is read beside the passages, as a question;
+    `answer_tokens` are those of the side that the answer stands on, where that is another one. `how` says
+    where the answer is from. With `subsets` as many random halves of the passages were taken away, drawn
+    with `seed`, and `weights` were fitted to them (Cohen-Wang et al. 2024), in log odds.
+
+    `copying` are the heads whose strongest key among the passages is the very token that they help to write.
+    `floor` is what putting texts side by side does to the answer by rounding alone, in nats.
+    """
+
+    tokens: Tokens
+    passages: tuple[Passage, ...]
+    answer: str
+    statements: tuple[Statement, ...]
+    columns: tuple[Column, ...]
+    lost: Float[np.ndarray, "sentence passage"]
+    kept: str
+    how: str
+    kind: Kind
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    copying: tuple[tuple[int, int], ...]
+    floor: float
+    certified: dict[Verdict, int]
+    provenance: Provenance
+    by: Unit | None = None
+    answer_tokens: Tokens | None = None
+    subsets: int = 0
+    weights: Float[np.ndarray, "sentence passage"] | None = None
+    seed: int = 0
+    tower: str = ""
+    notes: tuple[str, ...] = ()
+
+    for_readers = ("verdict", "cases", "sources")
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of any head."""
+        return worst(each for each, count in self.certified.items() if count)
+
+    @property
+    def methods(self) -> dict[str, Float[np.ndarray, "sentence passage"]]:
+        """All that passages can be ranked by, removal last."""
+        found = {each.method: each.values for each in self.columns if each.values is not None}
+        fitted = {} if self.weights is None else {FIT: self.weights}
+        return found | fitted | {REMOVAL: self.lost}
+
+    def floor_of(self, sentence: int) -> float:
+        """The most that is lost or won without another passage than the candidates, or in a control."""
+        own = self.statements[sentence]
+        others = [
+            abs(float(each))
+            for passage, each in enumerate(self.lost[sentence])
+            if passage not in own.candidates and not np.isnan(each)
+        ]
+        return max([*others, *map(abs, own.controls)], default=0.0)
+
+    @property
+    def sources(self) -> tuple[tuple[int, ...], ...]:
+        """The passages that each sentence comes from, largest loss first."""
+        return tuple(map(self._sources, range(len(self.statements))))
+
+    def _sources(self, sentence: int) -> tuple[int, ...]:
+        candidates = self.statements[sentence].candidates
+        if not candidates:
+            return ()
+        least = min(float(self.lost[sentence, each]) for each in candidates)
+        return candidates if least >= needed(self.floor_of(sentence)) else ()
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """What can be said of each sentence."""
+        return tuple(
+            Case.FROM if named else Case.NONE if statement.without_all < LEAST else Case.SPREAD
+            for statement, named in zip(self.statements, self.sources, strict=True)
+        )
+
+    def order(self, sentence: int, method: str = REMOVAL) -> tuple[int, ...]:
+        """The passages by what a method gives them, most first; those without a number at the end."""
+        values = self.methods[method][sentence]
+        return tuple(
+            sorted(range(len(values)), key=lambda each: (-np.nan_to_num(values[each], nan=-np.inf), each))
+        )
+
+    def check_parts(self) -> None:
+        shape = (len(self.statements), len(self.passages))
+        fits(bool(self.statements), "'statements' are none")
+        fits(len(self.passages) > 1, "'passages' are fewer than two")
+        fits(self.lost.shape == shape, "'lost' is not of these sentences and passages")
+        fits(self.weights is None or self.weights.shape == shape, "'weights' are not of these passages")
+        for column in self.columns:
+            fits(column.values is None or column.values.shape == shape, "'columns' are not of these passages")
+        for passage in self.passages:
+            in_tokens(passage.positions, len(self.tokens), "passages")
+        answer = self.tokens if self.answer_tokens is None else self.answer_tokens
+        for statement in self.statements:
+            in_tokens(statement.positions, len(answer), "statements")
+            in_tokens(statement.candidates, len(self.passages), "candidates")

@@ -1,0 +1,124 @@
+"""How often each way to cite finds the passage that an answer is from, over cases whose source is known."""
+
+import math
+from dataclasses import dataclass
+
+from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.parts import fits
+from attnscope.results.base.presented import Presented
+from attnscope.results.claims.prompts import Refused
+
+LONGEST, NEAREST, WORDS = "longest passage", "nearest passage", "shared words"
+CONTROLS = (LONGEST, NEAREST, WORDS)  # ways that know no model
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One case: the passages that it is from, none for no passage, and those that removal `named`.
+
+    By method, in their order, `ranks` is the place of the first source and `tops` what the first passage
+    gets; NaN where a method has nothing, and of ranks where there is no source.
+    """
+
+    line: int
+    question: str
+    answer: str
+    probability: float
+    source: tuple[int, ...]
+    passages: int
+    named: tuple[int, ...]
+    ranks: tuple[float, ...]
+    tops: tuple[float, ...]
+
+    for_readers = ("right",)
+
+    @property
+    def right(self) -> bool:
+        """Whether removal named a source and nothing else, or nothing where there is none."""
+        return {*self.named} <= {*self.source} and bool(self.named) == bool(self.source)
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well a `method` does in the `cases` that have a source, and for which it says anything.
+
+    `top1` is how often it puts a source first, `reciprocal` the mean of 1 over its rank, each with the 95 %
+    interval (Wilson's, and of 1,000 draws of the cases). `tells` is the chance that what it gives to its
+    first passage is more in a case with a source than in one without (area under the curve); NaN where all
+    cases are of one sort.
+    """
+
+    method: str
+    cases: int
+    top1: float
+    top1_low: float
+    top1_high: float
+    reciprocal: float
+    reciprocal_low: float
+    reciprocal_high: float
+    tells: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Referee(Presented):
+    """Ways to cite side by side over the cases of a `file`; `chance` is top-1 of a passage drawn by lot.
+
+    `refused` lines could not be asked. Of ways that know no model, and of removal, the scores are among the
+    others. `how` says where the answers are from.
+    """
+
+    file: str
+    judged: tuple[Judged, ...]
+    scores: tuple[Score, ...]
+    chance: float
+    how: str
+    kind: Kind
+    certified: dict[Verdict, int]
+    provenance: Provenance
+    refused: tuple[Refused, ...] = ()
+    tower: str = ""
+    seed: int = 0
+
+    for_readers = ("verdict", "none", "wrongly_named", "missed", "misnamed")
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of any head in any case."""
+        return worst(each for each, count in self.certified.items() if count)
+
+    @property
+    def none(self) -> int:
+        """How many cases have no source."""
+        return sum(not each.source for each in self.judged)
+
+    @property
+    def sourced(self) -> int:
+        """How many cases have a source."""
+        return len(self.judged) - self.none
+
+    @property
+    def wrongly_named(self) -> int:
+        """In how many of the cases without a source removal names one."""
+        return sum(bool(each.named) and not each.source for each in self.judged)
+
+    @property
+    def missed(self) -> int:
+        """In how many of the cases with a source removal names none."""
+        return sum(bool(each.source) and not each.named for each in self.judged)
+
+    @property
+    def misnamed(self) -> int:
+        """In how many of them it names a passage that is no source."""
+        return sum(bool(each.source) and not {*each.named} <= {*each.source} for each in self.judged)
+
+    def score(self, method: str) -> Score | None:
+        """That of one way; None where it said nothing in any case."""
+        found = next((each for each in self.scores if each.method == method), None)
+        return None if found is None or math.isnan(found.top1) else found
+
+    def check_parts(self) -> None:
+        fits(bool(self.judged), "'judged' are none")
+        for each in self.judged:
+            fits(len(each.ranks) == len(each.tops) == len(self.scores), "'ranks' are not of all methods")
+            inside = all(0 <= place < each.passages for place in (*each.source, *each.named))
+            fits(inside, "'source' is no passage")

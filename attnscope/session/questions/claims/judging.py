@@ -1,0 +1,151 @@
+"""Cases whose source is known, each asked about, and ways to cite side by side over all of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from attnscope import incoming
+from attnscope.analysis.claims.citing.judging import judged, scored
+from attnscope.errors import InputError
+from attnscope.results import Verdict
+from attnscope.results.claims.citation import ATTENTION, BY_NORM, COPYING, FIT, REMOVAL
+from attnscope.results.claims.flow import ByGradients
+from attnscope.results.claims.prompts import Refused
+from attnscope.results.claims.referee import CONTROLS, Judged, Referee
+from attnscope.session.choosing import Chosen
+from attnscope.session.entering import complete, encode_inputs
+from attnscope.session.listener import Quiet
+from attnscope.session.opening import Opened
+from attnscope.session.questions.claims.citing import cite
+from attnscope.session.questions.claims.passages import Citing, woven
+from attnscope.session.reading import Reading
+from attnscope.session.request import Inputs
+
+_KEYS = "passages", "question", "source"
+
+
+@dataclass(frozen=True)
+class Known:
+    """A case of a file: passages, a question, an answer (None: the model writes it), and its source."""
+
+    line: int
+    passages: tuple[str, ...]
+    question: str
+    answer: str | None
+    source: tuple[int, ...]
+
+    def inputs(self, template: Inputs) -> Inputs:
+        """The prompt that the text of `template` makes of it; `InputError` where it makes none."""
+        prompt = woven(template.text or "", self.passages, self.question)
+        return replace(template, text=prompt.text, fields=prompt.fields, answer=self.answer)
+
+
+def cases_in(file: Path) -> tuple[Known, ...]:
+    """The cases of a file of JSON lines; `InputError` with the number of the line that is none."""
+    name = incoming.named(file)
+    incoming.check_there(file, "the cases")
+    found = []
+    for number, raw in incoming.whole_lines(file, "the cases"):
+        if raw.strip():
+            found.append(_case(incoming.parsed(raw, f"{name}:{number}"), number, f"{name}:{number}"))
+    if not found:
+        raise InputError(
+            f'{name} has no case: a line is {{"passages": [...], "question": "...", "source": 0}}'
+        )
+    return tuple(found)
+
+
+def _case(given: Any, line: int, where: str) -> Known:
+    if not isinstance(given, dict):
+        raise InputError(f'{where}: a case is {{"passages": [...], "question": "...", "source": 0}}')
+    if missing := [key for key in _KEYS if key not in given]:
+        raise InputError(
+            f"{where}: it has no '{missing[0]}' (source is null where no passage has the answer)"
+        )
+    passages, question, answer = given["passages"], given["question"], given.get("answer")
+    if not isinstance(passages, list) or not all(isinstance(each, str) and each.strip() for each in passages):
+        raise InputError(f"{where}: 'passages' is no list of texts")
+    if not isinstance(question, str):
+        raise InputError(f"{where}: 'question' is no text")
+    if answer is not None and (not isinstance(answer, str) or not answer.strip()):
+        raise InputError(f"{where}: 'answer' is empty, or no text: leave it out where the model answers")
+    stated = given["source"]
+    source = [] if stated is None else stated if isinstance(stated, list) else [stated]
+    if not all(type(each) is int and 0 <= each < len(passages) for each in source):
+        raise InputError(
+            f"{where}: 'source' is {stated}: passages are 0 to {len(passages) - 1}, null for none of them"
+        )
+    return Known(line, tuple(passages), question, answer, tuple(source))
+
+
+@dataclass(frozen=True)
+class Judging:
+    """The cases, the `template` of which each makes a prompt, and how each is asked."""
+
+    cases: tuple[Known, ...]
+    template: Inputs
+    file: str = ""
+    generate: int | None = None
+    subsets: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        open_ones = [each.line for each in self.cases if each.answer is None]
+        if open_ones and self.generate is None:
+            raise InputError(f"line {open_ones[0]} has no 'answer': --generate N has the model write it")
+
+    @property
+    def first(self) -> Inputs:
+        """What the model reads of the first case."""
+        return self.cases[0].inputs(self.template)
+
+    def citing(self, case: Known) -> Citing:
+        generate = None if case.answer is not None else self.generate
+        return Citing(case.answer, generate, None, None, self.subsets, self.seed, whole=True)
+
+
+def judge(reading: Reading, chosen: Chosen, asked: Judging) -> Referee:
+    """Every case asked about by the model of `reading`; lines that cannot be asked are told and left out."""
+    opened, listener = Opened(reading.model, reading.task, chosen), reading.listener
+    certified, found, refused = dict[Verdict, int](), list[Judged](), list[Refused]()
+    methods, last = _methods(asked), None
+    for number, case in enumerate(asked.cases, start=1):
+        try:
+            with listener.working(f"case {number} of {len(asked.cases)}"):
+                read = complete(encode_inputs(opened, case.inputs(asked.template), Quiet()), chosen)
+                last = cite(read, chosen, asked.citing(case))
+        except InputError as error:
+            refused.append(Refused(case.line, str(error)))
+            listener.notice(f"line {case.line}: {error}")
+            continue
+        found.append(judged(case.line, last, case.question, case.source, methods))
+        for verdict, count in last.certified.items():
+            certified[verdict] = certified.get(verdict, 0) + count
+    if last is None:
+        raise InputError(f"no case could be asked: line {refused[0].line}: {refused[0].reason}")
+    sourced = [case for case in found if case.source]
+    lot = [len(case.source) / case.passages for case in sourced]
+    return Referee(
+        asked.file,
+        tuple(found),
+        tuple(scored(found, method, i, asked.seed) for i, method in enumerate(methods)),
+        sum(lot) / len(lot) if lot else float("nan"),
+        _how([each.answer for each in asked.cases]),
+        chosen.kind,
+        certified,
+        last.provenance.of_no_text,
+        tuple(refused),
+        last.tower,
+        asked.seed,
+    )
+
+
+def _methods(asked: Judging) -> tuple[str, ...]:
+    own = ATTENTION, COPYING, BY_NORM, *ByGradients
+    return (REMOVAL, *((FIT,) if asked.subsets else ()), *own, *CONTROLS)
+
+
+def _how(answers: Sequence[str | None]) -> str:
+    written = sum(each is None for each in answers)
+    return "given" if not written else "written by the model" if written == len(answers) else "both"

@@ -1,0 +1,268 @@
+"""The passages that an answer may be from, and the answer as the model reads it behind them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from attnscope import incoming
+from attnscope.analysis.claims.citing.removal import Answered
+from attnscope.analysis.prediction import last_of
+from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.faults import if_it_writes
+from attnscope.errors import InputError
+from attnscope.model.inputs.generation import Settings, tokens_behind, write
+from attnscope.model.inputs.numbered import Numbered
+from attnscope.model.inputs.target import Target
+from attnscope.model.inputs.text import limit_of
+from attnscope.results.base.groups import units_of_text
+from attnscope.results.claims.citation import Passage
+from attnscope.session.prompts import NONE, Field, Prompt, spans_in
+from attnscope.session.reading import Reading
+from attnscope.session.selection import check_seed
+from attnscope.spans import spelled
+from attnscope.tokens import Tokens
+from attnscope.vocabulary import Unit
+
+PASSAGES, PASSAGE, QUESTION = "{passages}", "passage ", "{question}"
+BETWEEN = "\n\n"  # passages that are put in
+MOST_EACH, SUBSETS = 64, 128  # passages up to which each is taken away; random subsets of more
+LEAST_SUBSETS = 8
+GIVEN = "given"
+
+
+@dataclass(frozen=True)
+class Citing:
+    """Where the answer is from, and what a passage is.
+
+    The `answer` is given, or the model writes at most `generate` tokens. Passages are the units `by` which
+    the text is cut, within `context`; by default all of it but the question at its end. With `subsets` as
+    many random halves of the passages are taken away in place of each. The answer is cut into sentences
+    unless it is asked about as a `whole`.
+    """
+
+    answer: str | None = None
+    generate: int | None = None
+    by: str | None = None
+    context: str | None = None
+    subsets: int | None = None
+    seed: int = 0
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.answer is None) == (self.generate is None):
+            both = self.answer is not None
+            missing = "give one of the two" if both else "say whose sources are asked for"
+            raise InputError(f"--answer TEXT or --generate N: {missing}")
+        if self.answer is not None and not self.answer.strip():
+            raise InputError("the answer is empty: --answer takes the text whose passage is asked for")
+        if self.generate is not None and self.generate < 1:
+            raise InputError(f"--generate is {self.generate}: it takes at least 1 token")
+        if self.by not in (None, Unit.WORD, Unit.SENTENCE, Unit.PASSAGE):
+            raise InputError(f"--by {self.by}: passages are cut by word, sentence or passage")
+        if self.subsets is not None and self.subsets < LEAST_SUBSETS:
+            raise InputError(f"--subsets {self.subsets}: a fit takes at least {LEAST_SUBSETS}")
+        check_seed(self.seed)
+
+
+def woven(text: str, passages: Sequence[str], question: str = "") -> Prompt:
+    """A prompt in which passages stand where it says `{passages}`, else before it; each is a field of it."""
+    if len(passages) < 2:
+        raise InputError(f"{len(passages)} of passages: a source is told apart from two on")
+    if empty := [i for i, each in enumerate(passages) if not each.strip()]:
+        raise InputError(f"passage {empty[0]} is empty")
+    if text.count(PASSAGES) > 1:
+        raise InputError(f"{PASSAGES} stands twice in the prompt: passages stand in one place")
+    before, there, after = text.replace(QUESTION, question).partition(PASSAGES)
+    if not there:
+        before, after = "", BETWEEN + before
+    fields = dict[str, Field]()
+    for i, each in enumerate(passages):
+        before += BETWEEN if i else ""
+        fields[f"{PASSAGE}{i}"] = Field(each, ((len(before), len(before) + len(each)),))
+        before += each
+    return Prompt(before + after, fields)
+
+
+def passages_in(file: Path) -> tuple[str, ...]:
+    """The passages of a JSON file, a list of texts."""
+    name = f"--passages {incoming.named(file)}"
+    incoming.check_there(file, "the passages")
+    given = incoming.parsed(incoming.content(file, "the passages"), name)
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise InputError(f'{name} is no list of texts: write ["first passage", "second passage"]')
+    return tuple(given)
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """The passages, by what unit the text was cut to them (None: they were given), and what is kept."""
+
+    passages: tuple[Passage, ...]
+    by: Unit | None
+    kept: str
+
+
+def cut(tokens: Tokens, asked: Citing, prompt: Prompt = NONE) -> Cut:
+    """The passages of a prompt; `InputError` where there are fewer than two."""
+    given = {name: places for name, places in spans_in(prompt, tokens) if name.startswith(PASSAGE)}
+    wanted = [name for name in prompt.fields if name.startswith(PASSAGE)]
+    if wanted:
+        if asked.by is not None or asked.context is not None:
+            raise InputError("--passages says what is a passage: leave --by and --context out")
+        if missing := [name for name in wanted if name not in given]:
+            raise InputError(f"{missing[0]} is not found in what the model reads: is it cut or empty there?")
+        return _cut(tokens, [given[name] for name in wanted], None)
+    inside = None if asked.context is None else {*tokens.span(asked.context).positions}
+    units = [Unit(asked.by)] if asked.by else [Unit.PASSAGE, Unit.SENTENCE]
+    for unit in units:
+        groups = _groups(tokens, unit, inside)
+        if len(groups) > 1:
+            return _cut(tokens, groups, unit)
+    finer = "--by sentence cuts finer, " if asked.by == Unit.PASSAGE else ""
+    raise InputError(
+        "there are no two passages beside the question, of which one could be the source: "
+        f"{finer}--context says where passages stand, --passages gives them"
+    )
+
+
+def _groups(tokens: Tokens, unit: Unit, inside: set[int] | None) -> list[tuple[int, ...]]:
+    """Units of what was said, without the question at the end unless it is told where passages are."""
+    said = [
+        tuple(i for i in group if i not in tokens.of_template and not tokens.items[i].special)
+        for group in units_of_text(tokens, unit)
+    ]
+    messages = [{*each.said} for each in tokens.sections] or [{*range(len(tokens))}]
+    groups = [part for group in said for each in messages if (part := tuple(i for i in group if i in each))]
+    groups = [group for group in groups if text_of(tokens, group)]
+    if inside is not None:
+        return [part for group in groups if (part := tuple(i for i in group if i in inside))]
+    asks = [i for i, group in enumerate(groups) if "?" in text_of(tokens, group)]
+    return groups[: asks[-1] if asks and unit is Unit.SENTENCE else -1]
+
+
+def _cut(tokens: Tokens, groups: Sequence[tuple[int, ...]], by: Unit | None) -> Cut:
+    taken = {place for group in groups for place in group} | tokens.of_template
+    kept = [i for i, token in enumerate(tokens.items) if i not in taken and not token.special]
+    passages = tuple(Passage(text_of(tokens, group), group) for group in groups)
+    return Cut(passages, by, " ".join(text_of(tokens, run) for run in _runs(kept)).strip())
+
+
+def _runs(places: Sequence[int]) -> list[list[int]]:
+    runs = list[list[int]]()
+    for place in places:
+        if runs and runs[-1][-1] == place - 1:
+            runs[-1].append(place)
+        else:
+            runs.append([place])
+    return runs
+
+
+def text_of(tokens: Tokens, positions: Sequence[int]) -> str:
+    """The text of tokens that follow one another, as it stands there."""
+    placed = [token for i in positions if (token := tokens.items[i]).span is not None]
+    if not placed or placed[0].part >= len(tokens.texts):
+        return str(spelled(tokens, positions)).strip()
+    spans = [token.span for token in placed if token.part == placed[0].part and token.span is not None]
+    return tokens.texts[placed[0].part][min(a for a, _ in spans) : max(b for _, b in spans)].strip()
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """A reading with the answer in it, that answer for experiments, and where its tokens stand.
+
+    `positions` are those of the answer's tokens among `tokens`; `sentences` are places among these.
+    """
+
+    reading: Reading
+    answered: Answered
+    tokens: Tokens
+    positions: tuple[int, ...]
+    sentences: tuple[tuple[int, ...], ...]
+    how: str
+
+
+def answered(reading: Reading, asked: Citing) -> Answers:
+    """The same model with the prompt and the answer read."""
+    model = reading.model
+    if isinstance(model.tokenizer, Numbered) or model.tokenizer is None:
+        raise InputError("an answer's sources are told of texts: give a model with its tokenizer, and a text")
+    if reading.target is not None:
+        return _of_decoder(reading, reading.target, asked)
+    prompt = reading.encoded.tokens
+    prompt = prompt.only(range(last_of(prompt) + 1))
+    ids, how = (_written if asked.answer is None else _given)(reading, prompt, asked)
+    length, limit = len(prompt) + len(ids), limit_of(model.tokenizer, model.module.config)
+    if limit is not None and length > limit:
+        raise InputError(
+            f"the text and the answer have {length} tokens together, {model.name} reads at most {limit}: "
+            "give fewer passages at a time"
+        )
+    read = tokens_behind(model.tokenizer, prompt, ids, how)
+    given = reading.encoded.inputs["input_ids"]
+    every = given.new_tensor([read.ids])
+    inputs = {"input_ids": every, "attention_mask": every.new_ones(every.shape)}
+    known = {name: value for name, value in inputs.items() if name in reading.encoded.inputs}
+    whole = replace(reading, encoded=replace(reading.encoded, inputs=known, tokens=read))
+    rows = tuple(range(len(prompt) - 1, len(read) - 1))
+    told = Answered(model.module, known, len(read), rows, ids, apart=False)
+    return Answers(whole, told, read, *_sentences(read, len(prompt), asked.whole), how)
+
+
+def _written(reading: Reading, prompt: Tokens, asked: Citing) -> tuple[tuple[int, ...], str]:
+    """What the model goes on with, without the token that ends it."""
+    model, settings = reading.model, Settings(asked.generate or 1)
+    with (
+        reading.listener.working("writing the answer"),
+        if_it_writes(model.module, reading.encoded.inputs, settings, model.name),
+        evaluating(model.module),
+    ):
+        made = write(model.module, reading.encoded.inputs, settings, model.name)
+    ids = made.ids[len(prompt) : len(made.ids) - made.finished]
+    if not ids or not model.tokenizer.decode(list(ids), skip_special_tokens=True).strip():
+        raise InputError(f"{model.name} writes nothing that could be from a passage: give --answer")
+    return tuple(ids), made.how
+
+
+def _given(reading: Reading, prompt: Tokens, asked: Citing) -> tuple[tuple[int, ...], str]:
+    """The tokens of a text that is read right behind the prompt, a blank between them where it has none."""
+    answer, tokenizer = asked.answer or "", reading.model.tokenizer
+    before = prompt.texts[-1] if prompt.texts else ""
+    apart = " " if before[-1:].strip() and not prompt.sections and not answer[:1].isspace() else ""
+    own: dict[str, Any] = {"add_special_tokens": False}
+    ends = [i for i, token in enumerate(prompt.items) if token.span is not None]
+    both, alone = (tokenizer(text, **own)["input_ids"] for text in (before + apart + answer, before))
+    ids = (
+        both[len(alone) :] if ends and both[: len(alone)] == alone else tokenizer(answer, **own)["input_ids"]
+    )
+    if not ids:
+        raise InputError(f"the answer has no tokens for {reading.model.name}")
+    return tuple(ids), GIVEN
+
+
+def _of_decoder(reading: Reading, target: Target, asked: Citing) -> Answers:
+    """An answer that a decoder beside an encoder reads: its first token is where that starts from."""
+    if asked.generate is not None and len(target.tokens) > asked.generate + 1:
+        some = range(asked.generate + 1)
+        target = replace(target, ids=target.ids[:, : len(some)], tokens=target.tokens.only(some))
+    tokens, how = target.tokens, GIVEN if asked.answer is not None else "as it writes by itself"
+    if len(tokens) < 2:
+        raise InputError(f"{reading.model.name} writes nothing that could be from a passage: give --answer")
+    whole, length = replace(reading, target=target), len(reading.encoded.tokens)
+    rows = tuple(range(len(tokens) - 1))
+    told = Answered(reading.model.module, whole.inputs, length, rows, tokens.ids[1:], apart=True)
+    return Answers(whole, told, tokens, *_sentences(tokens, 1, asked.whole), how)
+
+
+def _sentences(
+    tokens: Tokens, first: int, whole: bool
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """The positions from `first` on, and the sentences that they are of; one where these cannot be told."""
+    positions = tuple(range(first, len(tokens)))
+    try:
+        units = (positions,) if whole else units_of_text(tokens, Unit.SENTENCE)
+    except InputError:
+        units = (positions,)
+    groups = [tuple(i for i in unit if i >= first and not tokens.items[i].special) for unit in units]
+    sentences = tuple(tuple(i - first for i in group) for group in groups if group)
+    return positions, sentences or (tuple(range(len(positions))),)
