@@ -114,6 +114,8 @@ GATE = tuple(
         vector: flow "The cat sat." --from cat -m {minilm}
         flow of a source: flow "the cat sleeps" --from cat --kind encoder -m demo-translate
         explain: explain "The [MASK] opened." --from [MASK] --to opened -m demo --controls 2
+        cite: cite "Mar has a red cup. Val has a key. What is the cup of Mar?" -m demo-reader --answer red
+        cite a source: cite "The door opened. I saw it." --context pos:all -m demo-translate --answer porte
         find of many: find --texts {doors} --from opened --to the -m demo --controls 2
         why of many: why --texts {doors} --from opened --to the -m demo -l 3 --head 11
         ablate mlp: ablate "The [MASK] opened." -m demo --part mlp

@@ -35,7 +35,8 @@ DRAWN = [
     "thumbnails", "relations", "two runs", "composition", "composition of a head", "dimensions",
     "long head", "window of a long head", "corpus", "corpus of linked words", "two corpora",
     "why", "why with no single reason", "layers", "links", "heads over prompts", "why over prompts",
-    "contributions", "explanation", "explanation of nothing", "alignment", "alignment that was learnt",
+    "contributions", "citation", "citation of sentences", "referee",
+    "explanation", "explanation of nothing", "alignment", "alignment that was learnt",
     "timing", "timing beside its gold",
 ]  # fmt: skip
 LEFT_OUT = ("picture", "pictures", "sound", "sounds")  # what JSON does not hold and a picture needs

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 import made_ablation
 import made_alignment
 import made_check
+import made_citation
 import made_comparison
 import made_composition
 import made_contributions
@@ -66,6 +67,7 @@ def every() -> dict[str, Result]:
         made_corpus.corpus(), made_corpus.apart(), made_why.why(), made_layered.layered("middle"),
         made_links.links(), made_prompts.prompts(), made_explanation.explanation(),
         made_contributions.contributions(), made_alignment.alignment(), made_alignment.timing(),
+        made_citation.citation(), made_citation.referee(),
     ]  # fmt: skip
     named = {type(each).__name__: each for each in made_ones}
     assert set(named) == {kind.__name__ for kind in (*KINDS.values(), HeadAttention)}

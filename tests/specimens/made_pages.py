@@ -6,6 +6,7 @@ from typing import Any
 import made_ablation
 import made_alignment
 import made_check
+import made_citation
 import made_comparison
 import made_composition
 import made_contributions
@@ -35,6 +36,7 @@ from attnscope.results import (
     Ablation,
     Alignment,
     Check,
+    Citation,
     Comparison,
     Composition,
     Contributions,
@@ -61,6 +63,7 @@ from attnscope.results import (
     Prediction,
     Projection,
     Prompts,
+    Referee,
     Report,
     ScaleStudy,
     Senses,
@@ -116,4 +119,6 @@ KINDS: dict[type, Callable[[], Any]] = {
     Flow: made_flow.flow,
     Why: made_why.why,
     Contributions: made_contributions.contributions,
+    Citation: lambda: made_citation.citation("from", "none"),
+    Referee: made_citation.referee,
 }

@@ -7,6 +7,7 @@ from dataclasses import replace
 import made_ablation
 import made_alignment
 import made_check
+import made_citation
 import made_comparison
 import made_composition
 import made_contributions
@@ -279,6 +280,11 @@ MADE: dict[str, Callable[[], Result]] = {
     "an answer's parts over prompts": lambda: made_prompts.prompts(Asked.ANSWER),
     "one prompt": lambda: made_prompts.prompts(count=1),
     "contributions": made_contributions.contributions,
+    "citation": made_citation.citation,
+    "citation of sentences": lambda: made_citation.citation("two", "none", "spread"),
+    "citation by subsets": lambda: made_citation.citation(subsets=16),
+    "referee": made_citation.referee,
+    "referee without none": lambda: made_citation.referee(none=False),
     "contributions to a logit": lambda: made_contributions.contributions(alone=True, change=0.4),
     "contributions beside another text": lambda: made_contributions.contributions(patched=True),
     "why": made_why.why,

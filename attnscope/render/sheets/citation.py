@@ -92,7 +92,7 @@ def _ranking(result: Citation, i: int, whole: bool) -> Ranking:
                 [floor] * len(shown),
                 low=True,
             ),
-        ),  # fmt: skip
+        ),
         written=REMOVAL,
         chosen=frozenset(at for at, each in enumerate(shown) if each in result.sources[i]),
         hidden=hidden,
@@ -133,7 +133,7 @@ def _found(result: Citation) -> Ranking:
                 "source?",
                 says="whether that is a passage that the sentence comes from, by removal",
             ),
-        ),  # fmt: skip
+        ),
     )
 
 

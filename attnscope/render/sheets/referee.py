@@ -1,7 +1,7 @@
 """Ways to cite side by side: how often each finds the passage that an answer is from."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
@@ -9,11 +9,12 @@ from attnscope.render.kit.numbers import cell, counted, likely, percent
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import begun, proof, setting
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheet.table import Column, Mark, Table
+from attnscope.render.sheet.table import Column, Mark, Table, as_written
 from attnscope.render.sheets.citation_words import quoted
 from attnscope.results.claims.citation import ATTENTION, REMOVAL
-from attnscope.results.claims.referee import CONTROLS, Judged, Referee, Score
+from attnscope.results.claims.referee import CONTROLS, Referee, Score
 
+_TELLS = "the chance that its first passage gets more in a case with a source than in one without; .50 tells nothing"
 _COLUMNS = "method cases top1 top1_low top1_high reciprocal reciprocal_low reciprocal_high tells"
 
 
@@ -30,8 +31,8 @@ def sheet(result: Referee, focus: Focus = WHOLE) -> Sheet:
         "most words with question and answer",
         notes=tuple(_notes(result)),
         legend=(
-            "first: how often a source comes first; 1 / rank: the mean of 1 over its place; in brackets 95 % "
-            "intervals over the cases",
+            "first: how often a source comes first; 1 / rank: the mean of 1 over its place; each with its 95 % "
+            "interval over the cases",
         ),
         departs=(f"seed {result.seed}",) if result.seed else (),
         proof=tuple(proof(result.certified, "head", ", all cases counted")),
@@ -94,30 +95,22 @@ def _ranking(result: Referee) -> Ranking:
         of="way to cite",
         names=tuple(each.method for each in shown),
         table=Table(
-            Column("cases", [each.cases for each in shown], "cases"),
+            Column("cases", [each.cases for each in shown], "cases", "{:,}".format),
             Column("top1", top1, "first", percent),
-            Column("interval", [_interval(*each, form=percent) for each in ends], "", spared=2),
+            Column("interval", [_interval(*each, percent) for each in ends], "95 %", as_written, spared=2),
+            Column("reciprocal", [each.reciprocal for each in shown], "1 / rank", cell),
             Column(
-                "reciprocal",
-                [each.reciprocal for each in shown],
-                "1 / rank",
-                cell,
-                "the mean of 1 over the place of the first source",
+                "reciprocal_interval",
+                [_interval(*each, cell) for each in means],
+                "95 %",
+                as_written,
+                spared=3,
             ),
-            Column("reciprocal_interval", [_interval(*each, form=cell) for each in means], "", spared=3),
-            Column(
-                "tells",
-                [each.tells for each in shown],
-                "tells none",
-                cell,
-                "the chance that its first passage gets more in a case with a source than in one without: "
-                ".50 tells nothing",
-                spared=1,
-            ),
-        ),  # fmt: skip
+            Column("tells", [each.tells for each in shown], "tells none", cell, _TELLS, spared=1),
+        ),
         measured="share of cases",
         marks=(
-            Mark("span", "floor", "95 % interval", [low for low, _ in ends], [high for _, high in ends]),
+            Mark("span", "limit", "95 % interval", [low for low, _ in ends], [high for _, high in ends]),
             Mark("dot", "own", "a source comes first", top1),
             Mark("line", "control", "a passage drawn by lot", [result.chance] * len(shown)),
         ),
@@ -128,8 +121,8 @@ def _ranking(result: Referee) -> Ranking:
     )
 
 
-def _interval(low: float, high: float, form: object) -> str:
-    return "" if math.isnan(low) or not callable(form) else f"({form(low)} to {form(high)})"
+def _interval(low: float, high: float, form: Callable[[float], str]) -> str:
+    return "" if math.isnan(low) else f"{form(low)} to {form(high)}"
 
 
 def _cases(result: Referee, whole: bool) -> Ranking:
@@ -147,7 +140,7 @@ def _cases(result: Referee, whole: bool) -> Ranking:
             Column("source", [_numbers(each.source) for each in shown], "source"),
             Column("named", [_numbers(each.named) for each in shown], "named", says="by removal"),
             Column("rank", ranks, "by attention", lambda rank: f"{rank:g}", "the place of the source"),
-        ),  # fmt: skip
+        ),
     )
 
 
@@ -167,7 +160,7 @@ def _notes(result: Referee) -> Iterator[str]:
     if result.refused:
         lines = ", ".join(str(each.line) for each in result.refused[:8])
         yield f"{counted(len(result.refused), 'line')} could not be asked: {lines}"
-    unlikely = sum(isinstance(each, Judged) and each.probability < 0.5 for each in result.judged)
+    unlikely = sum(each.probability < 0.5 for each in result.judged)
     if unlikely and result.how == "given":
         yield (
             f"in {counted(unlikely, 'case')} the model gives the answer less than 50 %: it would have "

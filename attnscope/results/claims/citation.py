@@ -9,7 +9,7 @@ probability (`LEAST`), and at least twice as much (`TIMES`) as without any other
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -110,7 +110,7 @@ class Citation(Presented):
 
     tokens: Tokens
     passages: tuple[Passage, ...]
-    answer: str
+    answer: str = field(metadata={"file": "target"})
     statements: tuple[Statement, ...]
     columns: tuple[Column, ...]
     lost: Float[np.ndarray, "sentence passage"]

@@ -68,7 +68,8 @@ def scored(cases: Sequence[Judged], method: str, number: int, seed: int = 0) -> 
         [each.tops[number] for each in cases if not each.source],
     )
     if not len(known):
-        return Score(method, 0, *[math.nan] * 6, tells)
+        nothing = math.nan, math.nan, math.nan
+        return Score(method, 0, *nothing, *nothing, tells)
     top1 = float((known == 1).mean())
     gained = 1 / known
     drawn = np.random.default_rng(seed).integers(0, len(known), (DRAWS, len(known)))

@@ -54,12 +54,13 @@ def looked(
         numbers.append(layer.layer)
         moving.append(None if lengths is None else (given * lengths[list(heads)][:, None]).sum(axis=0))
     every, copied = np.array(weights), np.array(scores)  # layer, head, row, passage; layer, head
+    known = [each for each in moving if each is not None]
     copies = copied >= max(COPIES, copied.max() / 2)
     return Looked(
         own @ every.mean(axis=(0, 1)),
         own @ every[copies].mean(axis=0) if copies.any() else None,
         tuple((numbers[i], heads[j]) for i, j in np.argwhere(copies).tolist()),
-        None if any(each is None for each in moving) else own @ _shares(np.sum(moving, axis=0)) @ columns,
+        None if len(known) < len(moving) else own @ _shares(np.sum(known, axis=0)) @ columns,
     )
 
 

@@ -81,7 +81,7 @@ def _by_halves(
 ) -> list[int]:
     """The passages that a fit to random halves puts first for any sentence, and as many drawn by lot."""
     taken.subsets, there = count, halves(len(places), count, seed)
-    gone = [frozenset().union(*(places[i] for i in np.flatnonzero(~each))) for each in there]
+    gone = [frozenset().union(*(places[i] for i in np.flatnonzero(~each).tolist())) for each in there]
     chances = runs.without(gone)
     fits = [fitted(there, chances[:, i], len(own)) for i, own in enumerate(runs.sentences)]
     taken.weights, taken.r2 = np.array([each.weights for each in fits]), [each.r2 for each in fits]
