@@ -50,7 +50,7 @@ def _sentence(result: Citation, i: int) -> str:
         least = min(float(result.lost[i, one]) for one in named)
         return (
             f"{said} comes from {passages(named)}{where}: without {each} {_falls(result, i, least)}, without "
-            f"as much of anything else it moves {moves}."
+            f"others, or half of them together, it moves {moves}."
         )
     many, left = f"all {len(result.passages)} passages", own.log_probability - own.without_all
     if result.cases[i] is Case.NONE:
@@ -97,7 +97,7 @@ def attention(result: Citation, i: int) -> str:
 
 def control(result: Citation) -> str:
     several = max((len(each.controls) for each in result.statements), default=0)
-    drawn = f", and {several} times as many tokens elsewhere in the passages" if several else ""
+    drawn = f", and up to {several} random halves of them together" if several else ""
     return f"the other passages taken away as well{drawn}"
 
 
@@ -137,7 +137,7 @@ def legend(result: Citation) -> Iterator[str]:
     yield (
         f"a passage is named where the sentence is at least {significant(math.exp(LEAST))} times less "
         f"probable without it, and loses at least {significant(TIMES)} times as much log probability as "
-        "without any other passage or as many other tokens"
+        "without any other passage or half of the others together"
     )
     if result.copying:
         heads = ", ".join(name(*each) for each in result.copying[:8])

@@ -14,7 +14,7 @@ from attnscope.render.sheets.citation_words import quoted
 from attnscope.results.claims.citation import ATTENTION, REMOVAL
 from attnscope.results.claims.referee import CONTROLS, Referee, Score
 
-_TELLS = "the chance that its first passage gets more in a case with a source than in one without; .50 tells nothing"
+_TELLS = "chance that its first passage gets more in a case with a source than without one; .50 tells nothing"
 _COLUMNS = "method cases top1 top1_low top1_high reciprocal reciprocal_low reciprocal_high tells"
 
 
@@ -31,8 +31,8 @@ def sheet(result: Referee, focus: Focus = WHOLE) -> Sheet:
         "most words with question and answer",
         notes=tuple(_notes(result)),
         legend=(
-            "first: how often a source comes first; 1 / rank: the mean of 1 over its place; each with its 95 % "
-            "interval over the cases",
+            "first: how often a source comes first; 1 / rank: the mean of 1 over its place; each with its "
+            "95 % interval over the cases",
         ),
         departs=(f"seed {result.seed}",) if result.seed else (),
         proof=tuple(proof(result.certified, "head", ", all cases counted")),

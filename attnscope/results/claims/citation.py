@@ -2,13 +2,14 @@
 
     lost        how much of a sentence's log probability goes when the tokens of a passage are taken away
     columns     what attention and gradients give to each passage, which is what people usually go by
-    controls    what is lost when as many tokens are taken away elsewhere
+    controls    what is lost when random halves of the other passages are taken away together
 
 Removal decides. A sentence comes from passages without each of which it loses at least half of its
-probability (`LEAST`), and at least twice as much (`TIMES`) as without any other passage and in any control.
+probability (`LEAST`), and at least twice as much (`TIMES`) as without any other passage or half of them.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -58,7 +59,7 @@ class Statement:
     """A sentence of the answer, the positions of its tokens, and how probable they are together.
 
     `without_all` is what is lost of its log probability without any passage. Of its largest losses
-    `candidates` were held against `controls`: what is lost without as many tokens elsewhere in the passages.
+    `candidates` were held against `controls`: what is lost without random halves of the other passages.
     Where passages were taken away in random subsets `r2` is how well the fit foretells subsets that it was
     not made from.
     """
@@ -92,6 +93,24 @@ def candidates_of(lost: Float[np.ndarray, " passage"]) -> tuple[int, ...]:
 def needed(*others: float) -> float:
     """The loss from which on a passage stands out of these."""
     return max(LEAST, TIMES * max(map(abs, others), default=0.0))
+
+
+def floor_of(
+    lost: Float[np.ndarray, " passage"], candidates: Sequence[int], controls: Sequence[float]
+) -> float:
+    """The most that is lost or won without another passage than the candidates, or in a control."""
+    others = [each for passage, each in enumerate(lost.tolist()) if passage not in candidates]
+    return max((abs(each) for each in (*others, *controls) if not math.isnan(each)), default=0.0)
+
+
+def sources_of(
+    lost: Float[np.ndarray, " passage"], candidates: tuple[int, ...], controls: Sequence[float]
+) -> tuple[int, ...]:
+    """The candidates where they stand out of the controls as well, else none."""
+    if not candidates:
+        return ()
+    least = min(float(lost[each]) for each in candidates)
+    return candidates if least >= needed(floor_of(lost, candidates, controls)) else ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -148,24 +167,15 @@ class Citation(Presented):
     def floor_of(self, sentence: int) -> float:
         """The most that is lost or won without another passage than the candidates, or in a control."""
         own = self.statements[sentence]
-        others = [
-            abs(float(each))
-            for passage, each in enumerate(self.lost[sentence])
-            if passage not in own.candidates and not np.isnan(each)
-        ]
-        return max([*others, *map(abs, own.controls)], default=0.0)
+        return floor_of(self.lost[sentence], own.candidates, own.controls)
 
     @property
     def sources(self) -> tuple[tuple[int, ...], ...]:
         """The passages that each sentence comes from, largest loss first."""
-        return tuple(map(self._sources, range(len(self.statements))))
-
-    def _sources(self, sentence: int) -> tuple[int, ...]:
-        candidates = self.statements[sentence].candidates
-        if not candidates:
-            return ()
-        least = min(float(self.lost[sentence, each]) for each in candidates)
-        return candidates if least >= needed(self.floor_of(sentence)) else ()
+        return tuple(
+            sources_of(lost, each.candidates, each.controls)
+            for lost, each in zip(self.lost, self.statements, strict=True)
+        )
 
     @property
     def cases(self) -> tuple[Case, ...]:

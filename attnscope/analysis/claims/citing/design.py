@@ -4,7 +4,7 @@ With many passages the log odds of a sentence are fitted as a sum over the passa
 as in ContextCite (Cohen-Wang et al. 2024). A fit is a guess: what it puts first is taken away itself.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 KEPT = 0.5  # of the passages in a random subset
 ALPHA = 0.01  # of Lasso, on log odds by token: ContextCite's own
 HELD_OUT = 0.25  # of the subsets: what the fit is tested on
-CONTROLS = 20  # stretches of other tokens beside which a loss stands
+CONTROLS, _TRIES = 20, 4  # halves of the other passages beside which a loss stands, at most; draws for each
 _LEAST_CHANCE = 1e-12  # and most, 1 less that: log odds are no larger
 
 
@@ -65,16 +65,14 @@ def _lasso(
     return weights * tokens, float(model.intercept_ - scaler.mean_ @ weights) * tokens
 
 
-def stretches(
-    passages: Sequence[Sequence[int]], candidates: Collection[int], seed: int, count: int = CONTROLS
-) -> list[frozenset[int]]:
-    """Tokens of the other passages that follow one another, as many as a candidate has on average.
-
-    `count` stretches begin at places drawn with `seed`, and go on at the first of them behind the last one.
-    """
-    others = [place for i, each in enumerate(passages) if i not in candidates for place in each]
-    size = round(float(np.mean([len(passages[each]) for each in candidates])))
-    if size >= len(others):
-        return [frozenset(others)] if others else []
-    starts = np.random.default_rng(seed).permutation(len(others))[:count].tolist()
-    return [frozenset(others[(start + i) % len(others)] for i in range(size)) for start in starts]
+def others_together(passages: int, candidates: Collection[int], seed: int) -> list[tuple[int, ...]]:
+    """Random halves of the passages that are no candidates, each another one, drawn with `seed`."""
+    others = [each for each in range(passages) if each not in candidates]
+    random = np.random.default_rng(seed)
+    drawn = dict[tuple[int, ...], None]()
+    for _ in range(_TRIES * CONTROLS):
+        size = int(random.integers(len(others) // 2, (len(others) + 1) // 2 + 1))
+        drawn[tuple(sorted(random.permutation(others)[: max(size, 1)].tolist()))] = None
+        if len(drawn) == CONTROLS:
+            break
+    return [*drawn]

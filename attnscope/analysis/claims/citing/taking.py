@@ -1,4 +1,4 @@
-"""Every passage taken away, and beside it as much of the others: what each sentence of an answer loses."""
+"""Every passage taken away, and beside it many of the others: what each sentence of an answer loses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.analysis.claims.citing.design import fitted, halves, stretches
+from attnscope.analysis.claims.citing.design import fitted, halves, others_together
 from attnscope.analysis.claims.citing.removal import Answered, Removed
 from attnscope.errors import CertificateError
 from attnscope.results.claims.citation import candidates_of
@@ -48,7 +48,7 @@ def taken_away(
     each = range(len(places)) if subsets is None else _by_halves(taken, runs, places, subsets, seed)
     lost[:, list(each)] = (before - runs.without([places[i] for i in each])).T
     taken.candidates = [candidates_of(row) for row in lost]
-    _hold_against(taken, runs, passages, seed)
+    _hold_against(taken, runs, places, seed)
     return taken
 
 
@@ -90,15 +90,15 @@ def _by_halves(
     return sorted(first | {*lot.tolist()})
 
 
-def _hold_against(taken: Taken, runs: _Runs, passages: Groups, seed: int) -> None:
-    """Beside what stands out: as many tokens of the other passages, once for sentences of the same ones."""
+def _hold_against(taken: Taken, runs: _Runs, places: Sequence[frozenset[int]], seed: int) -> None:
+    """Beside what stands out: halves of the other passages together, once for sentences of the same ones."""
     drawn = [
-        (candidates, part)
+        (candidates, frozenset().union(*(places[each] for each in half)))
         for candidates in dict.fromkeys(taken.candidates)
         if candidates
-        for part in stretches(passages, candidates, seed)
+        for half in others_together(len(places), candidates, seed)
     ]
-    chances = runs.without([part for _, part in drawn])
+    chances = runs.without([half for _, half in drawn])
     for i, candidates in enumerate(taken.candidates):
         own = [row for row, (of, _) in enumerate(drawn) if of == candidates]
         taken.controls.append(tuple((taken.before[i] - chances[own, i]).tolist()))

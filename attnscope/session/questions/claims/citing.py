@@ -28,7 +28,6 @@ from attnscope.results.claims.citation import (
 )
 from attnscope.results.claims.flow import ByGradients
 from attnscope.session.choosing import Chosen
-from attnscope.session.prompts import NONE, Prompt
 from attnscope.session.questions.claims.gradients import MOST
 from attnscope.session.questions.claims.passages import (
     MOST_EACH,
@@ -53,12 +52,10 @@ from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Route
 
 
-def check_passages(
-    chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Citing, prompt: Prompt = NONE
-) -> None:
+def check_passages(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Citing) -> None:
     """`InputError` for a model that writes no text, and for a text without two passages."""
     _check_kind(chosen)
-    cut(keys, asked, prompt)
+    cut(keys, asked)
 
 
 def _check_kind(chosen: Chosen) -> None:
@@ -75,7 +72,7 @@ def cite(reading: Reading, chosen: Chosen, asked: Citing) -> Citation:
     `InputError` where there are fewer than two passages or no answer, and for a model that writes no text.
     """
     _check_kind(chosen)
-    parts = cut(reading.encoded.tokens, asked, reading.asked.prompt)
+    parts = cut(reading.encoded.tokens, asked, reading.asked.fields)
     answers, passages = answered(reading, asked), [each.positions for each in parts.passages]
     taken = _taken(answers, passages, asked)
     attention, layers, certified = _attention(answers, chosen)

@@ -1,6 +1,6 @@
 """The passages that an answer may be from, and the answer as the model reads it behind them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,10 @@ from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import limit_of
 from attnscope.results.base.groups import units_of_text
 from attnscope.results.claims.citation import Passage
-from attnscope.session.prompts import NONE, Field, Prompt, spans_in
+from attnscope.session.prompts import Field, Prompt
 from attnscope.session.reading import Reading
 from attnscope.session.selection import check_seed
-from attnscope.spans import spelled
+from attnscope.spelling import spelled
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit
 
@@ -103,16 +103,15 @@ class Cut:
     kept: str
 
 
-def cut(tokens: Tokens, asked: Citing, prompt: Prompt = NONE) -> Cut:
-    """The passages of a prompt; `InputError` where there are fewer than two."""
-    given = {name: places for name, places in spans_in(prompt, tokens) if name.startswith(PASSAGE)}
-    wanted = [name for name in prompt.fields if name.startswith(PASSAGE)]
-    if wanted:
+def cut(tokens: Tokens, asked: Citing, fields: Iterable[str] = ()) -> Cut:
+    """The passages of a prompt, which has these fields; `InputError` where there are fewer than two."""
+    given = {each.name: each.positions for each in tokens.fields if each.name.startswith(PASSAGE)}
+    if lost := [name for name in fields if name.startswith(PASSAGE) and name not in given]:
+        raise InputError(f"{lost[0]} is not found in what the model reads: it may be cut off")
+    if given:
         if asked.by is not None or asked.context is not None:
             raise InputError("--passages says what is a passage: leave --by and --context out")
-        if missing := [name for name in wanted if name not in given]:
-            raise InputError(f"{missing[0]} is not found in what the model reads: is it cut or empty there?")
-        return _cut(tokens, [given[name] for name in wanted], None)
+        return _cut(tokens, [*given.values()], None)
     inside = None if asked.context is None else {*tokens.span(asked.context).positions}
     units = [Unit(asked.by)] if asked.by else [Unit.PASSAGE, Unit.SENTENCE]
     for unit in units:
