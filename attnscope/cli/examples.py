@@ -71,11 +71,9 @@ COMMANDS = {
             'attnscope flow "The [MASK] opened." --from "[MASK]" -m demo -o flow.png',
         ),
         "cite": (
-            'attnscope cite "Mar has a red cup. Val has a blue key. What is the cup of Mar? Answer:" '
-            "-m demo-reader --generate 1",
-            'attnscope cite "river king door. box dog lamp. river king" -m demo-causal --answer door',
-            'attnscope cite "The door opened. I saw the river." -m demo-translate --generate 20 '
-            "--context pos:all --by sentence",
+            'attnscope cite "king door box. A dog. king door" -m demo-causal --answer box',
+            'attnscope cite "It was red. He sat. What is it?" -m demo-reader --answer none',
+            'attnscope cite "It fell. I saw. He sat." -m demo-translate --answer "il est"',
         ),
     },
     "Many texts, two things": {

@@ -8,7 +8,7 @@ import numpy as np
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, likely, percent, significant
 from attnscope.render.sheet.said import begun, name
-from attnscope.results.claims.citation import ATTENTION, FIT, LEAST, REMOVAL, TIMES, Case, Citation
+from attnscope.results.claims.citation import ATTENTION, FIT, LEAST, REMOVAL, TIMES, Case, Citation, floor_of
 from attnscope.results.claims.flow import INTEGRATED, LRP, WEIGHED
 
 _LONGEST = 44  # characters of a passage or a sentence within another one
@@ -61,6 +61,7 @@ def _sentence(result: Citation, i: int) -> str:
             f"({beside})."
         )
     most = int(np.nanargmax(result.lost[i]))
+    moves = f"by a factor of {factor(floor_of(result.lost[i], (most,), own.controls))} at most"
     return (
         f"{said} needs the passages (without {many} {_falls(result, i, own.without_all)}), but none stands "
         f"out as its source: without passage {most}, which counts most, "

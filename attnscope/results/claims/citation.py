@@ -39,7 +39,7 @@ class Case(StrEnum):
 
 @dataclass(frozen=True)
 class Passage:
-    """A part of what was read that can be taken away: its text, and the positions of its tokens."""
+    """A part of what was read that can be taken away: its `text`, and the `positions` of its tokens."""
 
     text: str
     positions: tuple[int, ...]
@@ -47,7 +47,7 @@ class Passage:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """What a `method` gives to every passage for every sentence; `absent` says why there is nothing."""
+    """The `values` that a `method` gives to passages by sentence; `absent` says why it gives none."""
 
     method: str
     values: Float[np.ndarray, "sentence passage"] | None
@@ -56,7 +56,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Statement:
-    """A sentence of the answer, the positions of its tokens, and how probable they are together.
+    """A sentence of the answer: `text`, `positions` of its tokens, and how probable these are together.
+
+    Of that there are the `probability` and the `log_probability`.
 
     `without_all` is what is lost of its log probability without any passage. Of its largest losses
     `candidates` were held against `controls`: what is lost without random halves of the other passages.
@@ -117,11 +119,14 @@ def sources_of(
 class Citation(Presented):
     """Every sentence of an answer, every passage, and what each gives to or takes from the other.
 
-    `lost` is by how many nats the log probability of a sentence falls when a passage is taken away; NaN for
-    passages that were not taken away alone. `kept` is what is read beside the passages, as a question;
-    `answer_tokens` are those of the side that the answer stands on, where that is another one. `how` says
-    where the answer is from. With `subsets` as many random halves of the passages were taken away, drawn
-    with `seed`, and `weights` were fitted to them (Cohen-Wang et al. 2024), in log odds.
+    `passages` are what can be taken away, units `by` which the text was cut or given ones (None); `target` is
+    the answer, and `statements` are its sentences; `columns` are ways to rank passages. `lost` is by how many
+    nats the log probability of a sentence falls when a passage is taken away; NaN for passages that were not
+    taken away alone. `kept` is what is read beside the passages, as a question; `answer_tokens` are those of
+    the side that the answer stands on, where that is another one. `how` says where the answer is from. With
+    `subsets` as many random halves of the passages were taken away, drawn with `seed`, and `weights` were
+    fitted to them (Cohen-Wang et al. 2024), in log odds. `cases` say what each sentence is, and `sources` its
+    passages, largest loss first.
 
     `copying` are the heads whose strongest key among the passages is the very token that they help to write.
     `floor` is what putting texts side by side does to the answer by rounding alone, in nats.

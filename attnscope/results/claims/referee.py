@@ -16,6 +16,9 @@ CONTROLS = (LONGEST, NEAREST, WORDS)  # ways that know no model
 class Judged:
     """One case: the passages that it is from, none for no passage, and those that removal `named`.
 
+    `line` is the number of its line in the file; of the `question` the `answer` has this `probability`. It is
+    from `source`, of so many `passages`. It is `right` where removal named sources alone, or none of none.
+
     By method, in their order, `ranks` is the place of the first source and `tops` what the first passage
     gets; NaN where a method has nothing, and of ranks where there is no source.
     """
@@ -42,10 +45,10 @@ class Judged:
 class Score:
     """How well a `method` does in the `cases` that have a source, and for which it says anything.
 
-    `top1` is how often it puts a source first, `reciprocal` the mean of 1 over its rank, each with the 95 %
-    interval (Wilson's, and of 1,000 draws of the cases). `tells` is the chance that what it gives to its
-    first passage is more in a case with a source than in one without (area under the curve); NaN where all
-    cases are of one sort.
+    `top1` is how often it puts a source first, from `top1_low` to `top1_high` with 95 % (Wilson's interval),
+    `reciprocal` the mean of 1 over its rank, from `reciprocal_low` to `reciprocal_high` (1,000 draws of
+    cases). `tells` is the chance that what it gives to its first passage is more in a case with a source than
+    in one without (area under the curve); NaN where all cases are of one sort.
     """
 
     method: str
@@ -61,10 +64,14 @@ class Score:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Referee(Presented):
-    """Ways to cite side by side over the cases of a `file`; `chance` is top-1 of a passage drawn by lot.
+    """Ways to cite side by side, their `scores` over the cases of a `file` that were `judged`.
+
+    `chance` is top-1 of a passage drawn by lot.
 
     `refused` lines could not be asked. Of ways that know no model, and of removal, the scores are among the
-    others. `how` says where the answers are from.
+    others. `how` says where the answers are from, `seed` is that of controls and intervals. Of cases without
+    a source, `none` is how many there are, and in `wrongly_named` of them removal names one; of those with
+    one it names none in `missed`, and a passage that is no source in `misnamed`.
     """
 
     file: str
