@@ -15,11 +15,12 @@ from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, both_ways
 from attnscope.render.sheets import citation_words as words
-from attnscope.results.claims.citation import REMOVAL, Citation
+from attnscope.results.claims.citation import BY_NORM, COPYING, REMOVAL, Citation
+from attnscope.results.claims.flow import GRADIENT, INTEGRATED, LRP, WEIGHED
 
 _SHOWN = 8  # passages of a sentence
 _SENTENCES = 3  # that have a ranking of their own where there are more
-_SPARED = {"by norm": 2, "gradient x input": 3, "integrated gradients": 4, "attnlrp": 1}
+_SPARED = dict(zip((COPYING, LRP, WEIGHED, BY_NORM, INTEGRATED, GRADIENT), range(1, 7), strict=True))
 
 
 def sheet(result: Citation, focus: Focus = WHOLE) -> Sheet:

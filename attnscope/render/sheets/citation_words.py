@@ -98,7 +98,7 @@ def attention(result: Citation, i: int) -> str:
 
 def control(result: Citation) -> str:
     several = max((len(each.controls) for each in result.statements), default=0)
-    drawn = f", and up to {several} random halves of them together" if several else ""
+    drawn = f", and random halves of them together ({several})" if several else ""
     return f"the other passages taken away as well{drawn}"
 
 
