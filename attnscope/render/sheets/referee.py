@@ -31,8 +31,8 @@ def sheet(result: Referee, focus: Focus = WHOLE) -> Sheet:
         "most words with question and answer",
         notes=tuple(_notes(result)),
         legend=(
-            "first: how often a source comes first, alone; 1 / rank: the mean of 1 over its place; each with its "
-            "95 % interval over the cases",
+            "first: how often a source comes first, alone; 1 / rank: the mean of 1 over its place; each with "
+            "its 95 % interval over the cases",
         ),
         departs=(f"seed {result.seed}",) if result.seed else (),
         proof=tuple(proof(result.certified, "head", ", all cases counted")),
