@@ -88,7 +88,7 @@ class Drift(Presented):
     because of its own weights, and not of what earlier layers hand on. `written` is how far what it writes
     then lies from what it wrote, over the size of that. NaN where either could not be made. `floor` is how
     far the old model moves from itself in `floor_by`. `low` and `high` are the ends of the 95 % interval of
-    the mean of `moved`, texts as trials (Student's t); NaN of one text.
+    the mean of `moved`, texts as trials (Student's t); NaN of fewer than six.
 
     `names` are those of both models, `texts` the lines of the `file` that were read, `certified` counts the
     heads of one text under both by verdict.
