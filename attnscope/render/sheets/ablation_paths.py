@@ -89,16 +89,16 @@ def receivers(result: Ablation) -> str:
     )
 
 
-def other_ways(result: Ablation) -> str:
-    """What the change that moves the answer most does where everything reads it, and where others do."""
+def other_ways(result: Ablation, called: str) -> str:
+    """What the change that moves the answer most, of what is `called` so, does where others read it."""
     if result.path is None or not result.alone or result.moves_most.whole is None:
         return ""
     best, unit = result.moves_most, result.unit
-    moves = f"it moves by {signed(best.whole or 0.0)} {unit} instead of {signed(best.change)}"
-    told = f" Where everything reads this, {moves}"
+    moves = f"moves it by {signed(best.whole or 0.0)} {unit} instead of {signed(best.change)}"
+    told = f" The change of {called} alone, read by everything, {moves}"
     if others := result.path.others:
         most, any_of = max((one.effect.change for one in others), key=abs), "any of " * (len(others) > 1)
         nothing = abs(most) <= max(result.floor.rounding, _NOTHING)
         far = "by next to nothing" if nothing else f"by {signed(most)} at most"
-        told += f"; where {any_of}{receivers(result)} does, {far}"
+        told += f"; read by {any_of}{receivers(result)} instead, {far}"
     return f"{told}."

@@ -127,7 +127,8 @@ def done_words(result: Ablation) -> str:
 
 def answer(result: Ablation) -> str:
     """One sentence for the case that it is, and along a path what all ways do."""
-    return _said(result) + other_ways(result) + one_text(result)
+    most = max(result.places, key=lambda each: abs(each.change))
+    return _said(result) + other_ways(result, short(result, most)) + one_text(result)
 
 
 def _said(result: Ablation) -> str:

@@ -31,7 +31,12 @@ _AGREE = 0.1  # of a sum: so near to it two changes are as much as their sum
 
 def answer(result: Ablation) -> str:
     """One sentence for the case that it is, and what limits it."""
-    return _SAID[result.case](result) + other_ways(result) + one_text(result)
+    return _SAID[result.case](result) + _other_ways(result) + one_text(result)
+
+
+def _other_ways(result: Ablation) -> str:
+    most = _largest(result) if result.heads else None
+    return "" if most is None else other_ways(result, name(most.layer, most.head))
 
 
 def one_text(result: Ablation) -> str:

@@ -433,8 +433,8 @@ def test_heads_that_go_beyond_the_other_text_are_told_so() -> None:
 def test_a_path_is_told_with_who_reads_it_what_all_ways_do_and_who_else_was_tried() -> None:
     told = " ".join(shown(made.along(), 200).split())
     assert "each removed alone, for the keys of L1 H0 only, L0 H1 moves the answer “door” most" in told
-    assert "Where everything reads this, it moves by −2.50 nats instead of −1.20" in told
-    assert "where any of 2 other heads of layer 1 does, by −.05 at most" in told
+    assert "The change of L0 H1 alone, read by everything, moves it by −2.50 nats instead of −1.20" in told
+    assert "read by any of 2 other heads of layer 1 instead, by −.05 at most" in told
     assert "by all ways" in told
     assert "and 2 other heads of layer 1 to read it in turn" in told
     assert "path patching, Wang et al. 2022" in told
