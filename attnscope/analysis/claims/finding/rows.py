@@ -93,6 +93,16 @@ def allowed_rows(layer: AnyRows, head: int, queries: Sequence[int]) -> Tensor:
     return layer.rows(queries).allowed_matrix(head).cpu()
 
 
+def allowed_of(
+    layer: AnyRows, heads: Sequence[int], queries: Sequence[int]
+) -> Bool[np.ndarray, "head query key"]:
+    """The same of several heads, whose rows are cut out once."""
+    if isinstance(layer, ReturnedLayer | LayerRows):
+        return np.stack([allowed_rows(layer, head, queries).numpy() for head in heads])
+    cut = layer.rows(queries)
+    return np.stack([cut.allowed_matrix(head).cpu().numpy() for head in heads])
+
+
 def verdicts_of(layer: Layer, heads: Sequence[int]) -> tuple[Verdict, ...]:
     """The verdict on each head: on the rows alone where these alone were read."""
     if not isinstance(layer, AttentionCall):
@@ -171,7 +181,7 @@ class Lens:
     def even(self, layer: Layer, heads: Sequence[int], queries: Sequence[int]) -> Rows:
         """The same of heads that weigh all keys alike that they may look at."""
         flat = [token for query in queries for token in self.queries[query]]
-        allowed = np.array([allowed_rows(layer, head, flat).numpy() for head in heads], dtype=float)
+        allowed = allowed_of(layer, heads, flat).astype(float)
         with np.errstate(invalid="ignore"):
             alike = allowed / allowed.sum(axis=2, keepdims=True)
         return alike if self.plain else self._columns(self._averaged(alike, queries))
@@ -184,8 +194,8 @@ class Lens:
         if self.special is Special.RENORMALISE:
             given = _over(given, given[..., self.members.any(axis=0)].sum(axis=2, keepdims=True))
         pieces, there = self.queries[query], list(tokens)
-        seen = [bool(allowed_rows(layer, head, pieces)[:, there].any()) for head in heads]
-        return np.where(np.array(seen), given[:, 0, there].sum(axis=1), np.nan)
+        seen = allowed_of(layer, heads, pieces)[:, :, there].any(axis=(1, 2))
+        return np.where(seen, given[:, 0, there].sum(axis=1), np.nan)
 
     def visible(
         self, layer: Layer, heads: Sequence[int], queries: Sequence[int]
@@ -193,7 +203,7 @@ class Lens:
         """Where any of `heads` may look from these queries."""
         groups = [self.queries[query] for query in queries]
         flat = [token for group in groups for token in group]
-        tokens = np.any([allowed_rows(layer, head, flat).numpy() for head in heads], axis=0)
+        tokens = allowed_of(layer, heads, flat).any(axis=0)
         if self.plain:
             return np.asarray(tokens)
         ends = np.cumsum([len(group) for group in groups])[:-1]

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.analysis.claims.finding.rows import Layer, allowed_rows, rows_of
+from attnscope.analysis.claims.finding.rows import Layer, allowed_of, rows_of
 from attnscope.analysis.claims.flow.rollout import mixed, shares
 from attnscope.attention import AttentionCall
 from attnscope.errors import CertificateError
@@ -79,7 +79,7 @@ def mean_weights(
     layer: Layer, heads: Sequence[int], rows: Sequence[int], weights: Float[np.ndarray, "head row key"]
 ) -> Float[np.ndarray, "row key"]:
     """The mean over heads, 0 for rows without a key; `CertificateError` where others are no numbers."""
-    answered = np.array([allowed_rows(layer, head, rows).any(dim=1).numpy() for head in heads])
+    answered = allowed_of(layer, heads, rows).any(axis=2)
     if np.isnan(weights[answered]).any():
         raise CertificateError(
             f"the weights of layer {layer.layer} are not numbers: nothing can be followed through them"
