@@ -237,10 +237,10 @@ def check_delivery(delivery: "Delivery", kind: str, *, many: bool = False) -> No
     if delivery.places:
         from attnscope import results
         from attnscope.cli.naming import is_of_each_line
-        from attnscope.render.saving import check_panels, check_targets, suffixes
+        from attnscope.render.saving import check_panels, check_targets
 
         of_each = [place for place in delivery.places if not many or is_of_each_line(place)]
         of_all = [place for place in delivery.places if place not in of_each]
         for places, named in ((of_each, kind), (of_all, "Prompts")):
-            check_targets(places, suffixes(getattr(results, named)))
+            check_targets(places, getattr(results, named))
             check_panels(places, named)

@@ -164,9 +164,9 @@ def _special(state: State) -> list[str]:
 def save(answer: Any, target: Path, focus: Focus, notice: Callable[[str], None]) -> list[Path]:
     """Write what the view shows; `InputError` for a suffix that it has no form for, before any work."""
     from attnscope.render.look import USUAL
-    from attnscope.render.saving import check_targets, save, suffixes
+    from attnscope.render.saving import check_targets, save
 
     os.environ["MPLBACKEND"] = "agg"  # no window is ever opened, whatever the environment asks for
     result = result_of(answer)
-    check_targets([target], suffixes(type(result)))
+    check_targets([target], type(result))
     return list(save(result, target, focus, USUAL, notice))

@@ -40,11 +40,17 @@ def suffixes(kind: type) -> tuple[str, ...]:
     return (*picture_suffixes(kind), *files.formats(kind), PAGE)
 
 
-def check_targets(targets: Sequence[Path], suffixes: tuple[str, ...]) -> None:
+def check_targets(targets: Sequence[Path], kind: type) -> None:
     """Refuse a target that could not be written, before any work: in its folder a file is tried."""
+    from attnscope.render import files
+    from attnscope.render.script.figures import why_none
+
+    there = suffixes(kind)
     for target in targets:
-        if target.suffix.lower() not in suffixes:
-            raise InputError(f"cannot write '{target}': the name must end in {', '.join(suffixes)}")
+        if (suffix := target.suffix.lower()) not in there:
+            if suffix == files.SCRIPT and (why := why_none(kind)):
+                raise InputError(f"no script: {why}")
+            raise InputError(f"cannot write '{target}': the name must end in {', '.join(there)}")
         _check_place(target)
 
 

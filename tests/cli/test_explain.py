@@ -26,14 +26,15 @@ def test_the_planted_circuit_comes_out_without_a_head_being_named(attnscope: Run
     """Heads of layer 1 look for what followed, by what the previous-token head wrote there."""
     said = told(attnscope, *CAUSAL)
     assert re.match(
-        r"L1 H\d+ looks from “garden”@11 at “father” because of what L0 H2 wrote at “garden”@11 \(it reads "
-        r"“garden”@11\) and L0 H0 wrote at “father” \(it reads “garden”@5\): without the one its weight "
-        r"falls from 1\.0 to \.\d\d, without the other to \.\d\d; its controls alone could not have told "
-        r"it from chance\. The answer “father” needs “father”",
+        r"L1 H\d+ looks from “garden”@11 at “father” because of two earlier heads, L0 H2 \(at “garden”@11 it "
+        r"reads “garden”@11\) and L0 H0 \(at “father” it reads “garden”@5\): without the first its weight "
+        r"falls from 1\.0 to \.\d\d, without the second to \.\d\d; by 100 control texts alone its looking "
+        r"there could be chance\. The answer “father” needs “father”",
         said,
     )
     assert (
-        "reads L0 H2 with its queries and L0 H0 with its keys, and taking that away here confirms it." in said
+        "reads L0 H2 with its queries and L0 H0 with its keys; in this text taking that away confirms it."
+        in said
     )
     assert "the answer without L0 H0 in the keys of the" in said
 
@@ -72,18 +73,18 @@ def test_the_planted_heads_of_the_encoder_are_found(attnscope: Run) -> None:
 
 
 NOTHING = {
-    "too little": ("opened", "was", "no head gives it much more than even attention"),
-    "by its place": ("the", "watching", "the heads that do so do it whatever word is there"),
-    "as in shuffled texts": ("[MASK]", "watching", "some head stands as clear of its own"),
+    "too little": ("opened", "was", "No head looks from “opened” at “was” more than a little"),
+    "by its place": ("the", "watching", "Heads look from “the” at “watching”, but by the place"),
+    "as in shuffled texts": ("[MASK]", "watching", "5 heads look from [MASK] at “watching”, but that may be"),
 }
 
 
 @pytest.mark.parametrize("case", NOTHING)
 def test_three_questions_without_an_answer_get_none(attnscope: Run, case: str) -> None:
     query, key, why = NOTHING[case]
-    said = told(attnscope, "explain", DOOR, "-m", "demo", "--from", query, "--to", key)
-    assert said.startswith(f"Nothing shows that a head looks from {'“' if query[0] != '[' else ''}{query}")
-    assert why in said.partition(" “I was watching")[0]
+    command = ("explain", DOOR, "-m", "demo", "--from", query, "--to", key)
+    assert told(attnscope, *command).startswith(why)
+    assert json.loads(attnscope(*command, "--json", "-q").stdout)["case"] == "nothing is shown"
 
 
 def test_every_command_that_shows_more_runs_and_has_the_same_figures(attnscope: Run) -> None:

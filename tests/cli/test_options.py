@@ -92,6 +92,23 @@ def test_a_text_without_quotes_is_told_of_them(capsys: pytest.CaptureFixture[str
     assert "a text of several words goes in quotes" in ended.stderr
 
 
+NO_SCRIPT = {
+    "why": (
+        "--layer 1 --head 2 --from door --to the",
+        "its sum needs every operation of the run cut into parts",
+    ),
+    "explain": ("--from door --to the", "it is several questions: find, ablate, flow and compose"),
+}
+
+
+@pytest.mark.parametrize("command", NO_SCRIPT)
+def test_what_no_plain_program_can_compute_says_so_instead_of_a_script(attnscope, command: str) -> None:
+    options, said = NO_SCRIPT[command]
+    refused = attnscope(command, "the door", "-m", "demo", *options.split(), "-o", "again.py")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr.startswith(f"attnscope: no script: {said}")
+
+
 def test_several_heads_have_no_script_and_that_is_one_line(attnscope, tmp_path: Path) -> None:
     out = tmp_path / "again.py"
     refused = attnscope("heads", "the door", "-m", "demo", "--layer", "0", "-o", str(out))

@@ -15,7 +15,7 @@ from attnscope.render.look import USUAL, Look
 from attnscope.render.present.notebook import html, page, png
 from attnscope.render.present.summary import summary
 from attnscope.render.present.written import written
-from attnscope.render.saving import PICTURES, check_targets, content, suffixes, write
+from attnscope.render.saving import PICTURES, check_targets, content, write
 from attnscope.results import Result
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def save(
 ) -> Path:
     """`result` at `path`, as its suffix says; a warning tells of characters that no font can draw."""
     target, dressed = Path(os.path.expanduser(path)), look_of(look)
-    check_targets([target], suffixes(type(result)))
+    check_targets([target], type(result))
     suffix, focus = target.suffix.lower(), focus_on(result)
     if suffix in PICTURES:
         from attnscope.render.present import axes

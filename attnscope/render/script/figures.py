@@ -11,6 +11,8 @@ from attnscope.errors import InputError
 from attnscope.results import (
     Ablation,
     Composition,
+    Contributions,
+    Explanation,
     Finding,
     Flow,
     HeadAttention,
@@ -19,6 +21,7 @@ from attnscope.results import (
     Provenance,
     Result,
     Special,
+    Why,
 )
 from attnscope.results.claims.ablation import Method
 from attnscope.results.claims.composition import STRONGEST
@@ -49,8 +52,13 @@ def shown(result: Result) -> Told:
 def script_of(result: Result) -> Script:
     """The program of a result; `InputError` where there is none of its kind."""
     if type(result) not in SCRIPTS:
-        raise InputError("no script: there is one of one head of a text, and of find, flow, ablate, compose")
+        raise InputError(f"no script: {why_none(type(result)) or _OF}")
     return SCRIPTS[type(result)]
+
+
+def why_none(kind: type) -> str:
+    """Why there is none of this kind of result; empty where nothing more is to be said of it."""
+    return _NONE.get(kind, "")
 
 
 def _loaded(origin: Provenance, tower: str) -> Told:
@@ -244,6 +252,13 @@ def _names(tokens: Tokens) -> list[str]:
     return [names.get(position, "") for position in range(1 + max(names, default=-1))]
 
 
+_APART = "its sum needs every operation of the run cut into parts, which no plain program does"
+_OF = "there is one of one head of a text, and of find, flow, ablate, compose"
+_NONE: dict[type, str] = {
+    Why: _APART,
+    Contributions: f"{_APART}; ablate --answer has one of what is lost without heads",
+    Explanation: "it is several questions: find, ablate, flow and compose, which it names, have one each",
+}
 SCRIPTS: dict[type[Result], Script] = {
     HeadWeights: Script("head", _head),
     HeadAttention: Script("head", _head),

@@ -94,7 +94,7 @@ def _heads(result: Explanation) -> Ranking:
             Column("cut", cut, "link cut", signed, "the same where only this link of the head is cut",
                    under=under),
             Column("query_reasons", reasons[Side.QUERY], "at the query", spared=2, under=because,
-                   says="earlier parts without which half of the weight is gone and which no control moves"),
+                   says="earlier parts that bring half of the score, and half of the weight goes with them"),
             Column("key_reasons", reasons[Side.KEY], "at the key", spared=2, under=because),
         ),
         measured="weight",

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import counted, likely, number, significant, weight
+from attnscope.render.kit.numbers import counted, likely, number, percent, significant, weight
 from attnscope.render.kit.words.command import asking, asking_of_model, finding, label
 from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.drawings import Statement
 from attnscope.render.sheet.said import name
 from attnscope.render.sheets import explanation_words as words
-from attnscope.render.sheets import finding_words
+from attnscope.render.sheets import finding_words, why_words
 from attnscope.render.sheets.ablation_measured import pair, quoted_answer
 from attnscope.render.sheets.explanation_words import key, left, query
 from attnscope.results import Ablation, Explanation, Kind, Why
@@ -18,8 +18,9 @@ from attnscope.results.claims.explanation import Asked, Head, Lost, Need, Read, 
 from attnscope.results.claims.finding import Case as Found
 from attnscope.results.claims.intervention import LITTLE
 from attnscope.results.claims.ranking import DependsOn
+from attnscope.results.claims.ranking import Group as Evidence
+from attnscope.results.claims.why import MUCH, Part, Side
 from attnscope.results.claims.why import Case as WhyCase
-from attnscope.results.claims.why import Part, Side
 
 BY_WHAT = "by what: the word, the place or the context?"
 NOT_ASKED = "what could not be asked?"
@@ -52,9 +53,7 @@ def _look(result: Explanation) -> Statement:
     found, out = result.finding, result.standing_out
     command = finding(result, result.query, result.key)
     if not out:
-        more = f", though {_some(result)} much more than even attention" if result.heads else ""
-        told = f"No head stands out of {words.controls(result)} of the same shape{more}."
-        return Statement(Asked.LOOK, told, _nearest(result), command)
+        return Statement(Asked.LOOK, _nobody(result), _nearest(result), command)
     looks = words.many_look(len(out), len(found.places))
     others = f"texts with the {finding_words.PLURAL[found.controls.of]} in other orders"
     told = (
@@ -66,9 +65,17 @@ def _look(result: Explanation) -> Statement:
     return Statement(Asked.LOOK, told, f"{figures}; {clear}", command)
 
 
-def _some(result: Explanation) -> str:
-    """`13 heads give the key`, or more where not all were kept."""
-    return "one head gives it" if len(result.heads) == 1 else f"{len(result.heads)} heads give it"
+def _nobody(result: Explanation) -> str:
+    """What there is where no head stands out of its controls."""
+    if result.heads:
+        gives = "One head gives" if len(result.heads) == 1 else f"{len(result.heads)} heads give"
+        return (
+            f"{gives} {key(result)} much more than even attention, but none so clearly that it stands out of "
+            f"{words.controls(result)} of the same shape."
+        )
+    if result.finding.evidence.of_group(Evidence.POSITION):
+        return f"Heads look there, but as much in {words.controls(result)}: by the place alone."
+    return f"None: no head gives {key(result)} much more than even attention."
 
 
 def _nearest(result: Explanation) -> str:
@@ -85,21 +92,21 @@ def _nearest(result: Explanation) -> str:
         return f"the most: {name(*head)} {words.own(result, head)}{even}"
     head, reached = words.clearest(result)
     clear = f"in {reached} of {words.controls(result)} some head stands as clear"
-    return f"nearest: {name(*head)} {words.own(result, head)}; {clear}"
+    return f"clearest: {name(*head)} {words.own(result, head)}; {clear}"
 
 
 def _by_what(result: Explanation, groups: dict[DependsOn, list[Head]]) -> Statement:
     """With what the weights stay in the controls: the word, the place, or neither."""
     of = result.finding.controls.of
     does = {
-        DependsOn.WORD: (f"goes with the {of.part} {key(result)}", f"go with the {of.part} {key(result)}"),
+        DependsOn.WORD: (f"follows {key(result)}", f"follow {key(result)}"),
         DependsOn.CONTEXT: (
-            f"goes with neither {of.part} nor place: it needs the context",
-            f"go with neither {of.part} nor place: they need the context",
+            "looks there much less (it needs this context)",
+            "look there much less (they need this context)",
         ),
         DependsOn.POSITION: (
-            f"looks at the place whatever {of.part} is there",
-            f"look at the place whatever {of.part} is there",
+            f"keeps looking at the same place, whatever {of.part} is there",
+            f"keep looking at the same place, whatever {of.part} is there",
         ),
     }
     told = "; ".join(
@@ -171,16 +178,18 @@ def _why(result: Explanation, told: Why) -> Statement:
     ends = "--from", label(told.query_tokens, told.query), "--to", label(told.key_tokens, told.key)
     command = asking(result, "why", "--layer", str(told.layer), "--head", str(told.head), *ends)
     if any(reasons.values()):
-        sides = (
-            f"{words.listed(p.name for p in its)} on the {side} side" for side, its in reasons.items() if its
-        )
-        said = f"{head} looks there because of {' and '.join(sides)}: no control does as much."
+        said = f"{head} looks there because of {words.because(result, told)}: "
+        said += "taking away any other of the same kind does less."
         lost = "; ".join(map(_lost, (part for its in reasons.values() for part in its[:2])))
         return Statement(Asked.WHY, said, f"weight {weight(told.weight)}; {lost}{_alike(result)}", command)
-    said = {
-        WhyCase.NOT_ABOVE: f"The score of {head} does not lie above those of the other keys.",
-        WhyCase.SHARE: f"A part has much of the score of {head}, but taking it away does not do so.",
-    }.get(told.case, f"No single earlier part is the reason why {head} looks there.")
+    said = f"No single earlier part is the reason why {head} looks there."
+    if told.case is WhyCase.NOT_ABOVE:
+        said = (
+            f"The score of {head} hardly lifts {key(result)} above other keys: there is nothing to explain."
+        )
+    elif told.case is WhyCase.SHARE and (part := told.largest) is not None:
+        said = f"No single reason: {part.name} on the {part.side} side brings "
+        said += f"{percent(part.contrast / told.contrast)} of the score, but {why_words.but(told, part)}."
     return Statement(Asked.WHY, said, f"{_least(told)}{_alike(result)}", command)
 
 
@@ -195,8 +204,9 @@ def _alike(result: Explanation) -> str:
     """In how many of the scores that were taken apart the same can be said."""
     if len(result.whys) < 2:
         return ""
-    alike = f"{len(result.circuits)} have earlier heads as reasons at both ends"
-    return f"; of {len(result.whys)} heads asked {alike}"
+    count = len(result.circuits) or "none"
+    has = "has" if len(result.circuits) <= 1 else "have"
+    return f"; of {len(result.whys)} heads taken apart {count} {has} an earlier head as a reason at both ends"
 
 
 def _least(told: Why) -> str:
@@ -208,6 +218,10 @@ def _least(told: Why) -> str:
     return (
         f"weight {weight(told.weight)}; of {counted(len(tried), 'part')}, each taken away alone, "
         f"{least.name} on the {least.side} side leaves least: {left(least)}"
+    ) + (
+        ""
+        if least.removed is None or least.removed.weight > MUCH * told.weight
+        else f", but {why_words.but(told, least)}"
     )
 
 
@@ -221,12 +235,13 @@ def _reads(result: Explanation, told: Why) -> Statement:
     others = [each for each in result.reads if not each.confirmed]
     if confirmed:
         reads = words.listed(map(_reading, confirmed))
-        said = f"By its weights {head} reads {reads}, and taking that away here confirms it."
+        said = f"By its weights {head} reads {reads}; in this text taking that away confirms it."
     elif others:
         reads = words.listed(map(_reading, others))
-        said = f"By its weights {head} could read {reads}; this text confirms none."
+        said = f"By its weights {head} could read {reads}; in this text none is confirmed "
+        said += "(only the largest parts of its score were taken away)."
     else:
-        said = f"No earlier head stands out of random circuits as what {head} reads with its queries or keys."
+        said = f"By the weights no earlier head writes what {head} reads more than random ones would."
     figures = "; ".join(map(_score, confirmed or others[: words.NAMED]))
     if confirmed and others:
         figures += f"; {len(others)} more by weights alone"

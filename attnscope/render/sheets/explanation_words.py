@@ -18,7 +18,8 @@ NAMED, LONGEST = 3, 30  # heads that a sentence names; cells of an answer
 LEGEND = (
     "a head is asked further where it gives the key much more than even attention (twice, or halfway from it "
     "to 1 where that is less) and the place alone does not explain it",
-    "a part is a reason where half of the weight is gone without it and no control moves the score as much",
+    "a part is a reason where it brings half of the score, half of the weight is gone without it, and no "
+    "control moves the score nearly as much",
 )
 
 
@@ -70,9 +71,11 @@ def controls(result: Explanation) -> str:
 
 
 def own(result: Explanation, head: Head) -> str:
-    """`.98 here, .08 there`: its weight, and the mean of its controls."""
+    """`.98 here, .08 in control texts`: its weight, and the mean of its controls."""
     found, place = result.finding, place_of(result.finding, head)
-    return f"{weight(float(found.weights[place]))} here, {weight(float(found.controls.mean[place]))} there"
+    others = f"control {found.controls.of.value}s"
+    mean = weight(float(found.controls.mean[place]))
+    return f"{weight(float(found.weights[place]))} here, {mean} in {others}"
 
 
 def many_look(count: int, of: int) -> str:
@@ -102,16 +105,16 @@ def answer(result: Explanation) -> str:
 
 
 def _circuit(result: Explanation) -> str:
-    """Who looks, what two earlier heads wrote at both ends, and the weight without either."""
+    """Who looks, what two earlier heads brought to both ends, and the weight without either."""
     told = result.told_of
     assert told is not None, "one has reasons"
     at_query, at_key = (_head_reason(told, side) for side in (Side.QUERY, Side.KEY))
-    limit = "" if result.standing_out else "; its controls alone could not have told it from chance"
-    wrote = f"{_wrote(told, at_query, query(result))} and {_wrote(told, at_key, key(result))}"
+    limit = "" if result.standing_out else f"; by {controls(result)} alone its looking there could be chance"
+    brought = f"{_brought(told, at_query, query(result))} and {_brought(told, at_key, key(result))}"
     return (
-        f"{name(told.layer, told.head)} looks from {query(result)} at {key(result)} because of what {wrote}: "
-        f"without the one its weight falls from {weight(told.weight)} to {left(at_query)}, without the other "
-        f"to {left(at_key)}{limit}."
+        f"{name(told.layer, told.head)} looks from {query(result)} at {key(result)} because of two earlier "
+        f"heads, {brought}: without the first its weight falls from {weight(told.weight)} to "
+        f"{left(at_query)}, without the second to {left(at_key)}{limit}."
     )
 
 
@@ -119,10 +122,11 @@ def _head_reason(told: Why, side: Side) -> Part:
     return next(part for part in told.reasons_of(side) if part.head is not None)
 
 
-def _wrote(told: Why, part: Part, place: str) -> str:
-    """`L0 H0 wrote at “king” (it reads “river”)`."""
-    read = "" if part.source is None else f" (it reads {in_sentence(told.key_tokens, part.source)})"
-    return f"{part.name} wrote at {place}{read}"
+def _brought(told: Why, part: Part, place: str) -> str:
+    """`L0 H0 (at “king” it reads “river”)`."""
+    if part.source is None:
+        return f"{part.name} (at {place})"
+    return f"{part.name} (at {place} it reads {in_sentence(told.key_tokens, part.source)})"
 
 
 def _shown(result: Explanation) -> str:
@@ -131,37 +135,43 @@ def _shown(result: Explanation) -> str:
     told = f"{looks} from {query(result)} at {key(result)} far more than in {controls(result)}, "
     told += f"{name(*out[0])} most clearly ({own(result, out[0])})"
     why = result.told_of
-    if why is None or any(map(why.reasons_of, Side)):
+    if why is None:
         return f"{told}."
-    return f"{told}; no single earlier part is the reason why {name(why.layer, why.head)} does."
+    if any(map(why.reasons_of, Side)):
+        return f"{told}; {name(why.layer, why.head)} does so because of {because(result, why)}."
+    apart = f"of {counted(len(result.whys), 'head')} taken apart none does so"
+    if len(result.whys) == 1:
+        apart = f"{name(why.layer, why.head)} does not do so"
+    return f"{told}; {apart} because of one earlier part alone."
+
+
+def because(result: Explanation, told: Why) -> str:
+    """`L0 H2 at “box” and L0 H0 at “dog”`: the reasons, each at its end."""
+    ends = {Side.QUERY: query(result), Side.KEY: key(result)}
+    found = {side: listed(part.name for part in told.reasons_of(side)) for side in Side}
+    return " and ".join(f"{parts} at {ends[side]}" for side, parts in found.items() if parts)
 
 
 def _none(result: Explanation) -> str:
-    looks = f"a head looks from {query(result)} at {key(result)} because of what they are"
-    return f"Nothing shows that {looks}: {_lacks(result)}."
-
-
-def _lacks(result: Explanation) -> str:
-    """By what the evidence does not suffice."""
-    found = result.finding
+    """That nothing is shown, and by what the evidence does not suffice."""
+    found, ends = result.finding, f"from {query(result)} at {key(result)}"
     if not result.heads:
         if found.evidence.of_group(Group.POSITION):
-            return f"the heads that do so do it whatever {found.controls.of.part} is there"
-        return (
-            "no head gives it much more than even attention"
-            if found.ranking
-            else "no head has a number there"
-        )
+            return (
+                f"Heads look {ends}, but by the place: they do so whatever {found.controls.of.part} is there."
+            )
+        if not found.ranking:
+            return f"No head has a number {ends}."
+        return f"No head looks {ends} more than a little: none gives it much more than even attention."
+    count = len(result.heads)
+    looks = f"{'One head looks' if count == 1 else f'{count} heads look'} {ends}"
     if found.case is Found.FEW_CONTROLS:
-        lacks = f"{controls(result)} {'is' if found.controls.count == 1 else 'are'} too few"
-    else:
-        nearest, reached = clearest(result)
-        lacks = f"{name(*nearest)} comes nearest, but in {reached} of {controls(result)} some head stands as "
-        lacks += "clear of its own"
-    if not result.whys:
-        return lacks
+        few = f"{controls(result)} {'is' if found.controls.count == 1 else 'are'} too few"
+        return f"{looks}, but {few} to tell that from chance."
+    nearest, reached = clearest(result)
     return (
-        f"{lacks}, and of {counted(len(result.whys), 'score')} taken apart none has earlier heads as reasons"
+        f"{looks}, but that may be chance: {name(*nearest)} does so most clearly, and in {reached} of "
+        f"{controls(result)} some head looks there as clearly."
     )
 
 

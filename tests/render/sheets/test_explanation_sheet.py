@@ -16,25 +16,23 @@ ANSWER = "The answer “door” needs “cat” (25.0 % → 7.2 %, and none of 3
 CASES = {
     "circuit": (
         Case.CIRCUIT,
-        "L3 H1 looks from “it” at “cat” because of what L0 H2 wrote at “it” (it reads “because”) and L1 H0 "
-        "wrote at “cat” (it reads “on”): without the one its weight falls from .91 to .04, without the other "
-        "to .04; its controls alone could not have told it from chance.",
+        "L3 H1 looks from “it” at “cat” because of two earlier heads, L0 H2 (at “it” it reads “because”) and "
+        "L1 H0 (at “cat” it reads “on”): without the first its weight falls from .91 to .04, without the "
+        "second to .04; by 30 control texts alone its looking there could be chance.",
     ),
     "shown": (
         Case.SHOWN,
         "2 of 12 heads look from “it” at “cat” far more than in 30 control texts, L2 H4 most clearly (.93 "
-        "here, .16 there); no single earlier part is the reason why L3 H1 does.",
+        "here, .16 in control texts); of 2 heads taken apart none does so because of one earlier part alone.",
     ),
     "none": (
         Case.NONE,
-        "Nothing shows that a head looks from “it” at “cat” because of what they are: L2 H4 comes "
-        "nearest, but in 30 of 30 control texts some head stands as clear of its own, and of 2 scores taken "
-        "apart none has earlier heads as reasons.",
+        "3 heads look from “it” at “cat”, but that may be chance: L2 H4 does so most clearly, and in 30 of "
+        "30 control texts some head looks there as clearly.",
     ),
     "nobody": (
         Case.NONE,
-        "Nothing shows that a head looks from “it” at “cat” because of what they are: no head gives it much "
-        "more than even attention.",
+        "No head looks from “it” at “cat” more than a little: none gives it much more than even attention.",
     ),
 }
 
@@ -94,14 +92,16 @@ def test_what_could_not_be_asked_stands_there_with_the_reason() -> None:
 def test_heads_that_are_read_are_confirmed_by_what_is_left_without_them() -> None:
     confirmed = told(explanation())[Asked.READ]
     assert confirmed.sentence == (
-        "By its weights L3 H1 reads L0 H2 with its queries and L1 H0 with its keys, and taking that away "
-        "here confirms it."
+        "By its weights L3 H1 reads L0 H2 with its queries and L1 H0 with its keys; in this text taking "
+        "that away confirms it."
     )
     assert "L0 H2 by query .90 (random circuits .24, .34 needed), weight without it .04" in confirmed.figures
     assert explanation().reads_confirmed == ("L0 H2 by query", "L1 H0 by key")
     by_weights = told(explanation("none"))[Asked.READ]
     assert by_weights.sentence.startswith("By its weights L3 H1 could read L0 H2 with its queries")
-    assert by_weights.sentence.endswith("; this text confirms none.")
+    assert by_weights.sentence.endswith(
+        "none is confirmed (only the largest parts of its score were taken away)."
+    )
     assert explanation("none").reads_confirmed == ()
 
 
