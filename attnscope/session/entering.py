@@ -12,6 +12,7 @@ from attnscope.model.inputs.rendered import has_template
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded, limit_of
 from attnscope.process.stopwatch import timed
+from attnscope.results.base.groups import placed
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened, Purpose, open_model
@@ -108,6 +109,7 @@ def read_target(reading: Reading, kind: Kind | None = None) -> Target | None:
     with listener.working("writing the target"):
         text = asked.answer if asked.target is None else asked.target
         target = model.target(reading.encoded, text, asked.target_numbers)
+    target = replace(target, tokens=placed(target.tokens)) if target.written else target
     for notice in target.notices:
         listener.notice(notice)
     if target.written:

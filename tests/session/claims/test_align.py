@@ -305,3 +305,12 @@ def test_a_sound_without_speech_is_told(tmp_path: Path) -> None:
             file.writeframes((samples * 32767).astype("<i2").tobytes())
     assert run("--audio", str(tmp_path / "silence.wav"), "-m", "demo-speech")[2].endswith("no speech to time")
     assert "hears no word in hiss.wav" in run("--audio", str(tmp_path / "hiss.wav"), "-m", "demo-speech")[2]
+
+
+def test_a_translation_with_a_piece_that_nobody_can_spell_is_linked_word_by_word_too(
+    translator: at.Model,
+) -> None:
+    found = translator.read("the old man saw the red dog .").align()
+    assert "[UNK]" in [each.piece for each in found.query_tokens.items]
+    words = [each.text for each in found.query_tokens.items]
+    assert [word for word in ("l'homme", "vu", "chien") if word not in words] == []
