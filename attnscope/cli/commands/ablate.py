@@ -103,7 +103,7 @@ Through = Annotated[
         help="Let only these later heads read what is changed: what of it comes to the answer through them "
         "alone (path patching). L3H11, L3H11.q by its queries (k, v), L3, all, or direct, past all heads.",
     ),
-    Brief("what comes to the answer through this later head alone", metavar="HEAD"),
+    Brief("what comes to the answer through this head alone", metavar="HEAD"),
 ]
 Rank = Annotated[
     bool,
