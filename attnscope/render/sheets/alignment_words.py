@@ -118,20 +118,20 @@ def _time_scores(judged: Judged) -> Ranking:
         "how far they lie off in milliseconds: the middle one",
         "share that lies off by 100 ms at most",
     )
-    begins, ends, nine = "begins off by ms", "ends off by ms", "what nine in ten do not exceed"
+    nine = "what nine in ten do not exceed"
     return Ranking(
         title=f"held against {cases(judged, 'sound')}",
         of="way",
         names=tuple(each.name for each in ways),
         table=Table(
-            Column("begin_median", medians, "middle", _ms, off, under=begins),
-            Column("begin_most", most, "9 in 10", _ms, nine, under=begins),
-            Column("begin_within", [each.begin_within for each in ways], "in 100", weight, within,
-                   SHARES, under=begins),
-            Column("end_median", [each.end_median for each in ways], "middle", _ms, off, under=ends),
-            Column("end_most", [each.end_most for each in ways], "9 in 10", _ms, nine, under=ends, spared=1),
-            Column("end_within", [each.end_within for each in ways], "in 100", weight, within,
-                   SHARES, under=ends),
+            Column("begin_median", medians, "begin off", _ms, off),
+            Column("begin_most", most, "begin 9 in 10", _ms, nine),
+            Column("begin_within", [each.begin_within for each in ways], "begin ≤100", weight, within,
+                   SHARES),
+            Column("end_median", [each.end_median for each in ways], "end off", _ms, off),
+            Column("end_most", [each.end_most for each in ways], "end 9 in 10", _ms, nine, spared=1),
+            Column("end_within", [each.end_within for each in ways], "end ≤100", weight, within,
+                   SHARES),
         ),
         measured="milliseconds off, of begins",
         marks=(Mark("span", "own", "up to what nine in ten do not exceed", medians, most),
@@ -150,7 +150,7 @@ def reliability(judged: Judged, of: str) -> Iterator[Ranking]:
         return
     parts = judged.reliability
     yield Ranking(
-        title=f"how often {of} is right of which that is said",
+        title=f"how sure {of}s are said to be, and how many are right",
         of="confidence",
         names=tuple(f"{percent(each.low)} to {percent(each.high)}" for each in parts),
         table=Table(
