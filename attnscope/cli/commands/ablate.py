@@ -63,7 +63,6 @@ PatchFrom = Annotated[
         help="Put in what this text, of as many tokens, has there, and show how much of the way from one "
         "answer to the other each makes (activation patching); with --part in both directions.",
     ),
-    Brief("put in what this text has there"),
     Former("--to"),
 ]
 PartName = Annotated[
