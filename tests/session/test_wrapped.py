@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from torch import nn
-from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 import attnscope as at
 from attnscope import demo
@@ -83,6 +83,9 @@ OF_MODEL: dict[str, tuple[Ask, ...]] = {"composition": (lambda model: model.comp
 ELSEWHERE = {  # not of a text, or not of these models: where they are asked of wrapped ones
     "over": "tests/session/test_library.py",
     "dependencies": "tests/session/claims/test_relations.py",
+    "align": "test_a_wrapped_translator_aligns_and_a_wrapped_decoder_cites",
+    "cite": "test_a_wrapped_translator_aligns_and_a_wrapped_decoder_cites",
+    "compare": "test_a_wrapped_model_is_compared_with_one_by_its_name",
 }
 
 
@@ -160,6 +163,21 @@ def test_a_wrapped_decoder_with_a_chat_answers_of_its_messages() -> None:
     told = model.read(CAUSAL).explain("box@4", "dog@2", controls=9)
     assert told.circuits, "the planted circuit, of a model that was handed over"
     assert told.reads_confirmed == ("L0 H2 by query", "L0 H0 by key")
+
+
+def test_a_wrapped_translator_aligns_and_a_wrapped_decoder_cites() -> None:
+    translator = at.wrap(*bundled("demo-translate", AutoModelForSeq2SeqLM)), at.load("demo-translate")
+    said = [sheet_of(each.read("The door opened.").align()).answer for each in translator]
+    assert said[0] == said[1] != ""
+    decoders = at.wrap(*bundled("demo-causal", AutoModelForCausalLM)), at.load("demo-causal")
+    text = "The king saw the door. The dog saw the box. The"
+    said = [sheet_of(each.read(text).cite("king saw", by="sentence")).answer for each in decoders]
+    assert said[0] == said[1] != ""
+
+
+def test_a_wrapped_model_is_compared_with_one_by_its_name(wrapped: at.Model, model: at.Model) -> None:
+    said = [sheet_of(each.compare(wrapped, [ENCODER, OTHER])).answer for each in (wrapped, model)]
+    assert said[0] == said[1] != ""
 
 
 class Around(nn.Module):
