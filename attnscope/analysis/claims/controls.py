@@ -219,7 +219,7 @@ def inputs_of(inputs: Mapping[str, Any], name: str, values: Sequence[Tensor]) ->
     return {**inputs, **repeated, name: torch.cat(list(values))}
 
 
-def batches(count: int, tokens: int, at_once: int = 128) -> Iterator[slice]:
+def batches(count: int, tokens: int, at_once: int = 256) -> Iterator[slice]:
     """The controls in batches of at most `at_once` tokens, of which all queries, keys and values are kept."""
     size = max(1, at_once // max(tokens, 1))
     yield from (slice(start, min(start + size, count)) for start in range(0, count, size))
