@@ -13,7 +13,8 @@ and an MLP was. Ends with 1 where circuits are named too often.
 
 Measured, 40 questions each, seed 2: circuits none in `bert`, `gpt2`, `demo` and a MiniLM of 6 layers of 12
 heads, a head as a reason in 0, 4, 0 and 0, an MLP in none. Before a reason had to bring half of the score
-itself, and go far beyond enough controls, circuits were named in 5, 14, 0 and 0 (seed 1). `demo-causal` names
+itself, and go far beyond enough controls, circuits were named in 5, 14, 0 and 0 of the
+questions of seed 1 (24 to MiniLM), on which that rule was chosen: by it in 0, 1, 0 and 0. `demo-causal` names
 7, all of them the two heads that were planted in it, which act on words that are alike as well.
 """
 
