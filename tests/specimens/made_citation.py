@@ -6,7 +6,7 @@ import made_results as made
 import numpy as np
 
 from attnscope.results import Citation, Kind, Referee, Verdict
-from attnscope.results.claims.citation import Column, Passage, Statement
+from attnscope.results.claims.citation import Column, Method, Passage, Statement
 from attnscope.results.claims.prompts import Refused
 from attnscope.results.claims.referee import Judged, Score
 from attnscope.tokens import Token, Tokens
@@ -66,10 +66,10 @@ def citation(*cases: str, subsets: int = 0, attention: float = 0.3) -> Citation:
         for i, case in enumerate(cases)
     )
     columns = (
-        Column("attention", given),
-        Column("copying heads", None, "no head copies"),
-        Column("by norm", given[:, ::-1].copy()),
-        Column("gradient x input", -given),
+        Column(Method("attention"), given),
+        Column(Method("copying heads"), None, "no head copies"),
+        Column(Method("by norm"), given[:, ::-1].copy()),
+        Column(Method("gradient x input"), -given),
     )
     heads = {Verdict.CERTIFIED: 4}
     return Citation(
@@ -90,9 +90,9 @@ def referee(*, none: bool = True, wrong: int = 0) -> Referee:
         for i, (source, found) in enumerate(named)
     )  # fmt: skip
     scores = (
-        Score("removal", 6, 1.0, 0.61, 1.0, 1.0, 1.0, 1.0, 0.1 if none else nan),
-        Score("attention", 6, 0.0, 0.0, 0.39, 0.5, 0.5, 0.5, 0.5 if none else nan),
-        Score("attnlrp", 0, nan, nan, nan, nan, nan, nan, nan),
+        Score(Method("removal"), 6, 1.0, 0.61, 1.0, 1.0, 1.0, 1.0, 0.1 if none else nan),
+        Score(Method("attention"), 6, 0.0, 0.0, 0.39, 0.5, 0.5, 0.5, 0.5 if none else nan),
+        Score(Method("attnlrp"), 0, nan, nan, nan, nan, nan, nan, nan),
     )
     refused = (Refused(9, "the text has 3,000 tokens"),)
     heads = {Verdict.CERTIFIED: 32}

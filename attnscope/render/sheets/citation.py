@@ -15,8 +15,17 @@ from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, both_ways
 from attnscope.render.sheets import citation_words as words
-from attnscope.results.claims.citation import BY_NORM, COPYING, REMOVAL, Citation
-from attnscope.results.claims.flow import GRADIENT, INTEGRATED, LRP, WEIGHED
+from attnscope.results.claims.citation import (
+    BY_NORM,
+    COPYING,
+    GRADIENT,
+    INTEGRATED,
+    LRP,
+    REMOVAL,
+    WEIGHED,
+    Citation,
+    Method,
+)
 
 _SHOWN = 8  # passages of a sentence
 _SENTENCES = 3  # that have a ranking of their own where there are more
@@ -101,7 +110,7 @@ def _ranking(result: Citation, i: int, whole: bool) -> Ranking:
     )
 
 
-def _column(method: str, values: list[float]) -> Column:
+def _column(method: Method, values: list[float]) -> Column:
     """What a method gives to the passages that are shown."""
     form = signed_cell if any(value < 0 for value in values) or method == REMOVAL else number
     under = "" if method == REMOVAL else "what is given by"

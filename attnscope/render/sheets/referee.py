@@ -11,8 +11,8 @@ from attnscope.render.sheet.said import begun, proof, setting
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
 from attnscope.render.sheets.citation_words import quoted
-from attnscope.results.claims.citation import ATTENTION, REMOVAL
-from attnscope.results.claims.referee import CONTROLS, Referee, Score
+from attnscope.results.claims.citation import ATTENTION, CONTROLS, REMOVAL
+from attnscope.results.claims.referee import Referee, Score
 
 _TELLS = "chance that its first passage gets more in a case with a source than without one; .50 tells nothing"
 _COLUMNS = "method cases top1 top1_low top1_high reciprocal reciprocal_low reciprocal_high tells"

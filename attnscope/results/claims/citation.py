@@ -25,8 +25,29 @@ from attnscope.vocabulary import Unit
 LEAST = math.log(2)  # nats that an answer loses without its source, at least: half of its probability
 TIMES = 2.0  # times as much as it loses without anything else
 MOST_SOURCES = 3  # passages that a sentence is said to come from together
-REMOVAL, FIT = "removal", "fit of subsets"
-ATTENTION, COPYING, BY_NORM = "attention", "copying heads", "by norm"
+
+
+class Method(StrEnum):
+    """The ways to rank passages; the last three know no model."""
+
+    REMOVAL = "removal"
+    FIT = "fit of subsets"
+    ATTENTION = "attention"
+    COPYING = "copying heads"
+    BY_NORM = "by norm"
+    GRADIENT = "gradient x input"
+    INTEGRATED = "integrated gradients"
+    WEIGHED = "attention x gradient"
+    LRP = "attnlrp"
+    LONGEST = "longest passage"
+    NEAREST = "nearest passage"
+    WORDS = "shared words"
+
+
+REMOVAL, FIT, ATTENTION, COPYING, BY_NORM, GRADIENT, INTEGRATED, WEIGHED, LRP, LONGEST, NEAREST, WORDS = (
+    Method
+)
+CONTROLS = LONGEST, NEAREST, WORDS
 
 
 class Case(StrEnum):
@@ -49,7 +70,7 @@ class Passage:
 class Column:
     """The `values` that a `method` gives to passages by sentence; `absent` says why it gives none."""
 
-    method: str
+    method: Method
     values: Float[np.ndarray, "sentence passage"] | None
     absent: str = ""
 
@@ -163,7 +184,7 @@ class Citation(Presented):
         return worst(each for each, count in self.certified.items() if count)
 
     @property
-    def methods(self) -> dict[str, Float[np.ndarray, "sentence passage"]]:
+    def methods(self) -> dict[Method, Float[np.ndarray, "sentence passage"]]:
         """All that passages can be ranked by, removal last."""
         found = {each.method: each.values for each in self.columns if each.values is not None}
         fitted = {} if self.weights is None else {FIT: self.weights}
@@ -190,7 +211,7 @@ class Citation(Presented):
             for statement, named in zip(self.statements, self.sources, strict=True)
         )
 
-    def order(self, sentence: int, method: str = REMOVAL) -> tuple[int, ...]:
+    def order(self, sentence: int, method: Method = REMOVAL) -> tuple[int, ...]:
         """The passages by what a method gives them, most first; those without a number at the end."""
         values = self.methods[method][sentence]
         return tuple(

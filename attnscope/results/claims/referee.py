@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import fits
 from attnscope.results.base.presented import Presented
+from attnscope.results.claims.citation import Method
 from attnscope.results.claims.prompts import Refused
-
-LONGEST, NEAREST, WORDS = "longest passage", "nearest passage", "shared words"
-CONTROLS = (LONGEST, NEAREST, WORDS)  # ways that know no model
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class Score:
     in one without (area under the curve); NaN where all cases are of one sort.
     """
 
-    method: str
+    method: Method
     cases: int
     top1: float
     top1_low: float

@@ -14,7 +14,7 @@ from attnscope.analysis.claims.citing.judging import rank, scored
 from attnscope.analysis.claims.citing.removal import Answered
 from attnscope.analysis.claims.citing.taking import taken_away
 from attnscope.errors import InputError
-from attnscope.results.claims.citation import LEAST, candidates_of, sources_of
+from attnscope.results.claims.citation import LEAST, Method, candidates_of, sources_of
 from attnscope.results.claims.referee import Judged
 
 PROMPT, ANSWER = [3, 20, 31, 42, 13, 5, 7, 66, 9], [17, 8, 4]
@@ -197,7 +197,7 @@ def test_ranks_and_scores_are_those_of_a_plain_count() -> None:
     assert rank(np.array([0.5, 0.5, 0.3]), (0,)) == 1.5, "one of two alike"
     assert np.isnan(rank(np.array([0.5, 0.5]), ()))
     cases = [judged((0,), [0.9, 0.1, 0.0]), judged((1,), [0.9, 0.1, 0.0]), judged((), [0.95, 0.0, 0.0])]
-    score = scored(cases, "attention", 0)
+    score = scored(cases, Method.ATTENTION, 0)
     assert (score.cases, score.top1, score.reciprocal) == (2, 0.5, 0.75)
     assert score.top1_low < 0.1
     assert score.top1_high > 0.9

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.analysis.claims.relations.ranking import wilson
-from attnscope.results.claims.citation import Citation
-from attnscope.results.claims.referee import LONGEST, NEAREST, WORDS, Judged, Score
+from attnscope.results.claims.citation import LONGEST, NEAREST, WORDS, Citation, Method
+from attnscope.results.claims.referee import Judged, Score
 
 DRAWS = 1000  # of the cases, for the interval of a mean
 _OUTER = 0.05
@@ -59,7 +59,7 @@ def rank(values: Float[np.ndarray, " passage"], source: Sequence[int]) -> float:
     return 1.0 + float((others > best).sum()) + float((others == best).sum()) / 2
 
 
-def scored(cases: Sequence[Judged], method: str, number: int, seed: int = 0) -> Score:
+def scored(cases: Sequence[Judged], method: Method, number: int, seed: int = 0) -> Score:
     """How well one of the methods does, by the ranks and tops at its `number`."""
     ranks = np.array([each.ranks[number] for each in cases])
     known = ranks[~np.isnan(ranks)]

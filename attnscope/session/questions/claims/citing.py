@@ -24,6 +24,7 @@ from attnscope.results.claims.citation import (
     COPYING,
     Citation,
     Column,
+    Method,
     Statement,
 )
 from attnscope.results.claims.flow import ByGradients
@@ -152,7 +153,7 @@ def _by_gradients(answers: Answers, chosen: Chosen, passages: Groups) -> tuple[C
     reading, told = answers.reading, answers.answered
     if told.length > MOST:
         why = f"all of a run is kept for it: up to {MOST} positions"
-        return tuple(Column(each, None, why) for each in ByGradients)
+        return tuple(Column(Method(each), None, why) for each in ByGradients)
     model, places = reading.model.module, tuple(map(tuple, passages))
     selection: Selection | str = Selection(
         kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=chosen.layers
@@ -170,7 +171,7 @@ def _by_gradients(answers: Answers, chosen: Chosen, passages: Groups) -> tuple[C
         try:
             entrance = of_tokens(model, reading.inputs, Input(told.name, places, replacement(reading).id))
         except InputError as error:
-            return tuple(Column(each, None, str(error)) for each in ByGradients)
+            return tuple(Column(Method(each), None, str(error)) for each in ByGradients)
         for sentence in answers.sentences:
             rows, ids = ([each[i] for i in sentence] for each in (told.rows, told.ids))
             question = written_at(rows, len(answers.tokens), ids, reading.model.spell)
@@ -182,6 +183,6 @@ def _by_gradients(answers: Answers, chosen: Chosen, passages: Groups) -> tuple[C
                     values = [float(np.nansum(each.values[list(group)])) for group in places]
                     found.setdefault(each.method, []).append(np.array(values))
     return tuple(
-        Column(each, None, absent[each]) if each in absent else Column(each, np.array(found[each]))
+        Column(Method(each), None if each in absent else np.array(found[each]), absent.get(each, ""))
         for each in ByGradients
     )

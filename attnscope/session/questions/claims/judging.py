@@ -9,10 +9,9 @@ from attnscope import incoming
 from attnscope.analysis.claims.citing.judging import judged, scored
 from attnscope.errors import InputError
 from attnscope.results import Verdict
-from attnscope.results.claims.citation import ATTENTION, BY_NORM, COPYING, FIT, REMOVAL
-from attnscope.results.claims.flow import ByGradients
+from attnscope.results.claims.citation import FIT, Method
 from attnscope.results.claims.prompts import Refused
-from attnscope.results.claims.referee import CONTROLS, Judged, Referee
+from attnscope.results.claims.referee import Judged, Referee
 from attnscope.session.choosing import Chosen
 from attnscope.session.entering import complete, encode_inputs
 from attnscope.session.listener import Quiet
@@ -141,9 +140,8 @@ def judge(reading: Reading, chosen: Chosen, asked: Judging) -> Referee:
     )
 
 
-def _methods(asked: Judging) -> tuple[str, ...]:
-    own = ATTENTION, COPYING, BY_NORM, *ByGradients
-    return (REMOVAL, *((FIT,) if asked.subsets else ()), *own, *CONTROLS)
+def _methods(asked: Judging) -> tuple[Method, ...]:
+    return tuple(each for each in Method if each is not FIT or asked.subsets)
 
 
 def _how(answers: Sequence[str | None]) -> str:
