@@ -16,8 +16,9 @@ A hook proves nothing and reads nothing back. Ours does more: rounding for `abla
 for `why`. What is a reason a hook can only find by taking every earlier head away, at the query and at the
 key; ours takes away those with the largest shares, and the others of their layers as controls.
 
-Measured on one thread at 32 tokens, times and whole processes against the hook's: find 1.25 and 1.25, above the
-limit of memory, since it holds eight texts at once; ablate .46 and 1.13, patch .45 and 1.15, why .21 and 1.18.
+Measured on one thread at 32 tokens, times and whole processes against the hook's: find 1.25 and 1.25 (above
+the limit of memory, since it holds eight texts at once), ablate .46 and 1.13, patch .45 and 1.15, why .21 and
+1.18.
 """
 
 import argparse
