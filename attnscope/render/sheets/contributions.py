@@ -4,17 +4,17 @@ from collections.abc import Sequence
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import likely, signed, signed_cell, significant
+from attnscope.render.kit.numbers import likely, signed, signed_cell
 from attnscope.render.kit.words.command import asking, opening_head
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import text
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Mark, Table, both_ways
+from attnscope.render.sheet.table import Column, Table
 from attnscope.render.sheets import contributions_words as words
+from attnscope.render.sheets.parts import marks, named, taken_away
 from attnscope.render.sheets.prediction import AsRead
-from attnscope.render.sheets.why import times
 from attnscope.results.claims.contributions import Contribution, Contributions
 from attnscope.results.claims.effect import Asks
 from attnscope.vocabulary import Kind
@@ -53,20 +53,13 @@ def _ranking(result: Contributions, whole: bool) -> Ranking:
         shown.append(Contribution("", None, None, None, 0.0, sum(each.direct for each in rest)))
         names.append(f"{len(rest)} others")
     table = _table(result, shown, whole)
-    lost, held = ([value and -value for value in table[name].values] for name in ("total", "held"))
-    most, direct = table["controls"].values, table["direct"].values
     return Ranking(
         title=f"what each part brings directly, in all {signed(result.summed)}",
         of="part",
         names=tuple(names),
         table=table,
         measured=words.measured(result),
-        marks=(
-            *both_ways(direct, "brings less" if min(direct) < 0 else "", "brings"),
-            Mark("span", "control", "others taken away, at most", [each and -each for each in most], most),
-            Mark("ring", "peers", "lost without it, the rest held fixed", held),
-            Mark("diamond", "limit", "lost without it", lost),
-        ),
+        marks=marks(table, "direct", "lost"),
         written="direct",
         chosen=frozenset(i for i, part in enumerate(shown) if part.stands),
     )
@@ -80,34 +73,17 @@ def _name(result: Contributions, part: Contribution) -> str:
 
 
 def _table(result: Contributions, parts: Sequence[Contribution], whole: bool) -> Table:
-    removed = [part.removed for part in parts]
-    most = [max(map(abs, part.controls)) if part.controls else None for part in parts]
-    direct, under = [part.direct for part in parts], "when it is taken away"
+    direct, of = [part.direct for part in parts], words.measured(result)
     told = ["" if part.removed is None else "yes" if part.stands else "no" for part in parts]
+    chances = [part.removed and part.removed.probability for part in parts]
+    then = Column("probability", chances, "answer then", likely, "how likely the answer then is")
     # fmt: off
     return Table(
-        Column("name", [part.name for part in parts]),
-        Column("layer", [part.layer for part in parts]),
-        Column("head", [part.head for part in parts]),
-        Column("source", [part.source for part in parts]),
-        Column("source_share", [part.source_share for part in parts]),
+        *named(parts),
         Column("direct", direct, "brings", signed_cell,
-               f"what the part brings to {words.measured(result)} by no later part; all of them sum to it",
+               f"what the part brings to {of} by no later part; all of them sum to it",
                Scale.around(direct)),
-        Column("held", [each and each.held for each in removed], "rest fixed" if whole else "", signed_cell,
-               "change where all other parts stay as they are and only the norms and the word head follow",
-               under=under),
-        Column("total", [each and each.total for each in removed], "change", signed_cell,
-               "change where everything after the part is computed again", under=under),
-        Column("controls", most, "others", lambda each: f"±{significant(each)}",
-               "the most that taking any other part of its kind away changes it: another head of the layer, "
-               "another MLP", under=under),
-        Column("probability", [each and each.probability for each in removed], "answer then", likely,
-               "how likely the answer then is", under=under),
-        Column("norm", [each and each.norm for each in removed], "norm" if whole else "", times,
-               "by what factor the scale of a norm moved, of the one that moved most, the rest fixed",
-               under=under),
-        Column("stands", [int(part.stands) for part in parts]),
+        *taken_away(parts, "change", of, then, whole),
         Column("called", told, "as told?", says="yes: taking it away moves the answer against what it "
                "brings, by more than any other of its kind"),
     )

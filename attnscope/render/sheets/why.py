@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import counted, percent, signed, signed_cell, significant, weight
+from attnscope.render.kit.numbers import counted, percent, signed, signed_cell, weight
 from attnscope.render.kit.words.command import finding, opening_head
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.said import at, in_sentence, name, read, setting, text
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Mark, Table, both_ways
+from attnscope.render.sheet.table import Column, Table, both_ways
 from attnscope.render.sheets import why_words as words
+from attnscope.render.sheets.parts import marks, named, taken_away
 from attnscope.results import Why
 from attnscope.results.claims.why import Part, Side
 
@@ -55,69 +56,40 @@ def _ranking(result: Why, side: Side, whole: bool) -> Ranking:
         shown.append(Part(side, "", None, None, None, 0.0, of_score, of_contrast))
         names.append(f"{len(rest)} others")
     table = _table(result, shown, whole)
-    lost, held = ([value and -value for value in table[name].values] for name in ("total", "held"))
-    most, shares = table["controls"].values, table["contrast"].values
     return Ranking(
         title=words.side_words(result, side),
         of="part",
         names=tuple(names),
         table=table,
         measured="score above the others",
-        marks=(
-            *both_ways(shares, "brings less" if min(shares) < 0 else "", "brings"),
-            Mark("span", "control", "others taken away, at most", [each and -each for each in most], most),
-            Mark("ring", "peers", "score lost without it, the rest held fixed", held),
-            Mark("diamond", "limit", "score lost without it", lost),
-        ),
+        marks=marks(table, "contrast", "score lost"),
         written="contrast",
         chosen=frozenset(i for i, part in enumerate(shown) if result.is_reason(part)),
     )
 
 
 def _table(result: Why, parts: Sequence[Part], whole: bool) -> Table:
-    removed = [part.removed for part in parts]
-    most = [max(map(abs, part.controls)) if part.controls else None for part in parts]
-    contrasts = [part.contrast for part in parts]
-    under, reasons = "when it is taken away", [result.is_reason(part) for part in parts]
+    contrasts, reasons = [part.contrast for part in parts], [result.is_reason(part) for part in parts]
     told = [
         "yes" if reason else "no" if part.removed else "" for part, reason in zip(parts, reasons, strict=True)
     ]
+    left = [part.removed and part.removed.weight for part in parts]
+    then = Column("weight", left, "weight left", weight, "what the head then gives to this key")
     # fmt: off
     return Table(
         Column("side", [part.side.value for part in parts]),
-        Column("name", [part.name for part in parts]),
-        Column("layer", [part.layer for part in parts]),
-        Column("head", [part.head for part in parts]),
-        Column("source", [part.source for part in parts]),
-        Column("source_share", [part.source_share for part in parts]),
+        *named(parts),
         Column("score", [part.score for part in parts], "of the score" if whole else "", signed,
                "share of the score itself, which the softmax does not see"),
         Column("contrast", contrasts, "brings", signed_cell,
                "what the part brings to the score above the others; all parts of a side sum to it",
                Scale.around(contrasts)),
-        Column("held", [each and each.held for each in removed], "rest fixed" if whole else "", signed_cell,
-               "change of the score where all other parts stay as they are and only norms follow",
-               under=under),
-        Column("total", [each and each.total for each in removed], "score", signed_cell,
-               "change of the score where everything after the part is computed again", under=under),
-        Column("controls", most, "others", lambda each: f"±{significant(each)}",
-               "the most that taking any other part of its kind away changes the score: another head of the "
-               "layer, another MLP", under=under),
-        Column("weight", [each and each.weight for each in removed], "weight left", weight,
-               "what the head then gives to this key", under=under),
-        Column("norm", [each and each.norm for each in removed], "norm" if whole else "", times,
-               "by what factor the scale of a norm moved, of the one that moved most, the rest fixed",
-               under=under),
-        Column("stands", [int(part.stands) for part in parts]),
+        *taken_away(parts, "score", "the score", then, whole),
         Column("reason", [int(reason) for reason in reasons]),
         Column("called", told, "reason?", says="yes: it brings half of the score or more, and without it "
                "half of the weight is gone or more, far more than without any other of its kind"),
     )
     # fmt: on
-
-
-def times(factor: float) -> str:
-    return f"x{factor:.2f}"
 
 
 def _pairs(result: Why) -> Ranking:
