@@ -71,7 +71,7 @@ COMMANDS = {
             'attnscope flow "The [MASK] opened." --from "[MASK]" -m demo -o flow.png',
         ),
         "cite": (
-            'attnscope cite "king door box. A dog. king door" -m demo-causal --answer box',
+            'attnscope cite "Cup is red. Hat is blue. Hat is" -m demo-reader --answer blue',
             'attnscope cite "It was red. He sat. What is it?" -m demo-reader --answer none',
             'attnscope cite "It fell. I saw. He sat." -m demo-translate --answer "il est"',
         ),
