@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import shlex
+import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ from attnscope import demo
 from attnscope.cli.app import app
 from attnscope.cli.examples import COMMANDS, EXAMPLES
 from attnscope.cli.panels import WHICH, Brief
+from attnscope.demo import folder
 
 GROUP = get_command(app)
 ROWS, COLUMNS, OPTIONS = 30, 80, 14
@@ -106,6 +108,7 @@ def test_every_example_runs_on_the_bundled_models(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     (tmp_path / "dev.conllu").write_text(TREEBANK * 4, "utf-8")
     (tmp_path / "texts.txt").write_text("The door opened.\nI was watching the door.\n", "utf-8")
+    shutil.copy(folder("demo-speech") / "example.wav", tmp_path / "speech.wav")
     for example in EXAMPLES[name]:
         arguments = shlex.split(example)[1:]
         if name == "explore":
