@@ -46,8 +46,14 @@ def heads_of(result: Aligned) -> str:
     return f"all {count} heads" if count == every else f"{count} of {every} heads"
 
 
+def control(result: Aligned) -> str:
+    """What the agreement of heads stands beside."""
+    draws = f"the rows of each head in another order, {len(result.shuffled)} draws: heads then agree by luck"
+    return draws if result.judged is None else f"{draws}; of what gold says the plain answers in the table"
+
+
 def by_what(result: Aligned) -> str:
-    """How heads are counted, for the control line."""
+    """How heads are counted."""
     ways = {
         Weighing.SHARPNESS: "heads count by how sharp and how monotone their rows are",
         Weighing.MODEL: "heads are those that the model's own settings name as alignment_heads",
@@ -197,6 +203,7 @@ def proofs(result: Aligned) -> tuple[tuple[Verdict, str], ...]:
 
 def notes(result: Aligned) -> Iterator[str]:
     """What limits the answer."""
+    yield by_what(result)
     yield from result.notes
     if result.judged is not None and result.judged.skipped:
         yield f"{counted(result.judged.skipped, 'case')} of gold were left out: the model does not read them"

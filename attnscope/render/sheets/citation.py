@@ -93,7 +93,9 @@ def _ranking(result: Citation, i: int, whole: bool) -> Ranking:
         table=Table(*columns),
         measured="nats lost",
         marks=(
-            *both_ways(lost, "more probable without it" if min(lost) < 0 else "", "lost without it"),
+            *both_ways(
+                lost, "more probable without it" if min(lost) < 0 else "", "lost without it", costs=True
+            ),
             Mark(
                 "span",
                 "control",
