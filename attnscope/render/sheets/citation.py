@@ -161,7 +161,7 @@ def _matrix(result: Citation) -> Matrix:
             tuple(words.quoted(each.text) for each in result.passages), tuple(range(len(result.passages)))
         ),
         values=result.lost,
-        scale=Scale.around(result.lost),
+        scale=Scale.around(result.lost, costs=True),
         form=signed_cell,
         measured="nats lost",
         marked=tuple((i, each) for i, named in enumerate(result.sources) for each in named),
@@ -176,4 +176,4 @@ def _passage(result: Citation, i: int) -> Passage:
         values[list(passage.positions)] = lost
     chosen = {place for each in result.sources[i] for place in result.passages[each].positions}
     title = f"what {words.quoted(result.statements[i].text)} loses without each passage, in nats"
-    return Passage(title, result.tokens, values, Scale.around(values), signed_cell, frozenset(chosen))
+    return Passage(title, result.tokens, values, Scale.around(values, costs=True), signed_cell, frozenset(chosen))

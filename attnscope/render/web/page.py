@@ -43,7 +43,7 @@ from attnscope.tokens import Tokens
 from attnscope.version import __version__
 
 _MOST_CELLS = 60_000  # of the table of numbers
-_TABLE = re.compile(r"<h2>.*?</h2>|<table>.*?</table>\n?", re.DOTALL)
+_TABLE = re.compile(r"<h2[^>]*>.*?</h2>|<table>.*?</table>\n?", re.DOTALL)
 _BLANK = re.compile(r"\n([ \t]*)(?=\n)")  # lines at which markup ends in Markdown
 # what a table needs no more where no style reaches it: drawings, looks, names and links of the page around it
 _DRESSED = re.compile(

@@ -53,7 +53,8 @@ def ranking(block: Rows, leads: bool = False) -> str:
         rows.append(f'<tr{look}><th scope="row">{linked(name, leads)}</th>{marks}{cells}</tr>')
     head = f'<thead><tr><th scope="col">{escape(block.of)}</th>{heading}{heads}</tr></thead>'
     table = f'<div class="wide"><table class="ranking">{head}<tbody>{"".join(rows)}</tbody></table></div>'
-    title = f"<h2>{escape(block.title)}</h2>" if block.title else ""
+    said = ' class="said"' if block.title.startswith("“") else ""  # words of a text stay as they are written
+    title = f"<h2{said}>{escape(block.title)}</h2>" if block.title else ""
     return f"{title}{paragraph(block.says, 'told')}{above}{table}{more}"
 
 
