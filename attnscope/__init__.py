@@ -13,12 +13,12 @@ from attnscope.version import __version__
 TYPE_CHECKING = False  # as `typing` has it, whose import alone takes longer than all of this
 
 _HOMES = {
-    "load": "attnscope.session.library.models",
-    "wrap": "attnscope.session.library.models",
+    "load": "attnscope.session.library.entrance",
+    "wrap": "attnscope.session.library.entrance",
     "compare": "attnscope.session.library.several",
     "difference": "attnscope.session.library.several",
     "corpus": "attnscope.session.library.several",
-    "outline": "attnscope.session.library.models",
+    "outline": "attnscope.session.library.entrance",
     "Model": "attnscope.session.library.models",
     "Reading": "attnscope.session.library.readings",
     "open": "attnscope.results",
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
     from attnscope.errors import AttnscopeError as AttnscopeError
     from attnscope.results import load as open
+    from attnscope.session.library.entrance import load as load
+    from attnscope.session.library.entrance import outline as outline
+    from attnscope.session.library.entrance import wrap as wrap
     from attnscope.session.library.models import Model as Model
-    from attnscope.session.library.models import load as load
-    from attnscope.session.library.models import outline as outline
-    from attnscope.session.library.models import wrap as wrap
     from attnscope.session.library.readings import Reading as Reading
     from attnscope.session.library.several import compare as compare
     from attnscope.session.library.several import corpus as corpus

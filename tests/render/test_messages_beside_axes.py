@@ -9,7 +9,7 @@ from attnscope.model.inputs.chat import chat_of
 from attnscope.render.kit.stage import panel
 from attnscope.render.plot.heat import draw_head
 from attnscope.render.plot.layout import grid, head_frame
-from attnscope.session.library.models import wrap
+from attnscope.session.library.entrance import wrap
 
 matplotlib.use("agg")
 

@@ -176,4 +176,6 @@ def _passage(result: Citation, i: int) -> Passage:
         values[list(passage.positions)] = lost
     chosen = {place for each in result.sources[i] for place in result.passages[each].positions}
     title = f"what {words.quoted(result.statements[i].text)} loses without each passage, in nats"
-    return Passage(title, result.tokens, values, Scale.around(values, costs=True), signed_cell, frozenset(chosen))
+    return Passage(
+        title, result.tokens, values, Scale.around(values, costs=True), signed_cell, frozenset(chosen)
+    )

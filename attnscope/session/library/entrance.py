@@ -1,0 +1,103 @@
+"""The ways in: a model by its name, one that is in memory, and what there is of one before its weights."""
+
+from typing import Any
+
+from attnscope.capture.evaluation_mode import as_written
+from attnscope.errors import InputError
+from attnscope.model.loaded import Model as LoadedModel
+from attnscope.model.loading.answering import task_of
+from attnscope.results import Outline
+from attnscope.session.library.models import Model, opened
+from attnscope.session.listener import Listener, Log
+from attnscope.session.opening import Opened
+from attnscope.session.placing import Budgets, DeviceMap
+from attnscope.session.questions.outline import Lengths, outline_model
+from attnscope.session.request import ModelRequest
+from attnscope.session.wanted import Numbers, Wanted
+
+
+def load(
+    name: str | None = None,
+    *,
+    revision: str | None = None,
+    device: str = "auto",
+    dtype: str = "float32",
+    attn: str | None = None,
+    trust_remote_code: bool = False,
+    allow_pickle: bool = False,
+    ignore_unread: bool = False,
+    adapter: str | None = None,
+    device_map: DeviceMap = None,
+    max_memory: Budgets = None,
+    listener: Listener | None = None,
+) -> Model:
+    """The model called `name`: a hub id, a folder, or a bundled one, as `demo`.
+
+    Without a name it is ATTNSCOPE_MODEL, else `bert-base-uncased`. It is loaded whole, with the head that it
+    predicts with where the checkpoint has one. `attn` is the kernel; without one it is eager, and for some
+    rows of a long text the fused one. A model that one device does not hold is spread by
+    `device_map`: `auto`, within `max_memory`, or a map from its parts to devices, `cpu` and `disk`. Raises
+    `AttnscopeError` in one line.
+    """
+    request = ModelRequest(
+        name,
+        device,
+        dtype,
+        revision,
+        trust_remote_code,
+        allow_pickle,
+        attn,
+        ignore_unread,
+        adapter,
+        device_map,
+        max_memory,
+    )
+    return opened(request, listener or Log())
+
+
+def wrap(module: Any, processor: Any = None, *, listener: Listener | None = None) -> Model:
+    """A model of transformers that is in memory already, with its tokenizer or processor.
+
+    It runs as it is, under its own kernel and on its own device, and is left exactly as it was. Of training
+    mode, compiled code and kernels without masks a notice says what was read.
+    """
+    if not hasattr(module, "config") or not hasattr(module, "forward"):
+        raise InputError(f"{type(module).__name__} is no model of transformers: it has no config to go by")
+    _check_own(as_written(module))
+    tokenizer = getattr(
+        processor, "tokenizer", processor if hasattr(processor, "convert_ids_to_tokens") else None
+    )
+    written = as_written(module)
+    model = LoadedModel(
+        None, written, tokenizer, None, processor=None if processor is tokenizer else processor
+    )
+    return Model(Opened(model, task_of(written)), listener or Log(), module)
+
+
+def _check_own(module: Any) -> None:
+    """Raises `InputError` for a module that does not say what it looks its tokens up in."""
+    if hasattr(module, "get_input_embeddings"):
+        return
+    told = f"{type(module).__name__} is no model of transformers"
+    for path, inner in module.named_modules():
+        if hasattr(inner, "get_input_embeddings"):
+            raise InputError(f"{told}, but holds one, {type(inner).__name__}: wrap that, its .{path}")
+    raise InputError(f"{told}: it has no get_input_embeddings to find its tokens by")
+
+
+def outline(
+    name: str | None = None,
+    *,
+    layer: Numbers = -1,
+    kind: str | None = None,
+    tower: str | None = None,
+    length: Lengths = None,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> Outline:
+    """What there is to look at in a model, before any of its weights is fetched or read.
+
+    `costs` says what one head of `layer` would cost at every `length`: 512, "128,1024", [128, 1024].
+    """
+    wanted = Wanted(layer=layer, kind=kind, tower=tower)
+    return outline_model(name, wanted, Log(), revision=revision, remote_code=trust_remote_code, length=length)
