@@ -20,7 +20,8 @@ from attnscope.capture.evaluation_mode import evaluating, without_cache
 from attnscope.capture.faults import Refused
 from attnscope.capture.intervening.changes import Tap
 from attnscope.capture.intervening.kept import holding
-from attnscope.capture.parts.rule import Cut, Leaf, Rule
+from attnscope.capture.parts.leaves import Cut, Leaf
+from attnscope.capture.parts.rule import Rule
 from attnscope.capture.parts.run import cut_run
 from attnscope.capture.trace.operations import tensors_in
 from attnscope.errors import InputError, one_line

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from attnscope.capture.following.takeover import KernelInputs, takeover
 from attnscope.capture.long.chunked import for_each_head, own, rows_of
-from attnscope.capture.parts.rule import Cut, Rule, Site
+from attnscope.capture.parts.leaves import Cut, Site
+from attnscope.capture.parts.rule import Rule
 
 
 def answered_by_rows(
@@ -25,7 +26,7 @@ def answered_by_rows(
         if rule.site == until:
             return _asked(given, rule), None
         with torch._C.DisableTorchFunction():
-            plain = _detached(given)
+            plain = detached(given)
             made = plain.answer()[0].transpose(1, 2)
             values = for_each_head(plain.value, made.shape[1])
 
@@ -50,6 +51,6 @@ def _asked(given: KernelInputs, rule: Rule) -> Tensor:
     return given.value.new_zeros(batch, queries, heads, given.value.shape[-1])
 
 
-def _detached(given: KernelInputs) -> KernelInputs:
+def detached(given: KernelInputs) -> KernelInputs:
     query, key, value = (each.detach() for each in (given.query, given.key, given.value))
     return replace(given, query=query, key=key, value=value)

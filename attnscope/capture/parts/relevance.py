@@ -27,7 +27,8 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.capture.parts.functions import stranger
-from attnscope.capture.parts.rule import Rule, Softmax, _detached
+from attnscope.capture.parts.leaves import Softmax, detached
+from attnscope.capture.parts.rule import Rule
 from attnscope.capture.trace.operations import BOUNDS, overwrites
 from attnscope.reference import exact
 
@@ -104,7 +105,7 @@ class Relevance(Rule):
     def _cut(self, function: Any, name: str, alive: Tensor, args: Any, kwargs: Any) -> Any:
         if name in BY_ENTRY and args and args[0] is alive and alive.shape[-1] != 1:
             with torch.no_grad():
-                rest = _detached(args[1:]), _detached(kwargs)
+                rest = detached(args[1:]), detached(kwargs)
                 made = function(alive.detach().clone(), *rest[0], **rest[1])
                 of_nothing = function(torch.zeros_like(alive), *rest[0], **rest[1])
             if isinstance(made, Tensor) and made.shape == alive.shape and not of_nothing.any():

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from attnscope.capture.evaluation_mode import evaluating, without_cache, without_weights
 from attnscope.capture.faults import Refused, running_again
 from attnscope.capture.parts.kernels import answered_by_rows
-from attnscope.capture.parts.rule import Change, Changes, Key, Misfit, Rule, Site
+from attnscope.capture.parts.leaves import Change, Key, Site
+from attnscope.capture.parts.rule import Changes, Misfit, Rule
 from attnscope.capture.trace.fused import unscripted
 
 Cutting = TypeVar("Cutting", bound=Rule)

@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attnscope.capture.parts.leaves import Cut, Key, Leaf, Site, detached
 from attnscope.capture.parts.relevance import BY_ENTRY
-from attnscope.capture.parts.rule import Cut, Key, Leaf, Rule, Site, _detached
+from attnscope.capture.parts.rule import Rule
 from attnscope.capture.trace.operations import overwrites
 
 _ENTRIES = BY_ENTRY | {"sigmoid", "exp", "log", "log1p", "expm1", "softplus", "logsigmoid", "sqrt"}
@@ -64,7 +65,7 @@ class Sloped(Rule):
         if name in _ENTRIES and args and args[0] is alive and not overwrites(function):
             with torch.enable_grad():
                 there = alive.detach().requires_grad_()
-                made = function(there, *_detached(args[1:]), **_detached(kwargs))
+                made = function(there, *detached(args[1:]), **detached(kwargs))
                 if isinstance(made, Tensor) and made.shape == alive.shape:
                     (slope,) = torch.autograd.grad(made.sum(), there)
                     rest = self.part(made.detach() - slope * there.detach(), name, Cut.TANGENT)

@@ -15,7 +15,8 @@ from torch import Tensor
 from attnscope.analysis.claims.why.names import Name, Names
 from attnscope.attention import AttentionCall
 from attnscope.capture.parts.functions import stranger
-from attnscope.capture.parts.rule import Cut, Leaf, Rule, Softmax
+from attnscope.capture.parts.leaves import Cut, Leaf, Softmax
+from attnscope.capture.parts.rule import Rule
 from attnscope.errors import InputError
 from attnscope.reference import exact
 from attnscope.results.claims.why import Side

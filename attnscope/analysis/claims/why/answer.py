@@ -14,8 +14,9 @@ from attnscope.analysis.claims.why.removal import Outcome, Replacing
 from attnscope.capture.evaluation_mode import evaluating, without_cache
 from attnscope.capture.faults import Refused
 from attnscope.capture.parts.functions import stranger
-from attnscope.capture.parts.rule import Key, Rule
-from attnscope.capture.parts.rule import Site as Place
+from attnscope.capture.parts.leaves import Key
+from attnscope.capture.parts.leaves import Site as Place
+from attnscope.capture.parts.rule import Rule
 from attnscope.capture.parts.run import cut_run, run_under
 from attnscope.capture.parts.slopes import Sloped
 from attnscope.errors import InputError, one_line

@@ -12,7 +12,7 @@ from attnscope.analysis.claims.why.names import Name, Names
 from attnscope.analysis.claims.why.removal import Outcome, Removals
 from attnscope.attention import AttentionCall
 from attnscope.capture.faults import Refused
-from attnscope.capture.parts.rule import Change
+from attnscope.capture.parts.leaves import Change
 from attnscope.capture.parts.run import cut_run
 from attnscope.errors import InputError, one_line
 from attnscope.model.anatomy.sites import Site

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from attnscope.capture.parts.rule import Cut, Leaf
+from attnscope.capture.parts.leaves import Cut, Leaf
 from attnscope.model.anatomy.dimensions import head_count
 from attnscope.model.anatomy.sites import Site
 from attnscope.results import Kind

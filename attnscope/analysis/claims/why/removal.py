@@ -10,7 +10,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.analysis.claims.why.account import Gradients, Row, row_of
-from attnscope.capture.parts.rule import Change, Key, Leaf, Rule, Site
+from attnscope.capture.parts.leaves import Change, Key, Leaf, Site
+from attnscope.capture.parts.rule import Rule
 from attnscope.capture.parts.run import changed_runs
 from attnscope.reference import exact
 
