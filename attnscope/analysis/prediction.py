@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from attnscope.analysis.claims.ablation.question import Question
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.errors import CertificateError, InputError
 from attnscope.reference import exact
@@ -93,6 +94,25 @@ def written(
         error = float((step_chances[:steps].to(chances.device) - chances[:steps]).abs().max())
     generated = Generated(target.sentence, tokens_written, error, finished, own)
     return Prediction("generated", tokens, blanks, generated, None, provenance)
+
+
+def named(
+    model: Any,
+    inputs: Mapping[str, Any],
+    tokens: Tokens,
+    provenance: Provenance,
+    *,
+    question: Question,
+    spell: Spell,
+) -> Prediction:
+    """The answer of the question, that is named, and each of its tokens' probability, given those before."""
+    assert question.ids is not None, "an answer is named"
+    chances = chances_of(question.asked.of(_run(model, inputs))[0], provenance)
+    guesses = tuple(
+        Guess(token, spell(token), float(chances[row, token])) for row, token in enumerate(question.ids)
+    )
+    text = question.text or question.name(question.ids[0])
+    return Prediction("generated", tokens, (), Generated(text, guesses, None, True, False), None, provenance)
 
 
 def classified(

@@ -47,7 +47,7 @@ class Reading:
 
     `task` is what the model can answer, where it was loaded with the head for that. Of a text that it went
     on with, the attention of the heads that were chosen then is `captured` already. The `keeper` is told of
-    everything that is captured.
+    everything that is captured. What is `told` stands among the notes of what is asked.
     """
 
     model: Model
@@ -58,6 +58,7 @@ class Reading:
     task: "Task | None" = None
     captured: Capture | None = None
     keeper: Keeper | None = None
+    told: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -81,9 +82,9 @@ class Reading:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was read that is no text."""
+        """What was read that is no text, and what else is `told` of what is read."""
         medium = None if self.perceived is None else self.perceived.medium
-        return () if medium is None else (f"over {medium.described}",)
+        return self.told if medium is None else (f"over {medium.described}", *self.told)
 
     def tokens_of(self, kind: Kind) -> Tokens:
         """The tokens on the query side of one kind of attention."""

@@ -266,7 +266,7 @@ def test_texts_without_an_answer_and_models_without_a_head_are_refused(attnscope
     causal = attnscope("ablate", "I was there", "-m", "demo-causal", "--link", "was->there")
     assert "in causal attention 2 was cannot look at 3 there, which follows it" in causal.stderr
     writes = attnscope("ablate", "The door.", "-m", "demo-translate", "--answer", "la", "-q")
-    assert "name one with --target" in writes.stderr
+    assert writes.exit_code == 0, writes.stderr
     short = attnscope("ablate", "a [MASK].", "-m", "demo", "--with", "mean")
     assert "too few words that could change places" in short.stderr
 

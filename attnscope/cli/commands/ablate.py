@@ -51,7 +51,8 @@ AnswerName = Annotated[
     typer.Option(
         "--answer",
         metavar="WORD",
-        help="The answer whose probability is meant: a word, a class, follows. Default: the likeliest one.",
+        help="The answer whose probability is meant: a word, a class, follows. Of several tokens the "
+        "probabilities are multiplied, each given those before. Default: the likeliest one.",
     ),
     Brief("whose probability is meant; default: the likeliest"),
 ]

@@ -34,7 +34,10 @@ From = Annotated[
 AnswerName = Annotated[
     str | None,
     typer.Option(
-        "--answer", metavar="WORD", help="The word that tokens are replaced for. Default: the likeliest."
+        "--answer",
+        metavar="WORD",
+        help="The answer that tokens are replaced for; of several tokens the probabilities are multiplied. "
+        "Default: the likeliest word.",
     ),
     Brief("the word that is meant; default: the likeliest"),
 ]

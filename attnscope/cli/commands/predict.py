@@ -7,7 +7,7 @@ import typer
 
 from attnscope.cli.asking import Answer, Question
 from attnscope.cli.options.delivery import Delivery
-from attnscope.cli.options.inputs import Read
+from attnscope.cli.options.inputs import Read, decoded
 from attnscope.cli.options.model import Request
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN, Brief
@@ -22,6 +22,17 @@ Top = Annotated[
     int | None,
     typer.Option("--top", "-k", metavar="N", min=1, help="How many words or classes to show. Default: 5."),
     Brief("how many words or classes to show"),
+]
+
+AnswerName = Annotated[
+    str | None,
+    typer.Option(
+        "--answer",
+        metavar="WORDS",
+        help="How likely this answer is; of several tokens each is given those before it, and their "
+        "probabilities are multiplied.",
+    ),
+    Brief("how likely this answer is"),
 ]
 
 Layers = Annotated[
@@ -51,6 +62,7 @@ class PredictOptions:
     PANEL = SHOWN
 
     top: Top = None
+    answer: AnswerName = None
     layers: Layers = False
     controls: Count = None
     seed: ControlSeed = None
@@ -64,7 +76,11 @@ class PredictOptions:
         if not self.layers:
             for name in given:
                 raise InputError(f"--{name} is about control texts: it goes with --layers")
+            if self.top is not None and self.answer is not None:
+                raise InputError("--top is how many answers are shown: --answer is one")
             return None
+        if self.answer is not None:
+            raise InputError("--layers shows the likeliest answer of each layer: leave --answer out")
         if self.top is not None:
             raise InputError("--top is how many answers are shown: --layers shows the first of each layer")
         return Layering(**given)
@@ -77,7 +93,8 @@ def predict(
 
     What it makes of a text, a picture or a sound. A masked model fills each [MASK], and says with --pair
     whether the second text follows; a causal model goes on by one token; an encoder-decoder writes; a
-    classifier names the class. With --layers each layer's state takes the place of the last one's.
+    classifier names the class. With --answer it says how likely that answer is. With --layers each layer's
+    state takes the place of the last one's.
     """
     layering = asked.layering()
     kind = "Prediction" if layering is None else "LayeredPrediction"
@@ -93,8 +110,14 @@ def predict(
         from attnscope.session.questions.prediction import TOP
         from attnscope.session.questions.prediction import predict as predicted
 
-        return Answer(predicted(reading, TOP if asked.top is None else asked.top))
+        return Answer(predicted(reading, TOP if asked.top is None else asked.top, answer))
 
+    answer = None if asked.answer is None else decoded(asked.answer)
+    if answer is not None and read.source is not None:
+        raise InputError(
+            "--texts sets each prompt's own answer beside the other prompts: leave --answer out, or ask "
+            "about one text (ablate and flow take --texts with --answer)"
+        )
     over = "what the model answers" if layering is None else "what each layer would answer"
     question = Question(ask, request, read, None, delivery, output, over=over)
     question.put(inputs, Purpose.ANSWER_OR_CLASS)

@@ -151,7 +151,9 @@ def _ablation(result: Ablation) -> Told:
         raise InputError(f"no script: a program measures probabilities, no {result.measured}")
     told = _run(result.provenance, result.tokens, result.kind, result.tower)
     answer, group = result.answer, result.group
-    rows = list(range(len(answer.ids))) if answer.asks is Asks.WRITTEN else []
+    first = answer.position or 0
+    rows = list(range(first, first + len(answer.ids)))
+    rows = rows if answer.asks is Asks.WRITTEN or answer.position is not None else []
     texts: list[dict[str, Any]] = [
         {side.input: side.ids[i % len(side.ids)].tolist() for side in result.mean_over}
         for i in range(max((len(side.ids) for side in result.mean_over), default=0))
@@ -162,7 +164,7 @@ def _ablation(result: Ablation) -> Told:
         "allowed": max(_NATS if result.provenance.dtype in _EXACT else _COARSE, 4 * result.floor.rounding),
         "modules": result.modules,
         "texts": texts,
-        "rows": rows if answer.position is None else [answer.position],
+        "rows": rows,
         "answer": answer.ids,
         "said": answer.text,
         "probability": answer.probability,
@@ -187,6 +189,10 @@ def _flow(result: Flow) -> Told:
         raise InputError("no script: it is from several tokens, and a script goes back from one")
     if ablated.against:
         raise InputError("no script: it is of a lead, and a script tells what one answer loses")
+    if len(ablated.answer_ids) > 1:
+        raise InputError(
+            "no script: its answer has several tokens, and a script tells what one of them loses"
+        )
     told = _run(result.provenance, result.tokens, result.kind, result.tower)
     places = np.flatnonzero(~np.isnan(ablated.effects)).tolist()
     return told | {
@@ -200,7 +206,7 @@ def _flow(result: Flow) -> Told:
         "replacement": ablated.replacement,
         "replacement id": ablated.replacement_id,
         "said": ablated.answer,
-        "answer": ablated.answer_id,
+        "answer": next(iter(ablated.answer_ids), None),
         "probability": ablated.probability,
         "effects": [(place, float(ablated.effects[place])) for place in places],
     }

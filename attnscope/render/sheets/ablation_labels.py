@@ -114,7 +114,9 @@ def texts(result: Ablation) -> Iterator[str]:
 
 def asked_again(result: Ablation) -> tuple[str, ...]:
     """The options that name the answer, and what it is held against, as they were asked for."""
-    mine = () if result.answer.likeliest else ("--answer", word(result.answer.text))
+    answer = result.answer
+    several = len(answer.ids) > 1 and answer.asks is Asks.NEXT  # without it one token would be asked about
+    mine = () if answer.likeliest and not several else ("--answer", word(result.answer.text))
     mine = mine if result.against is None else (*mine, "--against", word(result.against.text))
     return mine if result.path is None else (*mine, "--via", via(result))
 

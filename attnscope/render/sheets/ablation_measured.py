@@ -78,7 +78,8 @@ def subject(result: Ablation) -> str:
     if result.measured is Measured.SIMILARITY and result.against is not None:
         return f"the cosine of the text's vector to that of {quoted(result.against.text)}"
     asks = result.answer.asks
-    word = "the answer" if result.answer.likeliest else "the word"
+    word = "the word" if len(result.answer.ids) == 1 else "the text"
+    word = "the answer" if result.answer.likeliest else word
     named = {Asks.WRITTEN: "the written text", Asks.CLASS: "the class", Asks.PAIR: "the verdict"}
     return f"{named.get(asks, word)} {quoted_answer(result)}"
 

@@ -38,7 +38,9 @@ def sheet(result: Prediction, focus: Focus = WHOLE) -> Sheet:
         table=lambda: Table.of("place position rank id token probability", _facts(result)),
         texts=tuple(_texts(result)),
         notes=tuple(_notes(result)),
-        untouched="the model's own answer, nothing changed",
+        untouched="the model as it is, nothing changed"
+        if result.generated is not None and not result.generated.written
+        else "the model's own answer, nothing changed",
         next=_next(result),
         summary=(f"likeliest {fit(', '.join(likeliest), 40)}" if likeliest else "",),
     )
@@ -150,10 +152,16 @@ def _written_words(generated: Generated) -> str:
     if not generated.tokens:
         return "the model writes nothing: it ends at once"
     least = min(generated.tokens, key=lambda each: each.probability)
-    whose = "the model wrote" if generated.written else "the model was given"
     text = settled(fit(printable(generated.text), _LONGEST_TEXT))
     count = counted(len(generated.tokens), "token")
-    return f"{whose} “{text}”: of its {count} the least likely is “{least.name}”: {likely(least.probability)}"
+    if not generated.written:
+        whole = math.prod(each.probability for each in generated.tokens)
+        told = f"the answer “{text}”, which was given, has a probability of {likely(whole)}"
+        if len(generated.tokens) == 1:
+            return told
+        return f"{told}: its {count} multiplied, of which the least likely is {_guess(least)}"
+    least_likely = f"the least likely is “{least.name}”: {likely(least.probability)}"
+    return f"the model wrote “{text}”: of its {count} {least_likely}"
 
 
 def _next(result: Prediction) -> Next | None:

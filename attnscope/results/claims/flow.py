@@ -88,7 +88,8 @@ class Ablated:
     `best_of_shuffled`, and `as_far` reach the best one on the effects themselves.
     `groups` are the positions that were replaced at once, where these are several: each has their effect.
     `input` is what the model calls what was changed; of a text that is ids, of which `replacement_id` was put
-    in, None for no embedding at all, and `answer_id` is the answer's, None where there is none.
+    in, None for no embedding at all, and `answer_ids` are the answer's tokens, none where
+    there is no answer; the probabilities of several are multiplied.
     Where the answer is set `against` another one, effects are what is lost of its `lead`: by how much its
     logit lies above that one's. Then it has no `probability` here.
     """
@@ -105,7 +106,7 @@ class Ablated:
     groups: tuple[tuple[int, ...], ...] = ()
     input: str = "input_ids"
     replacement_id: int | None = None
-    answer_id: int | None = None
+    answer_ids: tuple[int, ...] = ()
     against: str = ""
     lead: float = float("nan")
 

@@ -219,9 +219,12 @@ class Reading(Claimed):
         done, chosen = self._read(Wanted(layers, heads, **attention))
         return lay_over(done, chosen, None if query is None else str(query))
 
-    def predict(self, top: int = TOP) -> Prediction:
-        """What the model itself makes of what it read: masks filled, the next token, a text, a verdict."""
-        return predict(self._whole(), top)
+    def predict(self, top: int = TOP, answer: str | None = None) -> Prediction:
+        """What the model itself makes of what it read: masks filled, the next token, a text, a verdict.
+
+        Of an `answer` that is named how likely it is; several tokens are multiplied.
+        """
+        return predict(self._whole(), top, answer)
 
     def predict_layers(self, controls: int = LAYER_CONTROLS, seed: int = 0) -> LayeredPrediction:
         """What each layer would answer if it were the last, beside `controls` texts of other orders of words.

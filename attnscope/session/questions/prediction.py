@@ -9,9 +9,11 @@ from attnscope.capture.faults import if_it_runs
 from attnscope.errors import CertificateError, InputError
 from attnscope.model.loading.answering import class_names, tells_classes
 from attnscope.results import HeadAttention, MapSettings, Prediction, Report
+from attnscope.results.claims.effect import Asks
 from attnscope.session.entering import read_target
 from attnscope.session.looking import look_at, map_head
 from attnscope.session.questions.claims.rows import fused_where_long
+from attnscope.session.questions.claims.spoken import with_answer
 from attnscope.session.reading import Reading
 from attnscope.session.wanted import Looking
 from attnscope.vocabulary import Kind
@@ -20,14 +22,31 @@ TOP = 5  # guesses
 ONE_QUERY = "a report is of one query, whose scores and output it takes apart"
 
 
-def predict(reading: Reading, top: int = TOP) -> Prediction:
+def predict(reading: Reading, top: int = TOP, answer: str | None = None) -> Prediction:
     """What the model answers: its masks filled, the next token, a text, a verdict on a pair, classes.
 
-    `InputError` for a model that has no head to answer with, and for a text that asks for nothing.
+    Where an `answer` is named how likely it is, its tokens multiplied. `InputError` for a model that has no
+    head to answer with, and for a text that asks for nothing.
     """
     with fused_where_long(reading) as told:
-        made = _predicted(reading, top)
+        made = _predicted(reading, top) if answer is None else _named(reading, answer)
         return replace(made, provenance=told(made.provenance), notes=reading.notes)
+
+
+def _named(reading: Reading, answer: str) -> Prediction:
+    """How likely one answer of words is."""
+    model, tokens = reading.model, reading.encoded.tokens
+    if reading.task is None:
+        raise InputError(f"{model.name} has no head that predicts words: leave --answer out")
+    answer = reading.filled({"answer": answer}).get("answer", answer)
+    whole, question, _ = with_answer(reading, answer, None)
+    if question.asks is Asks.PAIR:
+        raise InputError("the verdict on a pair has its probability without --answer: leave it out")
+    provenance = provenance_of(model.module, tokens, {**model.origin(), "route": "untouched"})
+    with reading.listener.working("predicting"), if_it_runs(model.module, whole.inputs, model.name):
+        return prediction.named(
+            model.module, whole.inputs, tokens, provenance, question=question, spell=model.spell
+        )
 
 
 def predict_beside(reading: Reading, kind: Kind, top: int = TOP) -> Prediction | None:

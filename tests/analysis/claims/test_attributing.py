@@ -63,7 +63,7 @@ def test_gradient_times_input_is_that_of_a_plain_backward_pass(family: str) -> N
     leaf = there.clone().requires_grad_()
     scores = logits(leaf).log_softmax(-1)[0]
     assert found.ablated is not None
-    assert found.ablated.answer_id == int(scores.argmax())
+    assert found.ablated.answer_ids[0] == int(scores.argmax())
     (slope,) = torch.autograd.grad(scores.max(), leaf)
     np.testing.assert_allclose(of(found, GRADIENT), (slope * there)[0].sum(-1), rtol=1e-4, atol=1e-6)
     assert np.abs(of(found, GRADIENT)).max() > 1e-3, "else nothing is compared"
@@ -72,7 +72,7 @@ def test_gradient_times_input_is_that_of_a_plain_backward_pass(family: str) -> N
 @pytest.mark.parametrize("family", ["bert", "gpt2", "t5"])
 def test_integrated_gradients_are_a_fine_sum_along_the_way_from_empty_embeddings(family: str) -> None:
     found, logits, there = asked(family, made(family))
-    answer = found.ablated.answer_id
+    answer = found.ablated.answer_ids[0]
     replaced = np.flatnonzero(~np.isnan(found.ablated.effects))
     blank = there.clone()
     blank[0, replaced] = 0.0
@@ -100,7 +100,7 @@ def test_integrated_gradients_find_the_steep_piece_where_a_norm_leaves_nothing()
     replaced = np.flatnonzero(~np.isnan(found.ablated.effects))
     blank = there.clone()
     blank[0, replaced] = 0.0
-    one, other = (logits(each).log_softmax(-1)[0, found.ablated.answer_id] for each in (there, blank))
+    one, other = (logits(each).log_softmax(-1)[0, found.ablated.answer_ids[0]] for each in (there, blank))
     costs = float((one - other).detach())
     assert told.whole == pytest.approx(costs, abs=1e-4)
     assert abs(told.off) <= max(0.01, 0.01 * abs(costs))
@@ -108,7 +108,7 @@ def test_integrated_gradients_find_the_steep_piece_where_a_norm_leaves_nothing()
     even, steps = torch.zeros_like(there), told.steps
     for place in (torch.arange(steps) + 0.5) / steps:
         leaf = (blank + place * (there - blank)).requires_grad_()
-        score = logits(leaf).log_softmax(-1)[0, found.ablated.answer_id]
+        score = logits(leaf).log_softmax(-1)[0, found.ablated.answer_ids[0]]
         even += torch.autograd.grad(score, leaf)[0] / steps
     assert abs(float((even * (there - blank)).sum()) - costs) > 3 * max(0.01, 0.01 * abs(costs))
 
@@ -134,7 +134,7 @@ def test_attention_times_gradient_is_chefers_rule_on_the_models_own_weights(fami
         given |= {"decoder_input_ids": torch.tensor([TARGET])}
     output = model(**given, output_attentions=True, use_cache=False)
     every = output.decoder_attentions if family == "t5" else output.attentions
-    score = output.logits[0, QUERY, found.ablated.answer_id]
+    score = output.logits[0, QUERY, found.ablated.answer_ids[0]]
     slopes = torch.autograd.grad(score, every)
     reached = torch.eye(every[0].shape[-1])
     for weights, slope in zip(every, slopes, strict=True):

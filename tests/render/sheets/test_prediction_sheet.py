@@ -131,7 +131,7 @@ def test_a_long_text_that_was_written_is_whole_and_its_least_likely_token_is_tol
     )
     assert "cut off: the model had not come to an end" in prediction(result).notes
     assert "cut off" not in shown(written(finished=True))
-    assert "The model was given “x”" in prediction(written(written=False)).answer
+    assert "The answer “x”, which was given, has" in prediction(written(written=False)).answer
     nothing = written(0)
     assert not rankings(nothing)
     assert prediction(nothing).answer == "The model writes nothing: it ends at once."

@@ -23,6 +23,7 @@ from attnscope.reference import EXACT, exact
 from attnscope.results.claims.effect import Answer, Asks, Effect
 from attnscope.results.claims.intervention import Measured
 
+Ids = tuple[int, ...]  # an answer: a choice for each of its rows
 LogChances = Float[Tensor, "row choice"]
 _VERDICTS = ("seq_relationship_logits", "sop_logits", "logits")
 
@@ -73,19 +74,19 @@ class Question:
         likeliest = tuple(chances.argmax(-1).tolist()) == self.against
         return Answer(self.asks, self.against_text, self.against, self.position, likely, likeliest)
 
-    def chosen(self, scores: Float[Tensor, "row choice"]) -> int:
-        """The answer at one place: the one that is named, else the likeliest."""
-        found = self.ids[0] if self.ids else int(log_chances(scores)[0].argmax())
-        if found in self.against:
+    def chosen(self, scores: Float[Tensor, "row choice"]) -> tuple[int, ...]:
+        """The answer row by row: the one that is named, else the likeliest."""
+        found = self.ids or tuple(log_chances(scores).argmax(-1).tolist())
+        if found == self.against:
             raise InputError(f"--against '{self.against_text}' is the answer itself: name another one")
         return found
 
-    def level(self, scores: Float[Tensor, "entry choice"], answer: int) -> Float[Tensor, " entry"]:
-        """What is measured of an answer at one place: its log probability, or how far its logit leads."""
+    def level(self, scores: Float[Tensor, "entry row choice"], answer: Ids) -> Float[Tensor, " entry"]:
+        """What is measured of an answer, its rows summed: log probability, or how far its logit leads."""
         if not self.against:
-            return log_chances(scores)[:, answer]
+            return _of_rows(log_chances(scores), answer)
         logits: Tensor = exact(scores.detach().cpu())
-        return logits[:, answer] - logits[:, self.against[0]]
+        return _of_rows(logits, answer) - _of_rows(logits, self.against)
 
     def telling(self, before: Logits, ids: Sequence[int], named: bool = True) -> "Tell":
         """What tells how the answer changes from the scores `before` to others."""
@@ -136,7 +137,7 @@ def class_of_text(chosen: int | None, name: Callable[[int], str]) -> Question:
     return Question(Asks.CLASS, AnswerRows(_classes, (0,), 1), None, ids, name)
 
 
-def log_chances(scores: Float[Tensor, "row choice"]) -> LogChances:
+def log_chances(scores: Float[Tensor, "*place choice"]) -> Float[Tensor, "*place choice"]:
     """Log probabilities in float64; `CertificateError` where they are none."""
     chances = torch.log_softmax(exact(scores.detach().cpu()), dim=-1)
     if bool(chances.isnan().any()):
@@ -255,7 +256,10 @@ def _classes(output: Any) -> Tensor:
     return scores[:, None]  # type: ignore[no-any-return]
 
 
-Ids = tuple[int, ...]  # an answer: a choice for each of its rows
+def _of_rows(choices: Float[Tensor, "entry row choice"], ids: Ids) -> Float[Tensor, " entry"]:
+    """Of every entry the sum over its rows, at each the choice that is meant there."""
+    found: Tensor = choices[:, range(len(ids)), list(ids)].sum(-1)
+    return found
 
 
 def other_answers(ids: Ids, choices: int, never: Collection[int], count: int, seed: int) -> tuple[Ids, ...]:

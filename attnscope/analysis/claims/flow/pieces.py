@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnscope.analysis.claims.ablation.question import Question
+from attnscope.analysis.claims.ablation.question import Ids, Question
 from attnscope.analysis.claims.controls import batches, inputs_of
 from attnscope.analysis.claims.flow.replacing import Effects, vectors
 from attnscope.analysis.claims.pieces import Pieces
@@ -88,16 +88,16 @@ def _silence(pieces: Pieces, medium: object) -> float:
 
 def lost_without(
     model: nn.Module, inputs: Mapping[str, Any], parts: Blanked, question: Question
-) -> tuple[Effects, int, float]:
-    """How much of what the question measures goes with each part; the answer's id and chance, or its lead."""
+) -> tuple[Effects, Ids, float]:
+    """How much of what the question measures goes with each part; the answer, and its chance or lead."""
 
     def ask(given: Mapping[str, Any]) -> Tensor:
-        scores: Tensor = question.asked.of(model(**given))[:, 0]
+        scores: Tensor = question.asked.of(model(**given))
         return scores
 
     with evaluating(model):
         scores = ask(inputs)
-        answer = question.chosen(scores)
+        answer = question.chosen(scores[0])
         before = question.level(scores, answer)[0]
         lost = [before - question.level(each, answer) for each in _each(inputs, parts, ask)]
     return torch.cat(lost).cpu().numpy(), answer, float(before if question.against else before.exp())

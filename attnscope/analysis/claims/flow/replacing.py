@@ -14,7 +14,7 @@ from jaxtyping import Float
 from scipy.stats import rankdata
 from torch import Tensor, nn
 
-from attnscope.analysis.claims.ablation.question import Question
+from attnscope.analysis.claims.ablation.question import Ids, Question
 from attnscope.analysis.claims.controls import batches, inputs_of
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.intervening.changes import rows_only
@@ -97,8 +97,8 @@ def word_embeddings(model: nn.Module) -> list[nn.Module]:
 
 def lost_chance(
     model: nn.Module, inputs: Mapping[str, Any], asked: Input, question: Question
-) -> tuple[Effects, int, float] | None:
-    """How much of what the question measures goes with each place; the answer's id, and its chance.
+) -> tuple[Effects, Ids, float] | None:
+    """How much of what the question measures goes with each place; the answer's ids, and its chance.
 
     Of an answer that is set against another one its lead stands in the place of its chance.
     """
@@ -108,7 +108,7 @@ def lost_chance(
     with evaluating(model), rows_only(model, question.asked):
         scores = question.asked.of(model(**inputs))[0]
         answer = question.chosen(scores)
-        before = question.level(scores, answer)[0]
+        before = question.level(scores[None], answer)[0]
         lost = [
             before - question.level(_run(model, each, asked, part, question), answer) for each, part in made
         ]
@@ -117,7 +117,7 @@ def lost_chance(
 
 def _run(model: nn.Module, inputs: dict[str, Any], asked: Input, part: slice, question: Question) -> Tensor:
     with emptied(model, asked, inputs[asked.name], part):
-        return question.asked.of(model(**inputs))[:, 0]
+        return question.asked.of(model(**inputs))
 
 
 def turned_vector(

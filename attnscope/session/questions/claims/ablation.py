@@ -26,7 +26,6 @@ from attnscope.session.choosing import Chosen
 from attnscope.session.effects import PATCHING, TOP, Ablating
 from attnscope.session.entering import encode_inputs
 from attnscope.session.opening import Opened
-from attnscope.session.questions.claims.answers import question_of
 from attnscope.session.questions.claims.places import (
     ablated_places,
     asked_of,
@@ -35,6 +34,7 @@ from attnscope.session.questions.claims.places import (
     same_place,
 )
 from attnscope.session.questions.claims.rows import fused_where_long
+from attnscope.session.questions.claims.spoken import GIVEN, read_behind, with_answer
 from attnscope.session.questions.claims.via import path_of, with_senders
 from attnscope.session.reading import Reading
 from attnscope.spans import Span
@@ -54,8 +54,10 @@ def ablate(reading: Reading, chosen: Chosen, asked: Ablating) -> Ablation:
     asked = replace(asked, **reading.filled(vars(asked)))
     path = None if asked.via is None else path_of(chosen, asked.via)
     chosen = chosen if path is None else with_senders(chosen, asked.part, path)
-    question = question_of(reading, asked.answer, asked.against, vectors=True)
     other = None if asked.text is None else read_other(reading, asked.text)
+    reading, question, behind = with_answer(reading, asked.answer, asked.against, vectors=True)
+    if other is not None:
+        other = _read_alike(other, reading, behind)
     if asked.patch_from is not None and other is not None and not same_place(question, reading, other):
         there = "" if question.position is None else other.encoded.tokens.named(question.position)
         mine = "" if question.position is None else reading.encoded.tokens.named(question.position)
@@ -75,6 +77,14 @@ def ablate(reading: Reading, chosen: Chosen, asked: Ablating) -> Ablation:
         answer = ablated_places if asked.places else _ablated
         made = answer(reading, chosen, asked, question, experiments, other, path)
         return replace(made, provenance=told(made.provenance))
+
+
+def _read_alike(other: Reading, read: Reading, behind: tuple[int, ...]) -> Reading:
+    """The other text with the same answer behind it, or in its decoder."""
+    if not behind:
+        return replace(other, target=read.target)
+    kept = range(len(read.encoded.tokens) - len(behind))
+    return read_behind(other, other.encoded.tokens.only(kept), behind, GIVEN)
 
 
 def _ablated(

@@ -139,7 +139,23 @@ def _word(reading: Reading, asks: Asks, position: int, answer: str | None) -> Qu
 
 
 def _token(reading: Reading, word: str, option: str = "--answer") -> int:
-    """The one token that `word` is, as it stands after a blank where the vocabulary tells these apart."""
+    """The one token that `word` is; `InputError` where it is none."""
+    found = spoken_token(reading, word, option)
+    if found is not None:
+        return found
+    tokenizer, name = reading.model.tokenizer, reading.model.name
+    parts = [reading.model.spell(id) for id in tokenizer(word, add_special_tokens=False)["input_ids"]]
+    how = f": it would write {' '.join(parts)}" if len(parts) > 1 else ""
+    if how and reading.task == "next":
+        how += " (ablate, flow and predict --answer multiply several tokens)"
+    raise InputError(f"the vocabulary of {name} has no token '{word}'{how}")
+
+
+def spoken_token(reading: Reading, word: str, option: str = "--answer") -> int | None:
+    """The one token that `word` is, as it stands after a blank where the vocabulary tells these apart.
+
+    None where it is several, or none that is known.
+    """
     tokenizer, name = reading.model.tokenizer, reading.model.name
     if isinstance(tokenizer, Numbered):
         if not word.isdigit():
@@ -149,15 +165,11 @@ def _token(reading: Reading, word: str, option: str = "--answer") -> int:
     special = dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
     if word in special:
         return int(special[word])
-    pieces: list[Sequence[int]] = [
-        tokenizer(written, add_special_tokens=False)["input_ids"] for written in (f" {word}", word)
-    ]
-    for ids in pieces:
+    for written in (f" {word}", word):
+        ids = tokenizer(written, add_special_tokens=False)["input_ids"]
         if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
             return int(ids[0])
-    parts = " ".join(reading.model.spell(id) for id in pieces[-1])
-    how = f": it would write {parts}" if len(pieces[-1]) > 1 else ""
-    raise InputError(f"the vocabulary of {name} has no token '{word}'{how}")
+    return None
 
 
 def _of_classes(reading: Reading, answer: str | None) -> Question:

@@ -3,6 +3,7 @@
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
+import numpy as np
 from torch import nn
 
 from attnscope.analysis.claims.ablation.question import Question
@@ -30,7 +31,7 @@ class Asked:
     """What was measured as tokens were replaced: the chance of an `answer`; None: the query's vector."""
 
     question: Question | None
-    answer: int | None
+    answer: tuple[int, ...]
 
 
 def by_gradients(
@@ -65,7 +66,15 @@ def by_gradients(
         except InputError as error:
             return _without(result, str(error))
         found = attributed(model, entrance, measured, selection, result.layers, result.heads)
-    return replace(result, attributed=found)
+    return replace(result, attributed=tuple(_of_text(each, len(result.tokens)) for each in found))
+
+
+def _of_text(each: Attributed, length: int) -> Attributed:
+    """The same without what the answer's own tokens, which are read behind the text, are given."""
+    if each.values is None or len(each.values) <= length:
+        return each
+    kept, rest = each.values[:length], float(np.nansum(each.values[length:]))
+    return replace(each, values=kept, rest=each.rest + rest)
 
 
 def _without(result: Flow, reason: str) -> Flow:
@@ -78,8 +87,7 @@ def _measured(
     reading: Reading, chosen: Chosen, result: Flow, replaced: Input | Blanked, asked: Asked
 ) -> Measured:
     if asked.question is not None:
-        assert asked.answer is not None, "a question has an answer"
-        return Chance(asked.question, (asked.answer,))
+        return Chance(asked.question, asked.answer)
     module, inputs = reading.model.module, reading.inputs
     inside = chosen.kind is Kind.ENCODER and reading.model.writes
     tokens = isinstance(replaced, Input)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from attnscope import incoming
 from attnscope.analysis.claims.citing.removal import Answered
@@ -11,13 +10,13 @@ from attnscope.analysis.prediction import last_of
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.faults import if_it_writes
 from attnscope.errors import InputError
-from attnscope.model.inputs.generation import Settings, tokens_behind, write
+from attnscope.model.inputs.generation import Settings, write
 from attnscope.model.inputs.numbered import Numbered
 from attnscope.model.inputs.target import Target
-from attnscope.model.inputs.text import limit_of
 from attnscope.results.base.groups import units_of_text
 from attnscope.results.claims.citation import Passage
 from attnscope.session.prompts import Field, Prompt
+from attnscope.session.questions.claims.spoken import GIVEN, ids_behind, read_behind
 from attnscope.session.reading import Reading
 from attnscope.session.selection import check_seed
 from attnscope.spelling import spelled
@@ -28,7 +27,6 @@ PASSAGES, PASSAGE, QUESTION = "{passages}", "passage ", "{question}"
 BETWEEN = "\n\n"  # passages that are put in
 MOST_EACH, SUBSETS = 64, 128  # passages up to which each is taken away; random subsets of more
 LEAST_SUBSETS = 8
-GIVEN = "given"
 
 
 @dataclass(frozen=True)
@@ -191,18 +189,8 @@ def answered(reading: Reading, asked: Citing) -> Answers:
     prompt = reading.encoded.tokens
     prompt = prompt.only(range(last_of(prompt) + 1))
     ids, how = (_written if asked.answer is None else _given)(reading, prompt, asked)
-    length, limit = len(prompt) + len(ids), limit_of(model.tokenizer, model.module.config)
-    if limit is not None and length > limit:
-        raise InputError(
-            f"the text and the answer have {length} tokens together, {model.name} reads at most {limit}: "
-            "give fewer passages at a time"
-        )
-    read = tokens_behind(model.tokenizer, prompt, ids, how)
-    given = reading.encoded.inputs["input_ids"]
-    every = given.new_tensor([read.ids])
-    inputs = {"input_ids": every, "attention_mask": every.new_ones(every.shape)}
-    known = {name: value for name, value in inputs.items() if name in reading.encoded.inputs}
-    whole = replace(reading, encoded=replace(reading.encoded, inputs=known, tokens=read))
+    whole = read_behind(reading, prompt, ids, how)
+    read, known = whole.encoded.tokens, whole.encoded.inputs
     rows = tuple(range(len(prompt) - 1, len(read) - 1))
     told = Answered(model.module, known, len(read), rows, ids, apart=False)
     return Answers(whole, told, read, *_sentences(read, len(prompt), asked.whole), how)
@@ -224,19 +212,7 @@ def _written(reading: Reading, prompt: Tokens, asked: Citing) -> tuple[tuple[int
 
 
 def _given(reading: Reading, prompt: Tokens, asked: Citing) -> tuple[tuple[int, ...], str]:
-    """The tokens of a text that is read right behind the prompt, a blank between them where it has none."""
-    answer, tokenizer = asked.answer or "", reading.model.tokenizer
-    before = prompt.texts[-1] if prompt.texts else ""
-    apart = " " if before[-1:].strip() and not prompt.sections and not answer[:1].isspace() else ""
-    own: dict[str, Any] = {"add_special_tokens": False}
-    ends = [i for i, token in enumerate(prompt.items) if token.span is not None]
-    both, alone = (tokenizer(text, **own)["input_ids"] for text in (before + apart + answer, before))
-    ids = (
-        both[len(alone) :] if ends and both[: len(alone)] == alone else tokenizer(answer, **own)["input_ids"]
-    )
-    if not ids:
-        raise InputError(f"the answer has no tokens for {reading.model.name}")
-    return tuple(ids), GIVEN
+    return ids_behind(reading, prompt, asked.answer or ""), GIVEN
 
 
 def _of_decoder(reading: Reading, target: Target, asked: Citing) -> Answers:

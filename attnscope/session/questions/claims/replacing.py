@@ -27,9 +27,9 @@ from attnscope.results import Contents
 from attnscope.results.claims.effect import Asks
 from attnscope.results.claims.flow import Ablated, Flow, Pooled
 from attnscope.session.choosing import Chosen
-from attnscope.session.questions.claims.answers import meant_at
 from attnscope.session.questions.claims.gradients import Asked, by_gradients, layer_module
 from attnscope.session.questions.claims.pooled import last_of, pool_by
+from attnscope.session.questions.claims.spoken import meant_behind
 from attnscope.session.reading import Reading
 from attnscope.tokens import Patches, Tokens
 from attnscope.vocabulary import Kind, Unit
@@ -66,7 +66,7 @@ class Replacing:
 
 
 class Effect(NamedTuple):
-    """What replacing each place did; the answer, its chance and its id, None where there is none.
+    """What replacing each place did; the answer, its chance and its ids, none where there is none.
 
     Of an answer that is set `against` another one its lead stands in the place of the chance.
     """
@@ -74,13 +74,13 @@ class Effect(NamedTuple):
     lost: Float[np.ndarray, " place"]
     answer: str = ""
     chance: float = float("nan")
-    id: int | None = None
+    ids: tuple[int, ...] = ()
     against: str = ""
 
     @classmethod
-    def of(cls, made: tuple[Effects, int, float], question: Question) -> "Effect":
+    def of(cls, made: tuple[Effects, tuple[int, ...], float], question: Question) -> "Effect":
         lost, answer, level = made
-        return cls(lost, question.name(answer), level, answer, question.against_text)
+        return cls(lost, question.text or question.name(answer[0]), level, answer, question.against_text)
 
 
 class Replaced(NamedTuple):
@@ -127,7 +127,8 @@ def beside_replacing(
     if meant.named:
         if question is None:
             raise InputError(f"{_silent(reading)}: leave --answer and --against out")
-        question = meant_at(reading, question, meant.answer, meant.against)
+        reading, question = meant_behind(reading, question, result, meant.answer, meant.against)
+        result = replace(result, notes=(*result.notes, *reading.told))
     if result.tokens.stretches and result.pooled is not None:
         return replace(result, reason="parts of pictures and sounds are replaced for one query alone")
     layer = result.layers[-1]
@@ -139,7 +140,7 @@ def beside_replacing(
     found = replaced_each(reading, chosen, asked)
     if isinstance(found, str):
         return replace(result, reason=found)
-    result = by_gradients(reading, chosen, result, found.given, Asked(question, found.effect.id))
+    result = by_gradients(reading, chosen, result, found.given, Asked(question, found.effect.ids))
     effects = np.full(len(result.tokens), np.nan)
     for places, lost in zip(found.places, found.effect.lost, strict=True):
         effects[list(places)] = lost
@@ -156,7 +157,7 @@ def beside_replacing(
         groups,
         found.input,
         replacement_id=found.id,
-        answer_id=found.effect.id,
+        answer_ids=found.effect.ids,
         against=found.effect.against,
         lead=found.effect.chance if found.effect.against else float("nan"),
     )
@@ -241,7 +242,7 @@ def _by_other_tokens(reading: Reading, chosen: Chosen, asked: Replacing) -> Repl
     decodes = chosen.kind is Kind.DECODER and reading.target is not None
     name = "decoder_input_ids" if decodes else "input_ids"
     ids = reading.inputs.get(name)
-    if ids is None or ids[0].tolist() != list(asked.tokens.ids):
+    if ids is None or ids[0, : len(asked.tokens)].tolist() != list(asked.tokens.ids):
         return "the positions are not the tokens of the text, which could be replaced"
     instead = replacement(reading)
     found = _replaced(asked, instead)
