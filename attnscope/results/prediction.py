@@ -40,7 +40,7 @@ class Blank:
 
 @dataclass(frozen=True)
 class Generated:
-    """What an encoder-decoder wrote, or an answer that was named, token by token, with the probability of each.
+    """What an encoder-decoder wrote, or a named answer, token by token, with the probability of each.
 
     `cache_error` is the largest difference of any probability between the run that wrote the text step by
     step with a cache, and the one that read it at once and gave the probabilities here; None when the model

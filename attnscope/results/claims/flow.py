@@ -64,7 +64,8 @@ class Attributed:
     parts of the answer's logit, or of the length of the query's vector). NaN for tokens that it says nothing
     of. Of two it is known what the parts sum to, the `whole`: integrated gradients to what replacing all
     tokens at once costs, found with so many `steps`; AttnLRP to the score, where `rest` went to what is no
-    token (positions, biases, what softmaxes leave), or to the answer's own first tokens where it has several. `off` is how far the sum is from that. NaN where unknown.
+    token (positions, biases, what softmaxes leave), or to the answer's own first tokens where it has several.
+    `off` is how far the sum is from that. NaN where unknown.
     """
 
     method: ByGradients
