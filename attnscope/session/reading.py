@@ -48,6 +48,7 @@ class Reading:
     `task` is what the model can answer, where it was loaded with the head for that. Of a text that it went
     on with, the attention of the heads that were chosen then is `captured` already. The `keeper` is told of
     everything that is captured. What is `told` stands among the notes of what is asked.
+    Where an answer is read behind a text, the text alone is what was `said`.
     """
 
     model: Model
@@ -59,6 +60,7 @@ class Reading:
     captured: Capture | None = None
     keeper: Keeper | None = None
     told: tuple[str, ...] = ()
+    said: Tokens | None = None
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -89,6 +91,10 @@ class Reading:
     def tokens_of(self, kind: Kind) -> Tokens:
         """The tokens on the query side of one kind of attention."""
         return self.encoded.tokens if kind is Kind.ENCODER or self.target is None else self.target.tokens
+
+    def named_of(self, kind: Kind) -> Tokens:
+        """The same, as tokens are named among them: without an answer that is read behind."""
+        return self.said or self.tokens_of(kind)
 
     def filled(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Those of the options that are texts and name a field, with its words (`session.prompts`)."""

@@ -176,3 +176,10 @@ def test_an_answer_of_one_token_is_read_as_it_was_before(causal: at.Model) -> No
     named = reading.ablate(1, 2, answer=likeliest.answer.text)
     assert named.heads == likeliest.heads
     assert len(named.tokens) == len(likeliest.tokens)
+
+
+def test_tokens_are_named_among_those_of_the_text_alone(causal: at.Model) -> None:
+    reading = causal.read(TEXT)
+    (last,) = reading.ablate(1, part="mlp", at="pos:last", answer="the old door").places
+    assert last.positions == (4,)
+    assert reading.ablate(1, 2, link="pos:last->man", answer="man door").link == (4, 2)

@@ -172,7 +172,8 @@ def _link(reading: Reading, chosen: Chosen, asked: Ablating, experiments: Experi
     queries = reading.tokens_of(chosen.kind)
     lengths = {answer.shape[2] for answer in experiments.answers.values()}
     keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
-    found = link_ends(chosen, queries, keys, asked=asked)
+    named = reading.named_of(chosen.kind)
+    found = link_ends(chosen, named, keys if chosen.kind is Kind.CROSS else named, asked=asked)
     if lengths != {len(queries)}:
         raise InputError("--link needs attention from token to token: this one reads in windows")
     return found

@@ -88,7 +88,7 @@ def _wanted(
         check_heads(heads, head_counts(experiments))
     if asked.link is not None:
         _check_token_by_token(reading, chosen, experiments, "--link")
-        queries = reading.tokens_of(chosen.kind)
+        queries = reading.named_of(chosen.kind)
         keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
         ends = link_ends(chosen, queries, keys, asked=asked)
         sets: tuple[places.Tokens, ...] = (ends[1].positions,)
@@ -106,7 +106,8 @@ def _wanted(
 
 def _token_set(reading: Reading, chosen: Chosen, name: str, experiments: Experiments) -> tuple[int, ...]:
     """The positions that `--at` names, on the side that asks."""
-    return _check_token_by_token(reading, chosen, experiments, "--at").span(name).positions
+    _check_token_by_token(reading, chosen, experiments, "--at")
+    return reading.named_of(chosen.kind).span(name).positions
 
 
 def _check_token_by_token(reading: Reading, chosen: Chosen, experiments: Experiments, option: str) -> Tokens:

@@ -94,7 +94,7 @@ def _behind(
     if against is not None:
         rival = _known(reading, ids_behind(reading, prompt, against), against, "--against")
         question = _held(reading, question, rival, against)
-    return _telling(whole, ids), question, ids[:-1]
+    return replace(_telling(whole, ids), said=prompt), question, ids[:-1]
 
 
 def meant_behind(
