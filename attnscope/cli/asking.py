@@ -75,6 +75,7 @@ class Question:
     `whole` says that the model runs to its end whatever is looked at: its decoder reads all that it reads;
     `ranks` that the answer is numbers, and a page of it holds no more weights than it has room for.
     `names` is given the tokens before any weight is read, and refuses what is named and not there.
+    `check` in its place is given all that is known of the model by then.
     `over` puts the answers for many texts together; without it they are shown one after the other.
     `ask_kept` asks the same of heads that the cache holds;
     None where it is not asked, and nothing is kept.
@@ -90,6 +91,7 @@ class Question:
     ranks: bool = False
     ask_kept: "Callable[[ChosenHeads], Answer] | None" = None
     names: "Names | None" = None
+    check: "Check | None" = None
     over: "str | None" = None
 
     def put(self, inputs: "Inputs", purpose: "Purpose") -> None:
@@ -125,8 +127,12 @@ class Question:
 
     def _check(self, inputs: "Inputs") -> "Check | None":
         """What is named, of one text: each of many is told for itself."""
-        if self.names is None or (self.read.source is not None and self.over is None):
-            return None
+        if (
+            self.check is not None
+            or self.names is None
+            or (self.read.source is not None and self.over is None)
+        ):
+            return self.check
         from attnscope.session.naming import names_checked
 
         if self.read.source is not None:

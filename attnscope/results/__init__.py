@@ -25,6 +25,7 @@ from attnscope.results.claims.links import Links
 from attnscope.results.claims.prompts import Prompts
 from attnscope.results.claims.referee import Referee
 from attnscope.results.claims.relations import Dependencies
+from attnscope.results.claims.retrieval import Retrieval
 from attnscope.results.claims.senses import Senses
 from attnscope.results.claims.why import Why
 from attnscope.results.heads import HeadAttention, HeadView, HeadWeights
@@ -141,6 +142,7 @@ __all__ = [
     "Referee",
     "Report",
     "Result",
+    "Retrieval",
     "Rotation",
     "Route",
     "ScaleStudy",

@@ -22,6 +22,7 @@ from attnscope.results.claims.links import Links
 from attnscope.results.claims.prompts import Prompts
 from attnscope.results.claims.referee import Referee
 from attnscope.results.claims.relations import Dependencies
+from attnscope.results.claims.retrieval import Retrieval
 from attnscope.results.claims.senses import Senses
 from attnscope.results.claims.why import Why
 from attnscope.results.heads import HeadAttention, HeadView, HeadWeights
@@ -68,6 +69,7 @@ KINDS: dict[str, type[Result]] = {
     "projection": Projection,
     "prompts": Prompts,
     "referee": Referee,
+    "retrieval": Retrieval,
     "report": Report,
     "scale": ScaleStudy,
     "senses": Senses,

@@ -116,6 +116,7 @@ GATE = tuple(
         explain: explain "The [MASK] opened." --from [MASK] --to opened -m demo --controls 2
         cite: cite "Mar has a red cup. Val has a key. What is the cup of Mar?" -m demo-reader --answer red
         cite a source: cite "The door opened. I saw it." --context pos:all -m demo-translate --answer porte
+        retrieval: find --pattern retrieval --lengths 90 --needles 10 -m demo-reader
         find of many: find --texts {doors} --from opened --to the -m demo --controls 2
         why of many: why --texts {doors} --from opened --to the -m demo -l 3 --head 11
         ablate mlp: ablate "The [MASK] opened." -m demo --part mlp

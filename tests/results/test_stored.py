@@ -35,7 +35,7 @@ DRAWN = [
     "thumbnails", "relations", "two runs", "composition", "composition of a head", "dimensions",
     "long head", "window of a long head", "corpus", "corpus of linked words", "two corpora",
     "why", "why with no single reason", "layers", "links", "heads over prompts", "why over prompts",
-    "contributions", "citation", "citation of sentences", "referee",
+    "contributions", "citation", "citation of sentences", "referee", "retrieval",
     "explanation", "explanation of nothing", "alignment", "alignment that was learnt",
     "timing", "timing beside its gold",
 ]  # fmt: skip

@@ -25,6 +25,7 @@ import made_prompts
 import made_relations
 import made_reports
 import made_results as made
+import made_retrieval
 import made_senses
 import made_thumbnails
 import made_why
@@ -67,7 +68,7 @@ def every() -> dict[str, Result]:
         made_corpus.corpus(), made_corpus.apart(), made_why.why(), made_layered.layered("middle"),
         made_links.links(), made_prompts.prompts(), made_explanation.explanation(),
         made_contributions.contributions(), made_alignment.alignment(), made_alignment.timing(),
-        made_citation.citation(), made_citation.referee(),
+        made_citation.citation(), made_citation.referee(), made_retrieval.retrieval(),
     ]  # fmt: skip
     named = {type(each).__name__: each for each in made_ones}
     assert set(named) == {kind.__name__ for kind in (*KINDS.values(), HeadAttention)}

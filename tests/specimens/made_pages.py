@@ -27,6 +27,7 @@ import made_prompts
 import made_relations
 import made_reports
 import made_results as made
+import made_retrieval
 import made_senses
 import made_thumbnails
 import made_why
@@ -65,6 +66,7 @@ from attnscope.results import (
     Prompts,
     Referee,
     Report,
+    Retrieval,
     ScaleStudy,
     Senses,
     SoundAttention,
@@ -121,4 +123,5 @@ KINDS: dict[type, Callable[[], Any]] = {
     Contributions: made_contributions.contributions,
     Citation: lambda: made_citation.citation("from", "none"),
     Referee: made_citation.referee,
+    Retrieval: made_retrieval.retrieval,
 }

@@ -27,6 +27,7 @@ import made_prompts
 import made_relations
 import made_reports
 import made_results as made
+import made_retrieval
 import made_senses
 import made_thumbnails
 import made_why
@@ -285,6 +286,8 @@ MADE: dict[str, Callable[[], Result]] = {
     "citation by subsets": lambda: made_citation.citation(subsets=16),
     "referee": made_citation.referee,
     "referee without none": lambda: made_citation.referee(none=False),
+    "retrieval": made_retrieval.retrieval,
+    "retrieval of nothing": lambda: made_retrieval.retrieval(answers=False),
     "contributions to a logit": lambda: made_contributions.contributions(alone=True, change=0.4),
     "contributions beside another text": lambda: made_contributions.contributions(patched=True),
     "why": made_why.why,

@@ -2,22 +2,27 @@
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from attnscope.cli.asking import Answer, Question, ranked_heads
 from attnscope.cli.options.delivery import Delivery
-from attnscope.cli.options.inputs import Read, Writing, decoded
+from attnscope.cli.options.inputs import SparedRead, Writing, check_something, decoded
 from attnscope.cli.options.model import HeadsApart, Request
 from attnscope.cli.options.shown import Looking
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN, Brief
+from attnscope.errors import InputError
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
     from attnscope.session.questions.claims.finding import Wish
+    from attnscope.session.questions.claims.retrieving import Retrieving
     from attnscope.session.reading import Reading
+
+RETRIEVAL = "retrieval"
 
 From = Annotated[
     str | None,
@@ -45,12 +50,13 @@ PatternName = Annotated[
     str | None,
     typer.Option(
         "--pattern",
-        metavar="previous|next|self|first|same|induction|punctuation|special",
+        metavar="previous|next|self|first|same|induction|punctuation|special|retrieval",
         help="In place of two tokens: the keys of every query that are meant. same: the query's own token "
         "elsewhere; induction: what followed it before. Of a picture previous and next are the patches to "
-        "the left and to the right; same, induction and punctuation are of texts alone.",
+        "the left and to the right; same, induction and punctuation are of texts alone. retrieval: a fact "
+        "put into TEXT (default: a bundled one) that a question at its end asks for.",
     ),
-    Brief("previous, next, self, first, same, induction ...", metavar="NAME"),
+    Brief("previous, next, same, induction, retrieval ...", metavar="NAME"),
 ]
 Like = Annotated[
     str | None,
@@ -58,6 +64,27 @@ Like = Annotated[
         "--like", metavar="L3H11", help="In place of tokens: likeness to this head, by divergence of rows."
     ),
     Brief("heads whose rows are like this head's"),
+]
+FactsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--facts",
+        metavar="FILE",
+        help='What --pattern retrieval puts into the text: JSON lines {"needle": "The key of Al is red.", '
+        '"question": "Question: what is the key of Al? Answer:", "answer": "red"}. Default: bundled facts.',
+    ),
+]
+LengthsOfTexts = Annotated[
+    str | None,
+    typer.Option(
+        "--lengths", metavar="N,N,...", help="Of --pattern retrieval: tokens of a text. Default: 256."
+    ),
+]
+NeedleCount = Annotated[
+    int | None,
+    typer.Option(
+        "--needles", metavar="N", help="Of --pattern retrieval: how many facts for each length. Default: 20."
+    ),
 ]
 Count = Annotated[
     int,
@@ -81,6 +108,9 @@ class FindOptions:
     key: To = None
     pattern: PatternName = None
     like: Like = None
+    facts: FactsFile = None
+    lengths: LengthsOfTexts = None
+    needles: NeedleCount = None
     controls: Count = 100
     seed: ControlSeed = 0
 
@@ -93,6 +123,31 @@ class FindOptions:
             return f"has the pattern {self.pattern}"
         return f"is like {self.like}" if self.like is not None else f"looks from {self.query} at {self.key}"
 
+    @property
+    def retrieves(self) -> bool:
+        """Whether heads that fetch are meant; `InputError` for options that go with these alone."""
+        for name in ("facts", "lengths", "needles"):
+            if getattr(self, name) is not None and self.pattern != RETRIEVAL:
+                raise InputError(f"--{name} goes with --pattern {RETRIEVAL}")
+        return self.pattern == RETRIEVAL
+
+    def retrieving(self, text: str | None) -> "Retrieving":
+        """The same for the session where they are, checked."""
+        from attnscope.session.questions.claims.retrieving import (
+            LENGTHS,
+            NEEDLES,
+            Retrieving,
+            facts_in,
+            lengths_in,
+        )
+
+        for name, value in {"from": self.query, "to": self.key, "like": self.like}.items():
+            if value is not None:
+                raise InputError(f"--pattern {RETRIEVAL} is no pair and no likeness: leave --{name} out")
+        facts = () if self.facts is None else facts_in(self.facts)
+        lengths = LENGTHS if self.lengths is None else lengths_in(self.lengths)
+        return Retrieving(text, facts, lengths, NEEDLES if self.needles is None else self.needles, self.seed)
+
     def wish(self) -> "Wish":
         """The same for the session, checked."""
         from attnscope.session.questions.claims.finding import Wish, head_named
@@ -103,7 +158,7 @@ class FindOptions:
 
 
 def find(
-    read: Read,
+    read: SparedRead,
     wanted: HeadsApart,
     asked: FindOptions,
     delivery: Delivery,
@@ -122,6 +177,10 @@ def find(
     writes itself is read at once. Of many texts (--texts, --fill) each has its controls, and what is told is
     the mean over them, with its interval.
     """
+    if asked.retrieves:
+        _retrieve(read, wanted, asked, delivery, request=request, output=output)
+        return
+    check_something(read.text, read.ids, read.image, read.audio, read.texts, read.chat)
     inputs = read.inputs(writing)  # before anything is imported for it
     wish = asked.wish()
     kind = "Links" if wish.names_nothing else "Finding"
@@ -144,3 +203,31 @@ def find(
         ask, request, read, wanted, delivery, output, ranks=True, names=names, over=asked.told
     )
     question.put(inputs, Purpose.ATTENTION)
+
+
+def _retrieve(
+    read: SparedRead,
+    wanted: HeadsApart,
+    asked: FindOptions,
+    delivery: Delivery,
+    *,
+    request: Request,
+    output: Output,
+) -> None:
+    """Find heads that fetch a fact: put into the text, and asked for at its end."""
+    check_delivery(delivery, "Retrieval")
+    if others := [
+        name for name in ("ids", "image", "audio", "texts", "chat", "fill", "target") if getattr(read, name)
+    ]:
+        raise InputError(f"--pattern {RETRIEVAL} puts facts into one TEXT: leave --{others[0]} out")
+    retrieving = asked.retrieving(read.inputs().text)
+    from attnscope.session.opening import Purpose
+    from attnscope.session.questions.claims.retrieving import check_retrieving, retrieve
+
+    def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
+        assert chosen is not None, "heads are wanted"
+        return Answer(retrieve(reading, chosen, retrieving))
+
+    check = partial(check_retrieving, asked=retrieving, code=request.trust_remote_code)
+    question = Question(ask, request, read, wanted, delivery, output, check=check)
+    question.put(retrieving.first, Purpose.ANSWER)

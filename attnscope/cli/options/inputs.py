@@ -252,15 +252,20 @@ class Read:
 
 
 @dataclass(frozen=True)
-class ArticleRead(Read):
-    """The same where none need be given: then the sentence of the articles."""
-
-    text: ArticleText = None
+class SparedRead(Read):
+    """The same where none need be given, as a command itself says."""
 
     def __post_init__(self) -> None:
         self.check_texts()
         incoming.check_there(self.texts)
         incoming.check_there(self.fill, "table")
+
+
+@dataclass(frozen=True)
+class ArticleRead(SparedRead):
+    """The same, by default the sentence of the articles."""
+
+    text: ArticleText = None
 
 
 def check_files(vocab: Path | None, image: Path | None, audio: Path | None) -> None:

@@ -5,23 +5,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from attnscope.analysis.claims.finding.needles import Fact
 from attnscope.capture.following.describe import remarks
 from attnscope.errors import InputError
 from attnscope.model.inputs.chat import Chat, chat_of, read_chat
 from attnscope.model.inputs.tokenizer import Tokenizer
-from attnscope.results import Composition, Dependencies, Drift, Referee
+from attnscope.results import Composition, Dependencies, Drift, Referee, Retrieval
 from attnscope.results.claims.prompts import Prompt
 from attnscope.session.choosing import choose
 from attnscope.session.entering import encode_inputs
 from attnscope.session.library.prompted import Prompted
 from attnscope.session.library.readings import Reading
-from attnscope.session.listener import Listener
+from attnscope.session.listener import Listener, Quiet
 from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.prompts import SPANS, TEXT, Field, prompt_of, prompts_of
 from attnscope.session.questions.claims.composition import DRAWS, CompositionQuestion, compose_in
 from attnscope.session.questions.claims.drift import DriftQuestion, drift_of
 from attnscope.session.questions.claims.judging import Judging, cases_in, judge
 from attnscope.session.questions.claims.relations import find_relations_in
+from attnscope.session.questions.claims.retrieving import LENGTHS, NEEDLES, Retrieving, retrieve
 from attnscope.session.questions.claims.treebank import BATCH, TreebankQuestion
 from attnscope.session.request import Inputs, ModelRequest, Writing
 from attnscope.session.wanted import Numbers, Wanted, WantedReads
@@ -221,6 +223,30 @@ class Model:
         wanted = WantedReads(layers, heads, kind, tower)
         chosen = choose(self._opened.model, wanted, self._listener, sensed=False)
         return judge(encode_inputs(self._opened, asked.first, self._listener), chosen, asked)
+
+    def retrieval(
+        self,
+        text: str | None = None,
+        facts: Sequence[Fact] = (),
+        *,
+        lengths: Sequence[int] = LENGTHS,
+        needles: int = NEEDLES,
+        seed: int = 0,
+        layers: Numbers = None,
+        heads: Numbers = None,
+        kind: str | None = None,
+        tower: str | None = None,
+    ) -> Retrieval:
+        """Which heads fetch a fact that is asked for, out of texts of these `lengths` in tokens.
+
+        So many `needles` for each length, a fact with its question and answer, stand at seeded depths of the
+        `text`; without facts and a text bundled ones are taken. Beside each head stands how often it looks at
+        another fact, and what the model answers without the heads that are named.
+        """
+        self._remark()
+        asked = Retrieving(text, tuple(facts), tuple(lengths), needles, seed)
+        chosen = choose(self._opened.model, Wanted(layers, heads, kind, tower), self._listener, sensed=False)
+        return retrieve(encode_inputs(self._opened, asked.first, Quiet()), chosen, asked)
 
     def composition(
         self,

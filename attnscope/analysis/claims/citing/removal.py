@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attnscope.analysis.claims.ablation.question import log_chances
+from attnscope.analysis.claims.ablation.question import LogChances, log_chances
 from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.evaluation_mode import evaluating, without_cache
 from attnscope.errors import InputError
@@ -45,11 +45,15 @@ class Answered:
         """What the model calls the tokens of which some are removed."""
         return "input_ids"
 
-    def untouched(self) -> Float[np.ndarray, " token"]:
-        """The log probability of each token of the answer, as the model itself has it."""
+    def chances(self) -> LogChances:
+        """The log probability of every choice at each row that writes the answer, as the model itself has it."""
         with evaluating(self.model):
             scores = self.model(**without_cache(self.model, self.inputs)).logits[0]
-        return self._chances(scores[list(self.rows)])
+        return log_chances(scores[list(self.rows)])
+
+    def untouched(self) -> Float[np.ndarray, " token"]:
+        """That of each token of the answer."""
+        return self._of_answer(self.chances())
 
     def without(self, removed: Sequence[Removed]) -> Float[np.ndarray, "run token"]:
         """The same without each of these sets of positions."""
@@ -66,7 +70,7 @@ class Answered:
                 if made.shape[1] != len(self.ids):
                     made = made[torch.arange(len(part))[:, None], rows]
                 for i, scores in zip(part, made, strict=True):
-                    found[i] = self._chances(scores)
+                    found[i] = self._of_answer(log_chances(scores))
         return found
 
     def strays(self, one: Float[np.ndarray, " token"], other: Float[np.ndarray, " token"]) -> bool:
@@ -75,8 +79,7 @@ class Answered:
         epsilon = epsilon_of(next(self.model.parameters()))
         return bool(np.abs(one - other).max() > _STRAY * epsilon**0.5 * size)
 
-    def _chances(self, scores: Float[Tensor, "row choice"]) -> Float[np.ndarray, " token"]:
-        chances = log_chances(scores)
+    def _of_answer(self, chances: LogChances) -> Float[np.ndarray, " token"]:
         return np.asarray(chances[torch.arange(len(self.ids)), list(self.ids)].numpy())
 
     @property

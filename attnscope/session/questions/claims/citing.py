@@ -76,7 +76,7 @@ def cite(reading: Reading, chosen: Chosen, asked: Citing) -> Citation:
     parts = cut(reading.encoded.tokens, asked, reading.asked.fields)
     answers, passages = answered(reading, asked), [each.positions for each in parts.passages]
     taken = _taken(answers, passages, asked)
-    attention, layers, certified = _attention(answers, chosen)
+    attention, layers, certified = attention_of(answers, chosen)
     told, tokens = answers.answered, answers.reading.encoded.tokens
     seen = looked(layers, chosen.heads, told.rows, told.ids, tokens.ids, passages, answers.sentences)
     return Citation(
@@ -123,7 +123,7 @@ def _taken(answers: Answers, passages: Groups, asked: Citing) -> Taken:
         return taken_away(answers.answered, answers.sentences, passages, subsets, asked.seed)
 
 
-def _attention(
+def attention_of(
     answers: Answers, chosen: Chosen
 ) -> tuple[Capture | Returned, list[Layer], dict[Verdict, int]]:
     """The attention of all layers, or of a long text the rows that write the answer."""

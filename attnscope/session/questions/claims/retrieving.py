@@ -1,0 +1,302 @@
+"""Which heads fetch facts from a long text: looked at where the answer is written, and taken away.
+
+Every text has two facts, and asks for one of them: a head that looks at the other as often looks at facts,
+and fetches none (after Wu et al. 2024). Other facts are asked for without the heads that are named.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import comb, exp
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope import incoming
+from attnscope.analysis.claims.ablation import replacing
+from attnscope.analysis.claims.ablation.question import written_at
+from attnscope.analysis.claims.finding.needles import (
+    Fact,
+    Planted,
+    bundled_facts,
+    bundled_text,
+    planted,
+)
+from attnscope.analysis.claims.finding.rows import rows_of
+from attnscope.analysis.claims.relations.ranking import wilson
+from attnscope.capture import Selection
+from attnscope.capture.faults import if_it_runs
+from attnscope.capture.intervening.changes import Change
+from attnscope.capture.intervening.experiments import experiments_on
+from attnscope.errors import InputError
+from attnscope.model.inputs.text import limit_of
+from attnscope.model.loading.load import Plan
+from attnscope.model.loading.tokenizer import tokenizer_for
+from attnscope.results import Provenance, Verdict
+from attnscope.results.claims.retrieval import (
+    Confirmation,
+    Head,
+    Masked,
+    Needle,
+    Retrieval,
+)
+from attnscope.session.choosing import Chosen
+from attnscope.session.entering import complete, encode_inputs
+from attnscope.session.listener import Quiet
+from attnscope.session.opening import Opened
+from attnscope.session.prompts import Field
+from attnscope.session.questions.claims.citing import attention_of
+from attnscope.session.questions.claims.passages import Answers, Citing, answered
+from attnscope.session.questions.claims.rows import fused_where_long
+from attnscope.session.reading import Reading
+from attnscope.session.request import Inputs
+from attnscope.session.selection import check_seed
+from attnscope.vocabulary import Kind, Route
+
+RETRIEVAL = "retrieval"
+LENGTHS, NEEDLES, GROUPS = (256,), 20, 10
+_KEYS = "needle", "question", "answer"
+
+
+@dataclass(frozen=True)
+class Retrieving:
+    """Facts (none: bundled ones), put into a text (none: a bundled one), so many for each of the lengths."""
+
+    text: str | None = None
+    facts: tuple[Fact, ...] = ()
+    lengths: tuple[int, ...] = LENGTHS
+    needles: int = NEEDLES
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.lengths or min(self.lengths) < 1:
+            raise InputError("--lengths are numbers of tokens: 512,2048")
+        if not 2 <= self.needles <= 500:
+            raise InputError(f"--needles {self.needles}: give 2 to 500, for each length")
+        check_seed(self.seed)
+
+    @property
+    def first(self) -> Inputs:
+        """A fact and its question alone, by which a model is opened."""
+        fact = self.facts[0] if self.facts else bundled_facts(1, self.seed)[0]
+        return Inputs(f"{fact.needle} {fact.question}", answer=fact.answer)
+
+    def texts(self, again: bool, size: Any) -> list[Planted]:
+        """Those of which heads are scored, or others, to ask `again`."""
+        seed, hay = 2 * self.seed + again, self.text or bundled_text()
+        facts = self.facts or bundled_facts(self.needles, seed)
+        return planted(facts, hay, self.lengths, self.needles, seed, size)
+
+
+def lengths_in(given: str) -> tuple[int, ...]:
+    """`512,2048`."""
+    try:
+        return tuple(int(each) for each in given.split(","))
+    except ValueError:
+        raise InputError(f"--lengths '{given}': numbers of tokens, 512,2048") from None
+
+
+def facts_in(file: Path) -> tuple[Fact, ...]:
+    """The facts of a file of JSON lines; `InputError` with the number of the line that is none."""
+    name, found = incoming.named(file), list[Fact]()
+    incoming.check_there(file, "the facts")
+    for number, raw in incoming.whole_lines(file, "the facts"):
+        if not raw.strip():
+            continue
+        given, where = incoming.parsed(raw, f"{name}:{number}"), f"{name}:{number}"
+        for key in _KEYS:
+            if not isinstance(given, dict) or not isinstance(given.get(key), str) or not given[key].strip():
+                wanted = '{"needle": "...", "question": "...", "answer": "..."}'
+                raise InputError(f"{where}: it has no text under '{key}': a fact is {wanted}")
+        found.append(Fact(*(given[key].strip() for key in _KEYS)))
+    if len({each.answer for each in found}) < 2:
+        raise InputError(
+            f"{name}: facts of two different answers are needed, one is asked for beside another"
+        )
+    return tuple(found)
+
+
+def check_retrieving(planned: Plan, chosen: Chosen, *, asked: Retrieving, code: bool = False) -> None:
+    """`InputError` for attention that writes no answer, and for lengths, before weights are read."""
+    _check_kind(chosen, planned.writes)
+    folder = planned.checkpoint.source.folder
+    tokenizer = tokenizer_for(planned.model_class, folder, planned.name, code, True)
+    if tokenizer is not None:
+        _check_lengths(asked.lengths, tokenizer, planned.config, planned.name)
+
+
+def _check_kind(chosen: Chosen, beside_encoder: bool) -> None:
+    if chosen.kind is Kind.ENCODER or (beside_encoder and chosen.kind is not Kind.CROSS):
+        crosses = ": --kind cross does" if beside_encoder else ", and this model writes none"
+        raise InputError(
+            f"--pattern {RETRIEVAL} looks where a model writes an answer behind a text: {chosen.kind} "
+            f"attention does not{crosses}"
+        )
+
+
+def _check_lengths(lengths: Sequence[int], tokenizer: Any, config: Any, name: str) -> None:
+    limit = limit_of(tokenizer, config)
+    if limit is not None and max(lengths) > limit:
+        raise InputError(f"--lengths {max(lengths)}: {name} reads at most {limit:,} tokens")
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """A planted text as the model reads it, with its answer, and where both facts stand."""
+
+    planted: Planted
+    answers: Answers
+    at: tuple[int, ...]
+    other_at: tuple[int, ...]
+
+
+def retrieve(reading: Reading, chosen: Chosen, asked: Retrieving) -> Retrieval:
+    """Every chosen head over all texts; `InputError` for a model that writes no answer, and for lengths."""
+    _check_kind(chosen, reading.model.writes)
+    if chosen.route is Route.RETURNED:
+        raise InputError("--route returned has weights alone: no head can be taken away")
+    model, listener = reading.model, reading.listener
+    if model.tokenizer is None:
+        raise InputError("facts are put into a text: give a model with its tokenizer")
+    _check_lengths(asked.lengths, model.tokenizer, model.module.config, model.name)
+    seen, needles, certified = list[list[Any]](), list[Needle](), dict[Verdict, int]()
+    origin: Provenance | None = None
+    texts = asked.texts(again=False, size=lambda text: _size(reading, text))
+    for number, each in enumerate(texts, start=1):
+        with listener.working(f"fact {number} of {len(texts)}"):
+            one = _read(reading, chosen, each)
+            needles.append(_needle(one))
+            attention, layers, verdicts = attention_of(one.answers, chosen)
+            seen.append([_looks(layer, chosen.heads, one) for layer in layers])
+            origin, tower = attention.provenance, attention.tower
+        for verdict, count in verdicts.items():
+            certified[verdict] = certified.get(verdict, 0) + count
+    assert origin is not None, "there is a text"
+    first, first_other, weights, weights_other = np.moveaxis(np.array(seen), (0, 1, 2, 3), (3, 1, 0, 2))
+    right = [i for i, each in enumerate(needles) if each.right]
+    low, high, chance = certainty(first[..., right], first_other[..., right])
+    told: dict[str, Any] = {"first": first, "first_other": first_other, "weights": weights}
+    made = Retrieval(
+        tuple(needles), chosen.kind, chosen.layers, chosen.heads, **told, weights_other=weights_other,
+        low=low, high=high, chance=chance, confirmation=None, how=_how(asked), certified=certified,
+        provenance=origin.of_no_text, tower=tower, seed=asked.seed,
+    )  # fmt: skip
+    if not made.named:
+        return made
+    return replace(made, confirmation=confirmed(made, reading, chosen, asked))
+
+
+def _how(asked: Retrieving) -> str:
+    own = "facts of the file" if asked.facts else "bundled facts"
+    return f"{own} in {'the text' if asked.text else 'a bundled text'}"
+
+
+def _size(reading: Reading, text: str) -> int:
+    return len(reading.model.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def _read(reading: Reading, chosen: Chosen, each: Planted) -> _Asked:
+    opened = Opened(reading.model, reading.task, chosen)
+    words = {"fact": (each.fact.needle, each.at), "other": (each.other.needle, each.other_at)}
+    fields = {name: Field(text, (place,)) for name, (text, place) in words.items()}
+    inputs = Inputs(each.text, fields=fields, answer=each.fact.answer)
+    one = complete(encode_inputs(opened, inputs, Quiet()), chosen)
+    stand = {field.name: tuple(field.positions) for field in one.encoded.tokens.fields}
+    if len(stand) < len(fields):
+        raise InputError(f"{reading.model.name}: its tokenizer does not say where in the text its tokens are")
+    return _Asked(each, answered(one, Citing(each.fact.answer, whole=True)), stand["fact"], stand["other"])
+
+
+def _needle(one: _Asked) -> Needle:
+    told, each = one.answers.answered, one.planted
+    reading = one.answers.reading
+    with if_it_runs(reading.model.module, reading.inputs, reading.model.name):
+        chances = told.chances()
+    right = chances.argmax(-1).tolist() == list(told.ids)
+    probability = exp(float(chances[range(len(told.ids)), list(told.ids)].sum()))
+    return Needle(
+        each.fact.needle, each.fact.question, each.fact.answer, each.other.needle, each.length,
+        told.length, each.depth, probability, right,
+    )  # fmt: skip
+
+
+def _looks(layer: Any, heads: Sequence[int], one: _Asked) -> Float[np.ndarray, "4 head"]:
+    """Of the rows that write the answer: the strongest key in either fact, the weight on either."""
+    given = np.nan_to_num(rows_of(layer, heads, one.answers.answered.rows))
+    strongest = given.argmax(-1)
+    inside = [np.isin(strongest, each).mean(-1) for each in (one.at, one.other_at)]
+    return np.array([*inside, *(given[..., each].sum(-1).mean(-1) for each in (one.at, one.other_at))])
+
+
+def certainty(
+    first: Float[np.ndarray, "layer head needle"], other: Float[np.ndarray, "layer head needle"]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The ends of the 95 % interval of each score, and the sign test of the one beside the other."""
+    count, shape = first.shape[-1], first.shape[:2]
+    low, high, chance = np.full((3, *shape), np.nan) if not count else np.empty((3, *shape))
+    for place in np.ndindex(shape) if count else ():
+        low[place], high[place] = wilson(float(first[place].mean()), count)
+        more, less = int((first[place] > other[place]).sum()), int((first[place] < other[place]).sum())
+        both = more + less
+        chance[place] = sum(comb(both, k) for k in range(more, both + 1)) / 2**both
+    return low, high, chance
+
+
+def confirmed(made: Retrieval, reading: Reading, chosen: Chosen, asked: Retrieving) -> Confirmation:
+    """Other facts asked for with all heads, without the named ones, and without as many others."""
+    groups = (made.named, *other_groups(made, asked.seed))
+    answers = 0
+    left = np.zeros(len(groups), dtype=int)
+    texts = asked.texts(again=True, size=lambda text: _size(reading, text))
+    for number, each in enumerate(texts, start=1):
+        with reading.listener.working(f"without heads: fact {number} of {len(texts)}"):
+            whole, without = _without(_read(reading, chosen, each), chosen, groups)
+        answers += whole
+        left += np.array(without) & whole
+    told = [Masked(heads, int(right)) for heads, right in zip(groups, left, strict=True)]
+    ends, others_low = (float("nan"), float("nan")), float("nan")
+    if answers:
+        ends = wilson(told[0].right / answers, answers)
+    if answers and len(told) > 1:
+        mean = sum(each.right for each in told[1:]) / (len(told) - 1) / answers
+        others_low = wilson(mean, answers)[0]
+    return Confirmation(len(texts), answers, told[0], *ends, tuple(told[1:]), others_low)
+
+
+def other_groups(made: Retrieval, seed: int) -> Iterator[tuple[Head, ...]]:
+    """Groups of as many heads that are not named: of the layers from the first named one on, if they suffice.
+
+    What lies below makes what is looked at, as a model without it shows: it is no fair control.
+    """
+    every = [made.head(place) for place in made.ranking]
+    others, count = sorted({*every} - {*made.named}), len(made.named)
+    first = min(layer for layer, _ in made.named)
+    above = [head for head in others if head[0] >= first]
+    pool = above if len(above) >= count else others
+    if len(pool) < count:
+        return
+    draw, found = random.Random(seed), dict[tuple[Head, ...], None]()
+    for _ in range(20 * GROUPS):
+        found[tuple(sorted(draw.sample(pool, count)))] = None
+        if len(found) == GROUPS:
+            break
+    yield from found
+
+
+def _without(one: _Asked, chosen: Chosen, groups: Sequence[Sequence[Head]]) -> tuple[bool, list[bool]]:
+    """Whether the answer is the likeliest as the model is, and without each group of heads."""
+    reading, told = one.answers.reading, one.answers.answered
+    module, inputs, name = reading.model.module, reading.inputs, reading.model.name
+    question = written_at(told.rows, len(one.answers.tokens), told.ids, reading.model.spell)
+    layers = sorted({layer for group in groups for layer, _ in group})
+    selection = Selection(kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=layers)
+    zeros = replacing.zeros().what
+    with if_it_runs(module, inputs, name), fused_where_long(reading):
+        experiments = experiments_on(module, inputs, selection, question.asked)
+        outcomes = experiments.run([tuple(Change(*head, zeros) for head in group) for group in groups])
+        found = [experiments.untouched, *(each.scores for each in outcomes)]
+    ids = list(told.ids)
+    whole, *without = [scores[0].argmax(-1).tolist() == ids for scores in found]
+    return whole, without

@@ -1,0 +1,171 @@
+"""Heads that fetch: those of demo-reader, as a plain script has them; random weights have none."""
+
+import random
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
+
+import attnscope
+from attnscope.analysis.claims.finding.needles import (
+    Fact,
+    Planted,
+    bundled_facts,
+    bundled_text,
+    planted,
+)
+from attnscope.demo import folder
+from attnscope.errors import InputError
+from attnscope.results import Retrieval, Verdict
+from attnscope.session.questions.claims.retrieving import certainty, facts_in
+
+LENGTHS, COUNT = (70, 130), 7
+
+
+@cache
+def found() -> Retrieval:
+    return attnscope.load("demo-reader").retrieval(lengths=LENGTHS, needles=COUNT)
+
+
+@cache
+def reader() -> tuple[Any, Any]:
+    path = folder("demo-reader")
+    model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, attn_implementation="eager")
+    return model.eval(), AutoTokenizer.from_pretrained(path)
+
+
+def texts(again: bool) -> list[Planted]:
+    """Those that were read: of seed 0, and others of the next."""
+    _, tokenizer = reader()
+    facts = bundled_facts(COUNT, int(again))
+
+    def size(text: str) -> int:
+        return len(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    return planted(facts, bundled_text(), LENGTHS, COUNT, int(again), size)
+
+
+def test_the_heads_of_the_reader_are_found_and_removal_confirms_them() -> None:
+    result = found()
+    assert {layer for layer, _ in result.named} == {1}
+    assert len(result.named) >= 6
+    assert result.answered >= 12
+    assert result.confirmation is not None
+    assert result.confirmation.confirmed
+    assert result.certified == {Verdict.CERTIFIED: 2 * COUNT * 24}
+    assert all(60 <= each.tokens <= each.length for each in result.needles)
+
+
+def test_scores_and_answers_are_those_of_a_plain_script() -> None:
+    model, tokenizer = reader()
+    result = found()
+    for k, each in enumerate(texts(again=False)):
+        read = tokenizer(each.text, return_offsets_mapping=True, return_tensors="pt")
+        offsets = read.pop("offset_mapping")[0].tolist()
+        with torch.no_grad():
+            out = model(**read, output_attentions=True)
+        assert tokenizer.decode(out.logits[0, -1].argmax()).strip() == each.fact.answer
+        rows = torch.stack([layer[0, :, -1] for layer in out.attentions]).numpy()  # layer, head, key
+        for (start, end), first, weights in (
+            (each.at, result.first, result.weights),
+            (each.other_at, result.first_other, result.weights_other),
+        ):
+            inside = [i for i, (a, b) in enumerate(offsets) if a >= start and b <= end and b > a]
+            assert tokenizer.decode(read["input_ids"][0, inside][-2]).strip() in (
+                each.fact.answer,
+                each.other.answer,
+            )
+            np.testing.assert_allclose(rows[..., inside].sum(-1), weights[..., k], atol=1e-5)
+            ordered = np.sort(rows, axis=-1)
+            clear = ordered[..., -1] - ordered[..., -2] > 1e-5
+            assert np.array_equal(np.isin(rows.argmax(-1), inside)[clear], first[..., k][clear] == 1)
+
+
+def test_what_is_left_without_heads_is_what_hooks_leave() -> None:
+    model, tokenizer = reader()
+    told = found().confirmation
+    assert told is not None
+    for masked in (None, told.found, told.others[0]):
+        gone = () if masked is None else masked.heads
+        handles = [
+            model.model.layers[layer].self_attn.o_proj.register_forward_pre_hook(
+                lambda _, args, head=head: (
+                    args[0] * torch.tensor([float(i // 32 != head) for i in range(args[0].shape[-1])]),
+                )
+            )
+            for layer, head in gone
+        ]
+        right = 0
+        with torch.no_grad():
+            for each in texts(again=True):
+                scores = model(**tokenizer(each.text, return_tensors="pt")).logits[0, -1]
+                right += tokenizer.decode(scores.argmax()).strip() == each.fact.answer
+        for handle in handles:
+            handle.remove()
+        assert right == (told.right if masked is None else masked.right)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_of_a_model_with_random_weights_no_head_is_named(seed: int) -> None:
+    model, tokenizer = reader()
+    torch.manual_seed(seed)
+    other = LlamaForCausalLM(model.config).eval()
+    result = attnscope.wrap(other, tokenizer).retrieval(lengths=(70,), needles=9)
+    assert result.named == ()
+    assert result.confirmation is None
+
+
+def test_a_head_that_looks_at_either_fact_alike_is_no_more_than_luck() -> None:
+    first, other = np.zeros((2, 1, 3, 20))
+    first[0, 0], other[0, 0, :2] = 1, 1  # 18 times more, never less
+    first[0, 1, ::2], other[0, 1, 1::2] = 1, 1  # as often less
+    _, _, chance = certainty(first, other)
+    assert chance[0].tolist() == pytest.approx([2**-18, 616666 / 2**20, 1.0])
+    assert np.isnan(certainty(first[..., :0], other[..., :0])[2]).all()
+
+
+def test_facts_stand_at_their_characters_one_in_each_part_of_a_text_and_no_text_is_too_long() -> None:
+    facts = bundled_facts(5, 3)
+    made = planted(facts, bundled_text(), (90, 300), 5, 8, lambda text: len(text.split()))
+    for each in made:
+        assert each.text[slice(*each.at)] == each.fact.needle
+        assert each.text[slice(*each.other_at)] == each.other.needle
+        assert each.fact.answer != each.other.answer
+        assert each.length - 20 <= len(each.text.split()) < each.length
+        assert each.text.endswith(each.fact.question)
+    for length in (90, 300):
+        depths = sorted(each.depth for each in made if each.length == length)
+        assert [int(5 * depth) for depth in depths] == list(range(5))
+        starts = [each.at[0] for each in sorted(made, key=lambda each: each.depth) if each.length == length]
+        assert all(a < b for a, b in pairwise(starts))
+    assert made == planted(facts, bundled_text(), (90, 300), 5, 8, lambda text: len(text.split()))
+
+
+def test_a_text_and_facts_of_ones_own_are_read() -> None:
+    draw = random.Random(0)
+    facts = [
+        Fact(f"Marna has a {like} {thing}.", f"Question: which {thing} does Marna have? Answer:", like)
+        for thing, like in zip(
+            ("key", "hat", "coat", "boat"), draw.sample(["red", "blue", "green", "round"], 4), strict=True
+        )
+    ]
+    result = attnscope.load("demo-reader").retrieval(
+        "The weather was cold by the river. The tower was red today.", facts, lengths=(80,), needles=8
+    )
+    assert {each.answer for each in result.needles} == {each.answer for each in facts}
+    assert result.how == "facts of the file in the text"
+
+
+def test_a_line_without_an_answer_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "facts.jsonl"
+    file.write_text('\n{"needle": "A is red.", "question": "A?", "answer": "red"}\n{"needle": "B is red."}\n')
+    with pytest.raises(InputError, match=r"facts\.jsonl':3: it has no text under 'question'"):
+        facts_in(file)
+    file.write_text('{"needle": "A is red.", "question": "A?", "answer": "red"}\n')
+    with pytest.raises(InputError, match="two different answers"):
+        facts_in(file)

@@ -1,0 +1,33 @@
+"""Heads that fetch, as they could have come out: one named and confirmed, or a model that answers nothing."""
+
+import math
+
+import made_results as made
+import numpy as np
+
+from attnscope.results import Kind, Retrieval, Verdict
+from attnscope.results.claims.retrieval import Confirmation, Masked, Needle
+
+
+def retrieval(*, answers: bool = True, named: bool = True, others: int = 3) -> Retrieval:
+    """Two layers of three heads over twelve facts; L1 H2 looks at the one asked for, L0 H1 at both alike."""
+    needles = tuple(
+        Needle(
+            f"The key of Al{i} is red.", f"What is the key of Al{i}?", "red", "The hat of Bo is blue.",
+            64 if i < 6 else 256, 60 + i, (i % 6) / 6, 0.9 if answers else 0.01, answers and i != 7,
+        )
+        for i in range(12)
+    )  # fmt: skip
+    first, first_other = np.zeros((2, 2, 3, 12))
+    first[1, 2, :], first[0, 1, ::2], first_other[0, 1, 1::2] = float(named), 1.0, 1.0
+    low, high, chance = np.full((3, 2, 3), math.nan) if not answers else np.zeros((3, 2, 3))
+    if answers:
+        low[1, 2], high[:], chance[:] = 0.74, 0.3, 1.0
+        high[1, 2], chance[1, 2] = (1.0, 2.0**-11) if named else (0.3, 1.0)
+    out = tuple(Masked(((1, i % 2),), 8 + i) for i in range(others))
+    told = Confirmation(12, 11, Masked(((1, 2),), 1), 0.02, 0.38, out, 0.6 if others else math.nan)
+    return Retrieval(
+        needles, Kind.DECODER, (0, 1), (0, 1, 2), first, first_other, first * 0.9, first_other * 0.8,
+        low, high, chance, told if answers and named else None, "bundled facts in a bundled text",
+        {Verdict.CERTIFIED: 72}, made.provenance(), seed=3,
+    )  # fmt: skip
