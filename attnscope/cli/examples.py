@@ -32,7 +32,6 @@ COMMANDS = {
             'attnscope find "The [MASK] opened." --from "[MASK]" --to opened -m demo',
             'attnscope find "river king river king" --pattern induction -m demo-causal',
             "attnscope find --pattern retrieval --lengths 128,512 -m demo-reader",
-            'attnscope find "I was watching the door." --like L3H11 -m demo',
         ),
         "explain": (
             'attnscope explain "I saw the door, [MASK] opened." -m demo --from 6 --to door',

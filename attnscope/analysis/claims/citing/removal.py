@@ -46,7 +46,7 @@ class Answered:
         return "input_ids"
 
     def chances(self) -> LogChances:
-        """The log probability of every choice at each row that writes the answer, as the model itself has it."""
+        """The log probability of every choice at each row of the answer, as the model itself has it."""
         with evaluating(self.model):
             scores = self.model(**without_cache(self.model, self.inputs)).logits[0]
         return log_chances(scores[list(self.rows)])
