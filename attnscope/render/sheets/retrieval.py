@@ -19,9 +19,9 @@ _PARTS = ("beginning", "middle", "end")  # of a text, thirds
 
 def sheet(result: Retrieval, focus: Focus = WHOLE) -> Sheet:
     ranking, profile = _ranking(result, focus.verbose), _profile(result)
-    lengths = ", ".join(f"{each:,}" for each in dict.fromkeys(each.length for each in result.needles))
+    lengths = " and ".join(f"{each:,}" for each in dict.fromkeys(each.length for each in result.needles))
     return Sheet(
-        title=f"which heads fetch a fact that is asked for, out of up to {lengths} tokens",
+        title=f"which heads fetch a fact that is asked for, in texts of {lengths} tokens",
         setting=setting(result),
         origins=(result.provenance,),
         answer=f"{_answer(result)} {_confirmed(result)}".strip(),

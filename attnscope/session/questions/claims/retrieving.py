@@ -177,11 +177,9 @@ def retrieve(reading: Reading, chosen: Chosen, asked: Retrieving) -> Retrieval:
     first, first_other, weights, weights_other = np.moveaxis(np.array(seen), (0, 1, 2, 3), (3, 1, 0, 2))
     right = [i for i, each in enumerate(needles) if each.right]
     low, high, chance = certainty(first[..., right], first_other[..., right])
-    told: dict[str, Any] = {"first": first, "first_other": first_other, "weights": weights}
     made = Retrieval(
-        tuple(needles), chosen.kind, chosen.layers, chosen.heads, **told, weights_other=weights_other,
-        low=low, high=high, chance=chance, confirmation=None, how=_how(asked), certified=certified,
-        provenance=origin.of_no_text, tower=tower, seed=asked.seed,
+        tuple(needles), chosen.kind, chosen.layers, chosen.heads, first, first_other, weights, weights_other,
+        low, high, chance, None, _how(asked), certified, origin.of_no_text, tower, asked.seed,
     )  # fmt: skip
     if not made.named:
         return made
