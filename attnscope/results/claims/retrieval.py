@@ -18,11 +18,11 @@ Head = tuple[int, int]
 
 @dataclass(frozen=True)
 class Needle:
-    """A fact that was put into a text, and asked for at its end.
+    """A fact that was put into a text, its `text`, and the `question` that asks for it at the end.
 
-    The text has so many `tokens`, for an asked `length`; the fact stands at a `depth` from 0, its beginning,
-    to 1, its end. The `answer` has this `probability`, and is `right` where it is the likeliest, token by
-    token. `other` is a fact of another answer in the same text, which is not asked for.
+    What was read has so many `tokens`, for an asked `length`; the fact stands at a `depth` from 0, its
+    beginning, to 1, its end. The `answer` has this `probability`, and is `right` where it is the likeliest,
+    token by token. `other` is a fact of another answer in the same text, which is not asked for.
     """
 
     text: str
@@ -38,7 +38,7 @@ class Needle:
 
 @dataclass(frozen=True)
 class Masked:
-    """How many questions are still answered without these `heads`."""
+    """How many questions are still answered without these `heads`: so many are `right`."""
 
     heads: tuple[Head, ...]
     right: int
