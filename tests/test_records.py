@@ -22,6 +22,9 @@ BY_VALUE = {  # numbers, names and tokens
         "_Shape",
         "Shape",
         "CallStanding",
+        "Via",
+        "Lent",
+        "Held",
     ),
 }
 KEPT_UP = {  # what becomes of an answer, what is seen of a run or of several: noted as it happens
@@ -36,6 +39,7 @@ KEPT_UP = {  # what becomes of an answer, what is seen of a run or of several: n
         "Trial",
         "Clean",
         "Stack",
+        "Layers",
     ),
 }
 

@@ -28,7 +28,7 @@ OTHER_MODEL: dict[str, Any] = {
 OTHER_TEXT: dict[str, Any] = {
     "text": "The dog ran", "pair": "Why?", "target": "Le chien.", "truncate": True, "split": True,
     "words": ("The", "dog", "ran."), "target_ids": (1, 2),
-    "fields": {"a": Field("x", ((0, 1),))},
+    "fields": {"a": Field("x", ((0, 1),))}, "answer": "door",
 }  # fmt: skip
 OTHER_ATTENTION: dict[str, Any] = {"kind": "encoder", "tower": "attention", "block": 1, "route": "traced"}
 PLACED = {"device_map", "max_memory"}

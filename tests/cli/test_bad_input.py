@@ -106,6 +106,7 @@ def test_a_folder_that_takes_no_file_is_refused_before_any_work() -> None:
         "import os, sys\n"
         "from pathlib import Path\n"
         "from attnscope.errors import InputError\n"
+        "from attnscope.render import files\n"  # before the folders of Python itself are closed
         "from attnscope.render.saving import check_targets\n"
         "if os.getuid() == 0: os.setuid(65534)\n"
         "for target in map(Path, sys.argv[1:]):\n"

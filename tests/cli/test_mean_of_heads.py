@@ -77,7 +77,7 @@ def test_flow_is_over_the_mean_as_it_is(attnscope) -> None:
             ("find", "--head", "mean", "--from", "I", "--to", "door"),
             "heads and flow show the mean over heads",
         ),
-        (("tsne", "--head", "mean"), "heads and flow show the mean over heads"),
+        (("tsne", "--head", "mean"), "the mean over heads has weights alone, this is of one head"),
         (("ablate", "--head", "mean"), "heads and flow show the mean over heads"),
         (("heads", "--head", "mean", "--layer", "0-1"), "is over the heads of one layer, or without --layer"),
         (("heads", "--head", "mean", "--terms"), "--head mean has weights alone: leave --terms out"),
