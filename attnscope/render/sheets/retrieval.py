@@ -61,6 +61,11 @@ def _answer(result: Retrieval) -> str:
     if not result.named:
         place = result.ranking[0]
         best = f"{name(*result.head(place))} does most, in {_share(result, place)}"
+        if result.answered < result.enough:
+            return (
+                f"{counted(result.answered, 'answer')} cannot tell which of {heads} fetch, {result.enough} "
+                f"could: {best}; {of}."
+            )
         return (
             f"No head of {heads} looks first at the fact asked for more often than at another fact, beyond "
             f"luck: {best}; {of}."

@@ -1,5 +1,6 @@
 """Which heads fetch a fact out of a long text, where it is asked for, and whether the model needs them."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -116,6 +117,11 @@ class Retrieval(Presented):
     def answered(self) -> int:
         """How many questions the model answers."""
         return sum(each.right for each in self.needles)
+
+    @property
+    def enough(self) -> int:
+        """The fewest answers by which a head can be named: one that looks at the fact in each of them."""
+        return math.ceil(math.log2(self.chance.size / SURE))
 
     @cached_property
     def scores(self) -> Float[np.ndarray, "layer head"]:

@@ -33,3 +33,11 @@ def test_where_the_model_answers_nothing_or_no_head_stands_out_none_is_named() -
 def test_the_head_of_equal_weight_that_does_not_copy_stands_beside_the_named_one() -> None:
     assert made.retrieval().alike == ((0, 1),)
     assert made.retrieval().named == ((1, 2),)
+
+
+def test_too_few_answers_name_no_head_and_that_is_said() -> None:
+    whole = made.retrieval(named=False)
+    few = [replace(each, right=i < 6) for i, each in enumerate(whole.needles)]
+    assert whole.enough == 7  # a head of six that looks there in each: 6 / 2^7 is less than .05
+    said = sheet(replace(whole, needles=tuple(few))).answer
+    assert said.startswith("6 answers cannot tell which of 6 heads fetch, 7 could: ")
