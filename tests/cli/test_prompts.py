@@ -107,7 +107,7 @@ def test_where_no_line_has_what_is_named_no_weight_is_read(
         (("{who} slept", "--fill", "empty.csv"), "no row in 'empty.csv'"),
         (("{who} slept", "--fill", "twice.csv"), "names a column twice, or not at all: who, who"),
         (("--fill", "t.csv", "--texts", "t.jsonl"), "give one of the two"),
-        (("--fill", "t.csv"), "give a text to read"),
+        (("--fill", "t.csv"), "--fill fills the fields of TEXT: give one"),
         (("--texts", "empty.jsonl"), "no text in 'empty.jsonl'"),
         (("{who} slept", "--fill", "t.csv", "-o", "x.py"), "cannot write 'x.py'"),
     ],

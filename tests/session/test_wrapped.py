@@ -85,6 +85,7 @@ ELSEWHERE = {  # not of a text, or not of these models: where they are asked of 
     "dependencies": "tests/session/claims/test_relations.py",
     "align": "test_a_wrapped_translator_aligns_and_a_wrapped_decoder_cites",
     "cite": "test_a_wrapped_translator_aligns_and_a_wrapped_decoder_cites",
+    "retrieval": "test_a_wrapped_reader_fetches",
     "compare": "test_a_wrapped_model_is_compared_with_one_by_its_name",
 }
 
@@ -177,6 +178,12 @@ def test_a_wrapped_translator_aligns_and_a_wrapped_decoder_cites() -> None:
 
 def test_a_wrapped_model_is_compared_with_one_by_its_name(wrapped: at.Model, model: at.Model) -> None:
     said = [sheet_of(each.compare(wrapped, [ENCODER, OTHER])).answer for each in (wrapped, model)]
+    assert said[0] == said[1] != ""
+
+
+def test_a_wrapped_reader_fetches() -> None:
+    readers = at.wrap(*bundled("demo-reader", AutoModelForCausalLM)), at.load("demo-reader")
+    said = [sheet_of(each.retrieval(lengths=(64,), needles=2)).answer for each in readers]
     assert said[0] == said[1] != ""
 
 

@@ -112,7 +112,7 @@ def leaking(passed: Passed, facts: Facts) -> float:
 
 def _with_meaning(values: Values, names: Sequence[str], facts: Facts) -> Values:
     """NaN where a text has no key of the sort that a measure is about."""
-    missing = facts.once("missing", lambda: facts.missing)
+    missing = facts.once("missing", lambda: {name: each.cpu() for name, each in facts.missing.items()})
     for i, name in enumerate(names):
         for need in MEASURES[name].needs.intersection(_SORTS):
             values[missing[need.value], i] = math.nan
