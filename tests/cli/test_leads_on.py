@@ -56,6 +56,11 @@ SEEN, HEARD = ("--image", PICTURE, "-m", "demo-caption"), ("--audio", SOUND, "-m
         (("ablate", *SEEN, "--kind", "decoder"), (f"--image {PICTURE}", "--kind decoder")),
         (("heads", *HEARD, "--kind", "decoder"), (f"--audio {SOUND}", "--kind decoder")),
         (("predict", *HEARD), (f"--audio {SOUND}",)),
+        (("align", "The red door opened.", "-m", "demo-translate"), ("--kind cross",)),
+        (("align", *HEARD), (f"--audio {SOUND}",)),
+        (("ablate", "The [MASK] opened.", "-m", "demo", "--at", "opened"), ()),
+        (("explain", TEXT, "-m", "demo", "--from", "it", "--to", "door"), ()),
+        (("why", TEXT, "-m", "demo", "--layer", "3", "--head", "11", "--from", "it", "--to", "door"), ()),
     ],
 )  # fmt: skip
 def test_the_command_below_next_runs_as_it_stands(

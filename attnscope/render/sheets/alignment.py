@@ -7,12 +7,11 @@ from attnscope.render.kit.csv import exact
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import chance, counted, percent, weight
 from attnscope.render.kit.scale import scale_of
-from attnscope.render.kit.words.command import asking
 from attnscope.render.sheet.blocks import Matrix, Ranking
 from attnscope.render.sheet.drawings import Linked, Tie
 from attnscope.render.sheet.guard import by_head
 from attnscope.render.sheet.said import grid_size, in_sentence, read, setting
-from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.render.sheets import alignment_words as words
 from attnscope.results import Alignment
@@ -42,7 +41,7 @@ def sheet(result: Alignment, focus: Focus = WHOLE) -> Sheet:
         verdicts=by_head(result.layers, result.heads, result.verdicts),
         main=drawing,
         record=(("pharaoh", result.pharaoh), ("weighing", result.weighing.value)),
-        next=_next(result),
+        next=words.opening(result) if result.links else None,
         more=(_matrix(result), words.head_shares(result), *(() if focus.verbose else sure)),
     )
 
@@ -162,12 +161,6 @@ def _legend(result: Alignment) -> Iterator[str]:
     yield f"even attention gives a word {weight(result.even)}"
     if result.judged is not None:
         yield "any word: each word of the target with one of the source drawn by lot, in the mean"
-
-
-def _next(result: Alignment) -> Next | None:
-    if result.judged is not None or not result.links:
-        return None
-    return Next("how often is such a link right?", asking(result, "align", "--learn", "pairs.txt"))
 
 
 def _facts(result: Alignment) -> Iterator[tuple[object, ...]]:

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 
 from attnscope.render.kit.numbers import counted, number, percent, weight
+from attnscope.render.kit.words.command import opening_head
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import proof
 from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheet.sheet import Next
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import Alignment, Timing, Verdict
 from attnscope.results.claims.alignment import Judged, LinkScore, TimeScore, Weighing
@@ -211,3 +213,10 @@ def notes(result: Aligned) -> Iterator[str]:
         yield "without gold a strength is no chance: --learn FILE tells how often such an answer is right"
     if result.judged is not None and not result.tells:
         yield unsure(result)
+
+
+def opening(result: Aligned) -> Next:
+    """What the head looks at that counts most."""
+    most = result.weighed[0]
+    opened = opening_head(result, most.layer, most.head)
+    return Next(f"what does {most.name}, which counts most, look at?", opened)

@@ -10,11 +10,10 @@ from attnscope.render.kit.csv import exact
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import chance, counted, percent, weight
 from attnscope.render.kit.scale import scale_of
-from attnscope.render.kit.words.command import asking
 from attnscope.render.sheet.blocks import Matrix, Names, Ranking
 from attnscope.render.sheet.guard import by_head
 from attnscope.render.sheet.said import grid_size, setting
-from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.render.sheets import alignment_words as words
 from attnscope.results import Timing
@@ -43,7 +42,7 @@ def sheet(result: Timing, focus: Focus = WHOLE) -> Sheet:
         verdicts=by_head(result.layers, result.heads, result.verdicts),
         main=ranking,
         record=(("weighing", result.weighing.value),),
-        next=_next(result),
+        next=words.opening(result),
         more=(_matrix(result), words.head_shares(result), *(() if focus.verbose else sure)),
     )
 
@@ -138,12 +137,6 @@ def _legend(result: Timing) -> Iterator[str]:
     if result.judged is not None:
         yield "as published: heads alike, a word begins where the one before it ends"
         yield "equal pieces, equal words: the sound, cut into as many"
-
-
-def _next(result: Timing) -> Next | None:
-    if result.judged is not None:
-        return None
-    return Next("how far do such times lie off?", asking(result, "align", "--learn", "times.tsv"))
 
 
 def _facts(result: Timing) -> Iterator[tuple[object, ...]]:

@@ -27,15 +27,11 @@ from attnscope.vocabulary import Kind
 MOST_KEPT, MOST_WEIGHTS = 1000, 25_000_000  # links; weights, of which about six times as many are held
 
 
-def find_links(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS) -> Links:
-    """Every link between two words that nothing simpler explains, in any of the chosen heads."""
-    return links_in(reading, chosen, wish, looking).links
-
-
 def links_in(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS) -> InPrompt:
-    """The same with the numbers of all pairs of words, as they are held against those of other texts.
+    """Every link between two words that nothing simpler explains, in any of the chosen heads.
 
-    `wish` names nothing but how many controls there are, and their seed.
+    With the numbers of all pairs of words, as they are held against those of other texts. `wish` names
+    nothing but how many controls there are, and their seed.
 
     `InputError` for pictures and sounds, texts that the model goes on with, texts without controls, and where
     all weights have no room.
