@@ -131,6 +131,21 @@ def test_the_oldest_versions_that_are_tried_are_the_oldest_that_are_promised() -
         assert Version(version.version) == Version(lowest.version), name
 
 
+def test_a_release_has_one_number_and_lives_in_one_place() -> None:
+    """`docs/release.md` fills the placeholder of the address by one edit of two files."""
+    from attnscope import __version__
+
+    cited = (ROOT / "CITATION.cff").read_text()
+    assert re.search(r"^version: (.+)$", cited, re.MULTILINE)[1] == __version__
+    assert re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1] == __version__
+    (place,) = set(re.findall(r"^(?:repository-code|url): \"(.+)\"$", cited, re.MULTILINE))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["project"]["urls"]["Homepage"] == place
+    rewritten = project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]
+    for address in (*project["project"]["urls"].values(), *(each["replacement"] for each in rewritten)):
+        assert place in address
+
+
 def test_exit_codes_are_documented() -> None:
     from attnscope import errors
 
