@@ -12,6 +12,7 @@ MAY_READ = {  # and what, which is bounded by whoever wrote it
     "incoming.py": "what a user names or pipes in",
     "process/machine.py": "what the system says, in /proc and /sys",
     "model/source/": "weight files, by their heads and hashes; the hub's note of a revision",
+    "session/corpus/store/": "files of a corpus, in part and as they are read, and those of its run",
     "session/corpus/folder.py": "the folder of a corpus run: its own files",
     "session/corpus/chunk_file.py": "nothing: it writes into memory",
     "session/corpus/identity.py": "code that takes part",

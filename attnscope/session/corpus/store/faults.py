@@ -1,0 +1,146 @@
+"""What another machine's store may answer in place of a file: refused, not there, or to be tried again."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from attnscope.errors import InputError, one_line
+from attnscope.printable import printable
+
+T = TypeVar("T")
+PAUSES = (0.3, 1.0, 3.0, 8.0, 20.0)  # seconds before what failed is tried again
+FIRST = 2  # of these where nothing was had yet: a name that is wrong does not come right
+_NETWORKS = {
+    "aiohttp", "aiobotocore", "azure", "botocore", "fsspec", "gcsfs", "google", "httpcore2", "httpx",
+    "httpx2", "huggingface_hub", "requests", "urllib3",
+}  # fmt: skip
+_FOR_GOOD = (IsADirectoryError, NotADirectoryError, NotImplementedError, ValueError)
+_LATER = (408, 425, 429)  # of HTTP's answers below 500 those that say: ask again
+PACKAGES = {
+    "s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs",
+    "abfss": "adlfs", "adl": "adlfs", "http": "aiohttp", "https": "aiohttp", "sftp": "paramiko",
+    "ssh": "paramiko", "oci": "ocifs", "smb": "smbprotocol", "dropbox": "dropboxdrivefs",
+    "webdav": "webdav4", "hf": "huggingface_hub",
+}  # fmt: skip
+_S3 = "AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY, AWS_PROFILE, ~/.aws/credentials, the machine's own role"
+_GS = "GOOGLE_APPLICATION_CREDENTIALS, gcloud's own (gcloud auth application-default login)"
+_AZURE = "AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY"
+_CREDENTIALS = {
+    "s3": f"{_S3}; FSSPEC_S3_ANON=true asks as nobody",
+    "gs": f"{_GS}; FSSPEC_GS_TOKEN=anon asks as nobody",
+    "az": _AZURE,
+    "hf": "HF_TOKEN, or what `hf auth login` keeps",
+    "http": "a name and password in the address (https://NAME:PASSWORD@...)",
+}
+_ALIKE = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az", "adl": "az", "https": "http"}
+
+
+class RefusedError(InputError):
+    """What was asked of a store cannot be had, however often it is asked."""
+
+
+def trying(act: Callable[[], T], doing: str, address: str, pauses: Sequence[float] | None = None) -> T:
+    """What `act` gives; it is tried again after a pause where only the network or the store was at fault.
+
+    `doing` is what is done to the address: read, list, write. `FileNotFoundError` where nothing is there.
+    """
+    failed = f"cannot {doing} '{printable(address)}'"
+    pauses = PAUSES if pauses is None else pauses
+    for pause in (*pauses, None):
+        try:
+            return act()
+        except Exception as error:
+            _raise_for_good(error, failed, address)
+            if pause is None:
+                raise RefusedError(
+                    f"{failed}: {_said(error)}, {len(pauses) + 1} times in a row; "
+                    "what is done is kept, and the same command goes on from there"
+                ) from error
+        time.sleep(pause)
+    raise AssertionError("the last try returns or raises")
+
+
+def _raise_for_good(error: Exception, failed: str, address: str) -> None:
+    """Raises what is no passing fault: as one line, as `FileNotFoundError`, or as the bug that it is."""
+    status = next(filter(None, map(_status, _chain(error))), None)
+    if isinstance(error, PermissionError) or status in (401, 403) or _without_credentials(error):
+        raise RefusedError(f"{failed}: not allowed{_looked_for(address)}") from error
+    if status == 404 or (isinstance(error, FileNotFoundError) and status is None and not _passing(error)):
+        raise FileNotFoundError(2, "no such file", address) from error
+    if status is not None and 400 <= status < 500 and status not in _LATER:
+        raise RefusedError(f"{failed}: {_said(error)}") from error
+    if isinstance(error, NotImplementedError):
+        raise RefusedError(
+            f"{failed}: {str(error).strip() or 'that kind of address cannot do it'}"
+        ) from error
+    if isinstance(error, InputError):
+        raise error
+    if not _passing(error):
+        if isinstance(error, (OSError, *_FOR_GOOD)):
+            raise RefusedError(f"{failed}: {_said(error)}") from error
+        raise error
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _status(error: BaseException) -> int | None:
+    """What HTTP answered."""
+    response: Any = getattr(error, "response", None)
+    if isinstance(response, dict):  # botocore's
+        response = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    for value in (response, getattr(response, "status_code", None), *_numbers(error)):
+        if isinstance(value, int) and 100 <= value < 600:
+            return value
+    return None
+
+
+def _numbers(error: BaseException) -> Iterator[Any]:
+    yield getattr(error, "status", None)  # aiohttp's
+    yield getattr(error, "code", None)  # gcsfs's
+
+
+def _without_credentials(error: BaseException) -> bool:
+    names = {type(each).__name__ for each in _chain(error)}
+    return bool(names & {"NoCredentialsError", "PartialCredentialsError", "ProfileNotFound"})
+
+
+def _passing(error: BaseException) -> bool:
+    """Whether it may be otherwise the next time."""
+    if isinstance(error, _FOR_GOOD):
+        return False
+    kinds = (kind for each in _chain(error) for kind in type(each).__mro__)
+    rooms = {kind.__module__.partition(".")[0] for kind in kinds}
+    if isinstance(error, FileNotFoundError):
+        return bool(rooms & (_NETWORKS - {"fsspec"})) or _broken(error)
+    return isinstance(error, (OSError, EOFError)) or bool(rooms & _NETWORKS)
+
+
+def _broken(error: BaseException) -> bool:
+    return any(isinstance(each, (ConnectionError, TimeoutError)) for each in _chain(error))
+
+
+def _said(error: BaseException) -> str:
+    """The message, or that of what it came of where it has none."""
+    told = next((each for each in _chain(error) if str(each).strip()), error)
+    return one_line(told)
+
+
+def _looked_for(address: str) -> str:
+    scheme = address.partition("://")[0]
+    where = _CREDENTIALS.get(_ALIKE.get(scheme, scheme))
+    return f"; credentials are looked for in {where}" if where else ""
+
+
+def missing(address: str, schemes: set[str], error: Exception) -> InputError:
+    """The refusal of an address that nothing here can open."""
+    scheme, name = address.partition("://")[0], printable(address)
+    if isinstance(error, ImportError):
+        package = PACKAGES.get(scheme, "")
+        need = f"{package}: pip install {package}" if package else f"a package: {one_line(error)}"
+        return RefusedError(f"cannot open '{name}': {scheme}:// needs {need}")
+    usual = ", ".join(f"{each}://" for each in ("s3", "gs", "az", "https", "hf", "sftp") if each in schemes)
+    return RefusedError(f"cannot open '{name}': there is no {printable(scheme)}://, such as {usual}")
