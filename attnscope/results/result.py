@@ -12,7 +12,8 @@ from attnscope.results.claims.citation import Citation
 from attnscope.results.claims.comparison import Comparison
 from attnscope.results.claims.composition import Composition
 from attnscope.results.claims.contributions import Contributions
-from attnscope.results.claims.corpus import Corpus, CorpusDifference
+from attnscope.results.claims.corpora import CorpusDifference
+from attnscope.results.claims.corpus import Corpus
 from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.drift import Drift
 from attnscope.results.claims.explanation import Explanation

@@ -10,6 +10,7 @@ import numpy as np
 from attnscope.analysis.corpus.totals import Totals
 from attnscope.results import Corpus, CorpusDifference
 from attnscope.results.claims.corpus import LINKS
+from attnscope.results.claims.lengths import CorpusText
 from attnscope.session.corpus import merging
 from attnscope.session.corpus.chunk_file import Measured, Proved
 from attnscope.session.corpus.chunks import Census
@@ -44,12 +45,15 @@ def corpus(
     if linked:
         drawn[:, -1] = drawn[:, -3] - drawn[:, -2]
     origin = asdict(replace(made_results.head().provenance, token_ids=()))
+    read = [
+        CorpusText(f"{name}:{i + 1}", 4 + 7 * i % 61, f"Text {i} of {name}.", i % 5 > 0) for i in range(texts)
+    ]
     chunk = Measured(
         number=0, measures=measures, layers=LAYERS, heads=HEADS, kind="encoder", tower="", texts=texts,
         tokens=17 * texts, longest=64, limit=64, unknown=2, padded=texts // 2, cut=1,
         set_aside=(SetAside("small.txt:9", "it is not valid UTF-8", "caf\\xe9"),), absent={},
         proved=Proved({"certified": 23, "failed": 1} if failed else {"certified": 24}, 2, 3e-7, origin),
-        totals=Totals.of(drawn, np.arange(texts)),
+        totals=Totals.of(drawn, np.arange(texts), read),
     )  # fmt: skip
     pair = Linked("VERB", "NOUN") if linked else None
     source = Source(Path(name), name, Form.LINES)

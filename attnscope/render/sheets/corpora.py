@@ -20,7 +20,8 @@ from attnscope.render.sheets.corpus import record, usual
 from attnscope.render.sheets.corpus_words import FLOOR
 from attnscope.render.sheets.overview_words import form_of_tokens
 from attnscope.results import CorpusDifference
-from attnscope.results.claims.corpus import Case, ScoresApart
+from attnscope.results.claims.corpora import ScoresApart
+from attnscope.results.claims.corpus import Case
 
 _LISTED = 10
 _LONGER = 1.1  # times the length of the other's texts: what is told of two corpora

@@ -3,14 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from attnscope.errors import InputError
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Value, fits
 from attnscope.results.base.presented import Presented
+from attnscope.results.claims.lengths import CorpusText, LengthClass
 from attnscope.results.scores import HeadScores
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -40,17 +42,20 @@ class CorpusScores:
     `scores` hold the mean, or the commonest class, which a share `agreement` of the texts has (None for
     numbers). `error` is the standard error of the mean with texts as its trials, NaN for classes and where
     fewer than two texts count. `count` says how many do: a text without the value does not. `quantiles` are
-    by `LEVELS`, off by at most a share `off` of themselves; `least` and `largest` are exact. `halves` are the
-    means over every other text.
+    by `LEVELS`, off by at most a share `off` of themselves. `halves` are the means over every other text.
+    `ends` are the lowest values and the highest, the outermost first, exact, and `texts` whose they are by
+    the corpus's texts; NaN and -1 where there are fewer. `of_lengths` are mean, standard error and count over
+    the texts of each class of length.
     """
 
     scores: HeadScores = field(metadata={"spread": True})
     error: Float[np.ndarray, "layer head"]
     count: Float[np.ndarray, "layer head"]
-    least: Float[np.ndarray, "layer head"] = field(metadata={"file": "smallest"})
-    largest: Float[np.ndarray, "layer head"]
     quantiles: Float[np.ndarray, "level layer head"]
     halves: Float[np.ndarray, "half layer head"]
+    ends: Float[np.ndarray, "end place layer head"]
+    texts: Int[np.ndarray, "end place layer head"]
+    of_lengths: Float[np.ndarray, "3 length layer head"]
     agreement: Float[np.ndarray, "layer head"] | None = None
     off: float = 2.0**-7
 
@@ -61,6 +66,27 @@ class CorpusScores:
     @property
     def absent(self) -> str:
         return self.scores.absent
+
+    @property
+    def least(self) -> Float[np.ndarray, "layer head"]:
+        """The lowest value of any text."""
+        return np.asarray(self.ends[0, 0])
+
+    @property
+    def largest(self) -> Float[np.ndarray, "layer head"]:
+        """The highest."""
+        return np.asarray(self.ends[1, 0])
+
+    def furthest(self, place: tuple[int, int]) -> list[tuple[int, float]]:
+        """The texts that lie furthest from the mean of one head, by their numbers, each with its value.
+
+        As many as are kept at either end: those at one end may all be further off than any at the other.
+        """
+        values, texts = (each[(..., *place)].ravel() for each in (self.ends, self.texts))
+        found = {int(text): float(value) for text, value in zip(texts, values, strict=True) if text >= 0}
+        mean = float(self.values[place])
+        order = sorted(found, key=lambda text: (-abs(found[text] - mean), text))
+        return [(text, found[text]) for text in order[: self.ends.shape[1]]]
 
     @property
     def strongest(self) -> tuple[int, int] | None:
@@ -81,6 +107,11 @@ class CorpusScores:
     def check_parts(self) -> None:
         fits(len(self.quantiles) == len(LEVELS), "'quantiles' are not those of the levels")
         fits(len(self.halves) == 2, "'halves' are not two")
+        fits(
+            self.ends.shape == self.texts.shape and len(self.ends) == 2,
+            "'ends' and 'texts' do not go together",
+        )
+        fits(not np.isnan(self.ends[self.texts >= 0]).any(), "'ends' lack a value of a text")
 
 
 @dataclass(frozen=True)
@@ -126,7 +157,8 @@ class Corpus(Presented):
 
     `linked` are the parts of speech that were asked for, from and to, None where none were. `certified`
     counts heads by verdict in the `sampled` texts, a certificate a head and text; `unlike` is the largest
-    difference of a weight there from that of the text read alone.
+    difference of a weight there from that of the text read alone. `texts` are those that lie outermost in any
+    measure of any head, in their order, and `lengths` the classes of length that texts fall into.
     """
 
     read: CorpusRead
@@ -138,6 +170,8 @@ class Corpus(Presented):
     sampled: int
     unlike: float
     provenance: Provenance
+    texts: tuple[CorpusText, ...]
+    lengths: tuple[LengthClass, ...]
     tower: str = ""
     shown: str = ""
     linked: tuple[str, str] | None = None
@@ -192,7 +226,11 @@ class Corpus(Presented):
         return Case.ALL_LINK if 2 * (there > 0).sum() >= there.size else Case.LINKED
 
     def check_parts(self) -> None:
-        _check_measures(self)
+        check_measures(self)
+        for name, each in self.measures.items():
+            known = each.texts.max(initial=-1) < len(self.texts) and each.texts.min(initial=-1) >= -1
+            fits(known, f"'{name}' names a text that is not there")
+            fits(each.of_lengths.shape[1] == len(self.lengths), f"'{name}' has other classes of length")
         missing = [each for each in LINKS if self.linked and each not in self.measures]
         fits(not missing, f"there is no measure {', '.join(missing)} of what is 'linked'")
 
@@ -204,90 +242,6 @@ class Corpus(Presented):
         return told
 
 
-@dataclass(frozen=True, eq=False)
-class ScoresApart:
-    """What one measure is more over the second corpus than over the first, head by head.
-
-    `difference` is of the means, `error` its standard error (of independent texts, Welch 1947), `reached` how
-    many of them it is. Of many heads some differ much by chance alone: `chance` is how many errors one of
-    them would be off by then, in the mean (normal scores, texts independent). `first` and `second` are the
-    means of both.
-    """
-
-    scores: HeadScores = field(metadata={"spread": True})
-    first: Float[np.ndarray, "layer head"]
-    second: Float[np.ndarray, "layer head"]
-    error: Float[np.ndarray, "layer head"]
-    chance: float
-
-    @property
-    def difference(self) -> Float[np.ndarray, "layer head"]:
-        return self.scores.values
-
-    @property
-    def reached(self) -> Float[np.ndarray, "layer head"]:
-        """Difference in standard errors; NaN where there is none."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(np.where(self.error > 0, self.difference / self.error, np.nan))
-
-    @property
-    def beyond(self) -> frozenset[tuple[int, int]]:
-        """The heads that differ by more errors than chance makes one of them differ."""
-        return frozenset((int(i), int(j)) for i, j in np.argwhere(np.abs(self.reached) > self.chance))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class CorpusDifference(Presented):
-    """Two corpora under one model, or one under two: every measure of every head, second less first.
-
-    `shown` is the measure that is looked at.
-    """
-
-    reads: tuple[CorpusRead, CorpusRead]
-    kind: Kind
-    layers: tuple[int, ...]
-    heads: tuple[int, ...]
-    measures: Mapping[str, ScoresApart]
-    verdict_of_each: tuple[Verdict, Verdict]
-    provenances: tuple[Provenance, Provenance]
-    tower: str = ""
-    shown: str = ""
-    notes: tuple[str, ...] = ()
-
-    @property
-    def verdict(self) -> Verdict:
-        """The worse of both."""
-        return worst(self.verdict_of_each)
-
-    @property
-    def provenance(self) -> Provenance:
-        """That of the first; pictures and files name both."""
-        return self.provenances[0]
-
-    @property
-    def main(self) -> ScoresApart:
-        """What is looked at."""
-        if self.shown:
-            return self.measures[self.shown]
-        return next(iter(self.measures.values()))
-
-    @property
-    def case(self) -> Case:
-        """What can be said of the measure that is looked at: luck alone takes one head beyond `chance`."""
-        main = self.main
-        if np.isnan(main.reached).all():
-            return Case.UNRANKED
-        if np.isnan(main.chance):
-            return Case.ONE_HEAD
-        return Case.APART if len(main.beyond) > 1 else Case.ALIKE
-
-    def check_parts(self) -> None:
-        _check_measures(self)
-
-    def derived(self) -> dict[str, Value]:
-        return {"verdict": self.verdict, "case": self.case}
-
-
 def _strongest(values: Float[np.ndarray, "layer head"], strong: str) -> tuple[int, int] | None:
     if np.isnan(values).all():
         return None
@@ -296,7 +250,28 @@ def _strongest(values: Float[np.ndarray, "layer head"], strong: str) -> tuple[in
     return int(i), int(j)
 
 
-def _check_measures(result: Corpus | CorpusDifference) -> None:
+class _Measured(Protocol):
+    """A result over some heads by several measures."""
+
+    @property
+    def layers(self) -> tuple[int, ...]: ...
+
+    @property
+    def heads(self) -> tuple[int, ...]: ...
+
+    @property
+    def shown(self) -> str: ...
+
+    @property
+    def measures(self) -> "Mapping[str, _Scored]": ...
+
+
+class _Scored(Protocol):
+    @property
+    def scores(self) -> HeadScores: ...
+
+
+def check_measures(result: _Measured) -> None:
     """Raises `Damaged` where there is no measure to show, or one of other heads."""
     fits(bool(result.measures), "'measures' are none")
     fits(not result.shown or result.shown in result.measures, "'shown' is none of the measures")

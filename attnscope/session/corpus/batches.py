@@ -34,6 +34,11 @@ class Ready:
     def inputs(self) -> Mapping[str, Any]:
         return self.encoded.inputs  # type: ignore[no-any-return]
 
+    @property
+    def cut(self) -> bool:
+        """Whether this is no more than the beginning of the text."""
+        return any("cut to" in notice for notice in self.encoded.notices)
+
     def __len__(self) -> int:
         return len(self.tokens)
 

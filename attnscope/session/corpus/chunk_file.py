@@ -17,7 +17,7 @@ from attnscope.analysis.corpus.totals import Totals
 from attnscope.session.corpus.engine.interface import SetAside
 
 _FAST = 1  # what a higher level saves in bytes costs five times its time
-SCHEMA = "attnscope.corpus-chunk/3"
+SCHEMA = "attnscope.corpus-chunk/4"
 
 
 @dataclass(frozen=True, eq=False)

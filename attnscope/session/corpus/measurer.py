@@ -16,6 +16,7 @@ from attnscope.analysis.corpus.names import needs_norms
 from attnscope.analysis.corpus.totals import Totals
 from attnscope.errors import InputError
 from attnscope.results import Verdict
+from attnscope.results.claims.lengths import CorpusText
 from attnscope.session.corpus.batches import Ready, batches
 from attnscope.session.corpus.chunk_file import Measured, Proved, Rows, written
 from attnscope.session.corpus.engine.interface import Chunk, Measurer, SetAside
@@ -56,7 +57,7 @@ class _MeasuredChunk:
                 self.aside.append(SetAside(text.place, str(error), text.text))
                 continue
             self.unknown += len(one.tokens.unknown)
-            self.cut += any("cut to" in notice for notice in one.encoded.notices)
+            self.cut += one.cut
             ready.append(one)
         self._measure(ready, padded=self.reader.padded)
 
@@ -94,6 +95,7 @@ class _MeasuredChunk:
         numbers = np.array([one.text.number for one, _ in self.measured], np.int64)
         lengths = np.array([len(one) for one, _ in self.measured], np.int64)
         places = tuple(one.text.place for one, _ in self.measured)
+        texts = [self._told(one) for one, _ in self.measured]
         return Measured(
             number=self.chunk.number,
             measures=reader.measures,
@@ -111,9 +113,12 @@ class _MeasuredChunk:
             set_aside=tuple(self.aside),
             absent=self._absent(values),
             proved=self._proved(),
-            totals=Totals.of(values, numbers),
+            totals=Totals.of(values, numbers, texts),
             rows=Rows(numbers, lengths, places, values) if recipe.rows else None,
         )
+
+    def _told(self, one: Ready) -> CorpusText:
+        return CorpusText(one.text.place, len(one), one.text.text, not one.cut and one.text.words is None)
 
     def _absent(self, values: np.ndarray) -> dict[str, str]:
         lacking = [layer for layer in self.reader.chosen.layers if layer not in self.reader.triangles]

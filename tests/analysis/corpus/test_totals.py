@@ -1,11 +1,20 @@
 """Totals of chunks against all values at once; what merging may not change; how far a quantile is off."""
 
+from collections.abc import Sequence
+from functools import reduce
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
-from attnscope.analysis.corpus.totals import ROUNDED, Totals, keys_of, values_of
+from attnscope.analysis.corpus.moments import EDGES
+from attnscope.analysis.corpus.outer import EXCERPT, KEPT
+from attnscope.analysis.corpus.sketch import ROUNDED, keys_of, values_of
+from attnscope.analysis.corpus.totals import Totals
+from attnscope.results.claims.lengths import CorpusText
 
 DRAWN = np.random.default_rng(2)
+TOKENS = np.random.default_rng(3).integers(2, 90, 83)
 LEVELS = (0.05, 0.5, 0.95)
 
 
@@ -20,11 +29,23 @@ def values(texts: int = 83) -> np.ndarray:
     return found
 
 
+def text(number: int) -> CorpusText:
+    """Every fifth is too long to be kept whole."""
+    said = f"Text {number}." + "x" * (400 if number % 5 == 0 else 0)
+    return CorpusText(f"a.txt:{number + 1}", int(TOKENS[number]), said)
+
+
+def totals_of(every: np.ndarray, numbers: Sequence[int]) -> Totals:
+    """Those of the texts with these numbers, through their arrays."""
+    chosen = np.array(numbers, np.int64)
+    totals = Totals.of(every[chosen], chosen, [text(number) for number in numbers])
+    return Totals.from_arrays(totals.arrays())
+
+
 def in_chunks(every: np.ndarray, sizes: tuple[int, ...]) -> Totals:
     merged, start = None, 0
     for size in sizes:
-        part = Totals.of(every[start : start + size], np.arange(start, start + size))
-        part = Totals.from_arrays(part.arrays())
+        part = totals_of(every, range(start, start + size))
         merged, start = part if merged is None else merged.merged(part), start + size
     assert merged is not None
     assert start == len(every)
@@ -48,7 +69,7 @@ def test_chunks_come_to_what_all_texts_come_to() -> None:
     assert mean[1, 2, 3] == every[0, 1, 2, 3]
     for half in (0, 1):
         np.testing.assert_allclose(
-            totals.moments.half(half)[1][0, 0], every[half::2, 0, 0].mean(axis=0), rtol=1e-12
+            totals.moments.each()[1][half, 0, 0], every[half::2, 0, 0].mean(axis=0), rtol=1e-12
         )
 
 
@@ -68,11 +89,13 @@ def test_quantiles_are_off_by_no_more_than_is_said() -> None:
 
 def test_the_order_of_merging_changes_no_count_and_the_same_order_no_bit() -> None:
     every = values(40)
-    first, second = (Totals.of(every[part], np.arange(40)[part]) for part in (slice(17), slice(17, 40)))
+    first, second = totals_of(every, range(17)), totals_of(every, range(17, 40))
     one, other = first.merged(second), second.merged(first)
     assert np.array_equal(one.sketch.entry, other.sketch.entry)
     assert np.array_equal(one.sketch.times, other.sketch.times)
-    again = Totals.of(every[:17], np.arange(17)).merged(Totals.of(every[17:], np.arange(17, 40)))
+    assert one.outer.values.tobytes() == other.outer.values.tobytes()
+    assert one.outer.texts == other.outer.texts
+    again = totals_of(every, range(17)).merged(totals_of(every, range(17, 40)))
     for name, array in one.arrays().items():
         assert array.tobytes() == again.arrays()[name].tobytes()
 
@@ -86,3 +109,76 @@ def test_keys_have_the_order_of_their_values_and_whole_numbers_come_back() -> No
     counts = in_chunks(values(), (83,)).sketch.times_of(4.0, 30).reshape(2, 3, 5)
     assert counts[1, 0, 0] == (np.arange(3, 83, 11)).size
     assert counts[0, 0, 0] == 0
+
+
+def outermost(mine: np.ndarray, sign: int) -> list[int]:
+    """The numbers of the texts at one end, of equal values the first, by a plain sort."""
+    there = [i for i in range(len(mine)) if not np.isnan(mine[i])]
+    return sorted(there, key=lambda i: (sign * mine[i], i))[:KEPT]
+
+
+@pytest.mark.parametrize("sizes", [(83,), (1, 2, 40, 0, 39, 1), (9, 9, 9, 9, 9, 9, 9, 9, 9, 2)])
+def test_the_outermost_texts_are_those_of_a_plain_sort_however_parts_are_grouped(
+    sizes: Sequence[int],
+) -> None:
+    every = values()
+    every[40:60] = np.round(every[40:60])  # so that many are equal
+    ends = np.cumsum([0, *sizes])
+    parts = [totals_of(every, range(*pair)) for pair in pairwise(ends)]
+    in_turn = reduce(Totals.merged, parts)
+    while len(parts) > 1:  # a tree, with the later part first
+        pairs = [parts[i : i + 2][::-1] for i in range(0, len(parts), 2)]
+        parts = [reduce(Totals.merged, pair) for pair in pairs]
+    for totals in (in_turn, parts[0]):
+        assert totals.outer.values.tobytes() == in_turn.outer.values.tobytes()
+        assert totals.outer.texts == in_turn.outer.texts
+        assert list(totals.outer.texts) == sorted(totals.outer.texts), "in the order of the corpus"
+        for place in np.ndindex(every.shape[1:]):
+            mine = every[(slice(None), *place)]
+            for end, sign in enumerate((1, -1)):
+                wanted = outermost(mine, sign)
+                more = KEPT - len(wanted)
+                numbers = totals.outer.numbers[(end, slice(None), *place)]
+                assert list(numbers) == [*wanted, *[-1] * more]
+                own = totals.outer.values[(end, slice(None), *place)]
+                np.testing.assert_array_equal(own, [*mine[wanted], *[np.nan] * more])
+
+
+def test_of_the_outermost_texts_their_beginnings_are_kept_and_of_no_others() -> None:
+    totals = in_chunks(values(), (40, 43))
+    kept = totals.outer.texts
+    assert set(kept) == set(totals.outer.numbers.ravel()) - {-1}
+    assert len(kept) < 83
+    for number, each in kept.items():
+        own = text(number)
+        assert (each.place, each.tokens, each.text) == (own.place, own.tokens, own.text[:EXCERPT])
+        assert each.whole == (number % 5 != 0)
+    moved = totals.moved(lambda place: place.replace("a.txt", "b.txt"))
+    assert all(each.place.startswith("b.txt:") for each in moved.outer.texts.values())
+
+
+def test_moments_by_length_are_those_of_the_texts_of_each_class() -> None:
+    every = values()
+    totals = in_chunks(every, (20, 0, 1, 40, 22))
+    count, mean, error = totals.lengths.moments.each()
+    classes = totals.lengths.described()
+    assert sum(each.texts for each in classes) == 83
+    assert sum(each.tokens for each in classes) == TOKENS.sum()
+    assert all(first.most < second.least for first, second in pairwise(classes))
+    for i, each in enumerate(classes):
+        assert each.most + 1 <= 2 * each.least, "no text of a class is twice as long as another one"
+        inside = (each.least <= TOKENS) & (each.most >= TOKENS)
+        chosen = every[inside]
+        assert (each.texts, each.mean) == (len(chosen), pytest.approx(TOKENS[inside].mean()))
+        for place in np.ndindex(every.shape[1:]):
+            mine = chosen[(slice(None), *place)]
+            mine = mine[~np.isnan(mine)]
+            assert count[(i, *place)] == len(mine)
+            if not len(mine):
+                assert np.isnan(mean[(i, *place)])
+                continue
+            assert mean[(i, *place)] == pytest.approx(mine.mean(), rel=1e-12, abs=1e-300)
+            if len(mine) > 1:
+                own = mine.std(ddof=1) / np.sqrt(len(mine))
+                assert error[(i, *place)] == pytest.approx(own, rel=1e-9, abs=1e-12)
+    assert list(EDGES[:12]) == [1, 2, 3, 4, 6, 8, 12, 16, 23, 32, 46, 64]

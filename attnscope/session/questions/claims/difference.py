@@ -9,7 +9,8 @@ import numpy as np
 from attnscope.analysis.claims.comparison.difference import Picked, difference, matrices_in
 from attnscope.errors import InputError
 from attnscope.results import Corpus, CorpusDifference, Difference, HeadScores, Result, load
-from attnscope.results.claims.corpus import CorpusScores, ScoresApart
+from attnscope.results.claims.corpora import ScoresApart
+from attnscope.results.claims.corpus import CorpusScores
 from attnscope.session import selection
 from attnscope.session.wanted import Numbers
 

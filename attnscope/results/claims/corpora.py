@@ -1,0 +1,97 @@
+"""Two corpora, or one under two models: what each head has more in the second, also at equal length."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.parts import Value
+from attnscope.results.base.presented import Presented
+from attnscope.results.claims.corpus import Case, CorpusRead, check_measures
+from attnscope.results.scores import HeadScores
+
+
+@dataclass(frozen=True, eq=False)
+class ScoresApart:
+    """What one measure is more over the second corpus than over the first, head by head.
+
+    `difference` is of the means, `error` its standard error (of independent texts, Welch 1947), `reached` how
+    many of them it is. Of many heads some differ much by chance alone: `chance` is how many errors one of
+    them would be off by then, in the mean (normal scores, texts independent). `first` and `second` are the
+    means of both.
+    """
+
+    scores: HeadScores = field(metadata={"spread": True})
+    first: Float[np.ndarray, "layer head"]
+    second: Float[np.ndarray, "layer head"]
+    error: Float[np.ndarray, "layer head"]
+    chance: float
+
+    @property
+    def difference(self) -> Float[np.ndarray, "layer head"]:
+        return self.scores.values
+
+    @property
+    def reached(self) -> Float[np.ndarray, "layer head"]:
+        """Difference in standard errors; NaN where there is none."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.where(self.error > 0, self.difference / self.error, np.nan))
+
+    @property
+    def beyond(self) -> frozenset[tuple[int, int]]:
+        """The heads that differ by more errors than chance makes one of them differ."""
+        return frozenset((int(i), int(j)) for i, j in np.argwhere(np.abs(self.reached) > self.chance))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CorpusDifference(Presented):
+    """Two corpora under one model, or one under two: every measure of every head, second less first.
+
+    `shown` is the measure that is looked at.
+    """
+
+    reads: tuple[CorpusRead, CorpusRead]
+    kind: Kind
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    measures: Mapping[str, ScoresApart]
+    verdict_of_each: tuple[Verdict, Verdict]
+    provenances: tuple[Provenance, Provenance]
+    tower: str = ""
+    shown: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worse of both."""
+        return worst(self.verdict_of_each)
+
+    @property
+    def provenance(self) -> Provenance:
+        """That of the first; pictures and files name both."""
+        return self.provenances[0]
+
+    @property
+    def main(self) -> ScoresApart:
+        """What is looked at."""
+        if self.shown:
+            return self.measures[self.shown]
+        return next(iter(self.measures.values()))
+
+    @property
+    def case(self) -> Case:
+        """What can be said of the measure that is looked at: luck alone takes one head beyond `chance`."""
+        main = self.main
+        if np.isnan(main.reached).all():
+            return Case.UNRANKED
+        if np.isnan(main.chance):
+            return Case.ONE_HEAD
+        return Case.APART if len(main.beyond) > 1 else Case.ALIKE
+
+    def check_parts(self) -> None:
+        check_measures(self)
+
+    def derived(self) -> dict[str, Value]:
+        return {"verdict": self.verdict, "case": self.case}
