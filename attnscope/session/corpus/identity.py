@@ -39,7 +39,10 @@ class Linked:
 
 @dataclass(frozen=True)
 class Instructions:
-    """All that a worker must know to measure; `rows` says whether what each text gives is kept."""
+    """All that a worker must know to measure.
+
+    `rows` says whether what each text gives is kept, `fast` whether oneDNN does the model's linear layers.
+    """
 
     request: ModelRequest
     wanted: Wanted
@@ -49,6 +52,7 @@ class Instructions:
     truncate: bool = False
     rows: bool = False
     linked: Linked | None = None
+    fast: bool = False
 
 
 def identity_of(
@@ -87,6 +91,7 @@ def identity_of(
         "batch": recipe.batch,
         "chunk": CHUNK,
         "rows": recipe.rows,
+        "fast": recipe.fast,
     }
 
 

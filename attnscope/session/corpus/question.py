@@ -55,6 +55,7 @@ class CorpusQuestion:
     longest: int = LONGEST
     batch: int = BATCH
     truncate: bool = False
+    fast: bool = False
     workers: int | None = None
     engine: str = LOCAL
     ray_address: str | None = None
@@ -112,6 +113,8 @@ def corpus_of(
 
     if request.device_map is None:
         request = replace(request, device=device_for(asked.engine, request.device))
+    if asked.fast:
+        _check_fast(request)
     engine = engine or engine_of(asked.engine, asked.ray_address, asked.workers, request.device)
     sources, linked = asked.sources(), asked.linked
     names = parse_measures(asked.measures)
@@ -134,7 +137,15 @@ def corpus_of(
         from attnscope.session.corpus.run import Run
 
         recipe = CorpusRecipe(
-            request, wanted, names, asked.longest, asked.batch, asked.truncate, asked.rows is not None, linked
+            request,
+            wanted,
+            names,
+            asked.longest,
+            asked.batch,
+            asked.truncate,
+            asked.rows is not None,
+            linked,
+            asked.fast,
         )
         identity = identity_of(recipe, sources, counted, find_checkpoint(request, listener), asked.limit)
         folder = Folder(asked.run or HOME / f"corpus-{key_of(identity)}")
@@ -190,6 +201,15 @@ def _resolved(request: ModelRequest, asked: CorpusQuestion) -> ModelRequest:
     if (asked.workers or 0) > 1:
         raise InputError(f"--workers is {asked.workers}: with --device-map one model has all devices")
     return request
+
+
+def _check_fast(request: ModelRequest) -> None:
+    """Raises `InputError` where oneDNN's product is not for what is asked: known before weights are read."""
+    device = "several devices" if request.device_map is not None else resolved(request.device)
+    if device != "cpu":
+        raise InputError(f"--fast is oneDNN's product on a CPU, and the model is on {device}: leave it out")
+    if request.dtype != "float32":
+        raise InputError(f"--fast is oneDNN's product in float32, not --dtype {request.dtype}: leave it out")
 
 
 def _provenance(asked: CorpusQuestion, request: ModelRequest) -> dict[str, Any]:

@@ -6,6 +6,7 @@ texts of one length alone are read together.
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -17,12 +18,13 @@ from attnscope.analysis.claims.relations.answers import Sample, pieces_of, toget
 from attnscope.analysis.corpus.facts import Facts, norms_moved, triangles
 from attnscope.analysis.corpus.links import links
 from attnscope.analysis.corpus.measuring import leaking, measured
-from attnscope.analysis.corpus.names import needs_norms
+from attnscope.analysis.corpus.names import apart, needs_norms
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.weights import Passed, Passing
 from attnscope.errors import InputError
-from attnscope.results import Provenance
+from attnscope.model.loading.products import ONEDNN, OneDNN
+from attnscope.results import Provenance, Verdict
 from attnscope.results.claims.corpus import LINKS
 from attnscope.session.corpus.batches import Ready, filled_up, joined
 from attnscope.session.corpus.engine.interface import Text
@@ -31,6 +33,7 @@ from attnscope.session.opening import Opened
 from attnscope.vocabulary import WHOLE_SENTENCE, Kind, Route
 
 UNLIKE = 1e-3  # of weights in a batch and alone: more than rounding
+PROMISED = 1e-5  # of a measure's range: how far --fast is off the model's own layers at most
 _SPOKEN = ("A dog sleeps.", WHOLE_SENTENCE)
 
 
@@ -51,6 +54,7 @@ class BatchReader:
         self.padding = 0 if padding is None else int(padding)
         self.triangles: dict[int, Tensor] = {}
         self.provenance = self._spoken_to()
+        self.fast = self._made_fast() if recipe.fast else None
         self.padded = self._may_fill_up()
 
     def _check(self) -> None:
@@ -84,6 +88,22 @@ class BatchReader:
         origin: Provenance = captured.provenance
         kind = origin.device if "+" in origin.device else origin.device.partition(":")[0]  # whichever of them
         return replace(origin.of_no_text, device=kind)
+
+    def _made_fast(self) -> OneDNN:
+        """The model's linear layers by oneDNN; `InputError` where that changes more than is promised."""
+        name = self.model.name
+        plain = [self.values([one])[0][0] for one in self._spoken()]
+        fast = OneDNN.put_into(self.model.module, name)
+        try:
+            found = [self.values([one])[0][0] for one in self._spoken()]
+        except (RuntimeError, TypeError, AttributeError, InputError) as error:
+            raise InputError(f"--fast: {name} does not run with its {ONEDNN}: leave it out") from error
+        for one, values, others in zip(self._spoken(), found, plain, strict=True):
+            off, measure = apart(values, others, self.measures, len(one))
+            if off > PROMISED:
+                raise InputError(f"--fast: {_off(name, off, measure)}: leave it out")
+        self.provenance = replace(self.provenance, kernel=f"{self.provenance.kernel}, {ONEDNN}")
+        return fast
 
     def _may_fill_up(self) -> bool:
         """Whether a shorter sentence has the same weights beside a longer one as alone."""
@@ -155,19 +175,41 @@ class BatchReader:
         """The names of all that is measured, in their order."""
         return self.recipe.measures + (() if self.recipe.linked is None else LINKS)
 
-    def prove(self, group: Sequence[Ready], row: int, sample: Sample) -> None:
-        """Capture and certify one text within its batch, and hold its weights against those it has alone."""
+    def prove(self, group: Sequence[Ready], row: int, sample: Sample) -> str:
+        """Capture and certify one text within its batch, and hold its weights against those it has alone.
+
+        Alone the model has its own linear layers, and with --fast what was measured is held against what is
+        then: what is wrong with that, or nothing.
+        """
         one, inputs = group[row], self._inputs(group)
         most = max(map(len, group))
         selection = replace(self.selection, row=row)
         captured = record(self.model.module, inputs, selection, self._labels(one, most))
         counted = self.passing.read(inputs, lambda _, passed: passed.weights[row].cpu())
-        alone = self.passing.read(self._inputs([one]), lambda _, passed: passed.weights[0].cpu())
+        with nullcontext() if self.fast is None else self.fast.left_out():
+            alone = self.passing.read(self._inputs([one]), lambda _, passed: passed.weights[0].cpu())
         length, beside = len(one), {}
         for layer, weights in counted.items():
             beside[layer] = weights.clone()
             beside[layer][:, :length, :length] = alone[layer]
         sample.add(captured, counted, beside)
+        return "" if self.fast is None else self._off_by(self.fast, group, row, sample)
+
+    def _off_by(self, fast: OneDNN, group: Sequence[Ready], row: int, sample: Sample) -> str:
+        """Where a text's values are further from those of the model's own layers than is promised."""
+        mine = self.values(group)[0][row]
+        with fast.left_out():
+            own = self.values([group[row]])[0][0]
+        off, measure = apart(mine, own, self.measures, len(group[row]))
+        if off <= PROMISED:
+            return ""
+        sample.verdicts[Verdict.FAILED] += 1
+        return f"--fast: {_off(self.model.name, off, measure)}"
+
+
+def _off(name: str, off: float, measure: str) -> str:
+    by = f"{off:.1g} of the range of '{measure}'"
+    return f"with its {ONEDNN} {name} is off by {by}, more than {PROMISED:.0e}"
 
 
 def _pieces(group: Sequence[Ready]) -> Tensor:

@@ -89,21 +89,25 @@ class Sample:
     unlike: float = 0.0
     provenance: Provenance | None = None
     tower: str = ""
+    failed: list[tuple[int, int]] = field(default_factory=list)  # heads, by layer and number
 
     def add(self, captured: Capture, counted: dict[int, Tensor], alone: dict[int, Tensor]) -> None:
         """Certify every chosen head of one sentence, and that the weights that were `counted` are its own."""
         for layer in self.layers:
             call = captured.call(layer, block=self.block)
-            self._certify(call, counted[layer])
+            self._certify(call, counted[layer], layer)
             self.unlike = max(self.unlike, float((counted[layer] - alone[layer]).abs().max()))
         self.sentences += 1
         self.provenance, self.tower = captured.provenance, captured.tower
 
-    def _certify(self, call: AttentionCall, counted: Float[Tensor, "head query key"]) -> None:
+    def _certify(self, call: AttentionCall, counted: Float[Tensor, "head query key"], layer: int) -> None:
         recomputed = weights_alone(call.operands_of(self.heads))
-        for certificate, ours, theirs in zip(
-            certify_heads(call, self.heads), recomputed, counted, strict=True
+        for head, certificate, ours, theirs in zip(
+            self.heads, certify_heads(call, self.heads), recomputed, counted, strict=True
         ):
             off = float((exact(theirs) - ours).abs().max())
             agrees = off <= certificate.weight_tolerance
-            self.verdicts[certificate.verdict if agrees else Verdict.FAILED] += 1
+            verdict = certificate.verdict if agrees else Verdict.FAILED
+            self.verdicts[verdict] += 1
+            if verdict is Verdict.FAILED:
+                self.failed.append((layer, head))

@@ -1,0 +1,126 @@
+"""--fast: oneDNN's products against the model's own, on the numbers of a corpus."""
+
+from pathlib import Path
+from typing import Any
+
+import corpus_of_demo as demo
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from attnscope.analysis.corpus.names import DISCRETE, apart
+from attnscope.errors import InputError
+from attnscope.measures import MEASURES
+from attnscope.model.loading.products import ONEDNN, OneDNN
+from attnscope.results import Verdict
+from attnscope.session.corpus import question, reader
+
+NAMES = ("entropy", "distance", "same", "fixed", "moved")
+_has_onednn = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch has no oneDNN")
+
+
+def corpus(folder: Path, **more: Any) -> Any:
+    file = folder / "texts.txt"
+    file.write_text("\n".join(demo.TEXTS) + "\n")
+    return demo.measure(file, folder / "run", measures=",".join(NAMES), **more)
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Any:
+    (tmp_path / "plain").mkdir()
+    return corpus(tmp_path / "plain")
+
+
+@_has_onednn
+def test_fast_gives_the_numbers_of_the_models_own_layers_within_what_is_promised_and_says_so(
+    plain: Any, tmp_path: Path
+) -> None:
+    fast = corpus(tmp_path, fast=True)
+    assert fast.provenance.kernel == f"eager, {ONEDNN}"
+    assert ONEDNN not in plain.provenance.kernel
+    assert fast.verdict is Verdict.CERTIFIED
+    assert 0 < fast.unlike < 1e-4
+    longest = plain.read.longest
+    for name, mine in fast.measures.items():
+        low, high = MEASURES[name].limits(longest)
+        width = high - low if np.isfinite(high - low) else float(plain.measures[name].largest.max())
+        if name not in DISCRETE:
+            np.testing.assert_allclose(
+                mine.values, plain.measures[name].values, rtol=0, atol=reader.PROMISED * width
+            )
+    moved = np.abs(fast.measures["distance"].values - plain.measures["distance"].values)
+    assert moved.max() > 0, "another product was used"
+    with pytest.raises(InputError, match="fast"):  # a run that was begun with it goes on with it
+        corpus(tmp_path)
+
+
+@_has_onednn
+def test_a_product_that_is_off_by_more_than_is_promised_is_refused_and_fails_the_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = OneDNN.put_into.__func__  # type: ignore[attr-defined]
+
+    class Off(nn.Module):
+        def __init__(self, layer: nn.Module) -> None:
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layer(x) * 1.001
+
+    def worse(cls: Any, model: nn.Module, name: str) -> OneDNN:
+        found = real(cls, model, name)
+        changed = OneDNN(tuple((owner, child, own, Off(fast)) for owner, child, own, fast in found.places))
+        changed._put(3)
+        return changed
+
+    monkeypatch.setattr(OneDNN, "put_into", classmethod(worse))
+    with pytest.raises(InputError, match=r"off by .* of the range of '.*', more than 1e-05: leave it out"):
+        corpus(tmp_path, fast=True, engine=question.alone)
+    monkeypatch.setattr(reader.BatchReader, "_made_fast", lambda self: worse(OneDNN, self.model.module, ""))
+    assert corpus(tmp_path, fast=True, engine=question.alone).verdict is Verdict.FAILED
+
+
+class Own(nn.Linear):
+    """Derived from torch's own: may do something else."""
+
+
+@_has_onednn
+def test_only_torchs_own_linear_layers_in_float32_are_changed_and_all_come_back() -> None:
+    shared = nn.Linear(5, 5)
+    model = nn.ModuleDict(
+        {"a": shared, "again": shared, "own": Own(5, 5), "coarse": nn.Linear(5, 5).to(torch.bfloat16)}
+    )
+    before = dict(model.items())
+    fast = OneDNN.put_into(model, "it")
+    assert model["a"] is model["again"] is not shared
+    assert (model["own"], model["coarse"]) == (before["own"], before["coarse"])
+    x = torch.randn(3, 5)
+    torch.testing.assert_close(model["a"](x), shared(x))
+    with fast.left_out():
+        assert model["a"] is shared
+    assert model["a"] is not shared
+    del model["a"], model["again"]
+    with pytest.raises(InputError, match=r"it has no torch\.nn\.Linear in float32"):
+        OneDNN.put_into(model, "it")
+
+
+def test_fast_on_no_cpu_or_in_another_type_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    for how, words in (({"dtype": "bfloat16"}, "--dtype bfloat16"), ({"device_map": {"": "cpu"}}, "several")):
+        request = demo.ModelRequest("no/such-model", **how)
+        with pytest.raises(InputError, match=f"--fast .*{words}.*: leave it out"):
+            question._check_fast(request)
+
+
+def test_how_far_two_are_apart_is_a_share_of_the_measures_range() -> None:
+    mine, theirs = np.zeros((3, 2, 4)), np.zeros((3, 2, 4))
+    mine[0, 1, 2], mine[1, 0, 3], mine[2, 0, 0] = 0.03, 0.6, 5.0
+    names = ("entropy", "distance", "offset")
+    off, of = apart(mine, theirs, names, 20)
+    low, high = MEASURES["distance"].limits(20)
+    assert (off, of) == (pytest.approx(0.6 / (high - low)), "distance")
+    assert apart(mine[:1], theirs[:1], names[:1], 20)[0] == pytest.approx(0.03 / np.log(20))
+    assert apart(mine[2:], theirs[2:], names[2:], 20) == (0.0, "")  # jumps
+    theirs[0, 0, 0] = np.nan
+    assert apart(mine[:1], theirs[:1], names[:1], 20) == (np.inf, "entropy")
