@@ -13,15 +13,18 @@ from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
-PAGES = ["README.md", *(page.name for page in sorted((ROOT / "docs" / "guide").glob("*.md")))]
+SPECIFICATION = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+GENERATE = importlib.util.module_from_spec(SPECIFICATION)
+SPECIFICATION.loader.exec_module(GENERATE)
 
 
-@pytest.fixture(scope="module")
+def pages(named: tuple[Path, ...]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("page", named, ids=[page.stem for page in named])
+
+
+@pytest.fixture
 def generate():
-    specification = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+    return GENERATE
 
 
 def test_the_reference_is_what_the_commands_say(generate) -> None:
@@ -53,22 +56,47 @@ def test_a_schema_file_is_named_by_its_kind_and_small(generate) -> None:
         assert len(content) < (80_000 if name == "explanation.json" else 50_000), "it holds five others"
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_shows_what_the_program_prints_to_the_letter(generate, name: str) -> None:
-    page = next(page for page in generate.PAGES if page.name == name)
+@pages(GENERATE.PAGES)
+def test_a_page_shows_what_the_program_prints_to_the_letter(generate, page: Path) -> None:
     told = page.read_text("utf-8")
     assert generate.with_output(told) == told
 
 
+@pages(GENERATE.LESSONS)
+def test_a_lesson_shows_what_the_program_prints_and_the_pictures_that_it_writes(generate, page: Path) -> None:
+    told = page.read_text("utf-8")
+    pictures = set(generate.PICTURE.findall(told))
+    for name in pictures:
+        (ROOT / "outputs" / name).unlink(missing_ok=True)
+    assert generate.with_output(told) == told
+    assert pictures == {name for name in pictures if (ROOT / "outputs" / name).stat().st_size > 5_000}
+    assert pictures == {name for name in pictures if (page.parent / name).stat().st_size > 5_000}
+
+
 def test_every_page_of_the_guide_is_asked_and_most_show_output(generate) -> None:
-    assert sorted(page.name for page in generate.PAGES) == sorted(PAGES)
+    rooms = ("guide", "lessons", "gallery", "examples")
+    asked = {ROOT / "README.md", *(page for room in rooms for page in (ROOT / "docs" / room).glob("*.md"))}
+    assert {*generate.PAGES, *generate.LESSONS} == asked
     shown = [page for page in generate.PAGES if generate.CONSOLE_BLOCK.search(page.read_text("utf-8"))]
     assert len(shown) >= 6
+    assert all(generate.CONSOLE_BLOCK.search(page.read_text("utf-8")) for page in generate.LESSONS)
 
 
 def test_a_drifted_page_would_be_noticed(generate) -> None:
     block = "```console\n$ attnscope --version\nattnscope 99\n```\n"
     assert generate.with_output(block) != block
+
+
+def test_what_a_filter_leaves_and_an_exit_code_are_shown_as_a_shell_does(generate) -> None:
+    asked = "attnscope sdpa --example fruit"
+    assert (
+        generate.shell(f"{asked} | head -2").splitlines() == generate.run(asked.split()[1:]).splitlines()[:2]
+    )
+    told = generate.shell('attnscope predict "It opened." -m no/such-model; echo $?').splitlines()
+    assert told[-1] == "3"
+    assert "no/such-model" in told[0]
+    with pytest.raises(RuntimeError, match="ended with 3"):
+        generate.shell('attnscope predict "It opened." -m no/such-model')
 
 
 def test_digits_that_differ_between_machines_are_left_out_and_no_others(generate) -> None:
