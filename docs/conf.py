@@ -14,7 +14,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PROJECT = tomllib.loads((HERE.parent / "pyproject.toml").read_text("utf-8"))["project"]
-SOURCES = PROJECT.get("urls", {}).get("Source", "https://example.org/attnscope") + "/blob/main/"
+SOURCES = f"{PROJECT['urls']['Homepage']}/blob/main/"
 
 project = PROJECT["name"]
 author = copyright = PROJECT["authors"][0]["name"]
