@@ -83,7 +83,7 @@ def check_there(path: str | Path | None, what: str = "") -> None:
 
 def content(path: str | Path, what: str = "", most: int = -1) -> bytes:
     """All its bytes, or so many. `InputError` for what cannot be read, `DoesNotFitError` for want of room."""
-    with _opened(path, what, held=most < 0) as file:
+    with opened(path, what, held=most < 0) as file:
         return file.read(most)
 
 
@@ -92,14 +92,21 @@ def lines(path: str | Path, what: str = "", *, held: bool = True) -> Iterator[by
 
     `held` says that whoever reads them keeps them, so that the whole file must have room.
     """
-    with _opened(path, what, held) as file:
-        line = file.readline(LONGEST_LINE + 2).removeprefix(BOM)
-        while line:
-            rest = line
-            while len(rest) > LONGEST_LINE and not rest.endswith(b"\n"):
-                rest = file.readline(LONGEST_LINE + 2)
-            yield line.removesuffix(b"\n").removesuffix(b"\r")[: LONGEST_LINE + 1]
-            line = file.readline(LONGEST_LINE + 2)
+    with opened(path, what, held) as file:
+        for at, line in lines_of(file):
+            yield line if at else line.removeprefix(BOM)
+
+
+def lines_of(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The lines from where an open file stands, in the same way, each with how many bytes lie before it."""
+    at = 0
+    while line := file.readline(LONGEST_LINE + 2):
+        rest, size = line, len(line)
+        while len(rest) > LONGEST_LINE and not rest.endswith(b"\n"):
+            rest = file.readline(LONGEST_LINE + 2)
+            size += len(rest)
+        yield at, line.removesuffix(b"\n").removesuffix(b"\r")[: LONGEST_LINE + 1]
+        at += size
 
 
 def whole_lines(path: str | Path, what: str = "") -> Iterator[tuple[int, bytes]]:
@@ -116,7 +123,7 @@ def whole_lines(path: str | Path, what: str = "") -> Iterator[tuple[int, bytes]]
 
 def sha256(path: str | Path) -> str:
     """The SHA-256 of its bytes, which are not held."""
-    with _opened(path, held=False) as file:
+    with opened(path, held=False) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -188,7 +195,7 @@ def check_room(size: int, what: str, note: str = "") -> None:
 
 
 @contextmanager
-def _opened(path: str | Path, what: str = "", held: bool = True) -> Iterator[io.BufferedReader | io.BytesIO]:
+def opened(path: str | Path, what: str = "", held: bool = True) -> Iterator[io.BufferedReader | io.BytesIO]:
     """A file that ends: the one of that name, or all that something without a size gives."""
     path, name = Path(path), named(path, what)
     with _refusing(name):

@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+from attnscope.session.corpus.tree import FAN
+
 TEXTS = (
     "The door opened.", "A dog barks, and the old dog sleeps.", "She was watching the boat.", "It is late.",
     "the river and the bank", "Maria sat on the table and she slept.", "caf\udce9", "very " * 90, "",
@@ -35,8 +37,9 @@ def left(run: Path) -> dict[str, bytes]:
 
 
 def done(folder: Path) -> int:
-    """How many chunks are measured."""
-    return len(list((folder / "cut" / "chunks").glob("0*.npz")))
+    """How many splits are measured."""
+    names = [each.name for each in (folder / "cut" / "parts").glob("[0-9]*.parquet")]
+    return sum(FAN ** int(name[0]) for name in names)
 
 
 def test_a_corpus_that_is_killed_at_random_moments_ends_in_the_same_bytes(tmp_path: Path) -> None:

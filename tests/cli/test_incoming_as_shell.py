@@ -13,8 +13,9 @@ import pytest
 from attnscope import incoming
 from attnscope.errors import DoesNotFitError
 from attnscope.results import load
-from attnscope.session.corpus.engine.interface import SetAside, Text
+from attnscope.session.corpus.engine.interface import SetAside, Span, Text
 from attnscope.session.corpus.source import Form, Source
+from attnscope.session.corpus.source import items as read
 
 HEAD = ("-m", "demo", "--layer", "1", "--head", "2")
 SENTENCE = "1\tthe\t_\tDET\t_\t_\t2\tdet\t_\t_\n2\tdoor\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n"
@@ -114,7 +115,7 @@ def test_a_corpus_over_a_sparse_file_streams(tmp_path: Path, form: Form, monkeyp
     with place.open("ab") as made:
         made.write(b"\n" + texts.encode())
     tracemalloc.start()
-    items = list(Source(place, "sparse", form).items())
+    items = [item for _, item in read(Span(0, Source(place, "sparse", form)))]
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 20 * 10**6
@@ -124,21 +125,21 @@ def test_a_corpus_over_a_sparse_file_streams(tmp_path: Path, form: Form, monkeyp
     assert first.text == last.text == "the door"
     assert isinstance(aside, SetAside)
     assert aside.why == "it is longer than 1,000,000 bytes"
-    assert aside.place == {Form.LINES: "sparse:2", Form.JSONL: "sparse:2", Form.CONLLU: "sparse:4"}[form]
+    assert aside.line == {Form.LINES: 2, Form.JSONL: 2, Form.CONLLU: 4}[form]
 
 
 def test_a_sentence_and_a_text_of_a_corpus_have_their_bound(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(incoming, "LONGEST_LINE", 60)
     place = tmp_path / "long"
     place.write_text(SENTENCE.strip("\n") * 2 + "\n" + SENTENCE)
-    (long,) = Source(place, "long", Form.FILE).items()
+    ((_, long),) = read(Span(0, Source(place, "long", Form.FILE)))
     assert isinstance(long, SetAside)
     place.write_text(SENTENCE + SENTENCE.rstrip("\n").replace("door", "d" * 30) + "\n\n" + SENTENCE)
-    first, aside, last = Source(place, "long", Form.CONLLU).items()
+    first, aside, last = (item for _, item in read(Span(0, Source(place, "long", Form.CONLLU))))
     assert isinstance(first, Text)
     assert isinstance(last, Text)
     assert isinstance(aside, SetAside)
-    assert (aside.place, aside.why) == ("long:4", "it is longer than 60 bytes")
+    assert (aside.line, aside.why) == (4, "it is longer than 60 bytes")
 
 
 def test_an_archive_is_refused_by_what_its_headers_say_before_any_array_is_read(

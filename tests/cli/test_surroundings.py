@@ -14,7 +14,7 @@ import pytest
 from attnscope import demo
 from attnscope.errors import DoesNotFitError, InputError, lacking
 from attnscope.session.corpus.engine import local
-from attnscope.session.corpus.engine.interface import Chunk
+from attnscope.session.corpus.engine.interface import Split
 
 HEAD = ("-m", "demo", "-l", "0", "--head", "0", "-q")
 BIG = 2**64
@@ -107,14 +107,14 @@ ANSWERS = (
 def test_a_worker_that_is_killed_once_while_it_opens_the_model_is_started_again(monkeypatch) -> None:
     monkeypatch.setattr(local, "_started", started([KILLED, ANSWERS]))
     worker = local.Worker("a recipe")
-    assert worker.measure(Chunk(0, ())) == b"file"
+    assert worker.measure(Split(0, ())) == b"file"
     worker.stop()
 
 
 def test_workers_that_are_killed_while_they_open_the_model_are_one_line(monkeypatch) -> None:
     monkeypatch.setattr(local, "_started", started([KILLED, KILLED]))
     with pytest.raises(InputError, match=r"before the model is open, by signal 9: fewer --workers need"):
-        local.Worker("a recipe").measure(Chunk(0, ()))
+        local.Worker("a recipe").measure(Split(0, ()))
 
 
 def test_a_refused_corpus_leaves_nothing(attnscope, tmp_path: Path, monkeypatch) -> None:

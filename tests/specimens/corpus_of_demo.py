@@ -1,12 +1,14 @@
 """A small corpus under the bundled encoder: files, and an engine that opens the model once."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from attnscope.results import Corpus
-from attnscope.session.corpus.engine.interface import Chunk, Finished
+from attnscope.session.corpus.engine.interface import Finished, Split
+from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.measurer import CorpusRecipe
 from attnscope.session.corpus.question import CorpusQuestion, corpus_of
 from attnscope.session.listener import Listener, Quiet
@@ -45,10 +47,11 @@ def opened(recipe: CorpusRecipe) -> Any:
         torch.set_num_threads(threads)
 
 
-def once_open(recipe: Any, chunks: Iterable[Chunk], listener: Listener) -> Iterator[Finished]:
+def once_open(recipe: Any, splits: Iterable[Split], listener: Listener) -> Iterator[Finished]:
     """The engine of this process, which opens the same recipe once for all tests."""
-    for chunk in chunks:
-        yield Finished(chunk.number, len(chunk.texts), opened(recipe).measure(chunk))
+    measurer = opened(replace(recipe, into=""))
+    for split in splits:
+        yield replace(measurer, folder=Folder(Path(recipe.into))).measure(split)
 
 
 def asked(file: Path, run: Path, **more: Any) -> CorpusQuestion:

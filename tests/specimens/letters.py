@@ -1,4 +1,4 @@
-"""A recipe without a model: counts letters, and says who measured which chunk. Some texts are trouble."""
+"""A recipe without a model: counts letters, and says who measured which split. Some texts are trouble."""
 
 import os
 import signal
@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attnscope.errors import InputError
-from attnscope.session.corpus.engine.interface import Chunk, Text
+from attnscope.session.corpus.engine.interface import Finished, Span, Split
+from attnscope.session.corpus.source import Form, Reading, Source
 
 DEADLY, REFUSED, BROKEN = "ends its process", "is refused", "finds a bug"
 
 
 @dataclass(frozen=True)
 class Letters:
-    """The recipe; `log` is a folder where each process writes what it begins, `seconds` is a chunk's time."""
+    """The recipe; `log` is a folder where each process writes what it begins, `seconds` is a split's time."""
 
     log: Path
     seconds: float = 0.0
@@ -34,35 +35,40 @@ class Counting:
 
     recipe: Letters
 
-    def measure(self, chunk: Chunk) -> bytes:
+    def measure(self, split: Split) -> Finished:
         with (self.recipe.log / str(os.getpid())).open("a") as file:
-            file.write(f"{chunk.number} {os.getppid()}\n")
+            file.write(f"{split.number} {os.getppid()}\n")
         time.sleep(self.recipe.seconds)
-        return counted(chunk)
+        return counted(split)
 
 
-def counted(chunk: Chunk) -> bytes:
-    """The chunk's file, which ends in zeros, as some do."""
+def counted(split: Split) -> Finished:
+    """What is said of a split."""
     found = []
-    for text in chunk.texts:
-        if text.number in chunk.deadly:
-            found.append(f"{text.place} deadly")
+    first, end = split.only or (0, 1000)
+    there = list(Reading(split))
+    for text in there:
+        place = f"f:{split.number}.{text.line}"
+        if not first <= text.number < end:
+            continue
+        if text.number in split.deadly:
+            found.append(f"{place} deadly")
             continue
         if text.text == DEADLY:
             os.kill(os.getpid(), signal.SIGKILL)
         if text.text == REFUSED:
-            raise InputError(f"{text.place}: refused")
+            raise InputError(f"{place}: refused")
         if text.text == BROKEN:
-            raise ZeroDivisionError(text.place)
-        found.append(f"{text.place} {len(text.text)}")
-    return f"{chunk.number}: {', '.join(found)}".encode() + b"\0\0"
+            raise ZeroDivisionError(place)
+        found.append(f"{place} {len(text.text)}")
+    return Finished(split.number, len(there), name=f"{split.number}: {', '.join(found)}")
 
 
 @dataclass(frozen=True)
 class Begun:
-    """What a log says: this process began this chunk for that one."""
+    """What a log says: this process began this split for that one."""
 
-    chunk: int
+    split: int
     process: int
     parent: int
 
@@ -77,9 +83,8 @@ def begun(log: Path) -> list[Begun]:
     return found
 
 
-def chunks(*words: tuple[str, ...]) -> Iterator[Chunk]:
-    """A chunk of each."""
-    at = 0
+def splits(*words: tuple[str, ...]) -> Iterator[Split]:
+    """A split of each, a line a text."""
+    source = Source(Path("f"), "f", Form.LINES)
     for number, texts in enumerate(words):
-        yield Chunk(number, tuple(Text(at + i, f"f:{at + i + 1}", each) for i, each in enumerate(texts)))
-        at += len(texts)
+        yield Split(number, (Span(0, source, held="\n".join(texts).encode()),))

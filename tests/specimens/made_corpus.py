@@ -12,10 +12,9 @@ from attnscope.results import Corpus, CorpusDifference
 from attnscope.results.claims.corpus import LINKS
 from attnscope.results.claims.lengths import CorpusText
 from attnscope.session.corpus import merging
-from attnscope.session.corpus.chunk_file import Measured, Proved
-from attnscope.session.corpus.chunks import Census
 from attnscope.session.corpus.engine.interface import SetAside
 from attnscope.session.corpus.identity import Linked
+from attnscope.session.corpus.part import Part, Proved
 from attnscope.session.corpus.source import Form, Source
 from attnscope.session.questions.claims.difference import corpora_apart
 
@@ -45,20 +44,18 @@ def corpus(
     if linked:
         drawn[:, -1] = drawn[:, -3] - drawn[:, -2]
     origin = asdict(replace(made_results.head().provenance, token_ids=()))
-    read = [
-        CorpusText(f"{name}:{i + 1}", 4 + 7 * i % 61, f"Text {i} of {name}.", i % 5 > 0) for i in range(texts)
-    ]
-    chunk = Measured(
-        number=0, measures=measures, layers=LAYERS, heads=HEADS, kind="encoder", tower="", texts=texts,
-        tokens=17 * texts, longest=64, limit=64, unknown=2, padded=texts // 2, cut=1,
-        set_aside=(SetAside("small.txt:9", "it is not valid UTF-8", "caf\\xe9"),), absent={},
+    read = [CorpusText(f"0:{i + 1}", 4 + 7 * i % 61, f"Text {i} of {name}.", i % 5 > 0) for i in range(texts)]
+    part = Part(
+        first=0, measures=measures, layers=LAYERS, heads=HEADS, kind="encoder", tower="", texts=texts,
+        tokens=17 * texts, longest=64, limit=64, unknown=2, padded=texts // 2, cut=1, blanks=3,
+        lines={0: texts + 4}, set_aside=(SetAside(0, 9, "it is not valid UTF-8", "caf\\xe9"),), absent={},
         proved=Proved({"certified": 23, "failed": 1} if failed else {"certified": 24}, 2, 3e-7, origin),
-        totals=Totals.of(drawn, np.arange(texts), read),
+        totals=Totals.of(drawn, np.arange(texts), read), read=texts,
     )  # fmt: skip
     pair = Linked("VERB", "NOUN") if linked else None
     source = Source(Path(name), name, Form.LINES)
-    census = Census(texts + 1, 3, 1, (f"{seed:064x}",))
-    return merging.result(merging.merged([chunk]), [source], census, pair, "link-gain" if linked else "")
+    shown = "link-gain" if linked else ""
+    return merging.result(merging.merged([part]), [source], (f"{seed:064x}",), pair, shown)
 
 
 def apart() -> CorpusDifference:

@@ -1,11 +1,12 @@
 """`attnscope corpus`: all measures of all heads over a corpus, which can be cut off and goes on."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +19,10 @@ from attnscope.cli.run import typed_command
 from attnscope.errors import InputError
 from attnscope.process.ending import undone_by_a_signal
 from attnscope.render.kit.words.shell import word
+
+if TYPE_CHECKING:
+    from attnscope.session.corpus.engine.interface import Done
+    from attnscope.session.corpus.engine.interface import Progress as CorpusProgress
 
 Files = Annotated[
     list[str],
@@ -218,29 +223,33 @@ def corpus(
 
 
 @contextmanager
-def _counting(quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A bar of how many texts are through, how fast, how long still; it is moved by what this gives."""
+def _counting(quiet: bool) -> "Iterator[Done]":
+    """A bar of the bytes that are through, how fast, how long still; it is moved by what this gives."""
     if quiet or not sys.stderr.isatty():
-        yield lambda done, whole: None
+        yield lambda progress: None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     from attnscope.render.terminal.console import Paper
 
     columns = (
         BarColumn(None),
-        MofNCompleteColumn(),
-        TextColumn("texts · {task.fields[rate]} · left"),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[rate]} · left"),
         TimeRemainingColumn(),
     )
-    bar = Progress(*columns, console=Paper(stderr=True), transient=True, speed_estimate_period=120)
+    bar = Progress(*columns, console=Paper(stderr=True), transient=True, speed_estimate_period=600)
     task = bar.add_task("", total=None, rate="starting")
+    begun = monotonic()
 
-    def count(done: int, whole: int) -> None:
+    def count(now: "CorpusProgress") -> None:
         """The bar is there from the first count to the last, so that it stands in no spinner's way."""
-        speed = bar.tasks[0].speed
-        bar.update(task, completed=done, total=whole, rate=f"{speed:,.1f} a second" if speed else "starting")
-        bar.start() if done < whole else bar.stop()
+        passed = monotonic() - begun
+        rate = (
+            f"{now.texts:,} texts · {now.tokens / passed:,.0f} tokens a second" if now.texts else "starting"
+        )
+        bar.update(task, completed=now.through, total=now.whole, rate=rate)
+        bar.start() if now.through < now.whole else bar.stop()
 
     with undone_by_a_signal(bar.stop):
         try:

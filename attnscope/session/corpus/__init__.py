@@ -1,9 +1,9 @@
-"""All measures of all heads over a corpus: read, measured by workers chunk by chunk, kept, merged in order.
+"""All measures of all heads over a corpus: read, measured by workers split by split, kept, merged in order.
 
-source, chunks        files to numbered chunks of texts
-engine                chunks to the bytes of chunk files, by workers of this machine or of a Ray cluster
-measurer, batches     what a worker does with a chunk
-folder, chunk_file    what a run leaves on the disk, whole or not at all; identity: when two runs are the same
-merging, rows         chunks in their order to a result, and to a row for each text and head
+source, splits        files to numbered splits of texts, by what the files are alone
+engine                splits to parts in the run's folder, by workers of this machine or of a Ray cluster
+measurer, batches     what a worker does with a split
+folder, part, rows    what a run leaves on the disk, whole or not at all; identity: when two runs are the same
+tree, merging         parts that are merged as the run grows, in an order of their own, and to a result
 run                   what is measured, and what it comes to; question: what is asked, and the walk to it
 """

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from attnscope.incoming import settings
 from attnscope.session.cache.witnesses import NO_NUMBERS_FROM
-from attnscope.session.corpus.chunks import CHUNK, Census
 from attnscope.session.corpus.engine.machine import described, settings_digest, versions
 from attnscope.session.corpus.source import Source
+from attnscope.session.corpus.splits import FEWEST, LEAST, MOST
 from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Wanted
 from attnscope.version import __version__
@@ -39,7 +39,7 @@ class Linked:
 
 @dataclass(frozen=True)
 class Instructions:
-    """All that a worker must know to measure.
+    """All that a worker must know to measure, and to keep what comes of it in the folder `into`.
 
     `rows` says whether what each text gives is kept, `fast` whether oneDNN does the model's linear layers.
     """
@@ -53,12 +53,13 @@ class Instructions:
     rows: bool = False
     linked: Linked | None = None
     fast: bool = False
+    into: str = ""
 
 
 def identity_of(
     recipe: Instructions,
     sources: Sequence[Source],
-    census: Census,
+    digests: Sequence[str],
     checkpoint: "Checkpoint",
     limit: int | None,
 ) -> dict[str, Any]:
@@ -67,7 +68,7 @@ def identity_of(
     device, spread = request.pop("device"), request["device_map"]
     files = [
         {"name": source.name, "form": source.form.value, "field": source.field, "sha256": digest}
-        for source, digest in zip(sources, census.digests, strict=True)
+        for source, digest in zip(sources, digests, strict=True)
     ]
     for file in files:
         if file["form"] not in ("jsonl", "parquet"):
@@ -89,7 +90,7 @@ def identity_of(
         "longest": recipe.longest,
         "truncate": recipe.truncate,
         "batch": recipe.batch,
-        "chunk": CHUNK,
+        "split": [LEAST, MOST, FEWEST],
         "rows": recipe.rows,
         "fast": recipe.fast,
     }

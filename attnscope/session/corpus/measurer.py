@@ -1,12 +1,15 @@
-"""Chunk after chunk of a corpus measured: what is read together, set aside, captured in full and certified.
+"""Split after split of a corpus measured: what is read together, set aside, captured in full and certified.
 
-Where a batch gives what fills up any weight, its texts are read again by their lengths. Of chunks 0, 1, 3, 7
+Where a batch gives what fills up any weight, its texts are read again by their lengths. Of splits 0, 1, 3, 7
 and so on one text is captured in full within its batch and certified, and read once more alone.
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -18,48 +21,136 @@ from attnscope.errors import InputError
 from attnscope.results import Verdict
 from attnscope.results.claims.lengths import CorpusText
 from attnscope.session.corpus.batches import Ready, batches
-from attnscope.session.corpus.chunk_file import Measured, Proved, Rows, written
-from attnscope.session.corpus.engine.interface import Chunk, Measurer, SetAside
+from attnscope.session.corpus.engine.interface import Finished, Measurer, SetAside, Split, Text
+from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.identity import Instructions
+from attnscope.session.corpus.part import Part, Proved, RowsFile
 from attnscope.session.corpus.reader import UNLIKE, BatchReader
+from attnscope.session.corpus.rows import RowsOfSplit
+from attnscope.session.corpus.source import Reading
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Purpose, open_model
 from attnscope.session.request import Inputs
 
+_POOL = 512  # texts
+_NUMBERED = 24  # binary digits of a text's number in its split
 _CELLS = 2**22  # of the weights of a layer at once
 _DEADLY = "the process that reads it ends, twice"
 _NEITHER = "nothing reads the heads' outputs by a matrix alone"
 
 
 @dataclass
-class _MeasuredChunk:
-    """The texts of one chunk: what is measured of them so far, and what is set aside."""
+class _MeasuredSplit:
+    """A split, read in pools of texts: what is measured of them so far, and what is set aside."""
 
     reader: BatchReader
-    chunk: Chunk
-    measured: list[tuple[Ready, np.ndarray]] = field(default_factory=list)
+    split: Split
     aside: list[SetAside] = field(default_factory=list)
-    groups: list[list[Ready]] = field(default_factory=list)
-    unknown: int = 0
-    cut: int = 0
+    totals: Totals | None = None
+    proved: Proved = field(default_factory=Proved)
+    counts: Counter[str] = field(default_factory=Counter)
+    longest: int = 0
+    rows: RowsOfSplit | None = None
 
-    def read(self) -> None:
+    def __post_init__(self) -> None:
+        if self.reader.recipe.rows:
+            chosen = self.reader.chosen
+            self.rows = RowsOfSplit(self.reader.measures, chosen.layers, chosen.heads)
+
+    def read(self) -> Reading:
         """Every text that can be read."""
-        self.aside += self.chunk.set_aside
-        ready = []
-        for text in self.chunk.texts:
-            if text.number in self.chunk.deadly:
-                self.aside.append(SetAside(text.place, _DEADLY, text.text))
-                continue
-            try:
-                one = self.reader.encoded(text)
-            except InputError as error:
-                self.aside.append(SetAside(text.place, str(error), text.text))
-                continue
-            self.unknown += len(one.tokens.unknown)
-            self.cut += one.cut
-            ready.append(one)
-        self._measure(ready, padded=self.reader.padded)
+        reading = Reading(self.split)
+        texts = filter(None, map(self._encoded, reading))
+        first = True
+        while pool := list(islice(texts, _POOL)):
+            self._add(_Pool(self.reader, pool), proves=first and self.split.only is None)
+            first = False
+        if first:
+            self._add(_Pool(self.reader, []), proves=False)
+        return reading
+
+    def _encoded(self, item: Text | SetAside) -> Ready | None:
+        if isinstance(item, SetAside):
+            self.aside.append(item)
+            return None
+        if self.split.only is not None and not self.split.only[0] <= item.number < self.split.only[1]:
+            return None
+        if item.number in self.split.deadly:
+            self.aside.append(SetAside(item.source, item.line, _DEADLY, item.text))
+            return None
+        try:
+            one = self.reader.encoded(item)
+        except InputError as error:
+            self.aside.append(SetAside(item.source, item.line, str(error), item.text))
+            return None
+        self.counts["unknown"] += len(one.tokens.unknown)
+        self.counts["cut"] += one.cut
+        return one
+
+    def _add(self, pool: "_Pool", *, proves: bool) -> None:
+        """The texts of a pool."""
+        texts, values = pool.in_order(self.reader)
+        lengths = [len(one) for one in texts]
+        numbers = [one.text.number for one in texts]
+        among = np.array(numbers, np.int64) + (self.split.number << _NUMBERED)
+        own = Totals.of(values, among, list(map(_told, texts)))
+        self.totals = own if self.totals is None else self.totals.merged(own)
+        self.proved = self.proved.merged(pool.proved(self.split.number if proves else None))
+        self.counts.update(texts=len(texts), tokens=sum(lengths), padded=pool.padded)
+        self.longest = max([self.longest, *lengths])
+        if self.rows is not None and texts:
+            where = {"source": [one.text.source for one in texts], "line": [one.text.line for one in texts]}
+            self.rows.add({"text": numbers, **where, "tokens": lengths}, values)
+
+    def part(self, reading: Reading, folder: Folder) -> Part:
+        """All of it; its rows are kept."""
+        reader, totals = self.reader, self.totals
+        assert totals is not None, "there was a pool"
+        rows: tuple[RowsFile, ...] = ()
+        if self.rows is not None:
+            content = self.rows.content()
+            name = folder.keep_rows(self.split.number, content) if content else ""
+            rows = (RowsFile(name, reading.texts, reading.lines),)
+        return Part(
+            first=self.split.number,
+            measures=reader.measures,
+            layers=reader.chosen.layers,
+            heads=reader.chosen.heads,
+            kind=reader.chosen.kind.value,
+            tower=reader.chosen.tower.distinct_name,
+            limit=reader.limit,
+            longest=self.longest,
+            lines=reading.lines,
+            set_aside=tuple(self.aside),
+            absent=self._absent(),
+            proved=self.proved,
+            totals=totals,
+            read=reading.texts,
+            blanks=reading.blanks,
+            rows=rows,
+            **self.counts,
+        )
+
+    def _absent(self) -> dict[str, str]:
+        lacking = [layer for layer in self.reader.chosen.layers if layer not in self.reader.triangles]
+        if not lacking:
+            return {}
+        return {name: _NEITHER for name in self.reader.recipe.measures if needs_norms((name,))}
+
+
+def _told(one: Ready) -> CorpusText:
+    text = one.text
+    return CorpusText(f"{text.source}:{text.line}", len(one), text.text, not one.cut and text.words is None)
+
+
+class _Pool:
+    """Texts that are measured in batches of about one length."""
+
+    def __init__(self, reader: BatchReader, ready: Sequence[Ready]) -> None:
+        self.reader = reader
+        self.measured: list[tuple[Ready, np.ndarray]] = []
+        self.groups: list[list[Ready]] = []
+        self._measure(ready, padded=reader.padded)
 
     def _measure(self, ready: Sequence[Ready], *, padded: bool) -> None:
         cells = _CELLS // max(len(self.reader.chosen.heads), 1)
@@ -71,11 +162,23 @@ class _MeasuredChunk:
             self.groups.append(group)
             self.measured += zip(group, values, strict=True)
 
-    def _sample(self) -> Sample:
-        """Of chunks 0, 1, 3, 7 and so on in turn: a text that was filled up most, and one that was not."""
+    def in_order(self, reader: BatchReader) -> tuple[list[Ready], np.ndarray]:
+        """The texts in the order of the split, and `text measure layer head` of them."""
+        self.measured.sort(key=lambda pair: pair[0].text.number)
+        shape = (0, len(reader.measures), len(reader.chosen.layers), len(reader.chosen.heads))
+        values = np.stack([measured for _, measured in self.measured]) if self.measured else np.zeros(shape)
+        return [one for one, _ in self.measured], values
+
+    @property
+    def padded(self) -> int:
+        """How many were filled up."""
+        return sum(len(one) < len(group[-1]) for group in self.groups for one in group)
+
+    def _sample(self, number: int | None) -> Sample:
+        """Of splits 0, 1, 3, 7 and so on in turn: a text that was filled up most, and one that was not."""
         chosen = self.reader.chosen
         sample = Sample(chosen.layers, chosen.heads, chosen.block)
-        turn = self.chunk.number + 1
+        turn = 0 if number is None else number + 1
         if self.groups and turn.bit_count() == 1:
             if turn.bit_length() % 2:
                 self.reader.prove(
@@ -86,48 +189,9 @@ class _MeasuredChunk:
                 self.reader.prove(middle, len(middle) - 1, sample)
         return sample
 
-    def result(self) -> Measured:
-        """All of it, texts in the order of the corpus."""
-        reader, recipe = self.reader, self.reader.recipe
-        self.measured.sort(key=lambda pair: pair[0].text.number)
-        shape = (0, len(reader.measures), len(reader.chosen.layers), len(reader.chosen.heads))
-        values = np.stack([measured for _, measured in self.measured]) if self.measured else np.zeros(shape)
-        numbers = np.array([one.text.number for one, _ in self.measured], np.int64)
-        lengths = np.array([len(one) for one, _ in self.measured], np.int64)
-        places = tuple(one.text.place for one, _ in self.measured)
-        texts = [self._told(one) for one, _ in self.measured]
-        return Measured(
-            number=self.chunk.number,
-            measures=reader.measures,
-            layers=reader.chosen.layers,
-            heads=reader.chosen.heads,
-            kind=reader.chosen.kind.value,
-            tower=reader.chosen.tower.distinct_name,
-            texts=len(self.measured),
-            tokens=int(lengths.sum()),
-            longest=int(lengths.max(initial=0)),
-            limit=reader.limit,
-            unknown=self.unknown,
-            padded=sum(len(one) < len(group[-1]) for group in self.groups for one in group),
-            cut=self.cut,
-            set_aside=tuple(self.aside),
-            absent=self._absent(values),
-            proved=self._proved(),
-            totals=Totals.of(values, numbers, texts),
-            rows=Rows(numbers, lengths, places, values) if recipe.rows else None,
-        )
-
-    def _told(self, one: Ready) -> CorpusText:
-        return CorpusText(one.text.place, len(one), one.text.text, not one.cut and one.text.words is None)
-
-    def _absent(self, values: np.ndarray) -> dict[str, str]:
-        lacking = [layer for layer in self.reader.chosen.layers if layer not in self.reader.triangles]
-        if not lacking:
-            return {}
-        return {name: _NEITHER for name in self.reader.recipe.measures if needs_norms((name,))}
-
-    def _proved(self) -> Proved:
-        sample = self._sample()
+    def proved(self, number: int | None) -> Proved:
+        """What the sample says that is taken in the split of this number, None where none is."""
+        sample = self._sample(number)
         verdicts = sample.verdicts
         if not sample.unlike <= UNLIKE:  # also where it is not a number
             verdicts[Verdict.FAILED] += 1
@@ -141,12 +205,17 @@ class CorpusMeasurer:
     """The measurer of a recipe; the model is open."""
 
     reader: BatchReader
+    folder: Folder
 
-    def measure(self, chunk: Chunk) -> bytes:
-        """The chunk's file."""
-        measured = _MeasuredChunk(self.reader, chunk)
-        measured.read()
-        return written(measured.result())
+    def measure(self, split: Split) -> Finished:
+        """The part of a split, kept in the run's folder; a split on trial is measured and not kept."""
+        measured = _MeasuredSplit(self.reader, split)
+        reading = measured.read()
+        if split.only is not None:
+            return Finished(split.number, reading.texts)
+        part = measured.part(reading, self.folder)
+        named = self.folder.keep(part, 0, split.number)
+        return Finished(split.number, part.texts, part.tokens, split.size, str(named))
 
 
 class CorpusRecipe(Instructions):
@@ -162,4 +231,4 @@ class CorpusRecipe(Instructions):
         """The model in memory, and torch with one thread."""
         torch.set_num_threads(1)
         opened = open_model(self.request, Inputs("a"), self.wanted, Purpose.ATTENTION, Quiet())
-        return CorpusMeasurer(BatchReader(self, opened))
+        return CorpusMeasurer(BatchReader(self, opened), Folder(Path(self.into)))

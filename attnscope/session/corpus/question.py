@@ -1,9 +1,9 @@
 """What is asked of a corpus, checked, and the walk to its answer, for the command and for the library alike.
 
-The texts are counted, the run finds its folder, the engine measures what is not measured yet (`run`).
+The corpus is planned, the run finds its folder, the engine measures what is not measured yet (`run`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,13 +16,13 @@ from attnscope.errors import InputError
 from attnscope.measures import parse_measures
 from attnscope.process.ending import temporary_folder
 from attnscope.results.claims.corpus import Corpus
-from attnscope.session.corpus.chunks import census, tagged
-from attnscope.session.corpus.engine.interface import Chunk, Engine, Finished, Recipe
+from attnscope.session.corpus.engine.interface import Done, Engine, Finished, Recipe, Split
 from attnscope.session.corpus.engine.local import alone, local
 from attnscope.session.corpus.engine.machine import places, resolved, usual_workers
 from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.identity import BATCH, LONGEST, Linked, identity_of, key_of
 from attnscope.session.corpus.source import FIELD, Source, form_of
+from attnscope.session.corpus.splits import Plan, check_tags, everything, first_texts
 from attnscope.session.listener import Listener
 from attnscope.session.opening import find_checkpoint
 from attnscope.session.placing import AUTO
@@ -32,7 +32,6 @@ from attnscope.session.wanted import Wanted
 HOME = Path("outputs")
 FEW = 32  # texts: measured sooner here than by a process that is started for them
 LOCAL, RAY = "local", "ray"
-Done = Callable[[int, int], None]  # takes how many texts are through, and how many there are
 ENGINES = (LOCAL, RAY)
 
 
@@ -106,8 +105,7 @@ def corpus_of(
 ) -> Corpus:
     """All measures of all chosen heads over the corpus; what was measured before is not measured again.
 
-    `engine` measures in place of the one that is asked for; `done` is told how many texts are through, of how
-    many.
+    `engine` measures in place of the one that is asked for; `done` is told how far it is.
     """
     from attnscope.analysis.corpus.names import check_measurable, measurable
 
@@ -120,18 +118,14 @@ def corpus_of(
     names = parse_measures(asked.measures)
     names = measurable(names) if asked.measures == "all" else names
     check_measurable(names)
-    if linked is not None and not tagged(sources):
-        raise InputError("--from-pos and --to-pos need words with their part of speech: a .conllu file")
-    if asked.rows is not None:
-        from attnscope.session.corpus.source import arrow
-
-        arrow()
     with _with_sizes(sources) as sources:
-        with listener.working("counting the texts"):
-            counted = census(sources, asked.limit)
-        for option, tag in (("--from-pos", asked.source), ("--to-pos", asked.target)):
-            if tag is not None and tag not in counted.tags:
-                raise InputError(f"{option}: no word is {tag}: {', '.join(sorted(counted.tags))}")
+        spans = everything(sources)
+        if linked is not None:
+            check_tags(spans, {"--from-pos": linked.source, "--to-pos": linked.target})
+        with listener.working("looking at the texts"):
+            texts, first = first_texts(spans, asked.limit or FEW + 1)
+            plan = Plan.of(spans if asked.limit is None else first)
+            digests = [source.digest for source in sources]
         request = _resolved(request, asked)
         from attnscope.session.corpus.measurer import CorpusRecipe
         from attnscope.session.corpus.run import Run
@@ -147,19 +141,17 @@ def corpus_of(
             linked,
             asked.fast,
         )
-        identity = identity_of(recipe, sources, counted, find_checkpoint(request, listener), asked.limit)
+        identity = identity_of(recipe, sources, digests, find_checkpoint(request, listener), asked.limit)
         folder = Folder(asked.run or HOME / f"corpus-{key_of(identity)}")
         with folder.locked():
             begun = folder.claim(identity, _provenance(asked, request))
             folder.clear_leftovers()
-            run = Run(recipe, sources, asked.limit, counted, folder, listener)
-            if begun:
-                run.tell_resumed()
-            few = counted.texts <= FEW and not begun  # what was cut off may end whoever reads it again
+            few = texts <= FEW and not begun  # what was cut off may end whoever reads it again
             workers = 0 if few and asked.workers is None else asked.workers
-            here = partial(_on_this_machine, request, workers, counted.chunks)
-            run.measure(engine or here, done)
-            return run.result(asked.rows)
+            here = partial(_on_this_machine, request, workers, plan.about)
+            recipe = replace(recipe, into=str(folder.path))
+            run = Run(recipe, sources, digests, plan, folder, listener)
+            return run.corpus(engine or here, done, asked.rows)
 
 
 @contextmanager
@@ -226,18 +218,18 @@ def _on_this_machine(
     wanted: int | None,
     most: int,
     recipe: Recipe,
-    chunks: Iterable[Chunk],
+    splits: Iterable[Split],
     listener: Listener,
 ) -> Iterator[Finished]:
     """The engine of this machine: `wanted` workers, by default as many as are usual, `most` at the most."""
     if wanted == 0:
-        return alone(recipe.on(places(request.device)[0]), chunks, listener)
+        return alone(recipe.on(places(request.device)[0]), splits, listener)
     if request.device_map is not None:
-        return local(1, (request.device,))(recipe, chunks, listener)
+        return local(1, (request.device,))(recipe, splits, listener)
     devices = places(request.device)
     workers = min(wanted or usual_workers(request.device), most)
     if request.device != "cpu":
         listener.detail(f"{workers} worker{'s' if workers > 1 else ''} on {', '.join(devices[:workers])}")
         if workers > len(devices):
             listener.notice(f"{workers} workers share {', '.join(devices)}: one for each is the usual")
-    return local(workers, devices)(recipe, chunks, listener)
+    return local(workers, devices)(recipe, splits, listener)

@@ -70,7 +70,7 @@ class BatchReader:
     def _spoken(self) -> list[Ready]:
         """The two sentences on which the model is tried."""
         return [
-            Ready(Text(i, "", sentence), self.model.encode((sentence,), truncate=True, most=self.limit))
+            Ready(Text(i, 0, 0, sentence), self.model.encode((sentence,), truncate=True, most=self.limit))
             for i, sentence in enumerate(_SPOKEN)
         ]
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from attnscope.errors import InputError
 from attnscope.results import Comparison, Corpus, CorpusDifference, Difference, Result, load
+from attnscope.session.corpus.engine.interface import Done
 from attnscope.session.corpus.identity import BATCH, LONGEST
-from attnscope.session.corpus.question import LOCAL, CorpusQuestion, Done, corpus_of
+from attnscope.session.corpus.question import LOCAL, CorpusQuestion, corpus_of
 from attnscope.session.corpus.source import FIELD
 from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener, Log
@@ -58,8 +59,7 @@ def corpus(
     process; with `engine` `ray` those of the Ray cluster at `ray_address`, or of one that is started on this
     machine. What is done is kept in the folder `run`, so that the same call goes on where it was cut off;
     `rows` is a Parquet file for a row for each text and head. With `fast` oneDNN does the model's linear
-    layers: values within 1e-5 of their ranges. `done` is told how many texts are through, of
-    how many.
+    layers: values within 1e-5 of their ranges. `done` is told how far it is (a `Progress`).
     """
     several = [files] if isinstance(files, str | Path) else list(files)
     asked = CorpusQuestion(

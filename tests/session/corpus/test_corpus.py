@@ -14,8 +14,8 @@ from attnscope.errors import InputError
 from attnscope.results import Corpus, Verdict
 from attnscope.results.claims.corpus import LEVELS
 from attnscope.results.stored.document import as_json, as_npz
-from attnscope.session.corpus import chunks as reading
 from attnscope.session.corpus import reader
+from attnscope.session.corpus import splits as planning
 from attnscope.session.questions.claims.difference import corpora_apart
 
 
@@ -130,12 +130,12 @@ def test_where_filling_up_does_harm_texts_of_one_length_alone_are_read_together(
         np.testing.assert_allclose(result.measures[name].values, each.values, atol=1e-5)
 
 
-def test_the_size_of_a_chunk_changes_no_number_but_by_rounding(
+def test_the_size_of_a_split_changes_no_number_but_by_rounding(
     file: Path, tmp_path: Path, found: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "CHUNK", 5)
+    monkeypatch.setattr(planning, "LEAST", 120)
     result = demo.measure(file, tmp_path / "run")
-    assert len(list((tmp_path / "run" / "chunks").iterdir())) == 3
+    assert len(list((tmp_path / "run" / "parts").iterdir())) == 3
     for name, each in found.measures.items():
         np.testing.assert_allclose(result.measures[name].values, each.values, atol=1e-6)
         np.testing.assert_allclose(result.measures[name].error, each.error, atol=1e-6)

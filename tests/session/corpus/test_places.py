@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import fake_recipe
+import letters
 import numpy as np
 import pytest
 import torch
@@ -14,7 +15,6 @@ import torch
 from attnscope.errors import InputError
 from attnscope.model.loading import memory
 from attnscope.session.corpus import question
-from attnscope.session.corpus.engine.interface import Chunk, Text
 from attnscope.session.corpus.engine.local import local
 from attnscope.session.corpus.engine.machine import cores, described, places, usual_workers
 from attnscope.session.corpus.question import CorpusQuestion, corpus_of, device_for
@@ -84,9 +84,9 @@ def test_each_worker_has_a_device_and_more_workers_share_them_in_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(fake_recipe.__file__).parent))
-    chunks = [Chunk(i, (Text(i, f"f:{i}", "text"),)) for i in range(9)]
+    splits = letters.splits(*[("text",)] * 9)
     engine = local(3, ("cuda:0", "cuda:1"))
-    assert len(list(engine(fake_recipe.FakeRecipe(tmp_path), chunks, Quiet()))) == 9
+    assert len(list(engine(fake_recipe.FakeRecipe(tmp_path), splits, Quiet()))) == 9
     seen = sorted(each.read_text() for each in tmp_path.iterdir() if each.name.isdigit())
     assert set(seen) <= {"cuda:0", "cuda:1"}
     assert seen.count("cuda:0") <= 2
@@ -107,7 +107,7 @@ def two(emulated: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def measured(folder: Path, run: str, **how: Any) -> Any:
     texts = folder / "texts.txt"
-    texts.write_text("\n".join(TEXTS * 40) + "\n")
+    texts.write_text("\n".join(TEXTS * 200) + "\n")
     workers = how.pop("workers", None)
     asked = CorpusQuestion((texts,), workers=workers, run=folder / run, measures="entropy,distance")
     return corpus_of(ModelRequest("demo", **how), asked, Wanted(layer="1"), Quiet())
@@ -128,9 +128,9 @@ def test_a_corpus_is_measured_on_every_accelerator_as_on_the_processor(two: Any,
     assert plain.provenance.device == "cpu"
     for name, there in plain.measures.items():
         assert np.allclose(there.values, shared.measures[name].values, atol=1e-5)
-    chunks = [sorted((tmp_path / run / "chunks").iterdir()) for run in ("shared", "alone")]
-    assert len(chunks[0]) > 1
-    assert [each.read_bytes() for each in chunks[0]] == [each.read_bytes() for each in chunks[1]]
+    parts = [sorted((tmp_path / run / "parts").iterdir()) for run in ("shared", "alone")]
+    assert len(parts[0]) > 1
+    assert [each.name for each in parts[0]] == [each.name for each in parts[1]]  # of digests
 
 
 def test_a_run_does_not_go_on_where_its_accelerator_is_missing(tmp_path: Path, two: Any) -> None:

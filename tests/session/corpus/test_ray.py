@@ -122,19 +122,19 @@ def test_a_corpus_of_any_size_is_handed_over_in_windows() -> None:
     from attnscope.session.corpus.engine.ray.pool import packed, windows
 
     given = [("a" * (1000 if i == 3 else 100),) for i in range(7)]
-    size = packed(next(letters.chunks(given[0]))).nbytes
+    size = packed(next(letters.splits(given[0]))).nbytes
     taken: list[int] = []
 
-    def chunks():  # type: ignore[no-untyped-def]
-        for chunk in letters.chunks(*given):
-            taken.append(chunk.number)
-            yield chunk
+    def splits():  # type: ignore[no-untyped-def]
+        for split in letters.splits(*given):
+            taken.append(split.number)
+            yield split
 
-    cut = windows(chunks(), size=int(size * 2.5))
+    cut = windows(splits(), size=int(size * 2.5))
     assert len(next(cut)) == 2
     assert taken == [0, 1, 2]  # no further than it must look
     assert [len(each) for each in cut] == [1, 1, 2, 1]
-    assert [len(each) for each in windows(letters.chunks(*given), most=3)] == [3, 3, 1]
+    assert [len(each) for each in windows(letters.splits(*given), most=3)] == [3, 3, 1]
     assert list(windows(iter(()))) == []
 
 
@@ -144,11 +144,11 @@ def test_bytes_come_through_a_table_as_they_are(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setenv("PYTHONPATH", str(Path(letters.__file__).parent))
     actor = Actor(letters.Letters(tmp_path))
-    chunk = next(letters.chunks(("one", "three")))
-    finished = unpacked(actor(packed(chunk)))
-    assert [(each.number, each.texts, each.content) for each in finished] == [(0, 2, b"0: f:1 3, f:2 5\0\0")]
-    with pytest.raises(InputError, match="f:1: refused"):
-        unpacked(actor(packed(next(letters.chunks((letters.REFUSED,))))))
+    split = next(letters.splits(("one", "three")))
+    finished = unpacked(actor(packed(split)))
+    assert [(each.number, each.texts, each.name) for each in finished] == [(0, 2, "0: f:0.1 3, f:0.2 5")]
+    with pytest.raises(InputError, match=r"f:0\.1: refused"):
+        unpacked(actor(packed(next(letters.splits((letters.REFUSED,))))))
 
 
 def test_what_is_written_past_python_is_not_seen_and_what_python_writes_is(

@@ -18,8 +18,8 @@ import pytest
 
 from attnscope.errors import InputError
 from attnscope.results.stored.document import as_npz
-from attnscope.session.corpus import chunks as reading
-from attnscope.session.corpus.engine.interface import Chunk, Engine
+from attnscope.session.corpus import splits as planning
+from attnscope.session.corpus.engine.interface import Engine, Split
 from attnscope.session.corpus.engine.local import WorkerBugError, local
 from attnscope.session.corpus.engine.ray import cluster as clusters
 from attnscope.session.corpus.engine.ray.pool import on_ray
@@ -48,7 +48,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 def next_to_begin(log: Path) -> letters.Begun:
-    """A chunk that a worker begins just now."""
+    """A split that a worker begins just now."""
     before, until = letters.begun(log), time.monotonic() + 30
     while not (new := [each for each in letters.begun(log) if each not in before]):
         assert time.monotonic() < until
@@ -81,22 +81,22 @@ def command(process: int) -> str:
 def test_a_worker_that_is_killed_in_the_middle_loses_nothing_and_counts_nothing_twice(
     victim: str, engine: Engine, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    given = list(letters.chunks(*[("a" * (i + 1), "bc") for i in range(12)]))
-    found: dict[int, bytes] = {}
+    given = list(letters.splits(*[("a" * (i + 1), "bc") for i in range(12)]))
+    found: dict[int, str] = {}
     killed = None
     for finished in engine(letters.Letters(tmp_path, seconds=1.0), given, Quiet()):
         assert finished.number not in found
         assert finished.texts == 2
-        found[finished.number] = finished.content
+        found[finished.number] = finished.name
         if len(found) == 3:
             killed = next_to_begin(tmp_path)
             assert "ray::" in command(killed.parent)
             os.kill(killed.parent if victim == "the actor" else killed.process, signal.SIGKILL)
-    assert found == {each.number: letters.counted(each) for each in given}
+    assert found == {each.number: letters.counted(each).name for each in given}
     assert killed is not None
     begun = letters.begun(tmp_path)
-    again = [each.process for each in begun if each.chunk == killed.chunk]
-    assert len(again) == 2, "it was in the middle of a chunk, which was begun once more"
+    again = [each.process for each in begun if each.split == killed.split]
+    assert len(again) == 2, "it was in the middle of a split, which was begun once more"
     assert len({each.process for each in begun}) == 3, "two workers, and the one in the place of the killed"
     assert len({each.parent for each in begun}) == (3 if victim == "the actor" else 2)
     said, noise = capfd.readouterr()
@@ -106,26 +106,26 @@ def test_a_worker_that_is_killed_in_the_middle_loses_nothing_and_counts_nothing_
 def test_a_text_that_ends_its_process_is_set_aside_as_by_processes_of_this_machine(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = list(letters.chunks(("one", letters.DEADLY, "three"), ("four",)))
+    given = list(letters.splits(("one", letters.DEADLY, "three"), ("four",)))
     recipe = letters.Letters(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(SPECIMENS))
-    found = {each.number: each.content for each in engine(recipe, given, Quiet())}
-    assert found == {0: b"0: f:1 3, f:2 deadly, f:3 5\0\0", 1: b"1: f:4 4\0\0"}
-    assert found == {each.number: each.content for each in local(1)(recipe, given, Quiet())}
+    found = {each.number: each.name for each in engine(recipe, given, Quiet())}
+    assert found == {0: "0: f:0.1 3, f:0.2 deadly, f:0.3 5", 1: "1: f:1.1 4"}
+    assert found == {each.number: each.name for each in local(1)(recipe, given, Quiet())}
 
 
 @pytest.mark.parametrize(
     ("trouble", "kind", "told"),
     [
-        (letters.REFUSED, InputError, "^f:2: refused$"),
-        (letters.BROKEN, WorkerBugError, "ZeroDivisionError: f:2"),
+        (letters.REFUSED, InputError, "^f:1.1: refused$"),
+        (letters.BROKEN, WorkerBugError, "ZeroDivisionError: f:1.1"),
     ],
 )
 def test_what_a_worker_meets_is_told_as_it_is(
     trouble: str, kind: type[Exception], told: str, engine: Engine, tmp_path: Path
 ) -> None:
-    def given() -> Iterator[Chunk]:
-        yield from letters.chunks(("one",), (trouble,))
+    def given() -> Iterator[Split]:
+        yield from letters.splits(("one",), (trouble,))
 
     with pytest.raises(kind, match=told):
         list(engine(letters.Letters(tmp_path), given(), Quiet()))
@@ -136,7 +136,7 @@ def test_a_corpus_has_the_same_numbers_to_the_last_bit_as_without_ray(
 ) -> None:
     import pyarrow.parquet as parquet
 
-    monkeypatch.setattr(reading, "CHUNK", 3)
+    monkeypatch.setattr(planning, "LEAST", 150)
     file = tmp_path / "texts.txt"
     file.write_text("\n".join([*demo.TEXTS, " ".join(["very"] * 90)]))
     rows = [tmp_path / f"{name}.parquet" for name in ("alone", "ray")]
@@ -145,7 +145,7 @@ def test_a_corpus_has_the_same_numbers_to_the_last_bit_as_without_ray(
     assert rows[0].read_bytes() == rows[1].read_bytes()
     assert parquet.read_table(rows[1]).num_rows == on_two.read.texts * 6 > 0
     files = demo.everything(tmp_path / "alone")
-    assert len([name for name in files if name.startswith("chunks")]) == 5
+    assert len([name for name in files if name.startswith("parts")]) == 5
     assert demo.everything(tmp_path / "ray") == files
     assert as_npz(on_two) == as_npz(alone)
 
@@ -176,7 +176,7 @@ def test_an_interrupt_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
             stderr=subprocess.PIPE,
         )
         until = time.monotonic() + 240
-        while not list((tmp_path / "run").glob("chunks/*.npz")):
+        while not list((tmp_path / "run").glob("parts/*.parquet")):
             assert running.poll() is None
             assert time.monotonic() < until
             time.sleep(0.2)

@@ -9,10 +9,11 @@ import pytest
 
 from attnscope.errors import InputError
 from attnscope.results.stored.document import as_npz
-from attnscope.session.corpus import chunks as reading
 from attnscope.session.corpus import folder as folders
+from attnscope.session.corpus import splits as planning
+from attnscope.session.corpus import tree
 
-CHUNKS = 3  # of five texts, of twelve that can be read
+SPLITS = 7  # of 120 bytes
 
 
 class CutOffError(BaseException):
@@ -20,8 +21,8 @@ class CutOffError(BaseException):
 
 
 @pytest.fixture(autouse=True)
-def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "CHUNK", 5)
+def short_splits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "LEAST", 120)
 
 
 @pytest.fixture(scope="module")
@@ -49,45 +50,73 @@ def test_a_run_that_is_cut_off_at_every_write_goes_on_to_the_same_bytes(
 ) -> None:
     whole = demo.measure(file, tmp_path / "whole")
     expected, files = as_npz(whole), demo.everything(tmp_path / "whole")
-    assert len(files) == CHUNKS + 1
-    for name, turns in (("replace", 5), ("fsync", 6)):
+    assert len(files) == SPLITS + 1
+    for name, turns in (("replace", 8), ("fsync", 10)):
         run, cut_off = tmp_path / name, 0
         for turn in range(turns):
             with monkeypatch.context() as patched:
-                fails_at(patched, name, turn % 3)
+                fails_at(patched, name, turn % 4)
                 try:
                     demo.measure(file, run)
                 except CutOffError:
                     cut_off += 1
                     assert not [each for each in run.rglob("*") if each.name.endswith(".part")]
         assert cut_off >= 2
-        (run / "chunks" / ".000001.npz.part").write_bytes(b"half a chunk of a process that was killed")
+        (run / "parts" / ".0-000001.part").write_bytes(b"half a part of a process that was killed")
         again = demo.measure(file, run)
         assert as_npz(again) == expected
         assert demo.everything(run) == files
 
 
-def test_what_is_done_is_not_measured_again_and_damaged_chunks_are(file: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("fan", [2, 16])
+@pytest.mark.parametrize("how", ["cut short", "a bit is another", "gone"])
+def test_what_is_done_is_not_measured_again_and_what_is_damaged_is_named_and_measured(
+    how: str, fan: int, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree, "FAN", fan)
     run, hearing = tmp_path / "run", demo.Hearing()
     expected = as_npz(demo.measure(file, run))
     kept = demo.everything(run)
-    (run / "chunks" / "000001.npz").write_bytes(kept["chunks/000001.npz"][:-9])
+    level, first = (0, 1) if fan == 16 else (2, 0)
+    (place,) = (run / "parts").glob(f"{level}-{first:06d}-*.parquet")
+    content = bytearray(place.read_bytes())
+    if how == "gone":
+        place.unlink()
+    elif how == "cut short":
+        place.write_bytes(content[:-9])
+    else:
+        content[len(content) // 2] ^= 1
+        place.write_bytes(content)
     measured = []
 
-    def engine(recipe, chunks, listener):  # type: ignore[no-untyped-def]
-        for finished in demo.once_open(recipe, chunks, listener):
+    def engine(recipe, splits, listener):  # type: ignore[no-untyped-def]
+        for finished in demo.once_open(recipe, splits, listener):
             measured.append(finished.number)
             yield finished
 
     assert as_npz(demo.measure(file, run, hearing, engine)) == expected
-    assert measured == [1]
+    assert measured == list(range(fan**level)) if level else measured == [1]
     assert demo.everything(run) == kept
-    assert any("were measured before: going on in" in each for each in hearing.told)
+    told = "were measured before" if how == "gone" else f"{place.name}' is damaged: measured again"
+    assert any(told in each for each in hearing.told)
 
 
-def test_chunks_that_come_in_another_order_make_the_same_result(file: Path, tmp_path: Path) -> None:
-    def backwards(recipe, chunks, listener):  # type: ignore[no-untyped-def]
-        yield from reversed(list(demo.once_open(recipe, chunks, listener)))
+def test_damaged_rows_are_measured_again_and_nothing_else(file: Path, tmp_path: Path) -> None:
+    run, rows = tmp_path / "run", tmp_path / "rows.parquet"
+    demo.measure(file, run, rows=rows)
+    kept, written = demo.everything(run), rows.read_bytes()
+    (place,) = (run / "rows").glob("000001-*.parquet")
+    place.write_bytes(place.read_bytes()[:-1])
+    hearing = demo.Hearing()
+    demo.measure(file, run, hearing, rows=rows)
+    assert any(f"{place.name}' is damaged: measured again" in each for each in hearing.told)
+    assert demo.everything(run) == kept
+    assert rows.read_bytes() == written
+
+
+def test_parts_that_come_in_another_order_make_the_same_result(file: Path, tmp_path: Path) -> None:
+    def backwards(recipe, splits, listener):  # type: ignore[no-untyped-def]
+        yield from reversed(list(demo.once_open(recipe, splits, listener)))
 
     one = demo.measure(file, tmp_path / "one")
     assert as_npz(demo.measure(file, tmp_path / "other", engine=backwards)) == as_npz(one)
@@ -118,10 +147,10 @@ def test_a_run_that_another_attnscope_began_is_refused_and_left_as_it_is(file: P
     run = tmp_path / "run"
     demo.measure(file, run, measures="entropy")
     manifest = run / "manifest.json"
-    manifest.write_text(manifest.read_text().replace("corpus-run/2", "corpus-run/1"))
+    manifest.write_text(manifest.read_text().replace("corpus-run/3", "corpus-run/2"))
     before = demo.everything(run)
     with pytest.raises(
-        InputError, match=r"was begun by another attnscope \(attnscope.corpus-run/1\): remove it"
+        InputError, match=r"was begun by another attnscope \(attnscope.corpus-run/2\): remove it"
     ):
         demo.measure(file, run, measures="entropy")
     assert demo.everything(run) == before
@@ -164,16 +193,18 @@ def test_a_disk_that_is_full_is_one_line_and_what_was_done_is_kept(
     real, calls = os.fsync, iter(range(100))
 
     def full(handle: int) -> None:
-        if next(calls) == 4:  # manifest and its folder, the first chunk and its folder
+        if next(calls) == 4:  # manifest and its folder, the first part and its folder
             raise OSError(28, "No space left on device")
         real(handle)
 
     with monkeypatch.context() as patched:
         patched.setattr(folders.os, "fsync", full)
-        told = r"No space left on device: 5 of 13 texts are measured and kept, the same command goes on"
+        told = (
+            r"No space left on device: 1[0-9]% of the texts are measured and kept, the same command goes on"
+        )
         with pytest.raises(InputError, match=told):
             demo.measure(file, run)
-    assert sorted(each.name for each in (run / "chunks").iterdir()) == ["000000.npz"]
+    assert [each.name[:9] for each in (run / "parts").iterdir()] == ["0-000000-"]
     assert as_npz(demo.measure(file, run)) == expected
 
 
@@ -209,7 +240,8 @@ def test_a_folder_in_the_place_of_a_file_is_called_by_its_name(tmp_path: Path) -
         demo.measure(Path(), tmp_path / "run", measures="entropy")
 
 
-def test_forms_of_files_hold_the_same_texts(tmp_path: Path) -> None:
+def test_forms_of_files_hold_the_same_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "LEAST", 2**14)  # all of them in one split
     texts = demo.REAL[:6]
     lines, records, folder = tmp_path / "a.txt", tmp_path / "a.jsonl", tmp_path / "each"
     lines.write_text("\ufeff" + "\r\n".join(texts))
@@ -236,7 +268,7 @@ def test_forms_of_files_hold_the_same_texts(tmp_path: Path) -> None:
 
 
 def test_parquet_is_read_and_rows_are_written_by_arrow(file: Path, tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow
     import pyarrow.parquet as parquet
 
     texts = [*demo.REAL, None]
@@ -257,11 +289,3 @@ def test_parquet_is_read_and_rows_are_written_by_arrow(file: Path, tmp_path: Pat
     (tmp_path / "b.parquet").write_bytes(b"PAR1 no more")
     with pytest.raises(InputError, match="it is no whole Parquet file"):
         demo.measure(tmp_path / "b.parquet", tmp_path / "4")
-
-
-def test_parquet_without_arrow_says_how_to_get_it(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r"pip install 'attnscope\[corpus\]'"):
-        demo.measure(file, tmp_path / "run", rows=tmp_path / "rows.parquet")

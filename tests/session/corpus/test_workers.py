@@ -1,6 +1,5 @@
-"""The engine of this machine: every chunk once, whoever dies; one core's bytes are two cores' bytes."""
+"""The engine of this machine: every split once, whoever dies; one core's bytes are two cores' bytes."""
 
-import pickle
 import subprocess
 import sys
 import time
@@ -9,12 +8,13 @@ from pathlib import Path
 
 import corpus_of_demo as demo
 import fake_recipe
+import letters
 import pytest
 
 from attnscope.errors import InputError
-from attnscope.session.corpus import chunks as reading
+from attnscope.session.corpus import splits as planning
 from attnscope.session.corpus.engine import local as engines
-from attnscope.session.corpus.engine.interface import Chunk, Text
+from attnscope.session.corpus.engine.interface import Split
 
 LINES = ("one", "two", "dies once", "four", "five", "six", "seven", "dies", "nine", "ten", "eleven")
 
@@ -25,29 +25,26 @@ def reached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(fake_recipe.__file__).parent))
 
 
-def chunks(lines: tuple[str, ...] = LINES, size: int = 3) -> Iterator[Chunk]:
-    texts = [Text(i, f"a.txt:{i + 1}", line) for i, line in enumerate(lines)]
-    for start in range(0, len(texts), size):
-        yield Chunk(start // size, tuple(texts[start : start + size]))
+def splits(lines: tuple[str, ...] = LINES, size: int = 3) -> Iterator[Split]:
+    return letters.splits(*(lines[start : start + size] for start in range(0, len(lines), size)))
 
 
-def run(workers: int, recipe: fake_recipe.FakeRecipe, lines: tuple[str, ...] = LINES) -> dict[int, bytes]:
-    found: dict[int, bytes] = {}
-    for each in engines.local(workers)(recipe, chunks(lines), demo.Quiet()):
-        assert each.number not in found, "a chunk came twice"
-        found[each.number] = each.content
+def run(workers: int, recipe: fake_recipe.FakeRecipe, lines: tuple[str, ...] = LINES) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for each in engines.local(workers)(recipe, splits(lines), demo.Quiet()):
+        assert each.number not in found, "a split came twice"
+        found[each.number] = each.name
     return found
 
 
 def test_a_worker_that_dies_loses_nothing_and_a_text_that_kills_twice_is_named(tmp_path: Path) -> None:
     found = run(2, fake_recipe.FakeRecipe(tmp_path))
-    told = [pickle.loads(found[number]) for number in range(4)]
-    assert told == [
-        (0, ["one", "two", "dies once"], []),
-        (1, ["four", "five", "six"], []),
-        (2, ["seven", "nine"], [7]),
-        (3, ["ten", "eleven"], []),
-    ]
+    assert found == {
+        0: "['one', 'two', 'dies once'] []",
+        1: "['four', 'five', 'six'] []",
+        2: "['seven', 'nine'] [1]",
+        3: "['ten', 'eleven'] []",
+    }
     processes = [each for each in tmp_path.iterdir() if each.name.isdigit()]
     assert len(processes) > 2
     assert not any(_state(each.name) for each in processes)
@@ -71,13 +68,13 @@ def test_what_is_no_texts_fault_ends_the_run_with_what_it_is(tmp_path: Path) -> 
         engines.local(0)
 
 
-def test_chunks_are_taken_as_there_is_room_and_not_all_at_once(tmp_path: Path) -> None:
+def test_splits_are_taken_as_there_is_room_and_not_all_at_once(tmp_path: Path) -> None:
     taken = []
 
-    def many() -> Iterator[Chunk]:
-        for chunk in chunks(("text",) * 60):
-            taken.append(chunk.number)
-            yield chunk
+    def many() -> Iterator[Split]:
+        for split in splits(("text",) * 60):
+            taken.append(split.number)
+            yield split
 
     for done, _ in enumerate(engines.local(1)(fake_recipe.FakeRecipe(tmp_path), many(), demo.Quiet()), 1):
         assert len(taken) <= done + 2
@@ -86,15 +83,15 @@ def test_chunks_are_taken_as_there_is_room_and_not_all_at_once(tmp_path: Path) -
 
 def test_workers_end_with_whoever_started_them(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; import fake_recipe, test_workers_chunks as made\n"
+        "import sys; from pathlib import Path; import fake_recipe, test_workers_splits as made\n"
         "from attnscope.session.corpus.engine.local import local\n"
         "from attnscope.session.listener import Quiet\n"
         "for _ in local(2)(fake_recipe.FakeRecipe(Path(sys.argv[1])), made.slow(), Quiet()): pass\n"
     )
-    (tmp_path / "test_workers_chunks.py").write_text(
-        "import time\nfrom attnscope.session.corpus.engine.interface import Chunk, Text\n"
+    (tmp_path / "test_workers_splits.py").write_text(
+        "import time\nfrom dataclasses import replace\nimport letters\n"
         "def slow():\n    for i in range(10_000):\n        time.sleep(0.02)\n"
-        "        yield Chunk(i, (Text(i, 'a:1', 'one'),))\n"
+        "        yield replace(next(letters.splits(('one',))), number=i)\n"
     )
     notes = tmp_path / "notes"
     notes.mkdir()
@@ -123,7 +120,7 @@ def _environment() -> dict[str, str]:
 def test_one_worker_and_two_leave_the_bytes_of_this_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "CHUNK", 4)
+    monkeypatch.setattr(planning, "LEAST", 90)
     file = tmp_path / "texts.txt"
     file.write_text("\n".join(demo.TEXTS))
     demo.measure(file, tmp_path / "0")

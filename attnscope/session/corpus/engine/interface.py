@@ -1,8 +1,8 @@
 """What passes between whoever asks for a corpus and whoever measures it: plain data that can be pickled."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from attnscope.errors import AttnscopeError
 from attnscope.session.listener import Listener
@@ -10,13 +10,16 @@ from attnscope.session.listener import Listener
 
 @dataclass(frozen=True)
 class Text:
-    """One text of a corpus: `number` counts all that are read, `place` is where it stands (`file:line`).
+    """One text of a split: `number` counts all that are read of it, from 0.
 
-    `words` are its words where the file says them, `tags` the part of speech of each.
+    It stands in the source number `source` of the corpus; `line` counts lines or rows from where the split
+    begins (0: the source is one text). `words` are its words where the file says them, `tags` the part of
+    speech of each.
     """
 
     number: int
-    place: str
+    source: int
+    line: int
     text: str
     words: tuple[str, ...] | None = None
     tags: tuple[str, ...] | None = None
@@ -24,44 +27,67 @@ class Text:
 
 @dataclass(frozen=True)
 class SetAside:
-    """What could not be measured, why, and what stood there: never dropped in silence."""
+    """What could not be measured, where it stands, why, and what stood there: never dropped in silence."""
 
-    place: str
+    source: int
+    line: int
     why: str
     text: str
 
 
 @dataclass(frozen=True)
-class Chunk:
-    """So many texts that follow one another, measured together; `set_aside` is what stood between them.
+class Span:
+    """What begins in the bytes (or rows) from `start` up to `end` of a source, None to its end.
 
-    Texts in `deadly`, by their numbers, are not to be read: they have ended their worker twice.
+    `index` is the number of the `Source` in the corpus. `held` is what stands there, where a source cannot be
+    read from its middle: whoever plans has read it, and hands it on.
+    """
+
+    index: int
+    source: Any
+    start: int = 0
+    end: int | None = None
+    held: Any = None
+
+
+@dataclass(frozen=True)
+class Split:
+    """Spans of sources that follow one another, measured together to one part of the run; `size` is in bytes.
+
+    Texts in `deadly`, by their numbers, are not to be read: they have ended their worker twice. Where `only`
+    is not None texts of these numbers alone are read, and nothing is kept.
     """
 
     number: int
-    texts: tuple[Text, ...]
-    set_aside: tuple[SetAside, ...] = ()
+    spans: tuple[Span, ...]
+    size: int = 0
     deadly: frozenset[int] = frozenset()
+    only: tuple[int, int] | None = None
 
-    def only(self, number: int) -> "Chunk":
-        """One of its texts alone, without a number: nothing is proved of it, and it is never kept."""
-        return replace(self, number=-1, texts=tuple(text for text in self.texts if text.number == number))
+    def between(self, first: int, end: int) -> "Split":
+        """The texts of numbers from `first` up to `end`, on trial; what is finished counts all of them."""
+        return replace(self, only=(first, end))
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A chunk that is measured: its number, how many texts it had, and the bytes of its file."""
+    """A split that is measured: its number, its texts, tokens and bytes, and the name of its part."""
 
     number: int
-    texts: int
-    content: bytes
+    texts: int = 0
+    tokens: int = 0
+    size: int = 0
+    name: str = ""
 
 
 class Measurer(Protocol):
-    """A model in memory that measures chunks."""
+    """A model in memory that measures splits."""
 
-    def measure(self, chunk: Chunk) -> bytes:
-        """The chunk's file; `AttnscopeError` for what is wrong with model or question, never for a text."""
+    def measure(self, split: Split) -> Finished:
+        """Read, measure and keep it.
+
+        `AttnscopeError` for what is wrong with model, question or the run's folder, never for a text.
+        """
         ...
 
 
@@ -78,9 +104,27 @@ class Recipe(Protocol):
 
 
 class Engine(Protocol):
-    """Whoever has chunks measured."""
+    """Whoever has splits measured."""
 
-    def __call__(self, recipe: Recipe, chunks: Iterable[Chunk], listener: Listener) -> Iterator[Finished]: ...
+    def __call__(self, recipe: Recipe, splits: Iterable[Split], listener: Listener) -> Iterator[Finished]: ...
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: texts and tokens measured by this command, and bytes through, of how many."""
+
+    texts: int
+    tokens: int
+    through: int
+    whole: int
+
+    @property
+    def share(self) -> float:
+        """Of the bytes."""
+        return self.through / max(self.whole, 1)
+
+
+Done = Callable[[Progress], None]
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """The engine of one machine: processes of its own, each with a thread here that feeds it.
 
-A worker that dies (killed, out of memory, a fault in a library) is started again and its chunk measured
-again: bits are the same, so nothing shows. Where the same chunk ends two, its texts are read one by one, and
-a text that ends its worker twice is named `deadly`; the chunk is then measured without it.
+A worker that dies (killed, out of memory, a fault in a library) is started again and its split measured
+again: bits are the same, so nothing shows. Where the same split ends two, the text that does is looked for by
+halves: one that ends its worker twice is named `deadly`; the split is then measured without it.
 """
 
 import os
@@ -19,7 +19,7 @@ from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.process.ending import undone_by_a_signal
-from attnscope.session.corpus.engine.interface import Broken, Chunk, Engine, Finished, Recipe, Refused
+from attnscope.session.corpus.engine.interface import Broken, Engine, Finished, Recipe, Refused, Split
 from attnscope.session.corpus.engine.worker import THREADS
 from attnscope.session.listener import Listener
 
@@ -36,9 +36,9 @@ def local(workers: int, places: tuple[str, ...] = ("cpu",)) -> Engine:
 
 
 def _run(
-    workers: int, places: tuple[str, ...], recipe: Recipe, chunks: Iterable[Chunk], listener: Listener
+    workers: int, places: tuple[str, ...], recipe: Recipe, splits: Iterable[Split], listener: Listener
 ) -> Iterator[Finished]:
-    waiting: queue.Queue[Chunk | None] = queue.Queue(maxsize=workers)
+    waiting: queue.Queue[Split | None] = queue.Queue(maxsize=workers)
     done: queue.Queue[Finished | BaseException] = queue.Queue()
     served = [Worker(recipe.on(places[i % len(places)])) for i in range(workers)]
     threads = [threading.Thread(target=_feed, args=(worker, waiting, done), daemon=True) for worker in served]
@@ -48,26 +48,26 @@ def _run(
             stack.enter_context(undone_by_a_signal(worker.stop))
         for thread in threads:
             thread.start()
-        yield from _handed(chunks, waiting, done, workers)
+        yield from _handed(splits, waiting, done, workers)
         for thread in threads:  # until the processes have left
             thread.join()
 
 
 def _handed(
-    chunks: Iterable[Chunk],
-    waiting: "queue.Queue[Chunk | None]",
+    splits: Iterable[Split],
+    waiting: "queue.Queue[Split | None]",
     done: "queue.Queue[Finished | BaseException]",
     workers: int,
 ) -> Iterator[Finished]:
-    """Hands out chunks as fast as they are taken, and what is finished as it comes."""
-    coming, open_ = iter(chunks), 0
+    """Hands out splits as fast as they are taken, and what is finished as it comes."""
+    coming, open_ = iter(splits), 0
     more = True
     while more or open_:
         while more and open_ < 2 * workers:
-            if (chunk := next(coming, None)) is None:
+            if (split := next(coming, None)) is None:
                 more = False
                 break
-            waiting.put(chunk)
+            waiting.put(split)
             open_ += 1
         if not open_:
             break
@@ -81,11 +81,11 @@ def _handed(
 
 
 def _feed(
-    worker: "Worker", waiting: "queue.Queue[Chunk | None]", done: "queue.Queue[Finished | BaseException]"
+    worker: "Worker", waiting: "queue.Queue[Split | None]", done: "queue.Queue[Finished | BaseException]"
 ) -> None:
     try:
-        while (chunk := waiting.get()) is not None:
-            done.put(Finished(chunk.number, len(chunk.texts), worker.measure(chunk)))
+        while (split := waiting.get()) is not None:
+            done.put(worker.measure(split))
         worker.leave()
     except BaseException as error:  # whoever waits for an answer gets it, whatever it is
         done.put(error)
@@ -105,32 +105,45 @@ class _StoppedError(Exception):
 
 @dataclass
 class Worker:
-    """One process after the other that measures chunks, for as long as they die."""
+    """One process after the other that measures splits, for as long as they die."""
 
     recipe: Recipe
     process: "subprocess.Popen[bytes] | None" = None
     stopped: bool = False
 
-    def measure(self, chunk: Chunk) -> bytes:
-        """The chunk's file, also where a worker dies of it; `AttnscopeError` as the worker has it."""
+    def measure(self, split: Split) -> Finished:
+        """The split measured, also where a worker dies of it; `AttnscopeError` as the worker has it."""
         for _ in range(_TRIES):
             with suppress(_DiedError):
-                return self._asked(chunk)
-        deadly = frozenset(text.number for text in chunk.texts if self._is_deadly(chunk.only(text.number)))
+                return self._asked(split)
+        deadly = frozenset(self._deadly(split, 0, self._texts(split)))
         for _ in range(_TRIES):
             with suppress(_DiedError):
-                return self._asked(replace(chunk, deadly=deadly))
-        at = chunk.texts[0].place if chunk.texts else "the start"
+                return self._asked(replace(split, deadly=deadly))
+        span = split.spans[0]
+        at = f"byte {span.start:,} of {span.source.name}"
         raise InputError(f"workers end again and again from {at} on: fewer --workers need less memory")
 
-    def _is_deadly(self, one: Chunk) -> bool:
+    def _texts(self, split: Split) -> int:
+        """How many stand in it: told on a trial of none."""
+        with suppress(_DiedError):
+            return self._asked(split.between(0, 0)).texts
+        return 0
+
+    def _deadly(self, split: Split, first: int, end: int) -> Iterator[int]:
+        """The texts from `first` to `end` that end a worker, found by halves: each is tried twice."""
         for _ in range(_TRIES):
             with suppress(_DiedError):
-                self._asked(one)
-                return False
-        return True
+                self._asked(split.between(first, end))
+                return
+        if end - first <= 1:
+            yield from range(first, end)
+            return
+        middle = (first + end) // 2
+        yield from self._deadly(split, first, middle)
+        yield from self._deadly(split, middle, end)
 
-    def _asked(self, chunk: Chunk) -> bytes:
+    def _asked(self, split: Split) -> Finished:
         died: object = None
         for _ in range(_TRIES):
             if self.process is None:
@@ -140,7 +153,8 @@ class Worker:
                 except _DiedError as error:
                     died = error
                     continue
-            return bytes(self._answer(chunk))
+            finished: Finished = self._answer(split)
+            return finished
         raise InputError(f"workers end before the model is open, by {died}")
 
     def _answer(self, asked: Any) -> Any:
@@ -206,14 +220,14 @@ def _started() -> "subprocess.Popen[bytes]":
         raise InputError(f"cannot start a worker: {error.strerror}") from error
 
 
-def alone(recipe: Recipe, chunks: Iterable[Chunk], listener: Listener) -> Iterator[Finished]:
-    """Every chunk in its order, by one thread of torch; afterwards it has as many as before."""
+def alone(recipe: Recipe, splits: Iterable[Split], listener: Listener) -> Iterator[Finished]:
+    """Every split in its order, by one thread of torch; afterwards it has as many as before."""
     import torch
 
     threads = torch.get_num_threads()
     try:
         measurer = recipe.open()
-        for chunk in chunks:
-            yield Finished(chunk.number, len(chunk.texts), measurer.measure(chunk))
+        for split in splits:
+            yield measurer.measure(split)
     finally:
         torch.set_num_threads(threads)

@@ -1,9 +1,9 @@
-"""The process of a worker: a recipe and chunks come in by its standard input, answers go out by its output.
+"""The process of a worker: a recipe and splits come in by its standard input, answers go out by its output.
 
     python -m attnscope.session.corpus.engine.worker
 
 Its own standard output is put out of reach first, so that nothing that a library prints can get between. It
-ends when its input does, and in the middle of a chunk where whoever started it was killed.
+ends when its input does, and in the middle of a split where whoever started it was killed.
 """
 
 import os
@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from attnscope.errors import AttnscopeError, lacking
 from attnscope.process.startup import hasten
-from attnscope.session.corpus.engine.interface import Broken, Measurer, Refused
+from attnscope.session.corpus.engine.interface import Broken, Finished, Measurer, Refused
 
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
@@ -25,10 +25,10 @@ _LOOK = 0.5  # seconds
 
 
 def serve(source: BinaryIO, sink: BinaryIO) -> None:
-    """Answer every chunk with the bytes of its file, or with why not."""
+    """Answer every split with what was kept of it, or with why not."""
     measurer: Measurer | None = None
     while True:
-        answer: bytes | Refused | Broken = b""
+        answer: Finished | Refused | Broken | None = None
         try:
             asked = _read(source)
             if asked is None:

@@ -35,7 +35,7 @@ _QUIET = {
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
-_STORE = 512 * 2**20  # bytes: a window of chunks and what they gave
+_STORE = 512 * 2**20  # bytes: a window of splits and what they gave
 _PATIENCE = 5.0  # seconds for an answer from a machine
 _SHORT = 24  # characters: a socket lies 70 below, and 104 is all that systems let it have
 

@@ -1,8 +1,8 @@
-"""The engine: windows of chunks become datasets of Ray Data, whose actors measure them in whatever order.
+"""The engine: windows of splits become datasets of Ray Data, whose actors measure them in whatever order.
 
 A window is as much as is held in memory at once, so a corpus of any size streams through; the pool of actors
 is made anew for each, which costs seconds, and a window is minutes of work for each of them. The order in
-which chunks come back is left free, as whoever calls merges by their numbers: waiting for the order would
+which splits come back is left free, as whoever calls merges by their numbers: waiting for the order would
 keep what is finished from being kept.
 """
 
@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from attnscope.errors import AttnscopeError, InputError, one_line
-from attnscope.session.corpus.engine.interface import Chunk, Engine, Finished, Measurer, Recipe
+from attnscope.session.corpus.engine.interface import Engine, Finished, Measurer, Recipe, Split
 from attnscope.session.corpus.engine.local import Worker, WorkerBugError
 from attnscope.session.corpus.engine.machine import cores as own_cores
 from attnscope.session.corpus.engine.machine import settings_digest, versions
@@ -25,8 +25,8 @@ from attnscope.session.opening import find_checkpoint
 from attnscope.session.request import ModelRequest
 from attnscope.version import __version__
 
-WINDOW = 128 * 2**20  # bytes of chunks
-_MOST = 8192  # chunks of a window
+WINDOW = 128 * 2**20  # bytes of splits
+_MOST = 8192  # splits of a window
 _SHOWN = 19  # characters: of a hash twelve digits
 
 
@@ -85,9 +85,9 @@ def _short(value: str | None) -> str:
     return "missing" if value is None else value if len(value) <= _SHOWN else value[:_SHOWN]
 
 
-def packed(chunk: Chunk) -> Any:
-    """A table of one row that holds the chunk: what a block of the dataset is."""
-    return _table([pickle.dumps(chunk)])
+def packed(split: Split) -> Any:
+    """A table of one row that holds the split: what a block of the dataset is."""
+    return _table([pickle.dumps(split)])
 
 
 def unpacked(table: Any) -> list[Finished]:
@@ -102,14 +102,14 @@ def unpacked(table: Any) -> list[Finished]:
 
 
 def _table(held: list[bytes]) -> Any:
-    """By Arrow itself: NumPy's strings would lose the zeros at the end of a chunk's file."""
+    """By Arrow itself: NumPy's strings would lose the zeros at the end of a split's file."""
     import pyarrow
 
     return pyarrow.table({"held": pyarrow.array(held, pyarrow.large_binary())})
 
 
 class Actor:
-    """Measures chunk after chunk on whichever machine Ray puts it: by one process, as the local engine does.
+    """Measures split after split on whichever machine Ray puts it: by one process, as the local engine does.
 
     The process is the same program with the same surroundings as a local worker, so the bits are; a text
     that ends it is found and set aside in the same way. An error comes back as a value: an exception would be
@@ -120,12 +120,12 @@ class Actor:
         self.worker = Worker(recipe)
 
     def __call__(self, table: Any) -> Any:
-        """A table of chunks to one of what they gave."""
+        """A table of splits to one of what they gave."""
         return _table([pickle.dumps(self._answer(pickle.loads(row))) for row in table["held"].to_pylist()])
 
-    def _answer(self, chunk: Chunk) -> Finished | Exception:
+    def _answer(self, split: Split) -> Finished | Exception:
         try:
-            return Finished(chunk.number, len(chunk.texts), self.worker.measure(chunk))
+            return self.worker.measure(split)
         except (AttnscopeError, WorkerBugError) as error:
             return error
 
@@ -157,7 +157,7 @@ def _run(
     workers: int | None,
     device: str,
     recipe: Recipe,
-    chunks: Iterable[Chunk],
+    splits: Iterable[Split],
     listener: Listener,
 ) -> Iterator[Finished]:
     alike, gpu = CheckedRecipe.of(recipe.on(device)), device == "cuda"
@@ -165,15 +165,15 @@ def _run(
     with cluster(address, cores, _gpus(workers) if gpu else 0, listener) as ray:
         places = workers or _places(ray, "GPU" if gpu else "CPU")
         _tell_places(ray, places, "GPU" if gpu else "CPU", listener)
-        for window in windows(chunks):
+        for window in windows(splits):
             yield from _measured(ray, alike, window, places, gpu)
 
 
-def windows(chunks: Iterable[Chunk], size: int = WINDOW, most: int = _MOST) -> Iterator[list[Any]]:
-    """Tables of chunks, so many that they take no more than `size` bytes, but at least one."""
+def windows(splits: Iterable[Split], size: int = WINDOW, most: int = _MOST) -> Iterator[list[Any]]:
+    """Tables of splits, so many that they take no more than `size` bytes, but at least one."""
     held: list[Any] = []
     taken = 0
-    for table in map(packed, chunks):
+    for table in map(packed, splits):
         if held and (len(held) == most or taken + table.nbytes > size):
             yield held
             held, taken = [], 0

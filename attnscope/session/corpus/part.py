@@ -1,0 +1,184 @@
+"""What some splits of a corpus gave: a Parquet file.
+
+Its columns are the arrays of what is kept of all values (`Totals`); counts, what was set aside and what was
+proved stand as JSON in the file's metadata. Parts that follow one another are merged to one; lines,
+which each part counts from its own start, are then counted from the start of the first.
+"""
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from attnscope.analysis.corpus.totals import Totals
+from attnscope.session.corpus.engine.interface import SetAside
+
+SCHEMA = "attnscope.corpus-part/1"
+_META = b"attnscope"
+_COUNTED = ("splits", "read", "texts", "tokens", "unknown", "padded", "cut", "blanks")
+
+
+@dataclass(frozen=True, eq=False)
+class Proved:
+    """What full captures of some texts say: heads by verdict, and how far reading them alone differs."""
+
+    certified: Mapping[str, int] = field(default_factory=dict)
+    sampled: int = 0
+    unlike: float = 0.0
+    provenance: Mapping[str, Any] | None = None
+
+    def merged(self, later: "Proved") -> "Proved":
+        """With what was proved in a later part."""
+        names = dict.fromkeys((*self.certified, *later.certified))
+        return Proved(
+            {name: self.certified.get(name, 0) + later.certified.get(name, 0) for name in names},
+            self.sampled + later.sampled,
+            max(self.unlike, later.unlike),
+            self.provenance or later.provenance,
+        )
+
+
+@dataclass(frozen=True)
+class RowsFile:
+    """A file with a row for each text and head; texts and lines in it count from the start of its split."""
+
+    name: str
+    read: int
+    lines: Mapping[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """So many `splits` from the one of number `first` on.
+
+    `measures`, `layers`, `heads`, `kind` and `tower` say what the axes are; `absent` why a measure has no
+    meaning for this model. Of the `read` texts, `texts` were measured. `unknown` counts pieces that the
+    tokenizer cannot spell, `padded` texts that were filled up, `cut` those that were cut. `lines` are those
+    of each source, by its number.
+    """
+
+    first: int
+    measures: tuple[str, ...]
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    kind: str
+    tower: str
+    limit: int | None
+    longest: int
+    lines: Mapping[int, int]
+    set_aside: tuple[SetAside, ...]
+    absent: Mapping[str, str]
+    proved: Proved
+    totals: Totals
+    splits: int = 1
+    read: int = 0
+    texts: int = 0
+    tokens: int = 0
+    unknown: int = 0
+    padded: int = 0
+    cut: int = 0
+    blanks: int = 0
+    rows: tuple[RowsFile, ...] = ()
+
+    def merged(self, later: "Part") -> "Part":
+        """With the one that follows it."""
+        moved = tuple(
+            replace(aside, line=self._further(aside.source, aside.line)) for aside in later.set_aside
+        )
+        sources = dict.fromkeys((*self.lines, *later.lines))
+        return replace(
+            self,
+            **{name: getattr(self, name) + getattr(later, name) for name in _COUNTED},
+            longest=max(self.longest, later.longest),
+            lines={each: self.lines.get(each, 0) + later.lines.get(each, 0) for each in sources},
+            set_aside=self.set_aside + moved,
+            absent={**self.absent, **later.absent},
+            proved=self.proved.merged(later.proved),
+            totals=self.totals.merged(later.totals.moved(self._place_further)),
+            rows=self.rows + later.rows,
+        )
+
+    def _further(self, source: int, line: int) -> int:
+        """A line of what follows; 0, of a source that is one text, is none."""
+        return line and line + self.lines.get(source, 0)
+
+    def _place_further(self, place: str) -> str:
+        source, line = map(int, place.split(":"))
+        return f"{source}:{self._further(source, line)}"
+
+    def written(self) -> bytes:
+        """The bytes of the file, the same for the same part."""
+        meta = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "totals"}
+        meta |= {
+            "schema": SCHEMA,
+            "set_aside": [[aside.source, aside.line, aside.why, aside.text] for aside in self.set_aside],
+            "proved": asdict(self.proved),
+            "rows": [asdict(each) for each in self.rows],
+        }
+        return _parquet(self.totals.arrays(), meta)
+
+
+class NotAPartError(Exception):
+    """The bytes are no whole part."""
+
+
+def read(content: bytes) -> Part:
+    """The part again; `NotAPartError` for anything else."""
+    import pyarrow
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        table = ParquetFile(io.BytesIO(content)).read(use_threads=False)
+        meta = json.loads(table.schema.metadata[_META])
+        if meta.pop("schema") != SCHEMA:
+            raise NotAPartError("another attnscope wrote it")
+        arrays = {name: _array(table.column(name), *how) for name, how in meta.pop("arrays").items()}
+        return _made(meta, arrays)
+    except (OSError, ValueError, KeyError, TypeError, pyarrow.ArrowException) as error:
+        raise NotAPartError("it is no part of a run") from error
+
+
+def _made(meta: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Part:
+    return Part(
+        measures=tuple(meta.pop("measures")),
+        layers=tuple(meta.pop("layers")),
+        heads=tuple(meta.pop("heads")),
+        lines=_numbered(meta.pop("lines")),
+        set_aside=tuple(SetAside(*aside) for aside in meta.pop("set_aside")),
+        proved=Proved(**meta.pop("proved")),
+        rows=tuple(RowsFile(**{**each, "lines": _numbered(each["lines"])}) for each in meta.pop("rows")),
+        totals=Totals.from_arrays(arrays),
+        **meta,
+    )
+
+
+def _numbered(by_name: Mapping[str, int]) -> dict[int, int]:
+    return {int(name): value for name, value in by_name.items()}
+
+
+def _parquet(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> bytes:
+    """A row that holds every array, flat; how each is to be shaped stands beside what else is known."""
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    columns, how = {}, {}
+    for name, array in arrays.items():
+        plain = array.reshape(-1)
+        values = pyarrow.array(plain if array.dtype.kind in "iufb" else plain.tolist())
+        columns[name] = pyarrow.LargeListArray.from_arrays([0, len(plain)], values)
+        how[name] = [array.dtype.str, array.shape]
+    text = json.dumps({**meta, "arrays": how}, ensure_ascii=True, sort_keys=True)
+    table = pyarrow.table(columns).replace_schema_metadata({_META: text.encode()})
+    buffer = io.BytesIO()
+    write_table(
+        table, buffer, compression="zstd", compression_level=1, use_dictionary=False, write_statistics=False
+    )
+    return buffer.getvalue()
+
+
+def _array(column: Any, kind: str, shape: list[int]) -> np.ndarray:
+    values = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    return np.asarray(values.astype(kind, copy=False).reshape(shape))

@@ -1,0 +1,153 @@
+"""A corpus as numbered splits, by what its sources are alone: the same whoever measures, and how often.
+
+A split is about so many bytes, cut out of a source where it can be read from its middle. Small sources stand
+together in one. Of large groups of rows, whoever plans hands on what stands there, so that nothing is read
+twice.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from attnscope.errors import InputError
+from attnscope.session.corpus.engine.interface import SetAside, Span, Split, Text
+from attnscope.session.corpus.source import Form, Source, items, parquet, values
+
+LEAST, MOST, FEWEST = 2**14, 2**18, 64  # bytes of a split; splits that a corpus has where it is large enough
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Spans that are all of a corpus; `size` is the bytes of a split, `whole` what there is in all."""
+
+    spans: tuple[Span, ...]
+    size: int
+    whole: int
+
+    @classmethod
+    def of(cls, spans: Sequence[Span]) -> "Plan":
+        """That of these spans."""
+        whole = sum(map(_size, spans))
+        return cls(tuple(spans), min(max(whole // FEWEST, LEAST), MOST), whole)
+
+    @property
+    def about(self) -> int:
+        """How many splits there are at least."""
+        return max(1, -(-self.whole // self.size))
+
+    def splits(self) -> Iterator[Split]:
+        """All of them, in their order."""
+        held: list[Span] = []
+        number = taken = 0
+        for span, size in self._pieces():
+            if held and taken + size > self.size:
+                yield Split(number, tuple(held), taken)
+                held, taken, number = [], 0, number + 1
+            held.append(span)
+            taken += size
+        if held:
+            yield Split(number, tuple(held), taken)
+
+    def _pieces(self) -> Iterator[tuple[Span, int]]:
+        for span in self.spans:
+            if span.source.form is Form.PARQUET:
+                yield from _rows(span, self.size)
+            elif span.source.form is Form.FILE:
+                yield span, _size(span)
+            else:
+                end = span.start + _size(span)
+                for at in range(span.start, end, self.size):
+                    last = min(at + self.size, end)
+                    yield replace(span, start=at, end=last), last - at
+
+
+def _size(span: Span) -> int:
+    """Its bytes; of rows about so many as their column has."""
+    if span.source.form is not Form.PARQUET:
+        return (span.source.size if span.end is None else span.end) - span.start
+    groups = _groups(span.source)
+    rows = sum(rows for rows, _ in groups)
+    share = ((rows if span.end is None else span.end) - span.start) / max(rows, 1)
+    return int(share * sum(size for _, size in groups))
+
+
+def _groups(source: Source) -> list[tuple[int, int]]:
+    """How many rows every group has, and how many bytes its column."""
+    with parquet(source) as file:
+        found = []
+        for number in range(file.num_row_groups):
+            group = file.metadata.row_group(number)
+            columns = [group.column(i) for i in range(group.num_columns)]
+            mine = [each for each in columns if each.path_in_schema.partition(".")[0] == source.field]
+            found.append((group.num_rows, sum(each.total_uncompressed_size for each in mine)))
+    return found
+
+
+def _rows(span: Span, size: int) -> Iterator[tuple[Span, int]]:
+    """Groups of rows, each whole; what stands in one that is larger, which is read once."""
+    at, end = 0, span.end
+    for rows, taken in _groups(span.source):
+        first, last = max(at, span.start), at + rows if end is None else min(at + rows, end)
+        at += rows
+        if first >= last:
+            continue
+        group = replace(span, start=first, end=last)
+        if taken <= size:
+            yield group, taken
+            continue
+        held: list[Any] = []
+        bytes_ = 0
+        for number, value in values(group):
+            held.append(value)
+            bytes_ += len(value) if isinstance(value, str) else 1
+            if bytes_ >= size:
+                yield replace(group, start=number + 1 - len(held), end=number + 1, held=held), bytes_
+                held, bytes_ = [], 0
+        if held:
+            yield replace(group, start=last - len(held), end=last, held=held), bytes_
+
+
+def everything(sources: Sequence[Source]) -> tuple[Span, ...]:
+    """All of every source."""
+    return tuple(Span(index, source) for index, source in enumerate(sources))
+
+
+def first_texts(spans: Sequence[Span], most: int) -> tuple[int, tuple[Span, ...]]:
+    """How many texts there are, counted up to `most`, and the spans that hold no more than these.
+
+    `InputError` where there is none at all, which takes a walk through everything.
+    """
+    texts = blanks = 0
+    first: str | None = None
+    for index, span in enumerate(spans):
+        for at, item in items(span):
+            if isinstance(item, SetAside):
+                first = first or f"{placed(span.source.name, item.line)}: {item.why}"
+            blanks += item is None
+            texts += isinstance(item, Text)
+            if texts == most:
+                return texts, (*spans[:index], replace(span, end=at + 1))
+    if not texts:
+        names = ", ".join(f"'{span.source.name}'" for span in spans)
+        raise InputError(f"no text in {names}: {first or ('nothing but blank lines' if blanks else 'empty')}")
+    return texts, tuple(spans)
+
+
+def check_tags(spans: Sequence[Span], wanted: Mapping[str, str]) -> None:
+    """Raises `InputError` where no word has a tag that an option names; read until all are found."""
+    if any(span.source.form is not Form.CONLLU for span in spans):
+        raise InputError("--from-pos and --to-pos need words with their part of speech: a .conllu file")
+    found: set[str] = set()
+    for span in spans:
+        for _, item in items(span):
+            if isinstance(item, Text):
+                found.update(item.tags or ())
+                if found.issuperset(wanted.values()):
+                    return
+    option, tag = next((option, tag) for option, tag in wanted.items() if tag not in found)
+    raise InputError(f"{option}: no word is {tag}: {', '.join(sorted(found))}")
+
+
+def placed(name: str, line: int) -> str:
+    """`texts.txt:12`; of a source that is one text, its name."""
+    return f"{name}:{line}" if line else name

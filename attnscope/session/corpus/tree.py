@@ -1,0 +1,101 @@
+"""The parts of a run as it grows: sixteen neighbours become one, and sixteen of these one of the next level.
+
+Which parts are merged, and in which order, depends on their numbers alone. So the sum is the same to the last
+bit whoever measured, when, and how often the run was cut off; and however large a corpus is, its files are at
+most `FAN` - 1 of each level below `TOP`, beside one for each `FAN` ** `TOP` splits. No part is larger than
+that, as what is damaged is measured again. What was merged is removed after that is written, so a run that is
+cut off between may hold both: the smaller ones are then removed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import reduce
+
+from attnscope.session.corpus.folder import DamagedError, Folder, Named
+from attnscope.session.corpus.part import Part
+
+FAN, TOP = 16, 2
+
+
+@dataclass
+class Tree:
+    """The parts of a run that are there; `damaged` are those that were found to be, and removed.
+
+    The splits in `again` are to be measured although their parts are there: their rows are not.
+    """
+
+    folder: Folder
+    parts: dict[tuple[int, int], Named] = field(default_factory=dict)
+    damaged: list[Named] = field(default_factory=list)
+    again: set[int] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, folder: Folder) -> "Tree":
+        """Those in a folder, with what a run that was cut off did not come to."""
+        tree = cls(folder)
+        for named in reversed(folder.parts()):  # the highest level first
+            at = named.level, named.number
+            if at in tree.parts or tree._is_within(*at):
+                folder.drop(named)
+            else:
+                tree.parts[at] = named
+        for level, number in sorted(tree.parts):
+            tree._grow(level, number)
+        return tree
+
+    @property
+    def splits(self) -> int:
+        """How many are measured."""
+        return sum(FAN**level for level, _ in self.parts)
+
+    def has(self, split: int) -> bool:
+        """Whether a split is measured."""
+        return split not in self.again and self._holds(split)
+
+    def _holds(self, split: int) -> bool:
+        return (0, split) in self.parts or self._is_within(0, split)
+
+    def _is_within(self, level: int, number: int) -> bool:
+        above = ((higher, number // FAN ** (higher - level)) for higher in range(level + 1, TOP + 1))
+        return any(at in self.parts for at in above)
+
+    def add(self, named: Named) -> None:
+        """The part of a split, which is there now."""
+        self.again.discard(named.number)
+        if self._is_within(named.level, named.number):
+            self.folder.drop(named)
+            return
+        self.parts[named.level, named.number] = named
+        self._grow(named.level, named.number)
+
+    def _grow(self, level: int, number: int) -> None:
+        """Merge what is complete with this part."""
+        parent = number // FAN
+        children = [(level, parent * FAN + i) for i in range(FAN)]
+        if level == TOP or not all(each in self.parts for each in children):
+            return
+        try:
+            whole = reduce(Part.merged, (self._read(*each) for each in children))
+        except DamagedError:
+            return
+        self.parts[level + 1, parent] = self.folder.keep(whole, level + 1, parent)
+        for each in children:
+            self.folder.drop(self.parts.pop(each))
+        self._grow(level + 1, parent)
+
+    def _read(self, level: int, number: int) -> Part:
+        named = self.parts[level, number]
+        try:
+            return self.folder.part(named)
+        except DamagedError:
+            self.damaged.append(self.parts.pop((level, number)))
+            self.folder.drop(named)
+            raise
+
+    def in_order(self, splits: int) -> Iterator[Part]:
+        """The largest parts that hold so many splits; `DamagedError` where one is, which is removed."""
+        at = 0
+        while at < splits:
+            level = next(level for level in range(TOP, -1, -1) if (level, at // FAN**level) in self.parts)
+            yield self._read(level, at // FAN**level)
+            at += FAN**level
