@@ -13,9 +13,12 @@ import time
 import tty
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from attnscope.process.ending import undone_by_a_signal
-from attnscope.render.terminal.ramps import Background
+
+if TYPE_CHECKING:
+    from attnscope.render.terminal.ramps import Background
 
 assert sys.platform != "win32"  # so mypy looks no further where it is asked about Windows
 
@@ -27,8 +30,17 @@ _PATIENCE = 0.4  # seconds; a terminal answers in a few milliseconds, one far aw
 _MIDDLE = 0.5
 
 
-def asked() -> Background:
+answer: "Background | None" = None  # what it answered in this process, if it was asked
+
+
+def asked() -> "Background":
     """What the terminal answers; unknown where there is none, it says nothing, or keys wait to be read."""
+    global answer
+    answer = answer or _asked()
+    return answer
+
+
+def _asked() -> "Background":
     with suppress(OSError, termios.error):
         place = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
         try:
@@ -38,7 +50,7 @@ def asked() -> Background:
     return "unknown"
 
 
-def _told_by(place: int) -> Background:
+def _told_by(place: int) -> "Background":
     if os.tcgetpgrp(place) != os.getpgrp():
         return "unknown"  # a program in the background would be stopped
     with _silent(place):
@@ -49,7 +61,7 @@ def _told_by(place: int) -> Background:
     return "unknown" if colour is None else _of_colour(*colour.groups())
 
 
-def _of_colour(*parts: bytes) -> Background:
+def _of_colour(*parts: bytes) -> "Background":
     """By its lightness as the eye has it; each part is hexadecimal, of one to four digits."""
     red, green, blue = (int(part, 16) / (16 ** len(part) - 1) for part in parts)
     return "light" if 0.299 * red + 0.587 * green + 0.114 * blue > _MIDDLE else "dark"

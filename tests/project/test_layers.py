@@ -41,7 +41,7 @@ MAY_IMPORT = {  # by package, lowest first; a package may only name those above 
     "session": f"worked analysis capture model verify attention measures reference {EVERYWHERE}",
     "render": f"demo {EVERYWHERE}",
     "explore": f"session render measures {EVERYWHERE}",
-    "cli": f"explore session render worked measures {EVERYWHERE}",
+    "cli": f"explore session render worked measures model {EVERYWHERE}",
     "__main__": f"cli {EVERYWHERE}",
 }
 COMPUTING = "analysis attention capture measures sdpa tiles verify worked"

@@ -15,14 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
-from jaxtyping import Shaped
-
 FORMAT = "attnscope-capture/3"
 _LONGEST_LINE, _LARGEST_HEADER = 200, 64 * 2**20
 _KINDS = {"<f8", "<f4", "<i8", "|b1"}
 
-Arrays = dict[str, Shaped[np.ndarray, "..."]]
+Arrays = dict[str, Any]  # of NumPy, which takes long to import: only where an entry has any
 
 
 class DamagedEntryError(Exception):
@@ -77,7 +74,9 @@ class Entry:
         numbers = [values_blob, *(arrays[array][0] for array in sorted(arrays))]
         return hashlib.sha256("".join(self._blobs[number][2] for number in numbers).encode()).hexdigest()
 
-    def _array(self, number: int, kind: str, shape: list[int]) -> Shaped[np.ndarray, "..."]:
+    def _array(self, number: int, kind: str, shape: list[int]) -> Any:
+        import numpy as np
+
         if kind not in _KINDS:
             raise DamagedEntryError("a part of it cannot be read")
         return np.frombuffer(self._blob(number), dtype=kind).reshape(shape)
@@ -135,7 +134,9 @@ def written(key: str, made_at: float, parts: Mapping[str, Part]) -> tuple[int, C
     return len(first) + len(header) + start, write
 
 
-def _described(kept: Callable[[bytes], int], values: Shaped[np.ndarray, "..."]) -> tuple[int, str, list[int]]:
+def _described(kept: Callable[[bytes], int], values: Any) -> tuple[int, str, list[int]]:
+    import numpy as np
+
     plain = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
     kind = np.dtype(plain.dtype).str
     if kind not in _KINDS:

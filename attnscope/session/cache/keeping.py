@@ -20,6 +20,7 @@ from attnscope.analysis.heads.head import head_terms
 from attnscope.analysis.padding import without_padding
 from attnscope.attention import AttentionCall, Capture
 from attnscope.errors import AttnscopeError
+from attnscope.model.loaded import Model
 from attnscope.model.source import digests
 from attnscope.model.source.checkpoint import Checkpoint, digest
 from attnscope.results import Overview, Provenance, Thumbnails, Verdict
@@ -45,13 +46,39 @@ _BELIEVED = {Verdict.CERTIFIED, Verdict.PARTIAL, Verdict.INCONCLUSIVE}
 _OWN_INPUTS = {"input_ids", "attention_mask", "token_type_ids", "position_ids", "decoder_input_ids"}
 
 
+class Made:
+    """Follows a run from when its model is open: what its answer was made with, where that is certain."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory, self._before = memory, _generators()
+
+    @property
+    def by_lot(self) -> bool:
+        """Whether a random generator has moved: the model may give another answer next time."""
+        return _generators() != self._before
+
+    def weights(self, model: Model) -> list[str] | None:
+        """The witnesses of the weights; None where they, or others of its files, may have changed meanwhile."""
+        read, memory = model.checkpoint, self._memory
+        if read is None or not read.source.folder.samefile(memory.home):
+            return None
+        return _weights(read, memory) if look_into(memory.home) == memory.folder else None
+
+    def names(self, model: Model) -> list[str] | None:
+        """The same; None also of what another run may not answer alike. It never fails."""
+        try:
+            return None if self.by_lot else self.weights(model)
+        except OSError:
+            return None
+
+
 class Keeper:
     """Follows one run: what it captures and what is made of it, and at the end keeps what can be kept."""
 
     def __init__(self, memory: Memory, reading: Reading, chosen: Chosen, notices: Sequence[str]) -> None:
         self._memory, self._reading, self._chosen = memory, reading, chosen
         self._notices, self._possible = list(notices), set(reading.inputs) <= _OWN_INPUTS
-        self._before, self._now = _generators(), Witnesses(memory.home)
+        self._made, self._now = Made(memory), Witnesses(memory.home)
         self._captured: dict[int, Capture] = {}
         self._answers: list[tuple[tuple[Any, ...], Overview | Thumbnails]] = []
 
@@ -81,7 +108,7 @@ class Keeper:
         """Keep all of it; what stands in the way of that is told, and nothing else happens."""
         memory = self._memory
         try:
-            if not self._possible or _generators() != self._before or not self._captured:
+            if not self._possible or self._made.by_lot or not self._captured:
                 return
             provenance = next(iter(self._captured.values())).provenance
             same = provenance.token_ids == self._reading.encoded.tokens.ids
@@ -95,14 +122,9 @@ class Keeper:
 
     def _made_with(self) -> Part | None:
         """What the answer was made with; None where that has changed meanwhile, or may have."""
-        model, memory = self._reading.model, self._memory
-        read, home = model.checkpoint, memory.home
-        if read is None or not read.source.folder.samefile(home) or look_into(home) != memory.folder:
-            return None
-        weights, code = _weights(read, memory), code_in_use(_packages(model.module), memory.since)
-        if weights is None or code is None:
-            return None
-        return self._witnessed((*weights, *code))
+        model, weights = self._reading.model, self._made.weights(self._reading.model)
+        code = None if weights is None else code_in_use(_packages(model.module), self._memory.since)
+        return None if weights is None or code is None else self._witnessed((*weights, *code))
 
     def _witnessed(self, names: Iterable[str]) -> Part:
         listed = sorted(set(names))

@@ -11,16 +11,18 @@ import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attnscope.model.source import digests
 from attnscope.model.source.here import folder_here
 from attnscope.session.cache.entry import FORMAT, DamagedEntryError, Entry, Part
 from attnscope.session.cache.store import Store, place
 from attnscope.session.cache.witnesses import Witnesses, surroundings
-from attnscope.session.listener import Listener
-from attnscope.session.request import Inputs, ModelRequest
-from attnscope.session.wanted import Wanted
+
+if TYPE_CHECKING:  # the printed answers are looked at before any of these is imported
+    from attnscope.session.listener import Listener
+    from attnscope.session.request import Inputs, ModelRequest
+    from attnscope.session.wanted import Wanted
 
 _NO_MODEL_ALONE = "adapter_config.json"
 WITNESSES = "witnesses"
@@ -62,17 +64,20 @@ class NotKeptError(Exception):
 class Memory:
     """The part of the cache that is about one model, one text and one kind of attention.
 
-    `since` is when the question was put, `before` what stood for its weights before any was read.
+    `since` is when the question was put, `before` what stood for its weights before any was read, `named` how
+    the model was called, with its revision.
     """
 
     def __init__(
-        self, store: Store, home: Path, folder: Folder, question: dict[str, Any], listener: Listener
+        self, store: Store, home: Path, folder: Folder, question: dict[str, Any], listener: "Listener"
     ) -> None:
         self.store, self.home, self.folder, self.listener = store, home, folder, listener
         self._question, self._complained = question, False
         self._witnesses = Witnesses(home)
         self.since = time.time_ns()
         self.before: dict[str, str | None] = {}
+        self.named: tuple[str | None, str | None] = (question["model"]["model"], question["model"]["revision"])
+        self.witnessed: set[str] = set()  # with which all that was found here was made
 
     def key(self, *what: Any) -> str:
         """The key under which something of this model and text is kept; `what` says which."""
@@ -88,6 +93,7 @@ class Memory:
                 if entry is not None:
                     with entry:
                         if self.holds(entry):
+                            self.witnessed |= set(entry.part(WITNESSES).values["names"])
                             return entry.part(name), entry.digest(name), entry.made_at
         except DamagedEntryError as error:
             self.spoilt(key, error)
@@ -118,7 +124,9 @@ class Memory:
             self.listener.notice(f"the cache {self.store.place.folder} {what}: computed without it")
 
 
-def remember(request: ModelRequest, inputs: Inputs, wanted: Wanted, listener: Listener) -> Memory | None:
+def remember(
+    request: "ModelRequest", inputs: "Inputs", wanted: "Wanted", listener: "Listener"
+) -> Memory | None:
     """What is kept of such a question; None where nothing can be: off, or of a kind that is not kept.
 
     Not kept is what reads files beside the model's (pictures, sounds, a vocabulary), chats, whose template
@@ -137,9 +145,9 @@ def remember(request: ModelRequest, inputs: Inputs, wanted: Wanted, listener: Li
     return Memory(Store(where), home, folder, _question(request, inputs, wanted), listener)
 
 
-def _question(request: ModelRequest, inputs: Inputs, wanted: Wanted) -> dict[str, Any]:
+def _question(request: "ModelRequest", inputs: "Inputs", wanted: "Wanted") -> dict[str, Any]:
     """Everything that a question says, but for the layers and heads that it is about."""
-    model = {name: getattr(request, name) for name in ModelRequest.__dataclass_fields__}
+    model = {name: getattr(request, name) for name in request.__dataclass_fields__}
     model["model"] = request.model or os.environ.get("ATTNSCOPE_MODEL") or None
     attention = {name: getattr(wanted, name) for name in ("kind", "tower", "block", "route")}
     return {

@@ -7,6 +7,7 @@ an answer was made with, by its name:
 
 code FILE        a module: its text, its time and the byte code beside it, which is all that Python goes by
 modules FOLDER   which there are in a folder, since another one of the same name could come first
+stamp FILE       of a module, a folder or a file that comes with us, and of its byte code: what the system tells
 package NAME     where it is found, and in which version
 weights FILE     of the model's folder: its SHA-256
 unread FILE      of the model's folder: what says that it is the same, where that can be said
@@ -117,6 +118,7 @@ def _hashed(*texts: str) -> str:
 
 
 _OWN = "attnscope"
+_HOME = Path(__file__).parents[2]
 NO_NUMBERS_FROM = ("render", "cli", "explore", "demo")  # our packages in which no number of an answer is made
 _SUFFIXES = tuple(all_suffixes())
 _LATEST = 2 * 10**9  # nanoseconds that a module was there before the question, or it may be a newer one
@@ -148,6 +150,8 @@ class Witnesses:
                 return _code(what)
             case "modules":
                 return " ".join(sorted(file for file in os.listdir(what) if _importable(file)))
+            case "stamp":
+                return _stamp(what) + (_stamp(cache_from_source(what)) if what.endswith(".py") else "")
             case "package":
                 return str(library(what))
             case "weights":
@@ -172,6 +176,18 @@ def _read(path: str) -> tuple[str, int]:
     """The SHA-256 of a small file and the second of its last change; each question reads a thousand."""
     with open(path, "rb", buffering=0) as file:
         return hashlib.sha256(file.readall()).hexdigest(), int(os.fstat(file.fileno()).st_mtime)
+
+
+def settled(status: os.stat_result, since: int) -> bool:
+    """Whether a file was there, as it is, for so long before `since` that no newer one was taken for it."""
+    return max(status.st_mtime_ns, status.st_ctime_ns) <= since - _LATEST
+
+
+def _stamp(path: str) -> str:
+    try:
+        return _status(path, os.stat(path))
+    except OSError:
+        return f"{path} is not there"
 
 
 def _importable(name: str) -> bool:
@@ -199,6 +215,30 @@ def code_in_use(packages: Collection[str], since: int) -> tuple[str, ...] | None
             for name in sorted({package.partition(".")[0] for package in packages} - LIBRARIES)
         ),
     )
+
+
+def all_in_use(witnessed: Iterable[str], since: int) -> tuple[str, ...] | None:
+    """The same of whatever was imported for an answer down to its print, by what the system tells of it.
+
+    Also of all files that come with us, and of the modules that an answer in the cache was made with. None
+    where one of them, or a folder of theirs, was changed after `since` or little before.
+    """
+    with_us = (os.path.join(place, name) for place, _, names in os.walk(_HOME) for name in names)
+    files = {file for file in with_us if not file.endswith(".pyc")}
+    files.update(file for module in sys.modules.copy().values() if (file := _file(module)) is not None)
+    others = set()
+    for name in witnessed:
+        kind, _, what = name.partition(" ")
+        files.update([what] if kind == "code" else ())
+        others.update([name] if kind not in ("code", "modules") else ())
+    files |= {os.path.dirname(file) for file in files}
+    try:
+        if not all(settled(os.stat(file), since) for file in files):
+            return None
+    except OSError:
+        return None
+    folders = (f"modules {folder}" for folder in sys.path if os.path.isdir(folder))
+    return (*sorted(others), *(f"stamp {file}" for file in sorted(files)), *folders)
 
 
 def _files(packages: set[str]) -> Iterator[str]:
