@@ -189,9 +189,11 @@ class Question:
         from attnscope.session.cache.keeping import reading_kept
 
         check = self._check(inputs)
-        with reading_kept(memory, self.request, inputs, self.wanted, purpose, check) as (reading, chosen):
-            with self._printed(memory, reading.model):
-                self.deliver(self.ask(reading, chosen), self.delivery.targets)
+        with (
+            reading_kept(memory, self.request, inputs, self.wanted, purpose, check) as (reading, chosen),
+            self._printed(memory, reading.model),
+        ):
+            self.deliver(self.ask(reading, chosen), self.delivery.targets)
 
     def answered(self, opened: "Opened", inputs: "Inputs") -> "tuple[Reading, Answer]":
         from attnscope.session.entering import read_inputs

@@ -184,9 +184,9 @@ class Output:
             if (copy := streams.copied) is not None and copy.aside:
                 from attnscope.render.terminal.console import Paper
 
-                alone = Paper(file=io.StringIO(), force_terminal=True, soft_wrap=True)
-                alone.print(said, style="dim")
-                copy.take(2, alone.file.getvalue().encode())
+                alone = io.StringIO()
+                Paper(file=alone, force_terminal=True, soft_wrap=True).print(said, style="dim")
+                copy.take(2, alone.getvalue().encode())
 
     def detail(self, text: str) -> None:
         if self.verbose:

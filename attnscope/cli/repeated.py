@@ -1,12 +1,13 @@
-"""The very same question again: what was printed is printed again, before anything is imported that takes time.
+"""The very same question again: what was printed is printed again, before anything heavy is imported.
 
-It is kept in the cache beside captures, as one entry that is found by everything that was said (`found_by`): words,
-folder, environment, terminal, and what the system tells of each file that a word names. It is printed where all
-holds that it was made with: the model that is meant and its files, versions and machine, and of every module
-that was imported and every file that comes with us size, times and inode (`session.cache.witnesses`). Nothing
-is kept, and so the question goes its ordinary way, where a run writes a file, reads standard input or a folder,
-fails, draws by lot, or is about anything that `session.cache.memory.remember` does not know; where one of these
-files was changed while it ran, or up to two seconds before; and where the answer is wanted anew (`--no-cache`).
+It is kept in the cache beside captures, as one entry that is found by all that was said (`found_by`): words,
+folder, environment, terminal, and what the system tells of each file that a word names. It is printed where
+all holds that it was made with: the model that is meant and its files, versions and machine, and of every
+module that was imported and every file that comes with us size, times and inode (`session.cache.witnesses`).
+Nothing is kept, and so the question goes its ordinary way, where a run writes a file, reads standard input or
+a folder, fails, draws by lot, or is about anything that `session.cache.memory.remember` does not know; where
+one of these files was changed while it ran, or up to two seconds before; and where the answer is wanted anew
+(`--no-cache`).
 """
 
 import hashlib
@@ -40,7 +41,7 @@ _MOST = 4 * 2**20  # bytes that are kept of one answer
 
 @dataclass
 class _Run:
-    """This run of the program, when it began, and the key of what it prints; `made` is what that is made with."""
+    """This run of the program: when it began, the key of what it prints, and what that is `made` with."""
 
     store: Store
     key: str
@@ -90,7 +91,7 @@ def found_by(words: Sequence[str], now: int) -> str | None:
         return None
     told = {
         "form": _FORM,
-        "words": [sys.orig_argv, sys.executable, list(sys.flags), sys.path],
+        "words": [list(words), sys.orig_argv, sys.executable, list(sys.flags), sys.path],
         "named": named,
         "folder": folder,
         "environment": sorted(pair for pair in os.environ.items() if pair[0] not in _OF_NO_ACCOUNT),

@@ -1,4 +1,4 @@
-"""The very same question is answered with what was printed, before anything heavy is imported, or not at all."""
+"""The very same question is answered with what was printed, before anything heavy is imported."""
 
 import json
 import os
@@ -56,7 +56,8 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tiny_bert(folder / "bert")
     (folder / "work").mkdir()
     (folder / "work" / "here.txt").write_text("to be\n")
-    (folder / "program.py").write_text(PROGRAM)
+    (folder / "bin").mkdir()  # where nothing else appears: it is where modules are looked for first
+    (folder / "bin" / "program.py").write_text(PROGRAM)
     time.sleep(2.1)  # what was just written is not yet believed
     return folder
 
@@ -66,10 +67,15 @@ def ask(room: Path, tmp_path: Path) -> Ask:
     """`ask(*words, cwd=, stdout=, NAME=VALUE...)`: the program as a process of its own."""
 
     def run(*words: str, cwd: Path = room / "work", home: Path | None = None, **changes: Any) -> Said:
-        own = {"PATH": os.environ["PATH"], "HOME": str(room), "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
+        own = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(room),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "LANG": "C.UTF-8",
+        }
         own |= {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "COLUMNS": "80", "SEEN": str(room / "seen")}
         own |= {"ATTNSCOPE_CACHE": str(room / "kept"), "PYTHONPATH": str(home or _package().parent)}
-        command = [sys.executable, str(room / "program.py"), *words]
+        command = [sys.executable, str(room / "bin" / "program.py"), *words]
         done = subprocess.run(
             command, cwd=cwd, env=own | changes, stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
@@ -218,7 +224,11 @@ def test_what_writes_a_file_reads_a_stream_or_fails_is_never_printed_again(ask: 
         picture.unlink(missing_ok=True)
         assert not ask(*of(room / "bert", "-o", "x.png")).again
         assert picture.is_file()
-    for words in (["heads", "-", "-m", str(room / "bert")], of(room / "bert", "--query", "nowhere"), ["--help"]):
+    for words in (
+        ["heads", "-", "-m", str(room / "bert")],
+        of(room / "bert", "--query", "nowhere"),
+        ["--help"],
+    ):
         assert not any(ask(*words).again for _ in range(2)), words
 
 
@@ -252,7 +262,9 @@ def test_many_at_once_all_print_the_same(ask: Ask, room: Path) -> None:
 
 def test_an_edited_program_goes_the_ordinary_way(ask: Ask, room: Path, tmp_path: Path) -> None:
     copied = tmp_path / "house"
-    shutil.copytree(_package(), copied / "attnscope", ignore=shutil.ignore_patterns("__pycache__", "*.safetensors"))
+    shutil.copytree(
+        _package(), copied / "attnscope", ignore=shutil.ignore_patterns("__pycache__", "*.safetensors")
+    )
     time.sleep(2.1)
     asked = [ask(*of(room / "bert"), home=copied) for _ in range(3)]
     assert asked[-1].again
@@ -270,7 +282,7 @@ def on_a_terminal(room: Path, words: list[str]) -> bytes:
         own |= {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "SEEN": str(room / "seen"), "COLUMNS": "90"}
         own |= {"ATTNSCOPE_CACHE": str(room / "kept"), "PYTHONPATH": str(_package().parent)}
         own |= {"PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
-        os.execve(sys.executable, [sys.executable, str(room / "program.py"), *words], own)
+        os.execve(sys.executable, [sys.executable, str(room / "bin" / "program.py"), *words], own)
     said = b""
     try:
         while more := os.read(here, 4096):

@@ -58,7 +58,7 @@ class Made:
         return _generators() != self._before
 
     def weights(self, model: Model) -> list[str] | None:
-        """The witnesses of the weights; None where they, or others of its files, may have changed meanwhile."""
+        """The witnesses of the weights; None where a file of the model may have changed meanwhile."""
         read, memory = model.checkpoint, self._memory
         if read is None or not read.source.folder.samefile(memory.home):
             return None

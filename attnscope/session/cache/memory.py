@@ -76,7 +76,10 @@ class Memory:
         self._witnesses = Witnesses(home)
         self.since = time.time_ns()
         self.before: dict[str, str | None] = {}
-        self.named: tuple[str | None, str | None] = (question["model"]["model"], question["model"]["revision"])
+        self.named: tuple[str | None, str | None] = (
+            question["model"]["model"],
+            question["model"]["revision"],
+        )
         self.witnessed: set[str] = set()  # with which all that was found here was made
 
     def key(self, *what: Any) -> str:

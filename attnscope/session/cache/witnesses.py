@@ -7,7 +7,7 @@ an answer was made with, by its name:
 
 code FILE        a module: its text, its time and the byte code beside it, which is all that Python goes by
 modules FOLDER   which there are in a folder, since another one of the same name could come first
-stamp FILE       of a module, a folder or a file that comes with us, and of its byte code: what the system tells
+stamp FILE       of a module, its byte code, a folder or a file that comes with us: what the system tells
 package NAME     where it is found, and in which version
 weights FILE     of the model's folder: its SHA-256
 unread FILE      of the model's folder: what says that it is the same, where that can be said
@@ -226,7 +226,7 @@ def all_in_use(witnessed: Iterable[str], since: int) -> tuple[str, ...] | None:
     with_us = (os.path.join(place, name) for place, _, names in os.walk(_HOME) for name in names)
     files = {file for file in with_us if not file.endswith(".pyc")}
     files.update(file for module in sys.modules.copy().values() if (file := _file(module)) is not None)
-    others = set()
+    others = set[str]()
     for name in witnessed:
         kind, _, what = name.partition(" ")
         files.update([what] if kind == "code" else ())
