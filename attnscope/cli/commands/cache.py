@@ -36,7 +36,8 @@ def cache(action: Doing = Action.INFO, json: Json = False, *, output: PlainOutpu
     """Tell what is kept of earlier runs, or forget it.
 
     A second question of `heads` and `tsne` about the same text and model is answered from there, without
-    loading the model. What was asked for longest ago makes room for what is new.
+    loading the model, and the very same question of any command with what it printed. What was asked for
+    longest ago makes room for what is new.
     """
     from attnscope.session.cache.store import clear, holdings
 
