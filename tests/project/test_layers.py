@@ -51,7 +51,7 @@ OWNERS = {  # of each library that takes time to load: nobody else may import it
     "transformers": f"model capture demo {PROGRAMS}",
     "safetensors": "model",
     "tokenizers": "demo",
-    "huggingface_hub": "model",
+    "huggingface_hub": "model session.corpus.store.hub",
     "accelerate": "model",
     "fsspec": "session.corpus.store",
     "PIL": "demo.train model render.present.notebook",

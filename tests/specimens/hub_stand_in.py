@@ -47,34 +47,38 @@ def _handler(repo: str, folder: Path, hub: Hub) -> type[BaseHTTPRequestHandler]:
                 return self._refuse(404, "RevisionNotFound")
             if path.startswith("/api/"):
                 return self._send(json.dumps(self._listing(path)).encode(), with_body, {})
-            file = folder / path.rpartition("/")[2]
+            file = folder / path.partition("/resolve/")[2].partition("/")[2]
             if not file.is_file():
                 return self._refuse(404, "EntryNotFound")
             content = file.read_bytes()
             tag = {"ETag": f'"{hashlib.sha256(content).hexdigest()}"'}
-            if asked := re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", "")):
+            asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+            if asked:
                 content = content[int(asked[1]) : int(asked[2]) + 1]
             hub.asked[file.name] += 1
             if with_body:
-                hub.sent[path.split("/")[-2], file.name] += 1
+                revision = path.partition("/resolve/")[2].partition("/")[0]
+                hub.sent[revision, file.name] += 1
                 hub.bytes[file.name] += len(content)
-            return self._send(content, with_body, tag)
+            return self._send(content, with_body, tag, 206 if asked else 200)
 
         def _listing(self, path: str) -> object:
-            files = sorted(folder.iterdir())
             if "/tree/" in path:
-                return [
-                    {"type": "file", "path": f.name, "size": f.stat().st_size, "oid": "0" * 40} for f in files
-                ]
+                below = folder / path.partition("/tree/")[2].partition("/")[2]
+                found = below.rglob("*") if "recursive=True" in self.path else below.iterdir()
+                return [_entry(file, folder) for file in sorted(found)]
+            files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
             return {
                 "id": repo,
                 "modelId": repo,
                 "sha": COMMIT,
-                "siblings": [{"rfilename": f.name, "size": f.stat().st_size} for f in files],
+                "siblings": [
+                    {"rfilename": f.relative_to(folder).as_posix(), "size": f.stat().st_size} for f in files
+                ],
             }
 
-        def _send(self, content: bytes, with_body: bool, headers: dict[str, str]) -> None:
-            self.send_response(200)
+        def _send(self, content: bytes, with_body: bool, headers: dict[str, str], status: int = 200) -> None:
+            self.send_response(status)
             for name, value in {
                 "X-Repo-Commit": COMMIT,
                 "Content-Length": str(len(content)),
@@ -96,6 +100,14 @@ def _handler(repo: str, folder: Path, hub: Hub) -> type[BaseHTTPRequestHandler]:
             pass
 
     return Handler
+
+
+def _entry(file: Path, folder: Path) -> dict[str, object]:
+    """What the listing of a tree says of a file or folder; the id of a file changes with its content."""
+    plain = file.read_bytes() if file.is_file() else b""
+    kind = "file" if file.is_file() else "directory"
+    path = file.relative_to(folder).as_posix()
+    return {"type": kind, "path": path, "size": len(plain), "oid": hashlib.sha1(plain).hexdigest()}
 
 
 @contextmanager

@@ -52,9 +52,10 @@ def trying(act: Callable[[], T], doing: str, address: str, pauses: Sequence[floa
         except Exception as error:
             _raise_for_good(error, failed, address)
             if pause is None:
+                kept = "; what is done is kept, and the same command goes on from there"
+                late = kept if len(pauses) > FIRST else ""
                 raise RefusedError(
-                    f"{failed}: {_said(error)}, {len(pauses) + 1} times in a row; "
-                    "what is done is kept, and the same command goes on from there"
+                    f"{failed}: {_said(error)}, {len(pauses) + 1} times in a row{late}"
                 ) from error
         time.sleep(pause)
     raise AssertionError("the last try returns or raises")
@@ -63,6 +64,8 @@ def trying(act: Callable[[], T], doing: str, address: str, pauses: Sequence[floa
 def _raise_for_good(error: Exception, failed: str, address: str) -> None:
     """Raises what is no passing fault: as one line, as `FileNotFoundError`, or as the bug that it is."""
     status = next(filter(None, map(_status, _chain(error))), None)
+    if type(error).__name__ == "RepositoryNotFoundError":  # which the hub says by 401 to who has no token
+        raise FileNotFoundError(2, "no such data set", address) from error
     if isinstance(error, PermissionError) or status in (401, 403) or _without_credentials(error):
         raise RefusedError(f"{failed}: not allowed{_looked_for(address)}") from error
     if status == 404 or (isinstance(error, FileNotFoundError) and status is None and not _passing(error)):
@@ -91,16 +94,13 @@ def _status(error: BaseException) -> int | None:
     """What HTTP answered."""
     response: Any = getattr(error, "response", None)
     if isinstance(response, dict):  # botocore's
-        response = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-    for value in (response, getattr(response, "status_code", None), *_numbers(error)):
-        if isinstance(value, int) and 100 <= value < 600:
-            return value
-    return None
-
-
-def _numbers(error: BaseException) -> Iterator[Any]:
-    yield getattr(error, "status", None)  # aiohttp's
-    yield getattr(error, "code", None)  # gcsfs's
+        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    elif response is not None:  # httpx's and requests'
+        status = getattr(response, "status_code", None)
+    else:  # gcsfs' and aiohttp's
+        gcsfs = type(error).__module__.startswith("gcsfs")
+        status = getattr(error, "code" if gcsfs else "status", None)
+    return status if isinstance(status, int) and 100 <= status < 600 else None
 
 
 def _without_credentials(error: BaseException) -> bool:
@@ -125,7 +125,8 @@ def _broken(error: BaseException) -> bool:
 
 def _said(error: BaseException) -> str:
     """The message, or that of what it came of where it has none."""
-    told = next((each for each in _chain(error) if str(each).strip()), error)
+    of = error.__cause__ if isinstance(error, FileNotFoundError) else None  # the web's, which says but where
+    told = next((each for each in _chain(of or error) if str(each).strip()), error)
     return one_line(told)
 
 

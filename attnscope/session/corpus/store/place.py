@@ -5,12 +5,13 @@ other address goes through `remote`. A place is plain data, which may travel to 
 there is a `FileNotFoundError`; whatever else is refused is an `InputError` of one line.
 """
 
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from typing import IO, Any, ParamSpec, TypeVar
@@ -40,7 +41,7 @@ def _refusing(doing: str, kind: type[InputError] = InputError) -> Callable[[Call
             except FileNotFoundError:
                 if kind is InputError:
                     raise
-                raise kind(f"cannot {doing} '{args[0]}': no such folder") from None
+                raise kind(f"cannot {doing} '{args[0]}': no such folder or bucket") from None
             except OSError as error:
                 raise kind(f"cannot {doing} '{args[0]}': {error.strerror or one_line(error)}") from error
             except InputError as error:
@@ -53,10 +54,10 @@ def _refusing(doing: str, kind: type[InputError] = InputError) -> Callable[[Call
 
 @dataclass(frozen=True)
 class Place:
-    """An address, and what the system that it names is told beside it (`options`: key and value)."""
+    """An address, and what the system that it names is told beside it (`options`, as JSON)."""
 
     address: str
-    options: tuple[tuple[str, Any], ...] = ()
+    options: str = field(default="{}", repr=False)  # it may hold keys
 
     @classmethod
     def of(cls, address: "str | Path | Place", **options: Any) -> "Place":
@@ -65,7 +66,7 @@ class Place:
             return address
         plain = str(address)
         here = next((scheme for scheme in _HERE if plain.startswith(scheme)), "")
-        return cls(plain.removeprefix(here), tuple(sorted(options.items())))
+        return cls(plain.removeprefix(here), json.dumps(options, sort_keys=True))
 
     @property
     def local(self) -> Path | None:
@@ -205,6 +206,8 @@ class Place:
     def _writing(self) -> Iterator[None]:
         try:
             yield
+        except FileNotFoundError as error:
+            raise NotWrittenError(f"cannot write '{self}': no such folder or bucket") from error
         except OSError as error:
             raise NotWrittenError(f"cannot write '{self}': {error.strerror or one_line(error)}") from error
         except remote.RefusedError as error:

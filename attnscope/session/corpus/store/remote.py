@@ -19,7 +19,6 @@ from attnscope.session.corpus.store.streams import AtRandom, Once, Stream
 
 __all__ = ["RefusedError"]
 T = TypeVar("T")
-Options = tuple[tuple[str, Any], ...]
 _WHOLE = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "hf", "memory", "oci"}  # no file in part
 _SIGNED_BY = (
     "ETag",
@@ -32,7 +31,7 @@ _SIGNED_BY = (
     "generation",
 )
 _DATED_BY = ("Last-Modified", "LastModified", "mtime", "updated", "created")
-_TALKATIVE = ("aiobotocore", "asyncio", "botocore", "fsspec", "gcsfs", "s3fs")  # of faults that are told here
+_TALKATIVE = ("aiobotocore", "asyncio", "botocore", "fsspec", "gcsfs", "huggingface_hub.utils._http", "s3fs")
 _SMALL = 2**16  # bytes of a request, from which on it is not made smaller
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
@@ -51,24 +50,24 @@ class Facts:
     signature: str
 
 
-def _system(address: str, options: Options) -> tuple[Any, str]:
+def _system(address: str, options: str) -> tuple[Any, str]:
     """The file system of an address, and the path in it."""
     import fsspec
 
     for library in _TALKATIVE:
         logging.getLogger(library).setLevel(logging.CRITICAL)
     try:
-        system, path = fsspec.core.url_to_fs(address, **dict(options))
+        system, path = fsspec.core.url_to_fs(address, **json.loads(options))
     except (ImportError, ValueError) as error:
         if isinstance(error, ImportError) or "Protocol not known" in str(error):
             raise missing(address, set(fsspec.available_protocols()), error) from error
         raise RefusedError(f"cannot open '{address}': {error}") from error
+    if hasattr(system, "retries"):
+        system.retries = 1  # S3's: it would ask for all of a part again
     return system, path
 
 
-def _asking(
-    address: str, options: Options, doing: str, act: Callable[[Any, str], T], first: bool = False
-) -> T:
+def _asking(address: str, options: str, doing: str, act: Callable[[Any, str], T], first: bool = False) -> T:
     def asked() -> T:
         return act(*_system(address, options))
 
@@ -76,7 +75,7 @@ def _asking(
 
 
 @lru_cache(maxsize=4096)
-def facts(address: str, options: Options) -> Facts:
+def facts(address: str, options: str) -> Facts:
     """What the store says of the file; asked once in a process."""
     told = _asking(address, options, "read", lambda system, path: dict(system.info(path)), first=True)
     if told.get("type") == "directory":
@@ -90,7 +89,7 @@ def facts(address: str, options: Options) -> Facts:
     return Facts(size, by_range, hashlib.sha256(plain.encode()).hexdigest())
 
 
-def part(address: str, options: Options, start: int, end: int) -> bytes:
+def part(address: str, options: str, start: int, end: int) -> bytes:
     """Its bytes from `start` to `end`, all of them; after a fault on from there, in smaller requests."""
     content, most = bytearray(), max(1, end - start)
 
@@ -132,7 +131,7 @@ def _protocols(system: Any) -> tuple[str, ...]:
     return (system.protocol,) if isinstance(system.protocol, str) else tuple(system.protocol)
 
 
-def read(address: str, options: Options, start: int, end: int | None) -> bytes:
+def read(address: str, options: str, start: int, end: int | None) -> bytes:
     """The bytes from `start` up to `end`, or to the end."""
     if start == 0 and end is None:
         return _asking(address, options, "read", lambda system, path: bytes(system.cat_file(path)))
@@ -140,7 +139,7 @@ def read(address: str, options: Options, start: int, end: int | None) -> bytes:
         return file.read() if end is None else file.read(max(0, end - start))
 
 
-def stream(address: str, options: Options, start: int, end: int | None) -> IO[bytes]:
+def stream(address: str, options: str, start: int, end: int | None) -> IO[bytes]:
     """The bytes from `start` on, fetched ahead up to `end`."""
     told = facts(address, options)
     if told.by_range and told.size is not None:
@@ -157,7 +156,7 @@ def stream(address: str, options: Options, start: int, end: int | None) -> IO[by
     return Once(again, start, address).buffered()
 
 
-def at_random(address: str, options: Options) -> IO[bytes]:
+def at_random(address: str, options: str) -> IO[bytes]:
     """The file to be read here and there."""
     told = facts(address, options)
     if not told.by_range or told.size is None:
@@ -166,7 +165,7 @@ def at_random(address: str, options: Options) -> IO[bytes]:
     return cast(IO[bytes], file)
 
 
-def exists(address: str, options: Options) -> bool:
+def exists(address: str, options: str) -> bool:
     """Whether the store has a file or folder of that name, now."""
 
     def act(system: Any, path: str) -> bool:
@@ -180,7 +179,7 @@ def exists(address: str, options: Options) -> bool:
         return False
 
 
-def is_folder(address: str, options: Options) -> bool:
+def is_folder(address: str, options: str) -> bool:
     """Whether there are files below it."""
     try:
         told = _asking(address, options, "read", lambda system, path: system.info(path), first=True)
@@ -189,7 +188,7 @@ def is_folder(address: str, options: Options) -> bool:
     return bool(told.get("type") == "directory")
 
 
-def names(address: str, options: Options) -> list[str]:
+def names(address: str, options: str) -> list[str]:
     """The names of the files directly below it, as they are now; none where there are none."""
 
     def act(system: Any, path: str) -> list[dict[str, Any]]:
@@ -203,7 +202,7 @@ def names(address: str, options: Options) -> list[str]:
     return sorted(each["name"].rpartition("/")[2] for each in found if each["type"] == "file")
 
 
-def files(address: str, options: Options) -> list[str]:
+def files(address: str, options: str) -> list[str]:
     """The addresses of all files below it, or that the pattern names."""
 
     def act(system: Any, path: str) -> list[str]:
@@ -216,7 +215,7 @@ def files(address: str, options: Options) -> list[str]:
     return _asking(address, options, "list", act, first=True)
 
 
-def make(address: str, options: Options) -> None:
+def make(address: str, options: str) -> None:
     """Make the folder where there are such; a store of objects has none, and its buckets are not made."""
 
     def act(system: Any, path: str) -> None:
@@ -226,7 +225,7 @@ def make(address: str, options: Options) -> None:
     _asking(address, options, "write", act)
 
 
-def write(address: str, options: Options, content: bytes) -> None:
+def write(address: str, options: str, content: bytes) -> None:
     """Put it there, whole or not at all."""
 
     def act(system: Any, path: str) -> None:
@@ -235,7 +234,7 @@ def write(address: str, options: Options, content: bytes) -> None:
     _asking(address, options, "write", act)
 
 
-def put(address: str, options: Options, file: Path) -> None:
+def put(address: str, options: str, file: Path) -> None:
     """The same for what stands in a file of this machine."""
 
     def act(system: Any, path: str) -> None:
@@ -255,7 +254,7 @@ def _whole(system: Any, path: str, send: Callable[[str], object]) -> None:
     system.mv(beside, path)
 
 
-def remove(address: str, options: Options) -> None:
+def remove(address: str, options: str) -> None:
     """Remove the file, or all below it; nothing where there is none."""
 
     def act(system: Any, path: str) -> None:
