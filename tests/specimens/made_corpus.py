@@ -1,5 +1,6 @@
 """A corpus as it could have come out: numbers drawn for every head, totals as they are made of them."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import made_results
 import numpy as np
 
+from attnscope.analysis.corpus.apart import corpora_apart
 from attnscope.analysis.corpus.totals import Totals
 from attnscope.results import Corpus, CorpusDifference
 from attnscope.results.claims.corpus import LINKS
@@ -16,7 +18,6 @@ from attnscope.session.corpus.engine.interface import SetAside
 from attnscope.session.corpus.identity import Linked
 from attnscope.session.corpus.part import Part, Proved
 from attnscope.session.corpus.source import Form, Source
-from attnscope.session.questions.claims.difference import corpora_apart
 
 LAYERS, HEADS = (0, 1, 3), (0, 2, 3, 5)
 MEASURES = ("entropy", "previous", "offset", "moved", "pattern")
@@ -37,14 +38,24 @@ def values(texts: int, measures: tuple[str, ...], seed: int) -> np.ndarray:
 
 
 def corpus(
-    name: str = "small.txt", texts: int = 41, seed: int = 0, *, linked: bool = False, failed: bool = False
+    name: str = "small.txt",
+    texts: int = 41,
+    seed: int = 0,
+    *,
+    linked: bool = False,
+    failed: bool = False,
+    measures: tuple[str, ...] = MEASURES,
+    drawn: np.ndarray | None = None,
+    tokens: Sequence[int] | None = None,
 ) -> Corpus:
-    measures = MEASURES + (LINKS if linked else ())
-    drawn = values(texts, measures, seed)
+    """Every fifth text is told as too long to be kept as a whole."""
+    measures = measures + (LINKS if linked else ())
+    drawn = values(texts, measures, seed) if drawn is None else drawn
+    tokens = [4 + 7 * i % 61 for i in range(texts)] if tokens is None else tokens
     if linked:
         drawn[:, -1] = drawn[:, -3] - drawn[:, -2]
     origin = asdict(replace(made_results.head().provenance, token_ids=()))
-    read = [CorpusText(f"0:{i + 1}", 4 + 7 * i % 61, f"Text {i} of {name}.", i % 5 > 0) for i in range(texts)]
+    read = [CorpusText(f"0:{i + 1}", int(tokens[i]), f"Text {i} of {name}.", i % 5 > 0) for i in range(texts)]
     part = Part(
         first=0, measures=measures, layers=LAYERS, heads=HEADS, kind="encoder", tower="", texts=texts,
         tokens=17 * texts, longest=64, limit=64, unknown=2, padded=texts // 2, cut=1, blanks=3,

@@ -55,13 +55,15 @@ def compare(
         from attnscope.render.kit.words.command import Typed, as_typed
         from attnscope.render.kit.words.shell import word
         from attnscope.render.web.beside import Beside
+        from attnscope.results import Difference
         from attnscope.session.questions.claims.difference import compare_any, load_both
 
         runs, names = load_both(*sides.stored)
         others = sides.layer_b, sides.head_b
         difference = compare_any(*runs, names, wanted.layer, wanted.head, *others)
+        both = Beside(heads=runs) if isinstance(difference, Difference) else Beside()  # of corpora no weights
         with as_typed(Typed(tuple(word(str(file)) for file in sides.stored))):
-            output.deliver(difference, delivery, beside=Beside(heads=runs))
+            output.deliver(difference, delivery, beside=both)
         return
     if sides.of_tuning:
         _tuning(sides, wanted, looking, delivery, request, output)

@@ -6,26 +6,33 @@ from functools import partial
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import alike, counted, give_or_take, number, signed, signed_cell, with_error
+from attnscope.render.kit.numbers import (
+    alike,
+    counted,
+    give_or_take,
+    number,
+    signed,
+    signed_cell,
+)
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.command import showing_second
 from attnscope.render.kit.words.header import model_words
-from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheet.heads import Companion, HeadGrid, each_of, ordered
+from attnscope.render.sheet.blocks import Curve, Ranking
+from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import Place, attention, named
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Mark, Table, both_ways
+from attnscope.render.sheet.table import Column, Line, Mark, Table, Tint, both_ways
+from attnscope.render.sheets import corpora_words as words
 from attnscope.render.sheets.corpus import record, usual
-from attnscope.render.sheets.corpus_words import FLOOR
-from attnscope.render.sheets.overview_words import form_of_tokens
+from attnscope.render.sheets.corpus_texts import known, length
 from attnscope.results import CorpusDifference
 from attnscope.results.claims.corpora import ScoresApart
-from attnscope.results.claims.corpus import Case
+from attnscope.results.claims.relations import Z
 
 _LISTED = 10
-_LONGER = 1.1  # times the length of the other's texts: what is told of two corpora
-_FACTS = "measure layer head first second difference error errors"
+_SIDES: tuple[tuple[str, Tint], ...] = (("A", "own"), ("B", "other"))
+_FACTS = "measure layer head first second difference error errors as_read length_alone"
 _tenth, _thousandth = partial(signed, decimals=1), partial(number, decimals=3)
 _change, _error = partial(signed, decimals=None), partial(give_or_take, decimals=None)
 _IN_ERRORS = "in standard errors"
@@ -41,12 +48,17 @@ def sheet(result: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
         title=f"corpora: B minus A, A {a}, B {b}",
         setting=f"{attention(result.kind, result.tower)} · {' and '.join(models)}",
         origins=result.provenances,
-        answer=_answer(result, in_tokens),
-        blocks=(_ranking(result, result.main, in_tokens), main, *_measures(result, focus.verbose)),
+        answer=words.answer(result, in_tokens),
+        blocks=(
+            _ranking(result, result.main, in_tokens),
+            main,
+            *_measures(result, focus.verbose),
+            *_by_length(result, in_tokens),
+        ),
         more=tuple(_grid(result, each) for each in others),
         table=lambda: Table.of(_FACTS, _facts(result)),
-        control=_control(result),
-        notes=(_read(result), *result.notes),
+        control=words.control(result),
+        notes=(words.read(result), *words.equal_length(result), *result.notes),
         proof=tuple((each, f"{side} {verdict_words(each)}") for side, each in both),
         main=main,
         next=Next("what do the heads do over B alone?", asked) if (asked := showing_second()) else None,
@@ -54,18 +66,14 @@ def sheet(result: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
     )
 
 
-def ranked(scores: ScoresApart) -> list[Place]:
-    """Every head that has a difference, those that differ by most errors first."""
-    return ordered(np.abs(scores.reached))
-
-
-def _title(scores: ScoresApart) -> str:
-    return f"{scores.scores.description.title}: mean over texts, B minus A"
+def _title(result: CorpusDifference, scores: ScoresApart) -> str:
+    equal = " at equal length" if result.equal else ""
+    return f"{scores.scores.description.title}: mean over texts{equal}, B minus A"
 
 
 def _grid(result: CorpusDifference, scores: ScoresApart) -> HeadGrid:
     return HeadGrid(
-        title=_title(scores),
+        title=_title(result, scores),
         layers=result.layers,
         heads=result.heads,
         values=scores.difference,
@@ -79,13 +87,14 @@ def _grid(result: CorpusDifference, scores: ScoresApart) -> HeadGrid:
 
 def _ranking(result: CorpusDifference, scores: ScoresApart, in_tokens: bool) -> Ranking:
     """The heads that differ by most errors, with what chance alone would make of one of them."""
-    listed, around = ranked(scores), Scale.around(scores.difference)
+    listed, around = words.ranked(scores), Scale.around(scores.difference)
     places = listed[:_LISTED]
     differences, reached = (each_of(values, places) for values in (scores.difference, scores.reached))
-    written = _in_tokens if in_tokens else _thousandth
+    written = words.in_tokens_of if in_tokens else words.thousandth
     both, apart = ("tokens", "entropy in nats") if in_tokens else ("", "")
+    equal, title = " at equal length" if result.equal else "", _title(result, scores)
     return Ranking(
-        title="heads that differ most" if in_tokens else f"heads that differ most: {_title(scores)}",
+        title=f"heads that differ most{equal}" if in_tokens else f"heads that differ most: {title}",
         of="head",
         names=tuple(named(result, place) for place in places),
         table=Table(
@@ -101,6 +110,7 @@ def _ranking(result: CorpusDifference, scores: ScoresApart, in_tokens: bool) -> 
                 under=apart,
             ),
             Column("errors", reached, _IN_ERRORS, _tenth, "how many of them the difference is", under=apart),
+            *_besides(result, scores, places),
         ),
         measured="standard errors",
         marks=(
@@ -111,9 +121,20 @@ def _ranking(result: CorpusDifference, scores: ScoresApart, in_tokens: bool) -> 
     )
 
 
+def _besides(result: CorpusDifference, scores: ScoresApart, places: list[Place]) -> Iterator[Column]:
+    """What lengths alone make of a difference, and the one without regard to lengths."""
+    if result.equal:
+        under = "not at equal length"
+        alone, as_read = (each_of(values, places) for values in (scores.length_alone, scores.as_read))
+        says = "what lengths alone make, over the lengths that both have"
+        yield Column("length_alone", alone, "by length alone", _change, says, under=under)
+        says = "the difference of the means over all texts, whatever their lengths"
+        yield Column("as_read", as_read, "as read", _change, says, spared=1, under=under)
+
+
 def _measures(result: CorpusDifference, whole: bool) -> Iterator[Ranking]:
     """By each measure the head that differs by most errors; of all measures by the usual ones."""
-    listed = {measure: (each, ranked(each)) for measure, each in result.measures.items()}
+    listed = {measure: (each, words.ranked(each)) for measure, each in result.measures.items()}
     every = {measure: (each, places[0]) for measure, (each, places) in listed.items() if places}
     wanted = usual(result.measures, result.main.scores.measure, whole)
     best = {measure: found for measure, found in every.items() if measure in wanted}
@@ -134,87 +155,47 @@ def _measures(result: CorpusDifference, whole: bool) -> Iterator[Ranking]:
     )
 
 
-def _answer(result: CorpusDifference, in_tokens: bool) -> str:
-    """How many heads differ by more than chance makes one of them differ, and the one that does most."""
-    scores, case = result.main, result.case
-    if case is Case.UNRANKED:
-        return "No head has a difference."
-    heads, what = counted(len(ranked(scores)), "head"), scores.scores.description.title
-    if in_tokens:
-        what = "how many tokens they look at"
-    if not np.nan_to_num(scores.difference).any():
-        return f"The corpora are the same in {what}: no head differs at all."
-    most = _most(result, ranked(scores)[0], in_tokens)
-    by = f"{number(scores.chance, 1)} standard errors"
-    if case is Case.ONE_HEAD:
-        told = f"{most}. One head alone is compared, so nothing is chosen by luck."
-    elif case is Case.ALIKE:
-        told = (
-            f"The corpora do not differ in {what}: {len(scores.beyond)} of {heads} by more than {by}, where "
-            f"luck alone gives 1. {most}."
-        )
-    else:
-        told = (
-            f"{len(scores.beyond)} of {heads} differ in {what} by more than {by}, where luck alone gives 1. "
-            f"{most}."
-        )
-    return " ".join(each for each in (told, _lengths(result), _few(result)) if each)
-
-
-def _most(result: CorpusDifference, best: Place, in_tokens: bool) -> str:
-    """`L1 H8 differs most: 8.2 over A, 9.4 over B (entropy +.146 ±.038 nats, 3.9 standard errors)`."""
-    scores = result.main
-    write = _in_tokens if in_tokens else _thousandth
-    first, second = (write(float(each[best])) for each in (scores.first, scores.second))
-    change = with_error(float(scores.difference[best]), float(scores.error[best]))
-    change = f"entropy {change} nats" if in_tokens else change
-    alone = "differs" if result.case is Case.ONE_HEAD else "differs most"
-    errors = number(abs(float(scores.reached[best])), 1)
-    return (
-        f"{named(result, best)} {alone}: {first} over A, {second} over B ({change}, {errors} standard errors)"
-    )
-
-
-def _in_tokens(entropy: float) -> str:
-    return form_of_tokens(float(np.exp(entropy)))
-
-
-def _few(result: CorpusDifference) -> str:
-    """How few texts one of them has."""
-    few = [
-        f"{side} has only {counted(read.texts, 'text')}"
-        for side, read in zip("AB", result.reads, strict=True)
-        if read.texts < FLOOR
-    ]
-    return f"{' and '.join(few)}." if few else ""
-
-
-def _lengths(result: CorpusDifference) -> str:
-    """That the texts of one are longer, which changes what heads do by itself; empty where they are not."""
-    a, b = (read.tokens / max(read.texts, 1) for read in result.reads)
-    if max(a, b) < _LONGER * min(a, b):
-        return ""
-    return (
-        f"Texts of A have {number(a, 1)} tokens in the mean, those of B {number(b, 1)}: that alone may do it."
-    )
-
-
-def _control(result: CorpusDifference) -> str:
-    """What is held against what: the scatter over texts, the largest of so many heads."""
-    return "how far the texts of one corpus scatter, and how far the luckiest of so many heads would get"
-
-
-def _read(result: CorpusDifference) -> str:
-    """How much each of them is."""
-    lengths = [read.tokens / max(read.texts, 1) for read in result.reads]
-    texts = [counted(read.texts, "text") for read in result.reads]
-    both = zip("AB", texts, lengths, strict=True)
-    return " · ".join(f"{side} {count} of {number(mean, 1)} tokens in the mean" for side, count, mean in both)
-
-
 def _facts(result: CorpusDifference) -> Iterator[tuple[object, ...]]:
     """A row for each measure and head."""
     for measure, each in result.measures.items():
         for i, j in np.ndindex(each.difference.shape):
-            values = (each.first, each.second, each.difference, each.error, each.reached)
+            values = (
+                *(each.first, each.second, each.difference, each.error, each.reached),
+                *(each.as_read, each.length_alone),
+            )
             yield measure, result.layers[i], result.heads[j], *(float(value[i, j]) for value in values)
+
+
+def _by_length(result: CorpusDifference, in_tokens: bool) -> Iterator[Curve]:
+    """Of the head that differs most its mean in both by the length of texts, with intervals."""
+    scores, classes = result.main, result.lengths
+    if len(classes) < 2 or not (listed := words.ranked(scores)):
+        return
+    best, turned = listed[0], np.exp if in_tokens else np.asarray
+    write = words.in_tokens_of if in_tokens else words.thousandth
+    own: list[Column] = []
+    bands, lines = [], []
+    for i, (side, tint) in enumerate(_SIDES):
+        mean, error = scores.of_lengths[(i, ..., *best)]
+        low, high = (known(turned(mean + sign * Z * error)) for sign in (-1, 1))
+        bands.append(Line("band", tint, f"95 % of {side}", low, high))
+        lines.append(Line("line", tint, side, known(turned(mean))))
+        texts = [each.texts[i] for each in classes]
+        own.append(Column(f"{side}_texts", texts, "texts", "{:,}".format, under=side))
+        own.append(Column(side, known(mean), "mean", write, under=side))
+    (first, off), (second, beyond) = scores.of_lengths[(..., *best)]
+    under = "entropy in nats" if in_tokens else ""
+    what = "tokens looked at" if in_tokens else scores.scores.description.title
+    yield Curve(
+        title=f"{named(result, best)} in A and B by the length of texts: {what}",
+        of="tokens",
+        names=tuple(map(length, classes)),
+        table=Table(
+            *own,
+            Column("difference", known(second - first), "B minus A", _change, under=under),
+            Column("error", known(np.hypot(off, beyond)), "± standard error", _error, under=under),
+        ),
+        places=tuple(sum(each.tokens) / sum(each.texts) for each in classes),
+        measured=what,
+        lines=(*bands, *lines),
+    )

@@ -12,10 +12,11 @@ from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import grid_size, in_sample, named, proof, setting
 from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
 from attnscope.render.sheets import corpus_words as words
 from attnscope.render.sheets.corpus_scatter import scattered
+from attnscope.render.sheets.corpus_texts import looked_at, opening, texts_and_lengths
 from attnscope.render.sheets.overview_words import form_of_tokens
 from attnscope.results import Corpus
 from attnscope.results.claims.corpus import GAIN, LEVELS, LINKS, CorpusRead, CorpusScores
@@ -43,7 +44,12 @@ def sheet(result: Corpus, focus: Focus = WHOLE) -> Sheet:
         setting=setting(result, grid_size(result.layers, result.heads)),
         origins=(result.provenance,),
         answer=words.answer(result, in_tokens),
-        blocks=(*_links(result), main, *_measures(result, in_tokens, focus.verbose)),
+        blocks=(
+            *_links(result),
+            main,
+            *_measures(result, in_tokens, focus.verbose),
+            *texts_and_lengths(result, in_tokens),
+        ),
         more=(*scattered(result, in_tokens), *(_grid(result, each) for each in there)),
         table=lambda: Table.of(_FACTS, _facts(result)),
         control=words.control(result),
@@ -53,8 +59,18 @@ def sheet(result: Corpus, focus: Focus = WHOLE) -> Sheet:
         main=main,
         summary=(counted(result.read.texts, "text"), grid_size(result.layers, result.heads)),
         record=record(result.read),
-        next=words.following(result),
+        next=_following(result),
     )
+
+
+def _following(result: Corpus) -> Next | None:
+    """The text furthest from the mean of what is looked at; of parts of speech what is asked of these."""
+    leads = words.following(result)
+    tagged = result.linked is not None or result.read.tagged
+    best, asked = looked_at(result), "" if tagged else opening(result)
+    if best is None or not asked:
+        return leads
+    return Next(f"what does {named(result, best)} do in a text that is unlike the others?", asked)
 
 
 def _legend(result: Corpus, in_tokens: bool) -> Iterator[str]:

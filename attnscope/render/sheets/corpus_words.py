@@ -19,7 +19,6 @@ FLOOR = 10  # texts: of fewer the answer says how few
 _HALF = 0.5  # of a query's weight: a head that gives so much to one position is told
 _POSITIONS = {"previous": "the token before", "next": "the token after", "self": "the token itself"}
 _REASONS = 3
-_TAGGED = ".conllu"
 error = partial(give_or_take, decimals=None)
 
 
@@ -243,7 +242,7 @@ def following(result: Corpus) -> Next | None:
         pair = tuple(map(word, result.linked))
         asked = asking_of_file("corpus", *run, "--from-pos", pair[1], "--to-pos", pair[0])
         return Next("and the other way round?", asked)
-    if result.read.name.endswith(_TAGGED):
+    if result.read.tagged:
         asked = asking_of_file("corpus", *run, "--from-pos", "VERB", "--to-pos", "NOUN")
         return Next("does a head link parts of speech?", asked)
     if len(result.measures) > 1:

@@ -7,9 +7,10 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
-from attnscope.results.base.parts import Value
+from attnscope.results.base.parts import Value, fits
 from attnscope.results.base.presented import Presented
 from attnscope.results.claims.corpus import Case, CorpusRead, check_measures
+from attnscope.results.claims.lengths import LengthPair, can_be_equal
 from attnscope.results.scores import HeadScores
 
 
@@ -17,10 +18,13 @@ from attnscope.results.scores import HeadScores
 class ScoresApart:
     """What one measure is more over the second corpus than over the first, head by head.
 
-    `difference` is of the means, `error` its standard error (of independent texts, Welch 1947), `reached` how
-    many of them it is. Of many heads some differ much by chance alone: `chance` is how many errors one of
-    them would be off by then, in the mean (normal scores, texts independent). `first` and `second` are the
-    means of both.
+    `difference` is of the means, at equal length where that is so (`CorpusDifference.equal`), `error` its
+    standard error (of independent texts, Welch 1947), `reached` how many of them it is. Of many heads some
+    differ much by chance alone: `chance` is how many errors one of them would be off by then, in the mean
+    (normal scores, texts independent). `first` and `second` are the means of both. `as_read` is the
+    difference over all texts as they were read, `length_alone` what lengths alone make: over the lengths that
+    both have, what is left of it at equal length (NaN where nothing is). `of_lengths` are the mean and its
+    standard error in each class of length, of both.
     """
 
     scores: HeadScores = field(metadata={"spread": True})
@@ -28,6 +32,9 @@ class ScoresApart:
     second: Float[np.ndarray, "layer head"]
     error: Float[np.ndarray, "layer head"]
     chance: float
+    as_read: Float[np.ndarray, "layer head"]
+    length_alone: Float[np.ndarray, "layer head"]
+    of_lengths: Float[np.ndarray, "2 2 length layer head"]
 
     @property
     def difference(self) -> Float[np.ndarray, "layer head"]:
@@ -49,7 +56,8 @@ class ScoresApart:
 class CorpusDifference(Presented):
     """Two corpora under one model, or one under two: every measure of every head, second less first.
 
-    `shown` is the measure that is looked at.
+    `lengths` are the classes of length that texts of either fall into. `shown` is the measure that is looked
+    at.
     """
 
     reads: tuple[CorpusRead, CorpusRead]
@@ -57,11 +65,45 @@ class CorpusDifference(Presented):
     layers: tuple[int, ...]
     heads: tuple[int, ...]
     measures: Mapping[str, ScoresApart]
+    lengths: tuple[LengthPair, ...]
     verdict_of_each: tuple[Verdict, Verdict]
     provenances: tuple[Provenance, Provenance]
     tower: str = ""
     shown: str = ""
     notes: tuple[str, ...] = ()
+
+    @property
+    def equal(self) -> bool:
+        """Whether they are compared at equal length: lengths are not alike, and both have enough of some."""
+        return can_be_equal(self.lengths)
+
+    @property
+    def compared(self) -> tuple[float, float]:
+        """The share of the texts of either that are in classes of length which are compared."""
+        if not self.equal:
+            return 1.0, 1.0
+        first, second = (
+            sum(pair.texts[side] for pair in self.lengths if pair.shared)
+            / sum(pair.texts[side] for pair in self.lengths)
+            for side in (0, 1)
+        )
+        return first, second
+
+    @property
+    def tokens(self) -> tuple[float, float]:
+        """The tokens of a text of either, in the mean over what is compared: nearly alike at equal length."""
+        pairs = [pair for pair in self.lengths if pair.shared or not self.equal]
+        sums = [sum(pair.texts[side] for pair in pairs) for side in (0, 1)]
+        shares = [[pair.texts[side] / sums[side] for side in (0, 1)] for pair in pairs]
+        mixed = [[(a + b) / 2] * 2 if self.equal else [a, b] for a, b in shares]
+        first, second = (
+            sum(
+                mix[side] * pair.tokens[side] / max(pair.texts[side], 1)
+                for mix, pair in zip(mixed, pairs, strict=True)
+            )
+            for side in (0, 1)
+        )
+        return first, second
 
     @property
     def verdict(self) -> Verdict:
@@ -92,6 +134,8 @@ class CorpusDifference(Presented):
 
     def check_parts(self) -> None:
         check_measures(self)
+        classes = {each.of_lengths.shape[2] for each in self.measures.values()}
+        fits(classes == {len(self.lengths)}, "'lengths' are not those of the measures")
 
     def derived(self) -> dict[str, Value]:
-        return {"verdict": self.verdict, "case": self.case}
+        return {"verdict": self.verdict, "case": self.case, "equal_length": self.equal}

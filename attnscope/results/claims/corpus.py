@@ -80,13 +80,18 @@ class CorpusScores:
     def furthest(self, place: tuple[int, int]) -> list[tuple[int, float]]:
         """The texts that lie furthest from the mean of one head, by their numbers, each with its value.
 
-        As many as are kept at either end: those at one end may all be further off than any at the other.
+        As many as are kept at either end, for those at one end may all be further off than any at the other;
+        then the outermost at the other end stands behind them.
         """
-        values, texts = (each[(..., *place)].ravel() for each in (self.ends, self.texts))
-        found = {int(text): float(value) for text, value in zip(texts, values, strict=True) if text >= 0}
+        values, texts = (each[(..., *place)] for each in (self.ends, self.texts))
+        ends = [
+            [(int(t), float(v)) for t, v in zip(*each, strict=True) if t >= 0]
+            for each in zip(texts, values, strict=True)
+        ]
         mean = float(self.values[place])
-        order = sorted(found, key=lambda text: (-abs(found[text] - mean), text))
-        return [(text, found[text]) for text in order[: self.ends.shape[1]]]
+        every = sorted({*ends[0], *ends[1]}, key=lambda text: (-abs(text[1] - mean), text[0]))
+        first = every[: self.ends.shape[1]]
+        return first + [end[0] for end in ends if end and not {*end} & {*first}]
 
     @property
     def strongest(self) -> tuple[int, int] | None:
@@ -141,6 +146,11 @@ class CorpusRead:
         """`dev.conllu`, `a.txt and 3 more`."""
         more = len(self.files) - 1
         return f"{self.files[0]} and {more} more" if more else self.files[0]
+
+    @property
+    def tagged(self) -> bool:
+        """Whether it is one file that says what part of speech a word is."""
+        return len(self.files) == 1 and self.files[0].endswith(".conllu")
 
     @property
     def left_out(self) -> int:

@@ -1,8 +1,11 @@
 """Single texts of a corpus, and classes of texts of about one length: of both totals and results speak."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from attnscope.results.base.parts import fits
+
+FEWEST = 5  # texts of a class that both corpora have: of fewer their scatter says too little
 
 
 @dataclass(frozen=True)
@@ -37,3 +40,32 @@ class LengthClass:
         fits(
             self.least * self.texts <= self.tokens <= self.most * self.texts, "'tokens' are not of the class"
         )
+
+
+@dataclass(frozen=True)
+class LengthPair:
+    """Texts of `least` to `most` tokens in two corpora: how many either has, and their tokens in all."""
+
+    least: int
+    most: int
+    texts: tuple[int, int]
+    tokens: tuple[int, int]
+
+    @property
+    def shared(self) -> bool:
+        """Whether both have enough of them to be compared."""
+        return min(self.texts) >= FEWEST
+
+    def check_parts(self) -> None:
+        fits(max(self.texts) > 0 and min(self.texts) >= 0, "'texts' are none")
+
+
+def alike(lengths: Sequence[LengthPair]) -> bool:
+    """Whether every class has the same share of the texts of both."""
+    first, second = (sum(pair.texts[side] for pair in lengths) for side in (0, 1))
+    return all(pair.texts[0] * second == pair.texts[1] * first for pair in lengths)
+
+
+def can_be_equal(lengths: Sequence[LengthPair]) -> bool:
+    """Whether two corpora have to be compared at equal length and can be: some class has enough of both."""
+    return not alike(lengths) and any(pair.shared for pair in lengths)

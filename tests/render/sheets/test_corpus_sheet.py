@@ -14,15 +14,16 @@ from attnscope.render.kit.words.command import Typed, as_typed, runs
 from attnscope.render.present.written import written
 from attnscope.render.saving import content
 from attnscope.render.sheet import measured
-from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.blocks import Curve, Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheets.corpora import ranked
 from attnscope.render.sheets.corpora import sheet as corpora
+from attnscope.render.sheets.corpora_words import ranked
 from attnscope.render.sheets.corpus import sheet as corpus
 from attnscope.results import Corpus, CorpusDifference
 from attnscope.results.base.parts import Damaged
 from attnscope.results.claims.corpus import Case
+from attnscope.results.claims.lengths import LengthPair
 
 
 def grid(sheet: Sheet) -> HeadGrid:
@@ -31,7 +32,8 @@ def grid(sheet: Sheet) -> HeadGrid:
 
 
 def rankings(sheet: Sheet) -> list[Ranking]:
-    return [each for each in sheet.every if isinstance(each, Ranking)]
+    """All but the texts that lie furthest from a mean."""
+    return [each for each in sheet.every if isinstance(each, Ranking) and each.of != "text"]
 
 
 def row(text: str, start: str) -> list[str]:
@@ -193,15 +195,16 @@ def test_the_answer_by_a_measure_that_was_asked_for_is_that_of_its_case() -> Non
 
 def test_it_leads_on_to_what_runs_with_the_file_that_was_read() -> None:
     result = made.corpus()
-    leads = corpus(result).next
+    leads = corpus(nowhere_whole(result)).next
     assert leads is not None
     assert not runs(leads.command), "which file that was is not known here"
     with as_typed(Typed(("'a corpus.txt'", "--limit 8"))):
-        sink, link = corpus(result).next, corpus(made.linked()).next
+        opened, link = corpus(result).next, corpus(made.linked()).next
+        sink = corpus(nowhere_whole(result)).next
         tagged = corpus(replace(result, read=replace(result.read, files=("dev.conllu",)))).next
-        alone = corpus(replace(result, measures={"entropy": result.main})).next
+        alone = corpus(replace(nowhere_whole(result), measures={"entropy": result.main})).next
         many = replace(result.read, files=("a.txt", "b.txt"), digests=("1", "2"))
-        assert corpus(replace(result, read=many)).next is None
+        assert corpus(replace(nowhere_whole(result), read=many)).next is None
     start = "attnscope corpus 'a corpus.txt' --limit 8 -m bert-base-uncased"
     told = [
         None if each is None else each.command.removeprefix(start) for each in (sink, link, tagged, alone)
@@ -211,6 +214,19 @@ def test_it_leads_on_to_what_runs_with_the_file_that_was_read() -> None:
     ]  # fmt: skip
     assert sink is not None
     assert runs(sink.command)
+    best = measured.ranked(result.main.scores)[0]
+    (number, *_) = [each for each, _ in result.main.furthest(best) if result.texts[each].whole]
+    assert opened is not None
+    assert runs(opened.command)
+    assert opened.command == (
+        f"attnscope heads '{result.texts[number].text}' -m bert-base-uncased "
+        f"--layer {result.layers[best[0]]} --head {result.heads[best[1]]}"
+    )
+
+
+def nowhere_whole(result: Corpus) -> Corpus:
+    """The same as if every text were too long to be kept."""
+    return replace(result, texts=tuple(replace(each, whole=False) for each in result.texts))
 
 
 def test_a_class_has_the_share_of_texts_in_place_of_an_error() -> None:
@@ -310,7 +326,7 @@ def test_a_link_without_its_measures_is_damaged() -> None:
 def test_a_picture_has_every_head_with_its_number_and_its_error() -> None:
     result = made.corpus()
     result = replace(result, shown="previous")
-    (axes, _bar) = figure_of(result).axes
+    (axes, _curve, _bar) = figure_of(result).axes
     drawn = [each.get_text() for each in axes.texts]
     for place in np.argwhere(~np.isnan(result.main.values)):
         place = tuple(place)
@@ -339,7 +355,7 @@ def test_two_corpora_are_ranked_by_errors_and_those_beyond_chance_stand_out() ->
     assert block.text(1, 2) == signed(float(scores.difference[1, 2]), 3)
     assert block.companion is not None
     assert block.companion.short(1, 2) == signed_cell(float(scores.reached[1, 2]), 1)
-    assert not block.beyond[1]
+    assert block.beyond[1] == scores.beyond
     lower = replace(result, measures={"entropy": replace(scores, chance=1.0)})
     assert grid(corpora(lower)).beyond[1] == {
         place for place in np.ndindex(3, 4) if abs(scores.reached[place]) > 1
@@ -352,9 +368,16 @@ def differing(difference: np.ndarray, measure: str = "entropy", chance: float = 
     own, first = result.measures[measure], flat(np.log(8.0) if measure == "entropy" else 0.4)
     scores = replace(own.scores, values=difference)
     changed = replace(
-        own, scores=scores, first=first, second=first + difference, error=flat(0.1), chance=chance
+        own,
+        scores=scores,
+        first=first,
+        second=first + difference,
+        error=flat(0.1),
+        chance=chance,
+        length_alone=flat(0.2),
+        of_lengths=np.zeros((2, 2, 1, 3, 4)),
     )
-    return replace(result, measures={measure: changed})
+    return replace(result, measures={measure: changed}, lengths=(LengthPair(8, 11, (9, 9), (81, 81)),))
 
 
 def test_two_corpora_that_somebody_typed_lead_on_to_one_of_them() -> None:
@@ -373,7 +396,11 @@ def test_the_answer_of_two_corpora_is_that_of_its_case() -> None:
     most = "L0 H2 differs most: 8.0 over A, 5.9 over B (entropy −.30 ±.10 nats, 3.0 standard errors)."
     apart = differing(two)
     a, b = apart.reads
-    longer = replace(apart, reads=(a, replace(b, tokens=2 * b.tokens)))
+    equal = replace(
+        apart, lengths=(LengthPair(8, 11, (5, 10), (40, 90)), LengthPair(12, 15, (5, 30), (60, 390)))
+    )
+    few = tuple(LengthPair(each, each, (4, 2), (4 * each, 2 * each)) for each in (8, 16))
+    longer = replace(apart, lengths=(*few, LengthPair(64, 90, (0, 2), (0, 140))))
     table = {
         "unranked": (differing(nothing), "No head has a difference."),
         "alike": (
@@ -392,8 +419,24 @@ def test_the_answer_of_two_corpora_is_that_of_its_case() -> None:
         ),
         "apart, of other length": (
             longer,
-            f"2 of 12 heads differ in how many tokens they look at {luck} {most} Texts of A have 17.0 tokens "
-            "in the mean, those of B 34.0: that alone may do it.",
+            f"2 of 12 heads differ in how many tokens they look at {luck} {most} Texts of A have 12.0 tokens "
+            "in the mean, those of B 31.3: that alone may do it; no length has 5 texts of both.",
+        ),
+        "apart, at equal length": (
+            equal,
+            f"At equal length 2 of 12 heads differ in how many tokens they look at {luck} "
+            f"{most.removesuffix(').')}; the lengths alone make +.20).",
+        ),
+        "apart, at equal length of few": (
+            replace(equal, lengths=(*equal.lengths, LengthPair(64, 90, (20, 0), (1400, 0)))),
+            f"At equal length 2 of 12 heads differ in how many tokens they look at {luck} "
+            f"{most.removesuffix(').')}; the lengths alone make +.20). No more than 33 % of A is of a length "
+            "that both have.",
+        ),
+        "alike, at equal length": (
+            replace(equal, measures=differing(one).measures),
+            "At equal length the corpora do not differ in how many tokens they look at: 1 of 12 heads "
+            f"{luck} {most.removesuffix(').')}; the lengths alone make +.20).",
         ),
         "apart, of few texts": (
             replace(apart, reads=(a, replace(b, texts=8, tokens=8 * 17))),
@@ -424,3 +467,50 @@ def test_a_page_has_a_grid_of_every_measure_and_the_errors_under_the_pointer() -
     assert f"± standard error over texts {give_or_take(own, None)}" in page
     apart = content(made.apart(), ".html").decode()
     assert apart.count('<table class="heads') == len(made.apart().measures)
+
+
+def test_the_texts_furthest_from_a_mean_stand_beside_texts_of_their_length() -> None:
+    drawn = made.values(41, made.MEASURES, 0)
+    result = made.corpus()
+    best = measured.ranked(result.main.scores)[0]
+    mine = drawn[(slice(None), 0, *best)]
+    order = sorted(range(41), key=lambda i: (-abs(mine[i] - mine.mean()), i))[:3]
+    if len({np.sign(mine[i] - mine.mean()) for i in order}) == 1:  # then the other end stands behind them
+        order.append(int(mine.argmin() if mine[order[0]] > mine.mean() else mine.argmax()))
+    (block,) = [
+        each
+        for each in corpus(result, Focus(in_nats=True)).every
+        if isinstance(each, Ranking) and each.of == "text"
+    ]
+    tokens = [4 + 7 * i % 61 for i in range(41)]
+    assert block.names == tuple(f"small.txt:{i + 1}" for i in order)
+    assert block.table["value"].values == [mine[i] for i in order]
+    assert block.table["tokens"].values == [tokens[i] for i in order]
+    assert block.table["text"].values == [f"Text {i} of small.txt." for i in order]
+    np.testing.assert_allclose(block.table["away"].values, (mine[order] - mine.mean()) / mine.std(ddof=1))
+    for row, i in enumerate(order):
+        (size,) = [each for each in result.lengths if each.least <= tokens[i] <= each.most]
+        alike = [mine[j] for j in range(41) if size.least <= tokens[j] <= size.most]
+        assert block.table["of_length"].values[row] == pytest.approx(np.mean(alike))
+    in_classes = corpus(replace(result, shown="pattern"))
+    assert not [each for each in in_classes.every if isinstance(each, Ranking) and each.of == "text"]
+
+
+def test_a_mean_by_length_has_an_interval_where_two_texts_or_more_have_that_length() -> None:
+    drawn = made.values(41, made.MEASURES, 0)
+    result = replace(made.corpus(), shown="previous")
+    best = measured.ranked(result.main.scores)[0]
+    mine, tokens = drawn[(slice(None), 1, *best)], np.array([4 + 7 * i % 61 for i in range(41)])
+    (curve,) = [each for each in corpus(result).every if isinstance(each, Curve)]
+    band, line, _ = curve.lines
+    for row, size in enumerate(result.lengths):
+        values = mine[(tokens >= size.least) & (tokens <= size.most)]
+        values = values[~np.isnan(values)]
+        assert curve.table["texts"].values[row] == len(values)
+        assert line.at[row] == pytest.approx(values.mean())
+        if len(values) < 2:
+            assert (band.at[row], band.to[row]) == (None, None)
+            continue
+        off = 1.959963984540054 * values.std(ddof=1) / np.sqrt(len(values))
+        assert (band.at[row], band.to[row]) == pytest.approx((values.mean() - off, values.mean() + off))
+    assert len(curve.names) == len(result.lengths) > 5

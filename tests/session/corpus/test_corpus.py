@@ -10,13 +10,13 @@ import pytest
 import torch
 
 import attnscope as at
+from attnscope.analysis.corpus.apart import corpora_apart
 from attnscope.errors import InputError
 from attnscope.results import Corpus, Verdict
 from attnscope.results.claims.corpus import LEVELS
 from attnscope.results.stored.document import as_json, as_npz
 from attnscope.session.corpus import reader
 from attnscope.session.corpus import splits as planning
-from attnscope.session.questions.claims.difference import corpora_apart
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,139 @@
+"""The words of two corpora: how many heads differ, by how much, and what the lengths of texts make of it."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from attnscope.render.kit.numbers import counted, number, percent, signed, with_error
+from attnscope.render.sheet.heads import ordered
+from attnscope.render.sheet.said import Place, begun, named
+from attnscope.render.sheets.corpus_words import FLOOR
+from attnscope.render.sheets.overview_words import form_of_tokens
+from attnscope.results import CorpusDifference
+from attnscope.results.claims.corpora import ScoresApart
+from attnscope.results.claims.corpus import Case
+from attnscope.results.claims.lengths import FEWEST
+
+_LONGER = 1.1  # times the length of the other's texts: what is told of two corpora
+_MANY = 0.5  # of the texts: where fewer are compared the answer says so
+
+
+def ranked(scores: ScoresApart) -> list[Place]:
+    """Every head that has a difference, those that differ by most errors first."""
+    return ordered(np.abs(scores.reached))
+
+
+def answer(result: CorpusDifference, in_tokens: bool) -> str:
+    """How many heads differ by more than chance makes one of them differ, and the one that does most."""
+    scores, case = result.main, result.case
+    if case is Case.UNRANKED:
+        return "No head has a difference."
+    heads, what = counted(len(ranked(scores)), "head"), scores.scores.description.title
+    if in_tokens:
+        what = "how many tokens they look at"
+    if not np.nan_to_num(scores.difference).any():
+        return f"The corpora are the same in {what}: no head differs at all."
+    most = _most(result, ranked(scores)[0], in_tokens)
+    by, at = f"{number(scores.chance, 1)} standard errors", "at equal length " if result.equal else ""
+    if case is Case.ONE_HEAD:
+        told = f"{most}. One head alone is compared, so nothing is chosen by luck."
+    elif case is Case.ALIKE:
+        told = (
+            f"{begun(f'{at}the corpora')} do not differ in {what}: {len(scores.beyond)} of {heads} by more "
+            f"than {by}, where luck alone gives 1. {most}."
+        )
+    else:
+        told = (
+            f"{begun(at)}{len(scores.beyond)} of {heads} differ in {what} by more than {by}, where luck "
+            f"alone gives 1. {most}."
+        )
+    return " ".join(each for each in (told, _lengths(result), _few(result)) if each)
+
+
+def _most(result: CorpusDifference, best: Place, in_tokens: bool) -> str:
+    """`L1 H8 differs most: 8.2 over A, 9.4 over B (entropy +.146 ±.038 nats, 3.9 standard errors)`."""
+    scores = result.main
+    write = in_tokens_of if in_tokens else thousandth
+    first, second = (write(float(each[best])) for each in (scores.first, scores.second))
+    change = with_error(float(scores.difference[best]), float(scores.error[best]))
+    change = f"entropy {change} nats" if in_tokens else change
+    alone = "differs" if result.case is Case.ONE_HEAD else "differs most"
+    errors = number(abs(float(scores.reached[best])), 1)
+    told = f"{change}, {errors} standard errors"
+    if result.equal:
+        told += f"; the lengths alone make {signed(float(scores.length_alone[best]), None)}"
+    return f"{named(result, best)} {alone}: {first} over A, {second} over B ({told})"
+
+
+def thousandth(value: float) -> str:
+    """A mean beside another one."""
+    return number(value, 3)
+
+
+def in_tokens_of(entropy: float) -> str:
+    """A mean entropy as so many tokens."""
+    return form_of_tokens(float(np.exp(entropy)))
+
+
+def _few(result: CorpusDifference) -> str:
+    """How few texts one of them has."""
+    few = [
+        f"{side} has only {counted(read.texts, 'text')}"
+        for side, read in zip("AB", result.reads, strict=True)
+        if read.texts < FLOOR
+    ]
+    return f"{' and '.join(few)}." if few else ""
+
+
+def _lengths(result: CorpusDifference) -> str:
+    """That the texts of one are longer, which changes what heads do by itself; empty at equal length.
+
+    At equal length it says how few of the texts are compared, where these are few.
+    """
+    if result.equal:
+        few = [
+            f"{percent(share)} of {side}"
+            for side, share in zip("AB", result.compared, strict=True)
+            if share < _MANY
+        ]
+        return f"No more than {' and '.join(few)} is of a length that both have." if few else ""
+    a, b = result.tokens
+    if max(a, b) < _LONGER * min(a, b):
+        return ""
+    return (
+        f"Texts of A have {number(a, 1)} tokens in the mean, those of B {number(b, 1)}: that alone may do "
+        f"it; no length has {FEWEST} texts of both."
+    )
+
+
+def equal_length(result: CorpusDifference) -> Iterator[str]:
+    """Which lengths are compared, of how many texts, and how near to each other they are then."""
+    if not result.equal:
+        return
+    shared = [pair for pair in result.lengths if pair.shared]
+    ends = f"{shared[0].least:,} to {shared[-1].most:,} tokens"
+    shares = " and ".join(
+        f"{percent(share)} of {side}" for side, share in zip("AB", result.compared, strict=True)
+    )
+    a, b = result.tokens
+    told = (
+        f"equal length: texts of {ends}, {shares}, in {counted(len(shared), 'class')} (each with {FEWEST} "
+        f"texts of both or more), weighed alike; {number(a, 1)} tokens in A then, {number(b, 1)} in B, which "
+        "the slope from class to class takes out"
+    )
+    models = {each.model for each in result.provenances}
+    yield f"{told}; each in the tokens of its own model" if len(models) > 1 else told
+
+
+def control(result: CorpusDifference) -> str:
+    """What is held against what: the scatter over texts, the largest of so many heads, and length alone."""
+    told = "how far the texts of one corpus scatter, how far the luckiest of so many heads would get"
+    return f"{told}, and what the lengths of texts alone make" if result.equal else told
+
+
+def read(result: CorpusDifference) -> str:
+    """How much each of them is."""
+    lengths = [read.tokens / max(read.texts, 1) for read in result.reads]
+    texts = [counted(read.texts, "text") for read in result.reads]
+    both = zip("AB", texts, lengths, strict=True)
+    return " · ".join(f"{side} {count} of {number(mean, 1)} tokens in the mean" for side, count, mean in both)

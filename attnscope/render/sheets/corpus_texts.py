@@ -1,0 +1,144 @@
+"""Single texts of a corpus, and their length: which lie furthest from a head's mean, what length does."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from attnscope.render.kit.labels import fit
+from attnscope.render.kit.numbers import signed
+from attnscope.render.kit.words.command import asking_of_text
+from attnscope.render.sheet import measured
+from attnscope.render.sheet.blocks import Curve, Ranking
+from attnscope.render.sheet.said import Place, named
+from attnscope.render.sheet.table import Column, Line, Table
+from attnscope.render.sheets import corpus_words as words
+from attnscope.render.sheets.overview_words import form_of_tokens
+from attnscope.results import Corpus
+from attnscope.results.claims.corpus import CorpusScores
+from attnscope.results.claims.lengths import CorpusText, LengthClass, LengthPair
+from attnscope.results.claims.relations import Z
+
+_SHOWN = 110  # characters of a text
+_tenth = partial(signed, decimals=1)
+
+
+def texts_and_lengths(result: Corpus, in_tokens: bool) -> Iterator[Ranking | Curve]:
+    """Of the strongest head the texts furthest from its mean, and its mean by the length of texts.
+
+    None of a measure that is a class, nor where no head has a number.
+    """
+    best = looked_at(result)
+    if best is None:
+        return
+    if result.main.furthest(best) and result.read.texts > 1:
+        yield _furthest(result, best, in_tokens)
+    if len(result.lengths) > 1:
+        yield _by_length(result, best, in_tokens)
+
+
+def looked_at(result: Corpus) -> Place | None:
+    """The head whose texts are shown: the strongest; None of a class, and where no head has a number."""
+    return None if result.main.agreement is not None else result.main.strongest
+
+
+def opening(result: Corpus) -> str:
+    """The command that opens the head in the first of these texts that is there in full; empty for none."""
+    best = looked_at(result)
+    if best is None or result.read.texts < 2:
+        return ""
+    for number, _ in result.main.furthest(best):
+        if result.texts[number].whole:
+            at = "--layer", str(result.layers[best[0]]), "--head", str(result.heads[best[1]])
+            told = result.provenance, result.kind, result.tower
+            return asking_of_text("heads", result.texts[number].text, *told, *at)
+    return ""
+
+
+def length(each: LengthClass | LengthPair) -> str:
+    """`12-15`, or one number."""
+    return f"{each.least:,}-{each.most:,}" if each.most > each.least else f"{each.least:,}"
+
+
+def written(scores: CorpusScores, in_tokens: bool) -> Callable[[float], str]:
+    """How a value of a text or a mean is written."""
+    if in_tokens:
+        return lambda value: form_of_tokens(float(np.exp(value)))
+    return partial(measured.written, scores.scores)
+
+
+def _furthest(result: Corpus, best: Place, in_tokens: bool) -> Ranking:
+    scores = result.main
+    form, mean = written(scores, in_tokens), float(scores.values[best])
+    found = scores.furthest(best)
+    texts = [result.texts[number] for number, _ in found]
+    alike = [_of_its_length(result, each, best) for each in texts]
+    spread = float(scores.error[best] * np.sqrt(scores.count[best]))
+    away = [(value - mean) / spread if spread > 0 else np.nan for _, value in found]
+    what = "tokens looked at" if in_tokens else scores.scores.measure
+    return Ranking(
+        title=f"texts furthest from the mean of {named(result, best)} ({what} {form(mean)})",
+        of="text",
+        names=tuple(each.place for each in texts),
+        table=Table(
+            Column("value", [value for _, value in found], "it has", form),
+            Column("away", away, "deviations", _tenth, "how many standard deviations of texts from the mean"),
+            Column("of_length", alike, "at its length", form, "mean of texts about as long"),
+            Column("tokens", [each.tokens for each in texts], "tokens", "{:,}".format),
+            Column("text", [_beginning(each.text) for each in texts], "text"),
+        ),
+    )
+
+
+def _of_its_length(result: Corpus, text: CorpusText, best: Place) -> float:
+    """The mean of the head over the texts of the class of length that this one is of."""
+    sizes = (i for i, each in enumerate(result.lengths) if each.least <= text.tokens <= each.most)
+    return next((float(result.main.of_lengths[(0, i, *best)]) for i in sizes), np.nan)
+
+
+def _beginning(text: str) -> str:
+    return fit(" ".join(text.split()), _SHOWN)
+
+
+def _by_length(result: Corpus, best: Place, in_tokens: bool) -> Curve:
+    """The mean of the head and of all heads over the texts of each class of length, with its interval."""
+    scores, turned = result.main, np.exp if in_tokens else np.asarray
+    form: Callable[[Any], str] = form_of_tokens if in_tokens else partial(measured.written, scores.scores)
+    mean, error, count = scores.of_lengths
+    there = [i for i in range(len(result.lengths)) if count[(i, *best)] > 0]
+    classes = [result.lengths[i] for i in there]
+    own, off = (np.array([each[(i, *best)] for i in there]) for each in (mean, error))
+    values = np.asarray(turned(own), float)
+    errors = values * off if in_tokens else off
+    low, high = (known(turned(own + sign * Z * off)) for sign in (-1, 1))
+    every = [float(turned(np.nanmean(mean[i]))) for i in there]
+    what = "tokens looked at" if in_tokens else scores.scores.description.title
+    head = named(result, best)
+    title = f"{head} by the length of texts: {what}"
+    if there:
+        ends = ", ".join(f"{form(float(values[i]))} at {length(classes[i])}" for i in (0, -1))
+        title = f"{title}, {ends} tokens"
+    return Curve(
+        title=title,
+        of="tokens",
+        names=tuple(map(length, classes)),
+        table=Table(
+            Column("texts", [int(count[(i, *best)]) for i in there], "texts", "{:,}".format),
+            Column("mean", list(map(float, values)), head, form),
+            Column("error", known(errors), "± standard error", words.error, "over the texts of that length"),
+            Column("every", every, "mean of heads", form, "of all heads, over the same texts"),
+        ),
+        places=tuple(each.mean for each in classes),
+        measured=what,
+        lines=(
+            Line("band", "own", "95 % interval", low, high),
+            Line("line", "own", head, list(map(float, values))),
+            Line("line", "other", "mean of heads", every),
+        ),
+    )
+
+
+def known(values: np.ndarray) -> list[float | None]:
+    """The numbers, None where there is none."""
+    return [None if np.isnan(each) else float(each) for each in values]
