@@ -1,10 +1,11 @@
 """The two scripts that a user would write for the measures of benchmarks/corpus.py, without attnscope.
 
-    python benchmarks/corpus_scripts.py obvious|batched MODEL FILE OUT.json DEVICE [BATCH]
+    python benchmarks/corpus_scripts.py bare|obvious|batched MODEL FILE OUT.json DEVICE [BATCH]
 
 `obvious` runs the model on one line at a time with `output_attentions=True` and measures each head of each
 layer with NumPy. `batched` sorts the lines by length, fills them up, and measures all heads at once in torch.
-Written is the mean of every measure over the lines, `measure layer head`, in the order of MEASURES.
+`bare` is the first on one line: what a process costs that has the model open. Written is the mean of every
+measure over the lines, `measure layer head`, in the order of MEASURES.
 """
 
 import json
@@ -158,8 +159,8 @@ def main() -> None:
         [is_punctuation(each) for each in tokenizer.convert_ids_to_tokens(range(len(tokenizer)))]
     )
     lines = Path(file).read_text("utf-8").splitlines()
-    if kind == "obvious":
-        rows = obvious(model, tokenizer, lines, punctuation, device)
+    if kind != "batched":
+        rows = obvious(model, tokenizer, lines[:1] if kind == "bare" else lines, punctuation, device)
     else:
         rows = batched(model, tokenizer, lines, punctuation, device, int(batch[0]) if batch else 32)
     with warnings.catch_warnings():

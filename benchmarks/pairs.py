@@ -11,20 +11,28 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Cost:
-    """One process: wall-clock seconds and peak resident memory in MiB."""
+    """One process and what it started: seconds on the clock, peak memory in MiB, seconds of the processor."""
 
     seconds: float
     memory: float
+    cpu: float
 
 
 # the installed command, as users start it
 ATTNSCOPE = str(Path(sys.executable).with_name("attnscope"))
 
 
-def cost(command: list[str]) -> Cost:
+def cost(command: list[str], folder: Path | None = None, **environment: str) -> Cost:
     """The cost of one run of `command`; its output is read and thrown away."""
     started = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=folder,
+        env={**os.environ, **environment},
+    )
     assert process.stdout is not None
     said = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
@@ -32,7 +40,7 @@ def cost(command: list[str]) -> Cost:
     if status:
         sys.exit(f"{command} failed:\n{said}")
     kibibytes = usage.ru_maxrss / 1024 if sys.platform == "darwin" else usage.ru_maxrss
-    return Cost(seconds, kibibytes / 1024)
+    return Cost(seconds, kibibytes / 1024, usage.ru_utime + usage.ru_stime)
 
 
 def compare(name: str, ours: list[str], peer: list[str], *, runs: int = 7) -> None:

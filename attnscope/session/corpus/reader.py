@@ -176,15 +176,21 @@ class BatchReader:
         return self.recipe.measures + (() if self.recipe.linked is None else LINKS)
 
     def prove(self, group: Sequence[Ready], row: int, sample: Sample) -> str:
-        """Capture and certify one text within its batch, and hold its weights against those it has alone.
+        """Capture and certify one text filled up as in its batch, and hold its weights against those alone.
 
-        Alone the model has its own linear layers, and with --fast what was measured is held against what is
-        then: what is wrong with that, or nothing.
+        What was counted is what the whole batch gave; to capture it, which takes many runs, one more text of
+        the batch stands beside it. Alone the model has its own linear layers, and with --fast what was
+        measured is held against what is then: what is wrong with that, or nothing.
         """
         one, inputs = group[row], self._inputs(group)
         most = max(map(len, group))
-        selection = replace(self.selection, row=row)
-        captured = record(self.model.module, inputs, selection, self._labels(one, most))
+        others = [each for each in group if each is not one]
+        captured = record(
+            self.model.module,
+            self._inputs([one, *others[-1:]]),  # the longest, where it is not itself that
+            replace(self.selection, row=0),
+            self._labels(one, most),
+        )
         counted = self.passing.read(inputs, lambda _, passed: passed.weights[row].cpu())
         with nullcontext() if self.fast is None else self.fast.left_out():
             alone = self.passing.read(self._inputs([one]), lambda _, passed: passed.weights[0].cpu())
