@@ -55,7 +55,7 @@ def sheet(result: Corpus, focus: Focus = WHOLE) -> Sheet:
         control=words.control(result),
         notes=tuple(words.notes(result)),
         legend=tuple(_legend(result, in_tokens)),
-        proof=proof(result.certified, "head", f", in {sample}; {in_sample(result.unlike)}"),
+        proof=proof(result.certified, "head", f", in {sample}; {_failed(result)}"),
         main=main,
         summary=(counted(result.read.texts, "text"), grid_size(result.layers, result.heads)),
         record=record(result.read),
@@ -71,6 +71,14 @@ def _following(result: Corpus) -> Next | None:
     if best is None or not asked:
         return leads
     return Next(f"what does {named(result, best)} do in a text that is unlike the others?", asked)
+
+
+def _failed(result: Corpus) -> str:
+    """What is not as it was measured in the sample, and in which text; else how alike they are alone."""
+    if not result.failed:
+        return in_sample(result.unlike)
+    more = len(result.failed) - 1
+    return f"{result.failed[0]}{f'; and {more} more' if more else ''}"
 
 
 def _legend(result: Corpus, in_tokens: bool) -> Iterator[str]:

@@ -167,8 +167,9 @@ class Corpus(Presented):
 
     `linked` are the parts of speech that were asked for, from and to, None where none were. `certified`
     counts heads by verdict in the `sampled` texts, a certificate a head and text; `unlike` is the largest
-    difference of a weight there from that of the text read alone. `texts` are those that lie outermost in any
-    measure of any head, in their order, and `lengths` the classes of length that texts fall into.
+    difference of a weight there from that of the text read alone, and `failed` says what of them is not as it
+    was measured, and where. `texts` are those that lie outermost in any measure of any head, in their order,
+    and `lengths` the classes of length that texts fall into.
     """
 
     read: CorpusRead
@@ -186,6 +187,7 @@ class Corpus(Presented):
     shown: str = ""
     linked: tuple[str, str] | None = None
     notes: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:

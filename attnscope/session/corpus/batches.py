@@ -1,10 +1,10 @@
-"""Texts of a chunk as the model reads them, those of about one length together, filled up to one length.
+"""Texts of a split as the model reads them, those of about one length together, filled up to one length.
 
-The order is that of lengths, then of numbers: so the same chunk makes the same batches everywhere. What the
+The order is that of lengths, then of numbers: so the same split makes the same batches everywhere. What the
 tokenizer makes of a text stands at the left; what fills up stands behind it, and the model is told so.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,20 @@ class Ready:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+
+def pools(texts: Iterable[Ready], *, most: int, tokens: int) -> Iterator[list[Ready]]:
+    """At `most` so many texts that follow one another, of so many `tokens` in all, or one longer text."""
+    pool: list[Ready] = []
+    held = 0
+    for one in texts:
+        if pool and (len(pool) == most or held + len(one) > tokens):
+            yield pool
+            pool, held = [], 0
+        pool.append(one)
+        held += len(one)
+    if pool:
+        yield pool
 
 
 def batches(texts: Sequence[Ready], *, most: int, cells: int, padded: bool) -> Iterator[list[Ready]]:

@@ -1,14 +1,15 @@
 """Split after split of a corpus measured: what is read together, set aside, captured in full and certified.
 
-Where a batch gives what fills up any weight, its texts are read again by their lengths. Of splits 0, 1, 3, 7
-and so on one text is captured in full within its batch and certified, and read once more alone.
+Where a batch gives what fills up any weight, its texts are read again by their lengths. Of the first two of
+every `EVERY` splits one text is captured in full, certified, and read once more alone: in the first that
+which was filled up most, in the second one that was not. So the sample grows with the corpus, and its share
+of the time does not.
 """
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from attnscope.analysis.corpus.totals import Totals
 from attnscope.errors import InputError
 from attnscope.results import Verdict
 from attnscope.results.claims.lengths import CorpusText
-from attnscope.session.corpus.batches import Ready, batches
+from attnscope.session.corpus.batches import Ready, batches, pools
 from attnscope.session.corpus.engine.interface import Finished, Measurer, SetAside, Split, Text
 from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.identity import Instructions
@@ -32,10 +33,12 @@ from attnscope.session.listener import Quiet
 from attnscope.session.opening import Purpose, open_model
 from attnscope.session.request import Inputs
 
-_POOL = 512  # texts
+EVERY = 16  # splits
+POOL, _TOKENS = 512, 2**15  # of texts that are in memory at once
 _NUMBERED = 24  # binary digits of a text's number in its split
 _CELLS = 2**22  # of the weights of a layer at once
 _DEADLY = "the process that reads it ends, twice"
+_SHOWN = 4  # heads that failed
 _NEITHER = "nothing reads the heads' outputs by a matrix alone"
 
 
@@ -61,12 +64,12 @@ class _MeasuredSplit:
         """Every text that can be read."""
         reading = Reading(self.split)
         texts = filter(None, map(self._encoded, reading))
-        first = True
-        while pool := list(islice(texts, _POOL)):
-            self._add(_Pool(self.reader, pool), proves=first and self.split.only is None)
-            first = False
-        if first:
-            self._add(_Pool(self.reader, []), proves=False)
+        proves = self.split.only is None and self.split.number % EVERY < 2
+        for pool in pools(texts, most=POOL, tokens=_TOKENS):
+            self.add(_Pool(self.reader, pool), proves=proves)
+            proves = False
+        if self.totals is None:
+            self.add(_Pool(self.reader, []), proves=False)
         return reading
 
     def _encoded(self, item: Text | SetAside) -> Ready | None:
@@ -87,7 +90,7 @@ class _MeasuredSplit:
         self.counts["cut"] += one.cut
         return one
 
-    def _add(self, pool: "_Pool", *, proves: bool) -> None:
+    def add(self, pool: "_Pool", *, proves: bool) -> None:
         """The texts of a pool."""
         texts, values = pool.in_order(self.reader)
         lengths = [len(one) for one in texts]
@@ -174,30 +177,40 @@ class _Pool:
         """How many were filled up."""
         return sum(len(one) < len(group[-1]) for group in self.groups for one in group)
 
-    def _sample(self, number: int | None) -> Sample:
-        """Of splits 0, 1, 3, 7 and so on in turn: a text that was filled up most, and one that was not."""
-        chosen = self.reader.chosen
-        sample = Sample(chosen.layers, chosen.heads, chosen.block)
-        turn = 0 if number is None else number + 1
-        if self.groups and turn.bit_count() == 1:
-            if turn.bit_length() % 2:
-                self.reader.prove(
-                    max(self.groups, key=lambda group: len(group[-1]) - len(group[0])), 0, sample
-                )
-            else:
-                middle = self.groups[len(self.groups) // 2]
-                self.reader.prove(middle, len(middle) - 1, sample)
-        return sample
-
     def proved(self, number: int | None) -> Proved:
         """What the sample says that is taken in the split of this number, None where none is."""
-        sample = self._sample(number)
+        chosen, failed = self.reader.chosen, []
+        sample = Sample(chosen.layers, chosen.heads, chosen.block)
+        if number is not None and self.groups:
+            filled = number % 2 == 0
+            group = max(self.groups, key=_spread) if filled else self.groups[len(self.groups) // 2]
+            row = 0 if filled else len(group) - 1
+            off = self.reader.prove(group, row, sample)
+            failed = [
+                SetAside(group[row].text.source, group[row].text.line, why, "") for why in _wrong(sample, off)
+            ]
         verdicts = sample.verdicts
-        if not sample.unlike <= UNLIKE:  # also where it is not a number
-            verdicts[Verdict.FAILED] += 1
         counts = {verdict.value: verdicts[verdict] for verdict in Verdict if verdicts[verdict]}
         unlike = math.inf if math.isnan(sample.unlike) else sample.unlike
-        return Proved(counts, sample.sentences, unlike, asdict(self.reader.provenance))
+        return Proved(counts, sample.sentences, unlike, asdict(self.reader.provenance), tuple(failed))
+
+
+def _spread(group: Sequence[Ready]) -> int:
+    """How far the shortest text of a batch is filled up."""
+    return len(group[-1]) - len(group[0])
+
+
+def _wrong(sample: Sample, off: str) -> Iterator[str]:
+    """All that a sampled text says against what was measured of it; its verdict is then that it failed."""
+    if sample.failed:
+        shown = ", ".join(f"L{layer} H{head}" for layer, head in sample.failed[:_SHOWN])
+        more = len(sample.failed) - _SHOWN
+        yield f"{shown}{f' and {more} more' if more > 0 else ''} not as recomputed"
+    if not sample.unlike <= UNLIKE:  # also where it is not a number
+        sample.verdicts[Verdict.FAILED] += 1
+        yield f"a weight is off by {sample.unlike:.1g} from that of the text read alone"
+    if off:
+        yield off
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,7 @@ def result(
         shown=shown,
         linked=pair,
         notes=notes,
+        failed=tuple(f"{placed(sources[each.source].name, each.line)}: {each.why}" for each in proved.failed),
     )
 
 

@@ -23,12 +23,16 @@ _COUNTED = ("splits", "read", "texts", "tokens", "unknown", "padded", "cut", "bl
 
 @dataclass(frozen=True, eq=False)
 class Proved:
-    """What full captures of some texts say: heads by verdict, and how far reading them alone differs."""
+    """What full captures of some texts say: heads by verdict, and how far reading them alone differs.
+
+    `failed` are the texts of which something is not as it was measured, each with what.
+    """
 
     certified: Mapping[str, int] = field(default_factory=dict)
     sampled: int = 0
     unlike: float = 0.0
     provenance: Mapping[str, Any] | None = None
+    failed: tuple[SetAside, ...] = ()
 
     def merged(self, later: "Proved") -> "Proved":
         """With what was proved in a later part."""
@@ -38,6 +42,7 @@ class Proved:
             self.sampled + later.sampled,
             max(self.unlike, later.unlike),
             self.provenance or later.provenance,
+            self.failed + later.failed,
         )
 
 
@@ -85,18 +90,15 @@ class Part:
 
     def merged(self, later: "Part") -> "Part":
         """With the one that follows it."""
-        moved = tuple(
-            replace(aside, line=self._further(aside.source, aside.line)) for aside in later.set_aside
-        )
         sources = dict.fromkeys((*self.lines, *later.lines))
         return replace(
             self,
             **{name: getattr(self, name) + getattr(later, name) for name in _COUNTED},
             longest=max(self.longest, later.longest),
             lines={each: self.lines.get(each, 0) + later.lines.get(each, 0) for each in sources},
-            set_aside=self.set_aside + moved,
+            set_aside=self.set_aside + self._moved(later.set_aside),
             absent={**self.absent, **later.absent},
-            proved=self.proved.merged(later.proved),
+            proved=self.proved.merged(replace(later.proved, failed=self._moved(later.proved.failed))),
             totals=self.totals.merged(later.totals.moved(self._place_further)),
             rows=self.rows + later.rows,
         )
@@ -108,6 +110,9 @@ class Part:
     def _place_further(self, place: str) -> str:
         source, line = map(int, place.split(":"))
         return f"{source}:{self._further(source, line)}"
+
+    def _moved(self, later: tuple[SetAside, ...]) -> tuple[SetAside, ...]:
+        return tuple(replace(aside, line=self._further(aside.source, aside.line)) for aside in later)
 
     def written(self) -> bytes:
         """The bytes of the file, the same for the same part."""
@@ -148,11 +153,15 @@ def _made(meta: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Part:
         heads=tuple(meta.pop("heads")),
         lines=_numbered(meta.pop("lines")),
         set_aside=tuple(SetAside(*aside) for aside in meta.pop("set_aside")),
-        proved=Proved(**meta.pop("proved")),
+        proved=_proved(meta.pop("proved")),
         rows=tuple(RowsFile(**{**each, "lines": _numbered(each["lines"])}) for each in meta.pop("rows")),
         totals=Totals.from_arrays(arrays),
         **meta,
     )
+
+
+def _proved(meta: dict[str, Any]) -> Proved:
+    return Proved(**{**meta, "failed": tuple(SetAside(**each) for each in meta["failed"])})
 
 
 def _numbered(by_name: Mapping[str, int]) -> dict[int, int]:

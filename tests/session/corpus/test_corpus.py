@@ -1,6 +1,7 @@
 """A corpus against the obvious script: one text at a time, the model's own eager weights, NumPy."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from attnscope.results.claims.corpus import LEVELS
 from attnscope.results.stored.document import as_json, as_npz
 from attnscope.session.corpus import reader
 from attnscope.session.corpus import splits as planning
+from attnscope.session.corpus.batches import pools
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +111,30 @@ def test_a_weight_that_is_not_the_models_fails_the_sample(
     monkeypatch.setattr(type(opened.reader.passing), "read", off)
     result = demo.measure(file, tmp_path / "run", measures="entropy")
     assert result.verdict is Verdict.FAILED
+    lines = [line for line, text in enumerate(demo.TEXTS, start=1) if text.strip()]
+    place, told = re.fullmatch(r"texts\.txt:(\d+): (L0 H1, .*) not as recomputed", result.failed[0]).groups()
+    assert int(place) in lines
+    assert told.endswith("and 2 more")
+    assert f"texts.txt:{place}: L0 H1" in result.text(width=200)
+
+
+def test_two_of_every_sixteen_splits_have_a_text_certified_one_filled_up_and_one_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = "the dog barks.\n"
+    monkeypatch.setattr(planning, "LEAST", len(line))  # each text is a split of its own
+    file = tmp_path / "texts.txt"
+    file.write_text(line * 34, newline="\n")
+    result = demo.measure(file, tmp_path / "run", measures="entropy")
+    assert result.sampled == 6  # of splits 0, 1, 16, 17, 32, 33
+    assert sum(result.certified.values()) == 6 * 6
+
+
+def test_pools_are_bounded_by_texts_and_by_tokens_and_leave_none_out() -> None:
+    texts = [range(length) for length in (3, 4, 2, 9, 1, 1, 1, 1)]
+    lengths = [[len(each) for each in pool] for pool in pools(texts, most=3, tokens=8)]  # type: ignore[arg-type]
+    assert lengths == [[3, 4], [2], [9], [1, 1, 1], [1]]
+    assert list(pools([], most=3, tokens=8)) == []
 
 
 def test_where_filling_up_does_harm_texts_of_one_length_alone_are_read_together(
