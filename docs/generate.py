@@ -5,7 +5,7 @@
     python docs/generate.py schema      rewrites schema/ alone
     python docs/generate.py PAGE.md ... rewrites these pages and the pictures in them
 
-An output block is a ```console block whose first line is `$ attnscope ...` or `$ python docs/...`; what
+An output block is a ```console block that begins with `$ attnscope ...`, `$ python ...` or `$ grep ...`. What
 follows is replaced by what that command prints at 80 columns, but for the digits that another machine may
 print otherwise. It may read a file (`< FILE`), go through filters (`| head -4`) and end with `; echo $?`.
 The table between the `claims` marks is made by claims.py.
@@ -39,10 +39,10 @@ UNSETTLED = (  # rounding differs between processors, and t-SNE makes much of it
     (re.compile(r"\d(\.\d+)?e-\d+"), "…"),
 )
 CONSOLE_BLOCK = re.compile(
-    r"(?<=^```console\n)\$ (attnscope .*|python docs/.*)\n(?:.*\n)*?(?=^```$)", re.MULTILINE
+    r"(?<=^```console\n)\$ ((?:attnscope|python|grep) .*)\n(?:.*\n)*?(?=^```$)", re.MULTILINE
 )
 INPUT = re.compile(r" < (\S+)$")
-FILTER = re.compile(r" \| (?=(?:head|tail|grep|sed) )")
+FILTER = re.compile(r" \| (?=(?:head|tail|grep|sed|sort) )")
 EXIT_CODE = "; echo $?"
 PICTURE = re.compile(r"!\[.*?\]\(([^/)]+)\)")
 CLAIMS = re.compile(r"(<!-- claims -->\n)(?:.*\n)*?(<!-- end of claims -->)")
@@ -92,7 +92,7 @@ def shell(line: str) -> str:
         printed = run(arguments, line.endswith(EXIT_CODE), given)
     else:
         known = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
-        printed = _output([sys.executable, *arguments], env=known)
+        printed = _output([sys.executable if program == "python" else program, *arguments], env=known)
     for program in filters:
         printed = _output(shlex.split(program), input=printed)
     return printed

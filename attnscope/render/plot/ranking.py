@@ -80,12 +80,15 @@ def _places(block: Ranking) -> list[int]:
 
 
 def _headings(block: Ranking, axes: Axes) -> None:
-    """What the rows of each section have in common, above them."""
+    """What the rows of each section have in common, above them, as large as the figure has room for."""
     left, (across, _) = _left(block), inches(axes)
+    place = axes.get_position()
+    room = left + across * (1 - place.x0) / place.width  # to the edge of the page
     places = _places(block)
     for start, heading in block.sections:
+        size = SAYS * min(1.0, 0.98 * room / max(text_width(heading, SAYS, bold=True), 0.01))
         axes.text(
-            -left / across, places[start] - 0.92, heading, transform=axes.get_yaxis_transform(), size=SAYS,
+            -left / across, places[start] - 0.92, heading, transform=axes.get_yaxis_transform(), size=size,
             weight="bold", color=FAINT, va="center", parse_math=False,
         )  # fmt: skip
 
