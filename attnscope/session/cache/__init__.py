@@ -6,8 +6,8 @@
     recall, keeping                heads answered from the cache, and kept for it
 
 Nothing in here but `keeping` imports torch or transformers, not even by way of others; what was printed
-(`attnscope.cli.repeated`) is found by `store`, `entry`, `memory` and `witnesses`, without numpy. What could make a
-kept answer wrong, and what is done about it:
+(`attnscope.cli.repeated`) is found by `store`, `entry`, `memory` and `witnesses`, without numpy. What could
+make a kept answer wrong, and what is done about it:
 
 - The model's files change: all but the weights are read and hashed at every question, and all are named. Of
   the weights those that were read are witnesses, by content. A file of 32 MiB or more is known unread where
