@@ -7,6 +7,7 @@ import pytest
 from matplotlib.transforms import Bbox
 
 from attnscope.render.kit.boxes import crossing, grown, holding, overlapping, through
+from attnscope.render.plot import placement as module
 from attnscope.render.plot.placement import Placement, Surroundings, placement
 
 UNIT = np.array([[0.0, 0.0, 1.0, 1.0]])
@@ -96,7 +97,8 @@ def around(
 
 def placed(anchors: np.ndarray, width: float = 0.4, **surroundings: object) -> Placement:
     sizes = np.tile([width, 0.14], (len(anchors), 1))
-    return placement(anchors, sizes, np.full(len(anchors), RADIUS), around(anchors, **surroundings))  # type: ignore[arg-type]
+    rough = placement(anchors, sizes, np.full(len(anchors), RADIUS), around(anchors, **surroundings))  # type: ignore[arg-type]
+    return rough.improved()
 
 
 def test_a_lonely_label_stands_right_beside_its_point() -> None:
@@ -159,8 +161,20 @@ def test_the_same_labels_stand_in_the_same_places() -> None:
 def test_second_thoughts_leave_shorter_leaders_than_a_rough_placement() -> None:
     anchors = np.random.default_rng(9).random((90, 2)) * [1.6, 1.2] + [1.5, 1.2]
     sizes, radii = np.tile([0.3, 0.14], (90, 1)), np.full(90, RADIUS)
-    lengths = []
-    for rough in (True, False):
-        found = placement(anchors, sizes, radii, around(anchors), rough)
-        lengths.append(np.hypot(*(found.leaders[:, 2:] - found.leaders[:, :2]).T).sum())
+    rough = placement(anchors, sizes, radii, around(anchors))
+    lengths = [
+        np.hypot(*(found.leaders[:, 2:] - found.leaders[:, :2]).T).sum()
+        for found in (rough, rough.improved())
+    ]
     assert lengths[1] < lengths[0]
+
+
+def test_a_label_that_nobody_came_near_stands_where_it_would_have_chosen_to_stand_anew(monkeypatch) -> None:
+    anchors = np.random.default_rng(4).random((60, 2)) * [4.6, 3.6] + 0.2
+    chosen, cheapest = [], module._cheapest
+    monkeypatch.setattr(module, "_cheapest", lambda *given: (chosen.append(1), cheapest(*given))[1])
+    found, weighed = placed(anchors), len(chosen)
+    monkeypatch.setattr(module, "_moved_into", lambda *_: True)
+    anew = placed(anchors)
+    assert weighed < 0.9 * (len(chosen) - weighed)
+    assert found.boxes.tobytes() == anew.boxes.tobytes()

@@ -94,9 +94,11 @@ def draw_labels(block: Map, axes: Axes, plane: Plane) -> int:
     """A label at every point, in the largest size in which all find room; returns how many have none."""
     every, around = _marks(block, plane), _surroundings(block, plane)
     marks = _roomiest(every, int(min(_MOST_MARKS, _CROWD * plane.width * plane.height)))
-    fitting = (size for size in _SIZES if _roomy(marks, _placed(marks, size, around, rough=True)))
-    size = next(fitting, _SIZES[-1])
-    placed = _placed(marks, size, around)
+    for size in _SIZES:
+        rough = _placed(marks, size, around)
+        if _roomy(marks, rough):
+            break
+    placed = rough.improved()
     shown = np.flatnonzero(placed.free).tolist()
     for i in shown:
         _write(axes, plane, marks[i], size, placed.boxes[i])
@@ -171,14 +173,14 @@ def _surroundings(block: Map, plane: Plane) -> Surroundings:
     return Surroundings(plane.width, plane.height, np.concatenate(markers), links)
 
 
-def _placed(marks: list[Mark], size: float, around: Surroundings, rough: bool = False) -> Placement:
+def _placed(marks: list[Mark], size: float, around: Surroundings) -> Placement:
     texts = [mark.lines(size) for mark in marks]
     sizes = [
         (max(text_width(line, size, mark.bold) for line in lines) + _GAP, len(lines) * line_height(size))
         for mark, lines in zip(marks, texts, strict=True)
     ]
     anchors = np.array([mark.place for mark in marks])
-    return placement(anchors, np.array(sizes), np.array([mark.radius for mark in marks]), around, rough)
+    return placement(anchors, np.array(sizes), np.array([mark.radius for mark in marks]), around)
 
 
 def _roomy(marks: list[Mark], placed: Placement) -> bool:

@@ -6,6 +6,7 @@ then those that stand badly and their neighbours are taken off and choose anew. 
 clock: the same input gives the same places. All lengths are inches, from the lower left corner.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,11 +95,15 @@ def _inside(boxes: Float[np.ndarray, "box 4"], around: Surroundings) -> Bool[np.
 
 @dataclass(frozen=True)
 class Placement:
-    """Box and leader (from its point to its edge) of every label; `free` where it covers nothing."""
+    """Box and leader (from its point to its edge) of every label; `free` where it covers nothing.
+
+    `improved` gives the one after second thoughts.
+    """
 
     boxes: Float[np.ndarray, "label 4"]
     leaders: Float[np.ndarray, "label 4"]
     free: Bool[np.ndarray, " label"]
+    improved: Callable[[], "Placement"]
 
 
 def placement(
@@ -106,22 +111,29 @@ def placement(
     sizes: Float[np.ndarray, "label 2"],
     radii: Float[np.ndarray, " label"],
     around: Surroundings,
-    rough: bool = False,
 ) -> Placement:
     """Places for labels of `sizes` beside the points `anchors`, whose markers reach `radii` far.
 
-    Labels come most important first: where two cannot both be free, the first one is. A `rough` placement
-    leaves out the second thoughts; it tells whether the labels find room.
+    Labels come most important first: where two cannot both be free, the first one is. This one is rough, and
+    tells whether the labels find room.
     """
     choices = _choices(anchors, sizes, radii, around)
     chosen, order = np.full(len(anchors), -1), _crowded_first(anchors, around.markers)
     _settle(choices, chosen, order)
-    for _ in range(0 if rough else _ROUNDS):
-        _rearrange(choices, chosen, anchors)
-        _settle(choices, chosen, order)
-    every = np.arange(len(anchors))
-    boxes, leaders = choices.boxes[every, chosen], choices.leaders[every, chosen]
-    return Placement(boxes, leaders, _free(boxes, around))
+
+    def improved() -> Placement:
+        better = chosen.copy()
+        for _ in range(_ROUNDS):
+            _rearrange(choices, better, anchors)
+            _settle(choices, better, order)
+        return placed(better)
+
+    def placed(chosen: Int[np.ndarray, " label"]) -> Placement:
+        every = np.arange(len(anchors))
+        boxes, leaders = choices.boxes[every, chosen], choices.leaders[every, chosen]
+        return Placement(boxes, leaders, _free(boxes, around), improved)
+
+    return placed(chosen)
 
 
 def _crowded_first(
@@ -133,13 +145,35 @@ def _crowded_first(
 
 
 def _settle(choices: Choices, chosen: Int[np.ndarray, " label"], order: Int[np.ndarray, " label"]) -> None:
-    """Lets each label take its cheapest place, again and again until nothing or little changes."""
+    """Lets each label take its cheapest place, again and again until nothing or little changes.
+
+    Where nobody has moved to, from or within the reach of the places that a label weighed, it stays.
+    """
+    weighed: dict[int, tuple[Int[np.ndarray, " label"], Float[np.ndarray, "1 4"]]] = {}
     for _ in range(_SWEEPS):
         before = chosen.copy()
-        for label in order:
-            chosen[label] = _cheapest(choices, chosen, label)
+        for label in order.tolist():
+            if label not in weighed or _moved_into(choices, chosen, label, *weighed[label]):
+                seen = chosen.copy()
+                chosen[label], reach = _cheapest(choices, chosen, label)
+                weighed[label] = seen, reach
         if (chosen == before).all():
             break
+
+
+def _moved_into(
+    choices: Choices,
+    chosen: Int[np.ndarray, " label"],
+    label: int,
+    seen: Int[np.ndarray, " label"],
+    reach: Float[np.ndarray, "1 4"],
+) -> bool:
+    """Whether one of the others that do not stand as they were `seen` is within `reach`, or was."""
+    moved = np.flatnonzero(chosen != seen)
+    moved = moved[moved != label]
+    stood = moved[seen[moved] >= 0]
+    hulls = choices.hulls[moved, chosen[moved]], choices.hulls[stood, seen[stood]]
+    return bool(overlapping(reach, np.concatenate(hulls)).any())
 
 
 def _rearrange(
@@ -160,7 +194,7 @@ def _rearrange(
             now += _cost(choices, chosen, each)
         chosen[group] = -1
         for each in group:
-            chosen[each] = _cheapest(choices, chosen, each)
+            chosen[each], _ = _cheapest(choices, chosen, each)
             after += _cost(choices, chosen, each)
         if round(after, 6) >= round(now, 6):
             chosen[group] = before
@@ -191,22 +225,25 @@ def _added(
     return added
 
 
-def _cheapest(choices: Choices, chosen: Int[np.ndarray, " label"], label: int) -> int:
-    """The choice that costs least where the others stand as they do.
+def _cheapest(
+    choices: Choices, chosen: Int[np.ndarray, " label"], label: int
+) -> tuple[int, Float[np.ndarray, "1 4"]]:
+    """The choice that costs least where the others stand as they do; the box around all that were weighed.
 
     Others only add to what a choice costs alone, so most choices are out of the question from the start.
     """
     alone = choices.costs[label]
     order = np.argsort(alone, kind="stable")
-    best, least = -1, np.inf
+    best, least, weighed = -1, np.inf, list[Int[np.ndarray, " choice"]]()
     for few in np.array_split(order, _PARTS):
         few = few[alone[few] < least]
         if not few.size:
             break
+        weighed.append(few)
         costs = (alone[few] + _added(choices, chosen, label, few)).round(6)
         if costs.min() < least:
             best, least = int(few[costs.argmin()]), float(costs.min())
-    return best
+    return best, grown(hull(choices.hulls[label, np.concatenate(weighed)]), _CLEAR)
 
 
 def _free(boxes: Float[np.ndarray, "label 4"], around: Surroundings) -> Bool[np.ndarray, " label"]:
