@@ -13,7 +13,7 @@ MAY_READ = {  # and what, which is bounded by whoever wrote it
     "process/machine.py": "what the system says, in /proc and /sys",
     "model/source/": "weight files, by their heads and hashes; the hub's note of a revision",
     "session/corpus/store/": "files of a corpus, in part and as they are read, and those of its run",
-    "session/corpus/folder.py": "the folder of a corpus run: its own files",
+    "session/corpus/lock.py": "the lock of a corpus run",
     "session/corpus/identity.py": "code that takes part",
     "session/corpus/engine/": "a model's settings, and what passes between processes",
     "session/cache/": "the cache's own files, code that takes part, the processor in /proc",

@@ -11,6 +11,7 @@ from attnscope.session.corpus.engine.interface import Finished, Split
 from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.measurer import CorpusRecipe
 from attnscope.session.corpus.question import CorpusQuestion, corpus_of
+from attnscope.session.corpus.store import Place
 from attnscope.session.listener import Listener, Quiet
 from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Wanted
@@ -51,16 +52,16 @@ def once_open(recipe: Any, splits: Iterable[Split], listener: Listener) -> Itera
     """The engine of this process, which opens the same recipe once for all tests."""
     measurer = opened(replace(recipe, into=""))
     for split in splits:
-        yield replace(measurer, folder=Folder(Path(recipe.into))).measure(split)
+        yield replace(measurer, folder=Folder(Place.of(recipe.into))).measure(split)
 
 
-def asked(file: Path, run: Path, **more: Any) -> CorpusQuestion:
+def asked(file: Path, run: Path | str, **more: Any) -> CorpusQuestion:
     more.setdefault("measures", MEASURES)
     return CorpusQuestion((file,), run=run, workers=0, **more)
 
 
 def measure(
-    file: Path, run: Path, listener: Listener | None = None, engine: Any = once_open, **more: Any
+    file: Path, run: Path | str, listener: Listener | None = None, engine: Any = once_open, **more: Any
 ) -> Corpus:
     return corpus_of(
         ModelRequest("demo"), asked(file, run, **more), WANTED, listener or Quiet(), None, engine

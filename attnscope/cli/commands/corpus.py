@@ -98,16 +98,17 @@ RayAddress = Annotated[
     ),
 ]
 Run = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--run",
         metavar="FOLDER",
-        help="Where the run is kept, so that the same command goes on. Default: outputs/corpus-...",
+        help="Where the run is kept, so that the same command goes on: a folder, or an address such as "
+        "s3://bucket/run. Default: outputs/corpus-...",
     ),
     Brief("where the run is kept, and goes on", under=OUT),
 ]
 Rows = Annotated[
-    Path | None,
+    str | None,
     typer.Option("--rows", metavar="FILE", help="Also write a row for each text and head, as .parquet."),
 ]
 Fast = Annotated[
@@ -188,7 +189,7 @@ def corpus(
     explain. Two corpora: attnscope compare A.npz B.npz.
     """
     check_delivery(delivery, "Corpus")
-    if running.rows is not None and running.rows.suffix.lower() != ".parquet":
+    if running.rows is not None and Path(running.rows).suffix.lower() != ".parquet":
         raise InputError(f"--rows is '{running.rows}': its name ends in .parquet")
     from attnscope.session.corpus.question import CorpusQuestion, corpus_of
 

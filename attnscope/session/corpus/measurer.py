@@ -10,7 +10,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -29,6 +28,7 @@ from attnscope.session.corpus.part import Part, Proved, RowsFile
 from attnscope.session.corpus.reader import UNLIKE, BatchReader
 from attnscope.session.corpus.rows import RowsOfSplit
 from attnscope.session.corpus.source import Reading
+from attnscope.session.corpus.store import Place
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Purpose, open_model
 from attnscope.session.request import Inputs
@@ -244,4 +244,4 @@ class CorpusRecipe(Instructions):
         """The model in memory, and torch with one thread."""
         torch.set_num_threads(1)
         opened = open_model(self.request, Inputs("a"), self.wanted, Purpose.ATTENTION, Quiet())
-        return CorpusMeasurer(BatchReader(self, opened), Folder(Path(self.into)))
+        return CorpusMeasurer(BatchReader(self, opened), Folder(Place.of(self.into)))

@@ -23,6 +23,7 @@ from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.identity import BATCH, LONGEST, Linked, identity_of, key_of
 from attnscope.session.corpus.source import FIELD, Source, form_of
 from attnscope.session.corpus.splits import Plan, check_tags, everything, first_texts
+from attnscope.session.corpus.store import Place
 from attnscope.session.listener import Listener
 from attnscope.session.opening import find_checkpoint
 from attnscope.session.placing import AUTO
@@ -58,8 +59,8 @@ class CorpusQuestion:
     workers: int | None = None
     engine: str = LOCAL
     ray_address: str | None = None
-    run: Path | None = None
-    rows: Path | None = None
+    run: str | Path | None = None
+    rows: str | Path | None = None
     command: str = ""
 
     def __post_init__(self) -> None:
@@ -142,16 +143,16 @@ def corpus_of(
             asked.fast,
         )
         identity = identity_of(recipe, sources, digests, find_checkpoint(request, listener), asked.limit)
-        folder = Folder(asked.run or HOME / f"corpus-{key_of(identity)}")
-        with folder.locked():
+        folder = Folder(Place.of(asked.run or HOME / f"corpus-{key_of(identity)}"))
+        with folder.locked(listener):
             begun = folder.claim(identity, _provenance(asked, request))
             folder.clear_leftovers()
             few = texts <= FEW and not begun  # what was cut off may end whoever reads it again
             workers = 0 if few and asked.workers is None else asked.workers
             here = partial(_on_this_machine, request, workers, plan.about)
-            recipe = replace(recipe, into=str(folder.path))
+            recipe = replace(recipe, into=folder.place.address)
             run = Run(recipe, sources, digests, plan, folder, listener)
-            return run.corpus(engine or here, done, asked.rows)
+            return run.corpus(engine or here, done, None if asked.rows is None else Place.of(asked.rows))
 
 
 @contextmanager

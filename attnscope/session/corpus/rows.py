@@ -7,16 +7,15 @@ In the file of a split texts and lines count from its start, and sources are num
 import io
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from attnscope.errors import InputError
-from attnscope.session.corpus.folder import Folder, stream_whole
+from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.part import Part
 from attnscope.session.corpus.source import Source
 from attnscope.session.corpus.splits import placed
+from attnscope.session.corpus.store import Place
 
 
 class RowsOfSplit:
@@ -54,7 +53,7 @@ class RowsOfSplit:
         return self._buffer.getvalue()
 
 
-def write_rows(place: Path, folder: Folder, parts: Iterable[Part], sources: Sequence[Source]) -> None:
+def write_rows(place: Place, folder: Folder, parts: Iterable[Part], sources: Sequence[Source]) -> None:
     """All rows in one file, split by split, whole or not at all; the same rows give the same bytes."""
     from pyarrow.parquet import ParquetFile, ParquetWriter
 
@@ -75,10 +74,8 @@ def write_rows(place: Path, folder: Folder, parts: Iterable[Part], sources: Sequ
             if writer is not None:
                 writer.close()
 
-    try:
-        stream_whole(place, write)
-    except OSError as error:
-        raise InputError(f"cannot write '{place}': {error.strerror or error}") from error
+    with place.writing() as file:
+        write(file)
 
 
 def _tables(file: Any, texts: int, lines: Mapping[int, int], sources: Sequence[Source]) -> Iterable[Any]:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from attnscope.errors import InputError
@@ -25,13 +24,13 @@ from attnscope.session.corpus.folder import (
     Folder,
     Named,
     NotWrittenError,
-    stream_whole,
 )
 from attnscope.session.corpus.measurer import CorpusRecipe
 from attnscope.session.corpus.part import Part
 from attnscope.session.corpus.rows import write_rows
 from attnscope.session.corpus.source import Source
 from attnscope.session.corpus.splits import Plan, placed
+from attnscope.session.corpus.store import Place
 from attnscope.session.corpus.tree import Tree
 from attnscope.session.listener import Listener
 
@@ -53,7 +52,7 @@ class Run:
     listener: Listener
     splits: int = 0
 
-    def corpus(self, engine: Engine, done: Done | None, rows: Path | None) -> Corpus:
+    def corpus(self, engine: Engine, done: Done | None, rows: Place | None) -> Corpus:
         """The result; what turns out to be damaged is measured again."""
         tree = Tree.of(self.folder)
         for _ in range(_ROUNDS):
@@ -70,10 +69,10 @@ class Run:
                 self._tell_damaged(f"{PARTS}/{named}")
             tree.damaged.clear()
         again = "is damaged again and again: name another folder with --run"
-        raise InputError(f"'{self.folder.path}' {again}")
+        raise InputError(f"'{self.folder.place}' {again}")
 
     def _tell_damaged(self, name: str) -> None:
-        self.listener.notice(f"'{self.folder.path / name}' is damaged: measured again")
+        self.listener.notice(f"'{self.folder.place / name}' is damaged: measured again")
 
     def _measure(self, tree: Tree, engine: Engine, done: Done | None) -> None:
         """Measure every split that is not there yet; a spinner turns where nobody is told how many are."""
@@ -102,7 +101,7 @@ class Run:
             return
         if tree.parts:
             share = min(tree.splits / self.plan.about, 1)
-            self.listener.notice(f"about {share:.0%} were measured before: going on in {self.folder.path}")
+            self.listener.notice(f"about {share:.0%} were measured before: going on in {self.folder.place}")
         with self.listener.working("measuring") if done is None else nullcontext():
             count(0)
             try:
@@ -115,7 +114,7 @@ class Run:
                 kept = f"{through / self.plan.whole:.0%} of the texts are measured and kept"
                 raise InputError(f"{error}: {kept}, the same command goes on from there") from error
 
-    def _result(self, tree: Tree, rows: Path | None) -> Corpus:
+    def _result(self, tree: Tree, rows: Place | None) -> Corpus:
         """All parts in their order as one result; what each text gave is written to `rows`, if anywhere."""
         linked = self.recipe.linked
 
@@ -139,12 +138,12 @@ class Run:
         return corpus
 
 
-def write_aside(folder: Folder, parts: Iterable[Part], sources: Sequence[Source]) -> Path:
+def write_aside(folder: Folder, parts: Iterable[Part], sources: Sequence[Source]) -> Place:
     """Where the file of all that could not be measured is: place, reason and text as JSON, one a line.
 
     An empty file where nothing was set aside.
     """
-    place = folder.path / ASIDE
+    place = folder.place / ASIDE
     lines = Counter[int]()
 
     def write(file: Any) -> None:
@@ -156,5 +155,6 @@ def write_aside(folder: Folder, parts: Iterable[Part], sources: Sequence[Source]
                 file.write((json.dumps(told, ensure_ascii=False) + "\n").encode("utf-8", "replace"))
             lines.update(part.lines)
 
-    stream_whole(place, write)
+    with place.writing() as file:
+        write(file)
     return place

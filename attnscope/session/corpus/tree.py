@@ -75,7 +75,7 @@ class Tree:
         if level == TOP or not all(each in self.parts for each in children):
             return
         try:
-            whole = reduce(Part.merged, (self._read(*each) for each in children))
+            whole = reduce(lambda whole, later: whole.merged(later), (self._read(*each) for each in children))
         except DamagedError:
             return
         self.parts[level + 1, parent] = self.folder.keep(whole, level + 1, parent)

@@ -77,8 +77,8 @@ def corpus(
         workers=workers,
         engine=engine,
         ray_address=ray_address,
-        run=None if run is None else Path(run),
-        rows=None if rows is None else Path(rows),
+        run=run,
+        rows=rows,
     )
     request = ModelRequest(
         model,

@@ -10,8 +10,9 @@ import pytest
 from attnscope.errors import InputError
 from attnscope.results.stored.document import as_npz
 from attnscope.session.corpus import folder as folders
+from attnscope.session.corpus import lock, tree
 from attnscope.session.corpus import splits as planning
-from attnscope.session.corpus import tree
+from attnscope.session.corpus.store import Place
 
 SPLITS = 7  # of 120 bytes
 
@@ -42,7 +43,7 @@ def fails_at(monkeypatch: pytest.MonkeyPatch, name: str, turn: int) -> None:
             raise CutOffError
         return real(*given)
 
-    monkeypatch.setattr(folders.os, name, cut)
+    monkeypatch.setattr(os, name, cut)
 
 
 def test_a_run_that_is_cut_off_at_every_write_goes_on_to_the_same_bytes(
@@ -179,10 +180,33 @@ def test_a_folder_of_another_run_is_refused_and_says_in_what_they_differ(file: P
 
 def test_a_run_that_somebody_works_on_is_left_alone(file: Path, tmp_path: Path) -> None:
     with (
-        folders.Folder(tmp_path / "run").locked(),
+        folders.Folder(Place.of(tmp_path / "run")).locked(),
         pytest.raises(InputError, match="another process works on"),
     ):
         demo.measure(file, tmp_path / "run")
+
+
+def test_a_run_lies_at_any_address_and_one_that_somebody_works_on_is_left_alone(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "BEAT", 0.2)
+    monkeypatch.setattr(lock, "SETTLED", 0.05)
+    there = Place.of("memory://runs/one")
+    expected = as_npz(demo.measure(file, tmp_path / "here", rows=tmp_path / "a.parquet"))
+    assert as_npz(demo.measure(file, there.address, rows=tmp_path / "b.parquet")) == expected
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+    here = {name: content for name, content in demo.everything(tmp_path / "here").items() if name != "lock"}
+    assert {name: (there / name).read() for name in here} == here
+    assert (there / "parts").names() == [each.name for each in sorted((tmp_path / "here/parts").iterdir())]
+    assert there.names() == ["manifest.json", "set-aside.jsonl"]
+    with (
+        folders.Folder(there).locked(),
+        pytest.raises(InputError, match="another process works on 'memory://runs/one'"),
+    ):
+        demo.measure(file, there.address, rows=tmp_path / "b.parquet")
+    (there / "lock").write(b"of a process that was killed")
+    assert as_npz(demo.measure(file, there.address, rows=tmp_path / "b.parquet")) == expected
+    assert not (there / "lock").exists()
 
 
 def test_a_disk_that_is_full_is_one_line_and_what_was_done_is_kept(
@@ -198,7 +222,7 @@ def test_a_disk_that_is_full_is_one_line_and_what_was_done_is_kept(
         real(handle)
 
     with monkeypatch.context() as patched:
-        patched.setattr(folders.os, "fsync", full)
+        patched.setattr(os, "fsync", full)
         told = (
             r"No space left on device: 1[0-9]% of the texts are measured and kept, the same command goes on"
         )

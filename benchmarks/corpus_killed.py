@@ -1,0 +1,123 @@
+"""A corpus whose command and workers are killed at random moments, so many times: the same bytes?
+
+    python benchmarks/corpus_killed.py [KILLS [SEED]]
+
+It is measured once without any harm and once with it; the parts, what was set aside and the result must then
+be the same to the last bit. How many were killed, of which kind, is told, and so is what was measured twice.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from attnscope.session.corpus.engine.ray.cluster import descendants
+from attnscope.session.corpus.tree import FAN
+
+TEXTS = (
+    "The door opened.", "A dog barks, and the old dog sleeps.", "She was watching the boat.", "It is late.",
+    "the river and the bank", "Maria sat on the table and she slept.", "caf\udce9", "very " * 90, "",
+)  # fmt: skip
+LINES = 60_000
+WORKER = b"attnscope.session.corpus.engine.worker"
+DRIVERS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
+
+
+def started(folder: Path, run: str) -> subprocess.Popen[bytes]:
+    """The command, with two workers."""
+    asked = ["texts.txt", "-m", "demo", "-l", "0", "--measure", "entropy,previous", "--run", run]
+    command = [
+        sys.executable,
+        "-m",
+        "attnscope",
+        "corpus",
+        *asked,
+        "--workers",
+        "2",
+        "-q",
+        "-o",
+        f"{run}.npz",
+    ]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def left(run: Path) -> dict[str, bytes]:
+    """All that a run has left but when it began."""
+    files = (each for each in sorted(run.rglob("*")) if each.is_file())
+    but = ("manifest.json", "lock")
+    return {str(each.relative_to(run)): each.read_bytes() for each in files if each.name not in but}
+
+
+def splits(run: Path) -> int:
+    """How many are measured."""
+    return sum(FAN ** int(each.name[0]) for each in (run / "parts").glob("[0-9]*.parquet"))
+
+
+def workers(process: int) -> list[int]:
+    """The processes that measure for this one."""
+    found = []
+    for each in descendants(process):
+        try:
+            if WORKER in Path(f"/proc/{each}/cmdline").read_bytes():
+                found.append(each)
+        except OSError:
+            continue
+    return found
+
+
+def harmed(folder: Path, kills: int, draw: random.Random) -> Counter[str]:
+    """The run `cut`, killed so often; it is then let be."""
+    killed: Counter[str] = Counter()
+    process = started(folder, "cut")
+    while killed.total() < kills:
+        before = splits(folder / "cut")
+        until = time.monotonic() + 120
+        while splits(folder / "cut") <= before and process.poll() is None and time.monotonic() < until:
+            if draw.random() < 0.001:
+                break  # also before anything was measured
+            time.sleep(0.02)
+        time.sleep(draw.uniform(0, 1.0))
+        if process.poll() is not None:
+            break
+        there = workers(process.pid)
+        if there and draw.random() < 0.6:
+            os.kill(draw.choice(there), signal.SIGKILL)
+            killed["worker, SIGKILL"] += 1
+            continue
+        with_what = draw.choice(DRIVERS)
+        process.send_signal(with_what)
+        process.communicate()
+        killed[f"command, {with_what.name}"] += 1
+        process = started(folder, "cut")
+    told = process.communicate()[1].decode()
+    assert process.returncode == 0, told
+    return killed
+
+
+def main() -> None:
+    """The harm, and what came of it."""
+    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    draw = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        lines = [TEXTS[i % len(TEXTS)] for i in range(LINES)]
+        (folder / "texts.txt").write_bytes("\n".join(lines).encode("utf-8", "surrogateescape"))
+        began = time.monotonic()
+        assert started(folder, "whole").wait() == 0
+        whole = time.monotonic() - began
+        print(f"{LINES:,} lines, {splits(folder / 'whole')} splits, {whole:.0f} s without harm", flush=True)
+        killed = harmed(folder, kills, draw)
+        print(f"{killed.total()} killed in {time.monotonic() - began - whole:.0f} s: {dict(killed)}")
+        same = left(folder / "cut") == left(folder / "whole")
+        same &= (folder / "cut.npz").read_bytes() == (folder / "whole.npz").read_bytes()
+        print("the same bytes" if same else "NOT THE SAME")
+        sys.exit(not same)
+
+
+if __name__ == "__main__":
+    main()
