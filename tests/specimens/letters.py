@@ -20,6 +20,7 @@ class Letters:
 
     log: Path
     seconds: float = 0.0
+    into: str = ""
 
     def on(self, device: str) -> "Letters":
         """Letters are counted anywhere."""
@@ -37,7 +38,7 @@ class Counting:
 
     def measure(self, split: Split) -> Finished:
         with (self.recipe.log / str(os.getpid())).open("a") as file:
-            file.write(f"{split.number} {os.getppid()}\n")
+            file.write(f"{split.number} {os.getppid()} {os.environ.get('CUDA_VISIBLE_DEVICES')}\n")
         time.sleep(self.recipe.seconds)
         return counted(split)
 
@@ -66,11 +67,12 @@ def counted(split: Split) -> Finished:
 
 @dataclass(frozen=True)
 class Begun:
-    """What a log says: this process began this split for that one."""
+    """What a log says: this process began this split for that one, and sees these GPUs."""
 
     split: int
     process: int
     parent: int
+    gpus: str
 
 
 def begun(log: Path) -> list[Begun]:
@@ -78,8 +80,8 @@ def begun(log: Path) -> list[Begun]:
     found = []
     for file in sorted(log.iterdir()):
         for line in file.read_text().splitlines():
-            number, _, parent = line.partition(" ")
-            found.append(Begun(int(number), int(file.name), int(parent)))
+            number, parent, gpus = line.split(" ", 2)
+            found.append(Begun(int(number), int(file.name), int(parent), gpus))
     return found
 
 

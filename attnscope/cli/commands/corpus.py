@@ -97,6 +97,15 @@ RayAddress = Annotated[
         help="A Ray cluster that exists (or $RAY_ADDRESS). Default: one is started on this machine.",
     ),
 ]
+RayResources = Annotated[
+    str | None,
+    typer.Option(
+        "--ray-resources",
+        metavar="NAME=N,...",
+        help="What each worker takes of its machine, as GPU=0.5,memory=8GB. Default: CPU=1, with --device "
+        "cuda also GPU=1.",
+    ),
+]
 Run = Annotated[
     str | None,
     typer.Option(
@@ -162,6 +171,7 @@ class CorpusRun:
     workers: Workers = None
     engine: Engine = "local"
     ray_address: RayAddress = None
+    ray_resources: RayResources = None
     batch: Batch = 32
     fast: Fast = False
     run: Run = None
@@ -208,6 +218,7 @@ def corpus(
         workers=running.workers,
         engine=running.engine,
         ray_address=running.ray_address,
+        ray_resources=running.ray_resources,
         run=running.run,
         rows=running.rows,
         command=typed_command("FILE"),

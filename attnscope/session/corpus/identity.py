@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from attnscope.incoming import settings
 from attnscope.session.cache.witnesses import NO_NUMBERS_FROM
-from attnscope.session.corpus.engine.machine import described, settings_digest, versions
+from attnscope.session.corpus.engine.machine import settings_digest, versions
 from attnscope.session.corpus.source import Source
 from attnscope.session.corpus.splits import FEWEST, LEAST, MOST
 from attnscope.session.request import ModelRequest
@@ -82,7 +82,7 @@ def identity_of(
         "model": checkpoint.source.name,
         "weights": checkpoint.digest.result() or checkpoint.source.revision,
         "tokenizer": settings_digest(checkpoint.source.folder),
-        "device": described(device) if spread is None else "several",
+        "device": device.partition(":")[0] if spread is None else "several",
         "how": {name: value for name, value in request.items() if name != "model"},
         "attention": asdict(recipe.wanted),
         "measures": list(recipe.measures),

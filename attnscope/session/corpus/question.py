@@ -18,7 +18,7 @@ from attnscope.process.ending import temporary_folder
 from attnscope.results.claims.corpus import Corpus
 from attnscope.session.corpus.engine.interface import Done, Engine, Finished, Recipe, Split
 from attnscope.session.corpus.engine.local import alone, local
-from attnscope.session.corpus.engine.machine import places, resolved, usual_workers
+from attnscope.session.corpus.engine.machine import described, places, resolved, usual_workers
 from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.identity import BATCH, LONGEST, Linked, identity_of, key_of
 from attnscope.session.corpus.source import FIELD, Source, form_of
@@ -41,8 +41,9 @@ class CorpusQuestion:
     """Which files, how texts stand in them, what is measured, and where the run is kept.
 
     `workers` None is one for each accelerator, or else for each core, and for few texts this very process, as
-    0 is. The `engine` that runs them is `local`, or `ray` at `ray_address`. `run` is the run's folder, by
-    default one in `outputs` that is called after what it is a run of.
+    0 is. The `engine` that runs them is `local`, or `ray` at `ray_address`, each of whose workers takes
+    `ray_resources`. `run` is the run's folder, by default one in `outputs` that is called after what it is a
+    run of.
     """
 
     files: Sequence[Path]
@@ -59,6 +60,7 @@ class CorpusQuestion:
     workers: int | None = None
     engine: str = LOCAL
     ray_address: str | None = None
+    ray_resources: str | None = None
     run: str | Path | None = None
     rows: str | Path | None = None
     command: str = ""
@@ -110,11 +112,10 @@ def corpus_of(
     """
     from attnscope.analysis.corpus.names import check_measurable, measurable
 
-    if request.device_map is None:
-        request = replace(request, device=device_for(asked.engine, request.device))
+    request = _resolved(request, asked)
     if asked.fast:
         _check_fast(request)
-    engine = engine or engine_of(asked.engine, asked.ray_address, asked.workers, request.device)
+    engine = engine or engine_of(asked, request)
     sources, linked = asked.sources(), asked.linked
     names = parse_measures(asked.measures)
     names = measurable(names) if asked.measures == "all" else names
@@ -127,7 +128,6 @@ def corpus_of(
             texts, first = first_texts(spans, asked.limit or FEW + 1)
             plan = Plan.of(spans if asked.limit is None else first)
             digests = [source.digest for source in sources]
-        request = _resolved(request, asked)
         from attnscope.session.corpus.measurer import CorpusRecipe
         from attnscope.session.corpus.run import Run
 
@@ -163,42 +163,47 @@ def _with_sizes(sources: Sequence[Source]) -> Iterator[tuple[Source, ...]]:
 
 
 def device_for(name: str, device: str) -> str:
-    """What `auto` is for the engine of that name: Ray hands out CUDA's devices and no other accelerator."""
-    if name != RAY or device != "auto":
+    """What a run is measured on; with Ray whoever asks need not have it, and `auto` is CUDA's or none."""
+    if name != RAY:
+        return resolved(device)
+    if device != "auto":
         return device
     return "cuda" if resolved(device) == "cuda" else "cpu"
 
 
-def engine_of(name: str, address: str | None, workers: int | None, device: str) -> Engine | None:
+def engine_of(asked: CorpusQuestion, request: ModelRequest) -> Engine | None:
     """The engine that is named; None for processes of this machine. `InputError` for what it cannot do."""
-    if name not in ENGINES:
-        raise InputError(f"unknown --engine '{name}': {', '.join(ENGINES)}")
-    if name == LOCAL:
-        if address is not None:
-            raise InputError("--ray-address goes with --engine ray: give both")
+    if asked.engine not in ENGINES:
+        raise InputError(f"unknown --engine '{asked.engine}': {', '.join(ENGINES)}")
+    if asked.engine == LOCAL:
+        for name, value in (("--ray-address", asked.ray_address), ("--ray-resources", asked.ray_resources)):
+            if value is not None:
+                raise InputError(f"{name} goes with --engine ray: give both")
         return None
+    from attnscope.session.corpus.engine.ray.needs import Needs
     from attnscope.session.corpus.engine.ray.pool import on_ray
 
-    return on_ray(address, workers, device)
+    needs = Needs.of(asked.ray_resources, request)
+    return on_ray(asked.ray_address, asked.workers, needs, request.device)
 
 
 def _resolved(request: ModelRequest, asked: CorpusQuestion) -> ModelRequest:
     """The same with what `auto` is here, so that a run that goes on later goes on with the same."""
     if request.device_map is None:
-        return replace(request, device=resolved(request.device))
+        return replace(request, device=device_for(asked.engine, request.device))
     if request.device_map == AUTO:
         raise InputError(
             "--device-map auto follows what is free, and a corpus may go on later: give it the map itself, "
             "which `attnscope heads -v` tells with --device-map auto"
         )
-    if (asked.workers or 0) > 1:
+    if (asked.workers or 0) > 1 and asked.engine == LOCAL:
         raise InputError(f"--workers is {asked.workers}: with --device-map one model has all devices")
     return request
 
 
 def _check_fast(request: ModelRequest) -> None:
     """Raises `InputError` where oneDNN's product is not for what is asked: known before weights are read."""
-    device = "several devices" if request.device_map is not None else resolved(request.device)
+    device = "several devices" if request.device_map is not None else request.device
     if device != "cpu":
         raise InputError(f"--fast is oneDNN's product on a CPU, and the model is on {device}: leave it out")
     if request.dtype != "float32":
@@ -206,12 +211,11 @@ def _check_fast(request: ModelRequest) -> None:
 
 
 def _provenance(asked: CorpusQuestion, request: ModelRequest) -> dict[str, Any]:
-    devices = places(request.device) if request.device_map is None else request.device_map
-    return {
-        "command": asked.command,
-        "devices": devices,
-        "begun": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+    where: dict[str, Any] = {"devices": request.device_map or [request.device]}
+    if asked.engine == LOCAL and request.device_map is None:
+        where = {"device": described(request.device), "devices": places(request.device)}
+    begun = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"command": asked.command, "engine": asked.engine, **where, "begun": begun}
 
 
 def _on_this_machine(

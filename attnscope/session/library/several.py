@@ -39,6 +39,7 @@ def corpus(
     workers: int | None = None,
     engine: str = LOCAL,
     ray_address: str | None = None,
+    ray_resources: str | None = None,
     run: str | Path | None = None,
     rows: str | Path | None = None,
     device: str = "auto",
@@ -77,6 +78,7 @@ def corpus(
         workers=workers,
         engine=engine,
         ray_address=ray_address,
+        ray_resources=ray_resources,
         run=run,
         rows=rows,
     )

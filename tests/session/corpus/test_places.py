@@ -70,7 +70,7 @@ def test_a_device_that_is_not_there_is_said_before_any_worker_is_started(
         ("mps", "ray", "auto", "cpu"),
         (None, "ray", "auto", "cpu"),
         ("cuda", "ray", "cpu", "cpu"),
-        ("cuda", "local", "auto", "auto"),
+        ("cuda", "local", "auto", "cuda"),
     ],
 )
 def test_what_auto_is_for_an_engine(

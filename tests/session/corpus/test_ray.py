@@ -2,15 +2,17 @@
 
 import json
 import os
+import pickle
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import letters
 import pytest
@@ -19,11 +21,16 @@ from checkpoints import tiny_bert
 from attnscope.errors import InputError
 from attnscope.process.hush import hushed
 from attnscope.session.corpus.engine import machine
-from attnscope.session.corpus.engine.ray import pool
+from attnscope.session.corpus.engine.interface import Span, Split
+from attnscope.session.corpus.engine.ray import nodes
 from attnscope.session.corpus.engine.ray.cluster import check_answers, descendants
-from attnscope.session.corpus.engine.ray.pool import CheckedRecipe
+from attnscope.session.corpus.engine.ray.needs import Needs
+from attnscope.session.corpus.engine.ray.nodes import CheckedRecipe, check_same_texts
+from attnscope.session.corpus.engine.ray.pool import Actor, packed, unpacked, windows
 from attnscope.session.corpus.engine.ray.quiet import environment, own_signals
-from attnscope.session.corpus.question import engine_of
+from attnscope.session.corpus.question import CorpusQuestion, device_for, engine_of
+from attnscope.session.corpus.source import Form, Source
+from attnscope.session.corpus.store import Place
 from attnscope.session.request import ModelRequest
 
 
@@ -34,32 +41,95 @@ class Named(letters.Letters):
     request: ModelRequest = field(default_factory=ModelRequest)
 
 
+def question(**more: Any) -> CorpusQuestion:
+    return CorpusQuestion((Path("texts.txt"),), **{"engine": "ray", **more})
+
+
+MAP = '{"": "cuda:0", "encoder": 2}'
+
+
 @pytest.mark.parametrize(
-    ("name", "address", "workers", "device", "told"),
+    ("asked", "request_", "told"),
     [
-        ("rya", None, None, "cpu", "unknown --engine 'rya': local, ray"),
-        ("local", "auto", None, "cpu", "--ray-address goes with --engine ray: give both"),
-        ("ray", None, 0, "cpu", "--workers is 0: with --engine ray it takes at least 1"),
-        ("ray", None, 2, "cuda:1", "--device is cuda:1: with --engine ray each worker gets a GPU"),
-        ("ray", None, 2, "mps", "--device is mps"),
+        ({"engine": "rya"}, {}, "unknown --engine 'rya': local, ray"),
+        ({"engine": "local", "ray_address": "auto"}, {}, "--ray-address goes with --engine ray: give both"),
+        ({"engine": "local", "ray_resources": "CPU=1"}, {}, "--ray-resources goes with --engine ray"),
+        ({"workers": 0}, {}, "--workers is 0: with --engine ray it takes at least 1"),
+        ({}, {"device": "cuda:1"}, "--device is cuda:1: with --engine ray a worker is given its own: cuda"),
+        ({}, {"device": "mps"}, "--device is mps"),
+        ({"ray_resources": "GPU"}, {}, "--ray-resources is 'GPU': it takes NAME=AMOUNT,..., as in GPU=0.5"),
+        ({"ray_resources": "GPU=1,GPU=2"}, {}, "--ray-resources is 'GPU=1,GPU=2': it takes NAME=AMOUNT"),
+        ({"ray_resources": "memory=much"}, {}, "--ray-resources is 'memory=much': it takes NAME=AMOUNT"),
+        ({"ray_resources": "CPU=-1"}, {}, "--ray-resources is 'CPU=-1': it takes NAME=AMOUNT"),
+        ({"ray_resources": "GPU=1.5"}, {}, "--ray-resources GPU=1.5: above 1 Ray gives whole ones only"),
+        (
+            {"ray_resources": "GPU=2"},
+            {"device_map": MAP},
+            "--device-map names cuda:2, and a worker's GPUs are numbered from 0: it is given 2",
+        ),
     ],
 )
 def test_what_an_engine_cannot_do_is_said_at_once(
-    name: str, address: str | None, workers: int | None, device: str, told: str
+    asked: dict[str, Any], request_: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(InputError) as caught:
-        engine_of(name, address, workers, device)
+        engine_of(question(**asked), ModelRequest(**(request_ or {"device": "cpu"})))
     assert str(caught.value).startswith(told)
 
 
 def test_processes_of_this_machine_are_what_is_meant_by_nothing() -> None:
-    assert engine_of("local", None, None, "cuda:1") is None
+    assert engine_of(question(engine="local"), ModelRequest(device="cuda:1")) is None
+
+
+@pytest.mark.parametrize(
+    ("written", "device", "spread", "options"),
+    [
+        (None, "cpu", None, {"num_cpus": 1, "resources": {}}),
+        (None, "cuda", None, {"num_cpus": 1, "num_gpus": 1, "resources": {}}),
+        (None, "npu", None, {"num_cpus": 1, "resources": {"NPU": 1}}),
+        ("GPU=0.25,CPU=0.5", "cuda", None, {"num_cpus": 0.5, "num_gpus": 0.25, "resources": {}}),
+        ("big = 2, CPU=0", "cpu", None, {"num_cpus": 0, "resources": {"big": 2}}),
+        ("memory=2GB", "cpu", None, {"num_cpus": 1, "memory": 2 * 10**9, "resources": {}}),
+        (None, "auto", '{"": "cuda:1", "encoder": 0}', {"num_cpus": 1, "num_gpus": 2, "resources": {}}),
+        ("GPU=4", "auto", MAP, {"num_cpus": 1, "num_gpus": 4, "resources": {}}),
+        (None, "auto", '{"": "cpu"}', {"num_cpus": 1, "resources": {}}),
+    ],
+)
+def test_a_worker_takes_what_is_written_over_what_its_device_needs(
+    written: str | None, device: str, spread: str | None, options: dict[str, Any]
+) -> None:
+    assert Needs.of(written, ModelRequest(device=device, device_map=spread)).options() == options
+
+
+def test_there_is_room_on_each_machine_for_what_is_scarcest_there() -> None:
+    needs = Needs({"CPU": 1.0, "GPU": 0.2, "big": 0.0})
+    machines = [{"CPU": 64.0, "GPU": 1.0}, {"CPU": 3.0, "GPU": 8.0}, {"CPU": 16.0}, {}]
+    assert [needs.room([each]) for each in machines] == [5, 3, 0, 0]
+    assert needs.room(machines) == 8
+
+
+def test_a_ray_of_this_machine_gives_what_its_workers_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Needs({"CPU": 0.5}).of_this_machine(5, 2) == {"num_cpus": 3, "num_gpus": 0}
+    assert Needs({"CPU": 0.5}).of_this_machine(None, 2) == {"num_cpus": 2, "num_gpus": 0}
+    with pytest.raises(InputError, match="a Ray that is started here has no big: name a cluster that has"):
+        Needs({"CPU": 1.0, "big": 1.0}).of_this_machine(None, 2)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    with pytest.raises(InputError, match="there is no GPU here: name a cluster with --ray-address"):
+        Needs({"CPU": 1.0, "GPU": 0.5}).of_this_machine(None, 2)
+
+
+def test_a_run_on_gpus_of_other_machines_is_asked_for_where_there_is_none() -> None:
+    """The device of a run on Ray is the kind that is named: whoever asks need not have it."""
+    assert device_for("ray", "cuda") == "cuda"
+    assert device_for("ray", "auto") in ("cpu", "cuda")
+    with pytest.raises(InputError):
+        device_for("local", "cuda:99")
 
 
 def test_without_ray_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r'^--engine ray needs Ray: pip install "attnscope\[ray\]"$'):
-        engine_of("ray", None, None, "cpu")
+        engine_of(question(), ModelRequest(device="cpu"))
 
 
 @pytest.mark.parametrize("address", ["head", "head:", ":6379", "head:first", "ray://head:10001"])
@@ -83,7 +153,7 @@ def test_a_machine_with_another_release_is_refused(tmp_path: Path, monkeypatch: 
     assert isinstance(recipe.open(), letters.Counting)
     real = metadata.version
     monkeypatch.setattr(machine.metadata, "version", lambda name: "2.0.0" if name == "torch" else real(name))
-    monkeypatch.setattr(pool.platform, "node", lambda: "node-7")
+    monkeypatch.setattr(nodes.platform, "node", lambda: "node-7")
     told = f"torch: 2.0.0 on node-7, {real('torch')} here: every machine of the cluster needs the same"
     with pytest.raises(InputError) as caught:
         recipe.open()
@@ -99,30 +169,25 @@ def test_a_machine_with_another_model_of_the_same_name_is_refused(
     shutil.copytree(here, there)
     monkeypatch.chdir(here)
     recipe = CheckedRecipe.of(Named(tmp_path, request=ModelRequest("./model")))
-    monkeypatch.chdir("/")
     recipe.open()
-    assert Path.cwd() == here  # the folder is looked for from where it was named
-    other = replace(recipe, beside=str(there))
-    other.open()
+    monkeypatch.chdir(there)
+    recipe.open()
     weights = there / "model" / "model.safetensors"
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     weights.write_bytes(content)
     with pytest.raises(InputError, match=r"^weights of \./model: sha256:\w{12} on .*, sha256:\w{12} here"):
-        other.open()
+        recipe.open()
     shutil.copy(here / "model" / "model.safetensors", weights)
     config = there / "model" / "config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "layer_norm_eps": 1e-3}))
     with pytest.raises(InputError, match=r"^settings of \./model: "):
-        other.open()
+        recipe.open()
 
 
 def test_a_corpus_of_any_size_is_handed_over_in_windows() -> None:
-    pytest.importorskip("pyarrow", reason="tables need pyarrow: pip install 'attnscope[ray]'")
-    from attnscope.session.corpus.engine.ray.pool import packed, windows
-
     given = [("a" * (1000 if i == 3 else 100),) for i in range(7)]
-    size = packed(next(letters.splits(given[0]))).nbytes
+    size = packed(next(letters.splits(given[0])), {}).nbytes
     taken: list[int] = []
 
     def splits():  # type: ignore[no-untyped-def]
@@ -139,16 +204,35 @@ def test_a_corpus_of_any_size_is_handed_over_in_windows() -> None:
 
 
 def test_bytes_come_through_a_table_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pyarrow", reason="tables need pyarrow: pip install 'attnscope[ray]'")
-    from attnscope.session.corpus.engine.ray.pool import Actor, packed, unpacked
-
-    monkeypatch.setenv("PYTHONPATH", str(Path(letters.__file__).parent))
-    actor = Actor(letters.Letters(tmp_path))
+    beside = f"{Path(letters.__file__).parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    monkeypatch.setenv("PYTHONPATH", beside)
+    monkeypatch.chdir("/")
+    actor = Actor(CheckedRecipe.of(letters.Letters(tmp_path)), str(tmp_path))
+    assert Path.cwd() == tmp_path  # names are looked for from where the command was given
     split = next(letters.splits(("one", "three")))
-    finished = unpacked(actor(packed(split)))
+    finished = unpacked(actor(packed(split, {})))
     assert [(each.number, each.texts, each.name) for each in finished] == [(0, 2, "0: f:0.1 3, f:0.2 5")]
     with pytest.raises(InputError, match=r"f:0\.1: refused"):
-        unpacked(actor(packed(next(letters.splits((letters.REFUSED,))))))
+        unpacked(actor(packed(next(letters.splits((letters.REFUSED,))), {})))
+
+
+def test_a_worker_reads_the_very_file_that_the_command_looked_at(tmp_path: Path) -> None:
+    file = tmp_path / "texts.txt"
+    content = bytearray(b"".join(b"%07d\n" % i for i in range(40_000)))  # longer than all samples together
+    file.write_bytes(content)
+    (table,) = next(windows([Split(0, (Span(0, Source(file, "t", Form.LINES), 0, 100),))]))
+    _, glances = pickle.loads(table["held"][0].as_py())
+    assert list(glances) == [Place.of(file)]
+    check_same_texts(glances)
+    content[-2:-1] = b"x"
+    file.write_bytes(content)
+    with pytest.raises(
+        InputError, match=r"texts\.txt' is another file on .* \(320000 bytes, .*, not 320000 b"
+    ):
+        check_same_texts(glances)
+    file.unlink()
+    with pytest.raises(InputError, match=r" does not see '.*texts\.txt': texts and --run must lie where"):
+        check_same_texts(glances)
 
 
 def test_what_is_written_past_python_is_not_seen_and_what_python_writes_is(

@@ -1,16 +1,19 @@
-"""Ray with two workers on this machine: what is killed costs nothing, the numbers are those without it.
+"""Ray on several nodes of this machine: nodes, workers and the command are killed, and nothing is lost.
 
 Runs where Ray is installed (`pip install "attnscope[ray]"`); the rest of its engine is tested without it.
 """
 
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import corpus_of_demo as demo
 import letters
@@ -18,32 +21,60 @@ import pytest
 
 from attnscope.errors import InputError
 from attnscope.results.stored.document import as_npz
-from attnscope.session.corpus import splits as planning
-from attnscope.session.corpus.engine.interface import Engine, Split
+from attnscope.session.corpus.engine.interface import Engine
 from attnscope.session.corpus.engine.local import WorkerBugError, local
 from attnscope.session.corpus.engine.ray import cluster as clusters
+from attnscope.session.corpus.engine.ray.needs import Needs
 from attnscope.session.corpus.engine.ray.pool import on_ray
+from attnscope.session.corpus.splits import LEAST
 from attnscope.session.listener import Quiet
 
 pytestmark = pytest.mark.skipif(
     find_spec("ray") is None, reason='Ray is not installed: pip install "attnscope[ray]"'
 )
 SPECIMENS = Path(letters.__file__).parent
+STORE = 80 * 2**20  # bytes: as little as Ray takes
+WORDS = ("the", "a", "cat", "dog", "door", "garden", "opened", "slept", "green", "was", "watching", "it")
+
+
+@dataclass
+class Nodes:
+    """A cluster whose head has no worker, and two nodes with a core, a pretended GPU and a `big` each."""
+
+    cluster: Any
+    nodes: list[Any] = field(default_factory=list)
+
+    def add(self) -> None:
+        more = {"num_gpus": 1, "resources": {"big": 1}, "object_store_memory": STORE}
+        self.nodes.append(self.cluster.add_node(num_cpus=1, **more))
+
+    def replace(self, number: int) -> None:
+        """Another node in the place of this one, which is killed."""
+        self.cluster.remove_node(self.nodes.pop(number), allow_graceful=False)
+        self.add()
+
+    def engine(self, **needs: float) -> Engine:
+        return on_ray(self.cluster.address, None, Needs(needs or {"CPU": 1.0}), "cpu")
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """Two workers of one Ray for all tests; when they are through nothing of it is left."""
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    """One for all tests; when they are through nothing of it is left."""
+    from ray.cluster_utils import Cluster
+
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("PYTHONPATH", f"{SPECIMENS}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+        patched.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+        patched.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patched.delenv(clusters.ADDRESS, raising=False)
-        made: list[Path] = []
-        usual = clusters._folder
-        patched.setattr(clusters, "_folder", lambda: made.append(usual()) or made[0])
-        with clusters.cluster(None, 2, 0, Quiet()):
-            assert any(made[0].iterdir())
-            yield on_ray(workers=2)
-        assert not made[0].exists()
+        folder = clusters._folder()
+        head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False}
+        made = Nodes(Cluster(initialize_head=True, head_node_args={**head, "temp_dir": str(folder)}))
+        made.add()
+        made.add()
+        yield made
+        made.cluster.shutdown()
+        clusters._remove(folder)
         assert_gone(clusters.descendants(os.getpid()))
 
 
@@ -77,100 +108,146 @@ def command(process: int) -> str:
         return ""
 
 
-@pytest.mark.parametrize("victim", ["the actor", "its process"])
-def test_a_worker_that_is_killed_in_the_middle_loses_nothing_and_counts_nothing_twice(
-    victim: str, engine: Engine, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+def test_what_is_killed_on_two_nodes_loses_nothing_and_counts_nothing_twice(
+    nodes: Nodes, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    given = list(letters.splits(*[("a" * (i + 1), "bc") for i in range(12)]))
-    found: dict[int, str] = {}
-    killed = None
-    for finished in engine(letters.Letters(tmp_path, seconds=1.0), given, Quiet()):
+    """Half a pretended GPU for each worker: two on a node. A process, an actor and a node are killed."""
+    given = list(letters.splits(*[("a" * (i + 1), "bc") for i in range(36)]))
+    found = {}
+    for finished in nodes.engine(CPU=0.25, GPU=0.5, big=0.5)(
+        letters.Letters(tmp_path, 0.7, str(tmp_path)), given, Quiet()
+    ):
         assert finished.number not in found
-        assert finished.texts == 2
-        found[finished.number] = finished.name
-        if len(found) == 3:
-            killed = next_to_begin(tmp_path)
-            assert "ray::" in command(killed.parent)
-            os.kill(killed.parent if victim == "the actor" else killed.process, signal.SIGKILL)
-    assert found == {each.number: letters.counted(each).name for each in given}
-    assert killed is not None
-    begun = letters.begun(tmp_path)
-    again = [each.process for each in begun if each.split == killed.split]
-    assert len(again) == 2, "it was in the middle of a split, which was begun once more"
-    assert len({each.process for each in begun}) == 3, "two workers, and the one in the place of the killed"
-    assert len({each.parent for each in begun}) == (3 if victim == "the actor" else 2)
+        found[finished.number] = finished
+        if len(found) == 8:
+            first = letters.begun(tmp_path)
+            assert len({each.parent for each in first}) == len({each.process for each in first}) == 4
+            assert {each.gpus for each in first} == {"0"}, "each node has one, which its workers share"
+            os.kill(next_to_begin(tmp_path).process, signal.SIGKILL)
+        if len(found) == 12:
+            actor = next_to_begin(tmp_path).parent
+            assert "ray::" in command(actor)
+            os.kill(actor, signal.SIGKILL)
+        if len(found) == 16:
+            nodes.replace(0)
+    assert found == {each.number: letters.counted(each) for each in given}
+    times = [each.split for each in letters.begun(tmp_path)]
+    assert len(times) >= len(given) + 3, "a process, an actor and a node were in the middle of a split"
+    assert len({each.process for each in letters.begun(tmp_path)}) >= 4 + 1 + 1 + 2
     said, noise = capfd.readouterr()
     assert (said, noise) == ("", ""), noise
 
 
-def test_a_text_that_ends_its_process_is_set_aside_as_by_processes_of_this_machine(
-    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_ends_or_refuses_or_breaks_is_told_as_by_processes_of_this_machine(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = list(letters.splits(("one", letters.DEADLY, "three"), ("four",)))
-    recipe = letters.Letters(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(SPECIMENS))
-    found = {each.number: each.name for each in engine(recipe, given, Quiet())}
+    recipe = letters.Letters(tmp_path, into=str(tmp_path))
+    found = {each.number: each.name for each in nodes.engine()(recipe, given, Quiet())}
     assert found == {0: "0: f:0.1 3, f:0.2 deadly, f:0.3 5", 1: "1: f:1.1 4"}
+    monkeypatch.setenv("PYTHONPATH", f"{SPECIMENS}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     assert found == {each.number: each.name for each in local(1)(recipe, given, Quiet())}
+    for trouble, kind in ((letters.REFUSED, InputError), (letters.BROKEN, WorkerBugError)):
+        told = r"f:0\.1: refused" if kind is InputError else r"ZeroDivisionError: f:0\.1"
+        with pytest.raises(kind, match=told):
+            list(nodes.engine()(recipe, letters.splits((trouble,)), Quiet()))
 
 
-@pytest.mark.parametrize(
-    ("trouble", "kind", "told"),
-    [
-        (letters.REFUSED, InputError, "^f:1.1: refused$"),
-        (letters.BROKEN, WorkerBugError, "ZeroDivisionError: f:1.1"),
-    ],
-)
-def test_what_a_worker_meets_is_told_as_it_is(
-    trouble: str, kind: type[Exception], told: str, engine: Engine, tmp_path: Path
+def test_a_folder_that_a_node_does_not_see_is_refused_before_anything_is_measured(
+    nodes: Nodes, tmp_path: Path
 ) -> None:
-    def given() -> Iterator[Split]:
-        yield from letters.splits(("one",), (trouble,))
+    """A process's own memory is such a folder; one that is not there at all is told as it is here."""
+    for into, told in (
+        (
+            "memory://run",
+            r" \(\w{6}\) does not see the run's folder 'memory://run': what was written there is",
+        ),
+        ("/dev/null/run", r"cannot write '/dev/null/run/seen-\w+': Not a directory"),
+    ):
+        with pytest.raises(InputError, match=told):
+            list(nodes.engine()(letters.Letters(tmp_path, into=into), letters.splits(("one",)), Quiet()))
+    assert not list(tmp_path.iterdir())
 
-    with pytest.raises(kind, match=told):
-        list(engine(letters.Letters(tmp_path), given(), Quiet()))
+
+def test_where_no_machine_has_room_it_is_said_what_there_is(nodes: Nodes, tmp_path: Path) -> None:
+    class ToldError(Exception): ...
+
+    class Listener(Quiet):
+        def notice(self, text: str) -> None:
+            raise ToldError(text)
+
+    with pytest.raises(ToldError) as caught:
+        list(nodes.engine(CPU=2, big=1)(letters.Letters(tmp_path, into=str(tmp_path)), (), Listener()))
+    assert str(caught.value) == (
+        "no machine of the Ray cluster has CPU 2, big 1 for a worker "
+        "(there is CPU 0, big 0; CPU 1, big 1): waiting for one"
+    )
 
 
-def test_a_corpus_has_the_same_numbers_to_the_last_bit_as_without_ray(
-    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_corpus_is_the_same_to_the_last_bit_where_command_and_nodes_are_killed(
+    nodes: Nodes, tmp_path: Path
 ) -> None:
-    import pyarrow.parquet as parquet
+    draw = random.Random(31)
+    lines = (" ".join(draw.choices(WORDS, k=draw.randint(1, 14))) for _ in range(3000))
+    (tmp_path / "texts.txt").write_text(".\n".join(lines))
+    measured = demo.measure(tmp_path / "texts.txt", tmp_path / "alone", rows=tmp_path / "alone.parquet")
+    assert (tmp_path / "texts.txt").stat().st_size > 6 * LEAST
 
-    monkeypatch.setattr(planning, "LEAST", 150)
-    file = tmp_path / "texts.txt"
-    file.write_text("\n".join([*demo.TEXTS, " ".join(["very"] * 90)]))
-    rows = [tmp_path / f"{name}.parquet" for name in ("alone", "ray")]
-    alone = demo.measure(file, tmp_path / "alone", rows=rows[0])
-    on_two = demo.measure(file, tmp_path / "ray", engine=engine, rows=rows[1])
-    assert rows[0].read_bytes() == rows[1].read_bytes()
-    assert parquet.read_table(rows[1]).num_rows == on_two.read.texts * 6 > 0
-    files = demo.everything(tmp_path / "alone")
-    assert len([name for name in files if name.startswith("parts")]) == 5
-    assert demo.everything(tmp_path / "ray") == files
-    assert as_npz(on_two) == as_npz(alone)
+    def start() -> subprocess.Popen[bytes]:
+        told = [
+            "corpus",
+            "texts.txt",
+            "-m",
+            "demo",
+            "--measure",
+            demo.MEASURES,
+            "-l",
+            "0,2",
+            "--head",
+            "1,4,7",
+        ]
+        told += ["--engine", "ray", "--run", "ray", "--rows", "ray.parquet", "-o", "ray.npz", "-q"]
+        surroundings = {**os.environ, clusters.ADDRESS: nodes.cluster.address, "HF_HUB_OFFLINE": "1"}
+        return subprocess.Popen([sys.executable, "-m", "attnscope", *told], cwd=tmp_path, env=surroundings)
+
+    def parts() -> int:
+        return len(list((tmp_path / "ray").glob("parts/*.parquet")))
+
+    killed = 0
+    running = start()
+    try:
+        for victim in ("command", "node"):
+            before, until = parts(), time.monotonic() + 200
+            while parts() == before and running.poll() is None:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+            time.sleep(draw.uniform(0, 1))
+            killed += running.poll() is None
+            if victim == "node":
+                nodes.replace(draw.randrange(2))
+            else:
+                running.kill()
+                running.wait()
+                running = start()
+        assert running.wait(200) == 0
+    finally:
+        running.kill()
+    assert killed == 2, "it was through before"
+    assert (tmp_path / "ray.parquet").read_bytes() == (tmp_path / "alone.parquet").read_bytes()
+    assert demo.everything(tmp_path / "ray") == demo.everything(tmp_path / "alone")
+    assert (tmp_path / "ray.npz").read_bytes() == as_npz(measured)
 
 
 def test_an_interrupt_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     texts, scratch = tmp_path / "texts.txt", Path(f"/tmp/r{os.getpid()}")
     texts.write_text("The door opened.\n" * 3000)
     scratch.mkdir()
-    told = [
-        "corpus",
-        str(texts),
-        "-m",
-        "demo",
-        "--engine",
-        "ray",
-        "--workers",
-        "2",
-        "--run",
-        str(tmp_path / "run"),
-    ]
+    told = ["corpus", str(texts), "-m", "demo", "--engine", "ray", "--workers", "2"]
     environment = {**os.environ, "TMPDIR": str(scratch), "HF_HUB_OFFLINE": "1"}
     environment.pop(clusters.ADDRESS, None)
     try:
         running = subprocess.Popen(
-            [sys.executable, "-m", "attnscope", *told],
+            [sys.executable, "-m", "attnscope", *told, "--run", str(tmp_path / "run")],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

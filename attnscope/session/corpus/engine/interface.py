@@ -94,6 +94,11 @@ class Measurer(Protocol):
 class Recipe(Protocol):
     """All that a worker must know; it can be pickled."""
 
+    @property
+    def into(self) -> str:
+        """The address of the run's folder, where workers write."""
+        ...
+
     def on(self, device: str) -> "Recipe":
         """The same for a worker that has this device."""
         ...

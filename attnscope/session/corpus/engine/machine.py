@@ -46,7 +46,7 @@ def usual_workers(device: str) -> int:
 
 
 def described(device: str) -> str:
-    """What decides about the last bits of what is measured there: the kind of device, and its name."""
+    """The kind of device, and its name."""
     import torch
 
     kind = resolved(device).partition(":")[0]

@@ -35,7 +35,7 @@ _QUIET = {
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
-_STORE = 512 * 2**20  # bytes: a window of splits and what they gave
+_STORE = 256 * 2**20  # bytes: a window of splits and what they gave
 _PATIENCE = 5.0  # seconds for an answer from a machine
 _SHORT = 24  # characters: a socket lies 70 below, and 104 is all that systems let it have
 
@@ -53,8 +53,8 @@ def the_library() -> Any:
 
 
 @contextmanager
-def cluster(address: str | None, cores: int, gpus: int, listener: Listener) -> Iterator[Any]:
-    """`ray`, connected to `address` or, without one, to a cluster of this machine with so much to give.
+def cluster(address: str | None, given: dict[str, int] | None, listener: Listener) -> Iterator[Any]:
+    """`ray`, connected to `address` or, without one, to a cluster of this machine that gives so much away.
 
     Who has started or joined one before in this process goes on with that.
     """
@@ -66,7 +66,7 @@ def cluster(address: str | None, cores: int, gpus: int, listener: Listener) -> I
     reports = replaced(ray._private.worker, "print_to_stdstream", lambda *_, **__: None)
     with environment(_QUIET), reports, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with _joined(ray, address, listener) if address else _started(ray, cores, gpus, listener):
+        with _joined(ray, address, listener) if address else _started(ray, given or {}, listener):
             logging.getLogger("ray.data").setLevel(logging.CRITICAL)
             yield ray
 
@@ -119,7 +119,7 @@ def _reason(error: Exception) -> str:
 
 
 @contextmanager
-def _started(ray: Any, cores: int, gpus: int, listener: Listener) -> Iterator[None]:
+def _started(ray: Any, given: dict[str, int], listener: Listener) -> Iterator[None]:
     folder, begun = _folder(), time.monotonic()
     own = environment({"RAY_AUTH_TOKEN": _secret()})  # else Ray leaves one in the home
     with undone_by_a_signal(partial(_end, folder)), own:
@@ -128,8 +128,7 @@ def _started(ray: Any, cores: int, gpus: int, listener: Listener) -> Iterator[No
                 try:
                     ray.init(
                         address="local",
-                        num_cpus=cores,
-                        num_gpus=gpus,
+                        **given,
                         include_dashboard=False,
                         log_to_driver=False,
                         logging_level=logging.CRITICAL,
