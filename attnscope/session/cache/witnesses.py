@@ -7,7 +7,7 @@ an answer was made with, by its name:
 
 code FILE        a module: its text, its time and the byte code beside it, which is all that Python goes by
 modules FOLDER   which there are in a folder, since another one of the same name could come first
-stamp FILE       of a module, its byte code, a folder or a file that comes with us: what the system tells
+stamp FILE       of a module, of byte code, a folder or a file that comes with us: what the system tells
 package NAME     where it is found, and in which version
 weights FILE     of the model's folder: its SHA-256
 unread FILE      of the model's folder: what says that it is the same, where that can be said
@@ -151,7 +151,7 @@ class Witnesses:
             case "modules":
                 return " ".join(sorted(file for file in os.listdir(what) if _importable(file)))
             case "stamp":
-                return _stamp(what) + (_stamp(cache_from_source(what)) if what.endswith(".py") else "")
+                return _stamp(what)
             case "package":
                 return str(library(what))
             case "weights":
@@ -223,14 +223,15 @@ def all_in_use(witnessed: Iterable[str], since: int) -> tuple[str, ...] | None:
     Also of all files that come with us, and of the modules that an answer in the cache was made with. None
     where one of them, or a folder of theirs, was changed after `since` or little before.
     """
-    with_us = (os.path.join(place, name) for place, _, names in os.walk(_HOME) for name in names)
-    files = {file for file in with_us if not file.endswith(".pyc")}
-    files.update(file for module in sys.modules.copy().values() if (file := _file(module)) is not None)
+    code = {file for module in sys.modules.copy().values() if (file := _file(module)) is not None}
     others = set[str]()
     for name in witnessed:
         kind, _, what = name.partition(" ")
-        files.update([what] if kind == "code" else ())
+        code.update([what] if kind == "code" else ())
         others.update([name] if kind not in ("code", "modules") else ())
+    compiled = {cache_from_source(file) for file in code if file.endswith(".py")}
+    with_us = (os.path.join(place, name) for place, _, names in os.walk(_HOME) for name in names)
+    files = code | {file for file in with_us if not file.endswith(".pyc")}
     files |= {os.path.dirname(file) for file in files}
     try:
         if not all(settled(os.stat(file), since) for file in files):
@@ -238,7 +239,7 @@ def all_in_use(witnessed: Iterable[str], since: int) -> tuple[str, ...] | None:
     except OSError:
         return None
     folders = (f"modules {folder}" for folder in sys.path if os.path.isdir(folder))
-    return (*sorted(others), *(f"stamp {file}" for file in sorted(files)), *folders)
+    return (*sorted(others), *(f"stamp {file}" for file in sorted(files | compiled)), *folders)
 
 
 def _files(packages: set[str]) -> Iterator[str]:
