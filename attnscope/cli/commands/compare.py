@@ -46,7 +46,7 @@ def compare(
     Two stored runs, files that heads -o wrote, are compared head by head: what each query gives more under
     the second, beside what rounding may do and how far two heads of one layer differ. Texts, checkpoints,
     kernels and precisions may differ, not the number of tokens. Two that corpus -o wrote are compared in the
-    mean of every head by every measure, with its standard error.
+    mean of every head by every measure at equal length of texts, with its standard error.
     """
     if wanted.block:
         raise InputError("compare looks at block 0 of a layer: leave --block out")

@@ -256,6 +256,8 @@ def _counting(quiet: bool) -> "Iterator[Done]":
 
     def count(now: "CorpusProgress") -> None:
         """The bar is there from the first count to the last, so that it stands in no spinner's way."""
+        if not now.texts:  # what was measured before says nothing of how fast this goes
+            bar.reset(task, start=True, total=now.whole, completed=now.through)
         passed = monotonic() - begun
         rate = (
             f"{now.texts:,} texts · {now.tokens / passed:,.0f} tokens a second" if now.texts else "starting"

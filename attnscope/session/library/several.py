@@ -9,6 +9,7 @@ from attnscope.session.corpus.engine.interface import Done
 from attnscope.session.corpus.identity import BATCH, LONGEST
 from attnscope.session.corpus.question import LOCAL, CorpusQuestion, corpus_of
 from attnscope.session.corpus.source import FIELD
+from attnscope.session.library.progress import bar
 from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener, Log
 from attnscope.session.placing import DeviceMap
@@ -50,6 +51,7 @@ def corpus(
     device_map: DeviceMap = None,
     trust_remote_code: bool = False,
     allow_pickle: bool = False,
+    progress: bool | None = None,
     done: Done | None = None,
     listener: Listener | None = None,
 ) -> Corpus:
@@ -60,7 +62,8 @@ def corpus(
     process; with `engine` `ray` those of the Ray cluster at `ray_address`, or of one that is started on this
     machine. What is done is kept in the folder `run`, so that the same call goes on where it was cut off;
     `rows` is a Parquet file for a row for each text and head. With `fast` oneDNN does the model's linear
-    layers: values within 1e-5 of their ranges. `done` is told how far it is (a `Progress`).
+    layers: values within 1e-5 of their ranges. `progress` shows a bar, by default in a notebook and
+    at a terminal; `done` is told in its place how far it is (a `Progress`).
     """
     several = [files] if isinstance(files, str | Path) else list(files)
     asked = CorpusQuestion(
@@ -93,7 +96,9 @@ def corpus(
         adapter=adapter,
         device_map=device_map,
     )
-    return corpus_of(request, asked, Wanted(layers, heads, kind, tower), listener or Log(), done)
+    with bar(progress if done is None else False) as shown:
+        told = done or shown
+        return corpus_of(request, asked, Wanted(layers, heads, kind, tower), listener or Log(), told)
 
 
 def compare(

@@ -1,0 +1,47 @@
+"""How far a corpus is, where Python asked for it: a bar with a rate and the time left, also in a notebook.
+
+What was measured before this call counts as through, and not for the rate.
+"""
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+from attnscope.session.corpus.engine.interface import Done, Progress
+
+
+@contextmanager
+def bar(wanted: bool | None) -> Iterator[Done | None]:
+    """A bar that is moved by what this gives, None for no bar.
+
+    Without a wish there is one in a notebook, and where somebody reads standard error at a terminal.
+    """
+    if not (_is_read() if wanted is None else wanted):
+        yield None
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a notebook without widgets gets a bar of letters
+        from tqdm.auto import tqdm
+
+    shown, begun = tqdm(desc="corpus", unit="B", unit_scale=True, leave=True), monotonic()
+
+    def done(now: Progress) -> None:
+        shown.total = now.whole
+        if not now.texts:
+            shown.initial = shown.n = now.through
+            shown.refresh()
+            return
+        rate = now.tokens / max(monotonic() - begun, 1e-9)
+        shown.set_postfix_str(f"{now.texts:,} texts, {rate:,.0f} tokens a second", refresh=False)
+        shown.update(now.through - shown.n)
+
+    with shown:
+        yield done
+
+
+def _is_read() -> bool:
+    python = sys.modules.get("IPython")
+    shell = None if python is None else python.get_ipython()
+    return hasattr(shell, "kernel") or sys.stderr.isatty()
