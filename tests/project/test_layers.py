@@ -68,6 +68,7 @@ OWNERS = {  # of each library that takes time to load: nobody else may import it
     "ray": "session.corpus.engine.ray.cluster",
     "rich": "cli explore render demo.train",
     "textual": "explore",
+    "tqdm": "session.library.progress",
     "typer": "cli",
 }
 INSIDE = {  # parts of a package that may not import another one

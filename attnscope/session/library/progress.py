@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from shutil import get_terminal_size
 from time import monotonic
 
 from attnscope.session.corpus.engine.interface import Done, Progress
@@ -25,7 +26,8 @@ def bar(wanted: bool | None) -> Iterator[Done | None]:
         warnings.simplefilter("ignore")  # that a notebook without widgets gets a bar of letters
         from tqdm.auto import tqdm
 
-    shown, begun = tqdm(desc="corpus", unit="B", unit_scale=True, leave=True), monotonic()
+    wide = None if _in_notebook() else get_terminal_size().columns  # 80 where it is said to have none
+    shown, begun = tqdm(desc="corpus", unit="B", unit_scale=True, ncols=wide), monotonic()
 
     def done(now: Progress) -> None:
         shown.total = now.whole
@@ -42,6 +44,9 @@ def bar(wanted: bool | None) -> Iterator[Done | None]:
 
 
 def _is_read() -> bool:
+    return _in_notebook() or sys.stderr.isatty()
+
+
+def _in_notebook() -> bool:
     python = sys.modules.get("IPython")
-    shell = None if python is None else python.get_ipython()
-    return hasattr(shell, "kernel") or sys.stderr.isatty()
+    return python is not None and hasattr(python.get_ipython(), "kernel")
