@@ -12,6 +12,8 @@ from time import monotonic
 
 from attnscope.session.corpus.engine.interface import Done, Progress
 
+_FORMAT = "{l_bar}{bar}| {elapsed} gone, {remaining} left{postfix}"
+
 
 @contextmanager
 def bar(wanted: bool | None) -> Iterator[Done | None]:
@@ -27,7 +29,7 @@ def bar(wanted: bool | None) -> Iterator[Done | None]:
         from tqdm.auto import tqdm
 
     wide = None if _in_notebook() else get_terminal_size().columns  # 80 where it is said to have none
-    shown, begun = tqdm(desc="corpus", unit="B", unit_scale=True, ncols=wide), monotonic()
+    shown, begun = tqdm(desc="corpus", ncols=wide, bar_format=_FORMAT), monotonic()
 
     def done(now: Progress) -> None:
         shown.total = now.whole
