@@ -27,14 +27,14 @@ _tenth = partial(signed, decimals=1)
 def texts_and_lengths(result: Corpus, in_tokens: bool) -> Iterator[Ranking | Curve]:
     """Of the strongest head the texts furthest from its mean, and its mean by the length of texts.
 
-    None of a measure that is a class, nor where no head has a number.
+    None of a measure that is a class, nor where no head has a number; of few texts none is unlike the others.
     """
     best = looked_at(result)
     if best is None:
         return
-    if result.main.furthest(best) and result.read.texts > 1:
+    if result.main.count[best] >= words.FLOOR:
         yield _furthest(result, best, in_tokens)
-    if len(result.lengths) > 1:
+    if len(result.lengths) > 1 and (result.main.of_lengths[(2, ..., *best)] > 1).any():
         yield _by_length(result, best, in_tokens)
 
 
@@ -46,7 +46,7 @@ def looked_at(result: Corpus) -> Place | None:
 def opening(result: Corpus) -> str:
     """The command that opens the head in the first of these texts that is there in full; empty for none."""
     best = looked_at(result)
-    if best is None or result.read.texts < 2:
+    if best is None or result.main.count[best] < words.FLOOR:
         return ""
     for number, _ in result.main.furthest(best):
         if result.texts[number].whole:
@@ -73,7 +73,9 @@ def _furthest(result: Corpus, best: Place, in_tokens: bool) -> Ranking:
     form, mean = written(scores, in_tokens), float(scores.values[best])
     found = scores.furthest(best)
     texts = [result.texts[number] for number, _ in found]
-    alike = [_of_its_length(result, each, best) for each in texts]
+    alike = [
+        _others_as_long(result, each, value, best) for each, (_, value) in zip(texts, found, strict=True)
+    ]
     spread = float(scores.error[best] * np.sqrt(scores.count[best]))
     away = [(value - mean) / spread if spread > 0 else np.nan for _, value in found]
     what = "tokens looked at" if in_tokens else scores.scores.measure
@@ -84,17 +86,20 @@ def _furthest(result: Corpus, best: Place, in_tokens: bool) -> Ranking:
         table=Table(
             Column("value", [value for _, value in found], "it has", form),
             Column("away", away, "deviations", _tenth, "how many standard deviations of texts from the mean"),
-            Column("of_length", alike, "at its length", form, "mean of texts about as long"),
+            Column("of_length", alike, "others as long", form, "mean of the other texts of about its length"),
             Column("tokens", [each.tokens for each in texts], "tokens", "{:,}".format),
             Column("text", [_beginning(each.text) for each in texts], "text"),
         ),
     )
 
 
-def _of_its_length(result: Corpus, text: CorpusText, best: Place) -> float:
-    """The mean of the head over the texts of the class of length that this one is of."""
-    sizes = (i for i, each in enumerate(result.lengths) if each.least <= text.tokens <= each.most)
-    return next((float(result.main.of_lengths[(0, i, *best)]) for i in sizes), np.nan)
+def _others_as_long(result: Corpus, text: CorpusText, value: float, best: Place) -> float:
+    """The mean of the head over the other texts of the class of length that this one is of; NaN for none."""
+    for i, each in enumerate(result.lengths):
+        if each.least <= text.tokens <= each.most:
+            mean, _, count = (float(part[(i, *best)]) for part in result.main.of_lengths)
+            return (mean * count - value) / (count - 1) if count > 1 else np.nan
+    return np.nan
 
 
 def _beginning(text: str) -> str:
