@@ -56,6 +56,13 @@ def read(app: object, name: str, source: list[str]) -> None:
     source[0] = f"{text}\n\n{menu(source[0])}\n" if name == "index" else text
 
 
+def styled(app: object, name: str, template: str, context: dict[str, str], tree: object) -> None:
+    """A command that is longer than its block goes on in the next line; outputs are narrower."""
+    wrapped = "<style>div.highlight pre {white-space: pre-wrap}</style>"
+    context["metatags"] = context.get("metatags", "") + wrapped
+
+
 def setup(app: "object") -> None:
     """Sphinx asks here what is to be done when."""
     app.connect("source-read", read)  # type: ignore[attr-defined]
+    app.connect("html-page-context", styled)  # type: ignore[attr-defined]

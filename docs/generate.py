@@ -1,7 +1,7 @@
 """Writes what the documentation says about the program by asking the program.
 
     python docs/generate.py             rewrites cli.md, measures.md, schema/, the pictures and the output
-                                        blocks of all PAGES and LESSONS
+                                        blocks of all PAGES and LESSONS, and runs the NOTEBOOKS
     python docs/generate.py schema      rewrites schema/ alone
     python docs/generate.py PAGE.md ... rewrites these pages and the pictures in them
 
@@ -26,6 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 import claims
+import notebooks
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -33,6 +34,7 @@ PAGES = (ROOT / "README.md", *sorted((DOCS / "guide").glob("*.md")))
 LESSONS = tuple(
     page for room in ("lessons", "gallery", "examples") for page in sorted((DOCS / room).glob("*.md"))
 )
+NOTEBOOKS = tuple(sorted((DOCS / "examples").glob("*.ipynb")))
 UNSETTLED = (  # rounding differs between processors, and t-SNE makes much of it
     (re.compile(r"(?<=settled after )[\d,]+(?= iterations)"), "…"),
     (re.compile(r"(?<=trustworthiness )\.\d+"), "…"),
@@ -208,6 +210,8 @@ def main() -> None:
         write_page(page)
     if named:
         return
+    for page in NOTEBOOKS:
+        page.write_text(notebooks.with_outputs(page.read_text("utf-8")), "utf-8", newline="\n")
     (DOCS / "cli.md").write_text(cli_reference(), "utf-8", newline="\n")
     (DOCS / "measures.md").write_text(measures_table(), "utf-8", newline="\n")
     for name, arguments in PICTURES.items():

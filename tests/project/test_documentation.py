@@ -73,6 +73,29 @@ def test_a_lesson_shows_what_the_program_prints_and_the_pictures_that_it_writes(
     assert pictures == {name for name in pictures if (page.parent / name).stat().st_size > 5_000}
 
 
+@pages(GENERATE.NOTEBOOKS)
+def test_the_cells_of_a_notebook_run_one_after_the_other_and_print_what_stands_there(
+    generate, page: Path, monkeypatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+    def told(notebook: str) -> list[list[object]]:
+        cells = [cell for cell in json.loads(notebook)["cells"] if cell["cell_type"] == "code"]
+        return [
+            [
+                (each.get("text") or each["data"]["text/plain"], sorted(each.get("data", ())))
+                for each in cell["outputs"]
+            ]
+            for cell in cells
+        ]
+
+    stored = page.read_text("utf-8")
+    assert told(generate.notebooks.with_outputs(stored)) == told(stored)
+    assert sum(map(len, told(stored))) >= 6
+    with pytest.raises(AssertionError):
+        generate.notebooks.with_outputs(stored.replace("import attnscope as at", "assert False"))
+
+
 def test_every_page_of_the_guide_is_asked_and_most_show_output(generate) -> None:
     rooms = ("guide", "lessons", "gallery", "examples")
     asked = {ROOT / "README.md", *(page for room in rooms for page in (ROOT / "docs" / room).glob("*.md"))}
@@ -109,6 +132,7 @@ def test_digits_that_differ_between_machines_are_left_out_and_no_others(generate
 def test_the_readme_is_read_in_three_minutes(generate) -> None:
     words = len(re.sub(r"```.*?```", "", README, flags=re.DOTALL).split())
     assert words < 3 * 240
+    assert len(README.split()) <= 1500
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/guide/python.md"])
@@ -122,6 +146,19 @@ def test_the_python_examples_run_and_print_what_they_say(generate, page: str, ca
     for code, said in blocks:  # one after the other, as in a notebook
         exec(compile(code, page, "exec"), names)
         assert generate.settled(capsys.readouterr().out) == said
+
+
+def test_words_of_the_projects_own_are_in_use_or_gone_as_their_page_says(generate) -> None:
+    read = (*generate.PAGES, *generate.LESSONS, ROOT / "docs" / "certificates.md")
+    told = " ".join(" ".join(page.read_text("utf-8").split()) for page in read).lower()
+    rows = re.findall(
+        r"^\| ([a-z ]+) \| (\d*) \|.*\| (kept|gone)",
+        (ROOT / "docs/words.md").read_text("utf-8"),
+        re.MULTILINE,
+    )
+    assert len(rows) >= 12
+    for word, times, became in rows:
+        assert bool(times) is bool(re.search(rf"\b{word}\b", told)) is (became == "kept"), word
 
 
 def test_files_that_the_documentation_points_to_are_there() -> None:
@@ -182,6 +219,28 @@ def test_exit_codes_are_documented() -> None:
     help_text = (ROOT / "docs" / "cli.md").read_text()
     line = next(line for line in help_text.splitlines() if line.startswith("Exit codes"))
     assert codes <= {int(number) for number in re.findall(r"\b\d+\b", line)}
+    programs = (ROOT / "docs" / "programs.md").read_text("utf-8").partition("**Exit code first.**")[2]
+    assert codes <= {int(number) for number in re.findall(r"\b(\d+) ", programs.partition("After 2")[0])}
+
+
+def test_what_programs_are_told_to_ask_and_to_read_is_there(generate) -> None:
+    page = (ROOT / "docs" / "programs.md").read_text("utf-8")
+    assert len(page.split()) < 800, "it is to be read whole"
+    shown = json.loads(re.search(r"```json\n(.*?)```", page, re.DOTALL)[1])
+    found = generate.ask(
+        "find", "I was watching the [MASK] when it opened.", "--from", "[MASK]", "--to", "opened"
+    )
+    assert {key: found[key][:50] for key in shown if key != "next"} == {
+        key: shown[key][:50] for key in shown if key != "next"
+    }
+    assert found["next"].startswith("attnscope ablate ")
+    reference = (ROOT / "docs" / "cli.md").read_text("utf-8")
+    asked = re.findall(r"^\|.*\| `(\w+) (.*)` \|$", page, re.MULTILINE)
+    assert len(asked) == 9
+    for command, options in asked:
+        described = reference.partition(f"## `attnscope {command}`")[2].partition("\n## ")[0]
+        for option in re.findall(r"--[a-z-]+", options):
+            assert f"{option} " in described or f"{option}," in described, (command, option)
 
 
 def test_the_guide_counts_model_types_as_the_sweep_does() -> None:

@@ -303,6 +303,18 @@ def test_bare_leaves_the_axes_alone() -> None:
     assert bare.get_size_inches()[1] < figure(sheet()).get_size_inches()[1]
 
 
+def test_a_long_heading_of_a_section_ends_within_a_narrow_figure_and_a_short_one_keeps_its_size() -> None:
+    long = "above their own controls only (10, 4 shown; of 48 heads about 2 or 3 are so by luck)"
+    with dressed(Look(bare=True, size=(3.3, 2.2))):
+        drawn = figure(sheet(blocks=(ranking(sections=((0, "stand out"), (1, long))),)))
+    drawn.draw_without_rendering()
+    short, cut = (
+        next(each for each in words(drawn) if each.get_text() == text) for text in ("stand out", long)
+    )
+    assert cut.get_window_extent().x1 <= drawn.bbox.x1
+    assert cut.get_fontsize() < short.get_fontsize()
+
+
 def test_the_same_sheet_gives_the_same_bytes_and_any_axes_will_do() -> None:
     once, again = (figure_bytes(figure(sheet()), "svg") for _ in range(2))
     assert once == again
