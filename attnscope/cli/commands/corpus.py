@@ -127,6 +127,17 @@ Fast = Annotated[
         help="Linear layers by oneDNN, on some processors twice as fast: within 1e-5 of a measure's range.",
     ),
 ]
+Cost = Annotated[
+    bool,
+    typer.Option(
+        "--estimate",
+        help="Do not run it: what it will cost, from a few seconds with some of the texts and the model.",
+    ),
+    Brief("what it will cost, from a few seconds of it"),
+]
+Machines = Annotated[
+    int, typer.Option("--machines", metavar="N", help="With --estimate: machines like this one.")
+]
 _ALL = "all"  # measures
 
 
@@ -176,6 +187,12 @@ class CorpusRun:
     fast: Fast = False
     run: Run = None
     rows: Rows = None
+    estimate: Cost = False
+    machines: Machines = 1
+
+    def __post_init__(self) -> None:
+        if self.machines != 1 and not self.estimate:
+            raise InputError("--machines goes with --estimate: a run has several by --engine ray")
 
 
 def corpus(
@@ -198,7 +215,7 @@ def corpus(
     part of speech to those of another (--from-pos with --to-pos) are ranked, beside what their distances
     explain. Two corpora: attnscope compare A.npz B.npz.
     """
-    check_delivery(delivery, "Corpus")
+    check_delivery(delivery, "Estimate" if running.estimate else "Corpus")
     if running.rows is not None and Path(running.rows).suffix.lower() != ".parquet":
         raise InputError(f"--rows is '{running.rows}': its name ends in .parquet")
     from attnscope.session.corpus.question import CorpusQuestion, corpus_of
@@ -223,6 +240,11 @@ def corpus(
         rows=running.rows,
         command=typed_command("FILE"),
     )
+    if running.estimate:
+        from attnscope.session.corpus.question import estimate_of
+
+        output.deliver(estimate_of(request, asked, wanted, output, running.machines), delivery)
+        return
     with _counting(output.quiet) as done:
         result = corpus_of(request, asked, wanted, output, done)
     from attnscope.cli.again import run_again

@@ -20,7 +20,7 @@ from attnscope.analysis.corpus.totals import Totals
 from attnscope.errors import InputError
 from attnscope.results import Verdict
 from attnscope.results.claims.lengths import CorpusText
-from attnscope.session.corpus.batches import Ready, batches, pools
+from attnscope.session.corpus.batches import Ready, pools
 from attnscope.session.corpus.engine.interface import Finished, Measurer, SetAside, Split, Text
 from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.identity import Instructions
@@ -36,14 +36,13 @@ from attnscope.session.request import Inputs
 EVERY = 16  # splits
 POOL, _TOKENS = 512, 2**15  # of texts that are in memory at once
 _NUMBERED = 24  # binary digits of a text's number in its split
-_CELLS = 2**22  # of the weights of a layer at once
 _DEADLY = "the process that reads it ends, twice"
 _SHOWN = 4  # heads that failed
 _NEITHER = "nothing reads the heads' outputs by a matrix alone"
 
 
 @dataclass
-class _MeasuredSplit:
+class MeasuredSplit:
     """A split, read in pools of texts: what is measured of them so far, and what is set aside."""
 
     reader: BatchReader
@@ -66,10 +65,13 @@ class _MeasuredSplit:
         texts = filter(None, map(self._encoded, reading))
         proves = self.split.only is None and self.split.number % EVERY < 2
         for pool in pools(texts, most=POOL, tokens=_TOKENS):
-            self.add(_Pool(self.reader, pool), proves=proves)
+            measured = _Pool(self.reader, pool)
+            proved = measured.proved(self.split.number if proves else None)
+            self.add(*measured.in_order(self.reader), measured.padded, proved)
             proves = False
         if self.totals is None:
-            self.add(_Pool(self.reader, []), proves=False)
+            nothing = _Pool(self.reader, [])
+            self.add(*nothing.in_order(self.reader), 0, nothing.proved(None))
         return reading
 
     def _encoded(self, item: Text | SetAside) -> Ready | None:
@@ -90,16 +92,15 @@ class _MeasuredSplit:
         self.counts["cut"] += one.cut
         return one
 
-    def add(self, pool: "_Pool", *, proves: bool) -> None:
-        """The texts of a pool."""
-        texts, values = pool.in_order(self.reader)
+    def add(self, texts: Sequence[Ready], values: np.ndarray, padded: int, proved: Proved) -> None:
+        """Texts with their values, of which so many were filled up, and what was proved of them."""
         lengths = [len(one) for one in texts]
         numbers = [one.text.number for one in texts]
         among = np.array(numbers, np.int64) + (self.split.number << _NUMBERED)
         own = Totals.of(values, among, list(map(_told, texts)))
         self.totals = own if self.totals is None else self.totals.merged(own)
-        self.proved = self.proved.merged(pool.proved(self.split.number if proves else None))
-        self.counts.update(texts=len(texts), tokens=sum(lengths), padded=pool.padded)
+        self.proved = self.proved.merged(proved)
+        self.counts.update(texts=len(texts), tokens=sum(lengths), padded=padded)
         self.longest = max([self.longest, *lengths])
         if self.rows is not None and texts:
             where = {"source": [one.text.source for one in texts], "line": [one.text.line for one in texts]}
@@ -156,8 +157,7 @@ class _Pool:
         self._measure(ready, padded=reader.padded)
 
     def _measure(self, ready: Sequence[Ready], *, padded: bool) -> None:
-        cells = _CELLS // max(len(self.reader.chosen.heads), 1)
-        for group in batches(ready, most=self.reader.recipe.batch, cells=cells, padded=padded):
+        for group in self.reader.groups(ready, padded=padded):
             values, leaks = self.reader.values(group)
             if leaks > 0:
                 self._measure(group, padded=False)
@@ -222,7 +222,7 @@ class CorpusMeasurer:
 
     def measure(self, split: Split) -> Finished:
         """The part of a split, kept in the run's folder; a split on trial is measured and not kept."""
-        measured = _MeasuredSplit(self.reader, split)
+        measured = MeasuredSplit(self.reader, split)
         reading = measured.read()
         if split.only is not None:
             return Finished(split.number, reading.texts)

@@ -3,19 +3,22 @@
 The corpus is planned, the run finds its folder, the engine measures what is not measured yet (`run`).
 """
 
+import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attnscope import incoming
 from attnscope.errors import InputError
 from attnscope.measures import parse_measures
 from attnscope.process.ending import temporary_folder
 from attnscope.results.claims.corpus import Corpus
+from attnscope.results.claims.estimate import Estimate
 from attnscope.session.corpus.engine.interface import Done, Engine, Finished, Recipe, Split
 from attnscope.session.corpus.engine.local import alone, local
 from attnscope.session.corpus.engine.machine import described, places, resolved, usual_workers
@@ -29,6 +32,9 @@ from attnscope.session.opening import find_checkpoint
 from attnscope.session.placing import AUTO
 from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Wanted
+
+if TYPE_CHECKING:
+    from attnscope.session.corpus.measurer import CorpusRecipe
 
 HOME = Path("outputs")
 FEW = 32  # texts: measured sooner here than by a process that is started for them
@@ -98,24 +104,24 @@ class CorpusQuestion:
         )
 
 
-def corpus_of(
-    request: ModelRequest,
-    asked: CorpusQuestion,
-    wanted: Wanted,
-    listener: Listener,
-    done: Done | None = None,
-    engine: Engine | None = None,
-) -> Corpus:
-    """All measures of all chosen heads over the corpus; what was measured before is not measured again.
+@dataclass(frozen=True)
+class _Planned:
+    """What is to be measured, of which texts: all that is known before anything is."""
 
-    `engine` measures in place of the one that is asked for; `done` is told how far it is.
-    """
+    sources: tuple[Source, ...]
+    plan: Plan
+    few: bool
+    recipe: "CorpusRecipe"
+
+
+@contextmanager
+def _planned(
+    request: ModelRequest, asked: CorpusQuestion, wanted: Wanted, listener: Listener
+) -> Iterator[_Planned]:
     from attnscope.analysis.corpus.names import check_measurable, measurable
 
-    request = _resolved(request, asked)
     if asked.fast:
         _check_fast(request)
-    engine = engine or engine_of(asked, request)
     sources, linked = asked.sources(), asked.linked
     names = parse_measures(asked.measures)
     names = measurable(names) if asked.measures == "all" else names
@@ -127,9 +133,7 @@ def corpus_of(
         with listener.working("looking at the texts"):
             texts, first = first_texts(spans, asked.limit or FEW + 1)
             plan = Plan.of(spans if asked.limit is None else first)
-            digests = [source.digest for source in sources]
         from attnscope.session.corpus.measurer import CorpusRecipe
-        from attnscope.session.corpus.run import Run
 
         recipe = CorpusRecipe(
             request,
@@ -142,17 +146,59 @@ def corpus_of(
             linked,
             asked.fast,
         )
+        yield _Planned(sources, plan, texts <= FEW, recipe)
+
+
+def corpus_of(
+    request: ModelRequest,
+    asked: CorpusQuestion,
+    wanted: Wanted,
+    listener: Listener,
+    done: Done | None = None,
+    engine: Engine | None = None,
+) -> Corpus:
+    """All measures of all chosen heads over the corpus; what was measured before is not measured again.
+
+    `engine` measures in place of the one that is asked for; `done` is told how far it is.
+    """
+    request = _resolved(request, asked)
+    engine = engine or engine_of(asked, request)
+    with _planned(request, asked, wanted, listener) as planned:
+        from attnscope.session.corpus.run import Run
+
+        sources, recipe, plan = planned.sources, planned.recipe, planned.plan
+        with listener.working("looking at the texts"):
+            digests = [source.digest for source in sources]
         identity = identity_of(recipe, sources, digests, find_checkpoint(request, listener), asked.limit)
         folder = Folder(Place.of(asked.run or HOME / f"corpus-{key_of(identity)}"))
         with folder.locked(listener):
             begun = folder.claim(identity, _provenance(asked, request))
             folder.clear_leftovers()
-            few = texts <= FEW and not begun  # what was cut off may end whoever reads it again
+            few = planned.few and not begun  # what was cut off may end whoever reads it again
             workers = 0 if few and asked.workers is None else asked.workers
             here = partial(_on_this_machine, request, workers, plan.about)
             recipe = replace(recipe, into=folder.place.address)
             run = Run(recipe, sources, digests, plan, folder, listener)
             return run.corpus(engine or here, done, None if asked.rows is None else Place.of(asked.rows))
+
+
+def estimate_of(
+    request: ModelRequest, asked: CorpusQuestion, wanted: Wanted, listener: Listener, machines: int = 1
+) -> Estimate:
+    """What the same will cost on so many machines like this one; nothing of it is kept."""
+    if machines < 1:
+        raise InputError(f"--machines is {machines}: it takes at least 1")
+    if request.device_map is not None:
+        raise InputError("--estimate measures one worker on one device: leave --device-map out")
+    began = time.process_time() if "torch" in sys.modules else 0.0
+    request = _resolved(request, asked)
+    with _planned(request, asked, wanted, listener) as planned, listener.working("measuring a few seconds"):
+        from attnscope.session.corpus.estimate import estimated
+
+        device = places(request.device)[0]
+        workers = asked.workers or usual_workers(request.device)
+        files = [source.name for source in planned.sources]
+        return estimated(planned.recipe.on(device), planned.plan, files, workers, machines, began)
 
 
 @contextmanager

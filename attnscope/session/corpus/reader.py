@@ -5,7 +5,7 @@ nor with the layers. Filling up is tried on two sentences before anything is rea
 texts of one length alone are read together.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -26,13 +26,14 @@ from attnscope.errors import InputError
 from attnscope.model.loading.products import ONEDNN, OneDNN
 from attnscope.results import Provenance, Verdict
 from attnscope.results.claims.corpus import LINKS
-from attnscope.session.corpus.batches import Ready, filled_up, joined
+from attnscope.session.corpus.batches import Ready, batches, filled_up, joined
 from attnscope.session.corpus.engine.interface import Text
 from attnscope.session.corpus.identity import Instructions
 from attnscope.session.opening import Opened
 from attnscope.vocabulary import WHOLE_SENTENCE, Kind, Route
 
 UNLIKE = 1e-3  # of weights in a batch and alone: more than rounding
+_CELLS = 2**22  # of the weights of a layer at once
 PROMISED = 1e-5  # of a measure's range: how far --fast is off the model's own layers at most
 _SPOKEN = ("A dog sleeps.", WHOLE_SENTENCE)
 
@@ -141,6 +142,15 @@ class BatchReader:
     def _labels(self, one: Ready, most: int) -> Labels:
         target = self.model.opening().tokens if self.model.writes else None
         return Labels(filled_up(one.tokens, most, self.padding), target, self.model.origin())
+
+    def groups(self, texts: Sequence[Ready], *, padded: bool) -> Iterator[list[Ready]]:
+        """Texts that are read together."""
+        cells = _CELLS // max(len(self.chosen.heads), 1)
+        return batches(texts, most=self.recipe.batch, cells=cells, padded=padded)
+
+    def forward(self, group: Sequence[Ready]) -> None:
+        """Read a group and measure nothing: what measuring costs is what `values` takes beyond it."""
+        self.passing.read(self._inputs(group), lambda _, passed: float(passed.weights[0, 0, 0, 0]))
 
     def values(self, group: Sequence[Ready]) -> tuple[np.ndarray, float]:
         """`text measure layer head` of a group, and the largest weight on what fills up."""

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.results import Comparison, Corpus, CorpusDifference, Difference, Result, load
+from attnscope.results.claims.estimate import Estimate
 from attnscope.session.corpus.engine.interface import Done
 from attnscope.session.corpus.identity import BATCH, LONGEST
-from attnscope.session.corpus.question import LOCAL, CorpusQuestion, corpus_of
+from attnscope.session.corpus.question import LOCAL, CorpusQuestion, corpus_of, estimate_of
 from attnscope.session.corpus.source import FIELD
 from attnscope.session.library.progress import bar
 from attnscope.session.library.readings import Reading
@@ -99,6 +101,22 @@ def corpus(
     with bar(progress if done is None else False) as shown:
         told = done or shown
         return corpus_of(request, asked, Wanted(layers, heads, kind, tower), listener or Log(), told)
+
+
+def estimate(
+    files: str | Path | Sequence[str | Path],
+    model: str | None = None,
+    *,
+    machines: int = 1,
+    device: str = "auto",
+    dtype: str = "float32",
+    listener: Listener | None = None,
+    **asked: Any,
+) -> Estimate:
+    """What `corpus` will cost on so many machines, from a few seconds of it; `asked` are options of it."""
+    several = (files,) if isinstance(files, str | Path) else files
+    question = CorpusQuestion(tuple(map(Path, several)), **asked)
+    return estimate_of(ModelRequest(model, device, dtype), question, Wanted(), listener or Log(), machines)
 
 
 def compare(
