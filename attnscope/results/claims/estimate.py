@@ -50,9 +50,9 @@ class Estimate(Presented):
     """The cost of a corpus on `machines` of so many `workers` each.
 
     `files` are the names of what is read. Measured are the `terms`' seconds, the `memory` of a worker and
-    what was `sampled`. All else is calculated from the `size` of the files in bytes: `texts` and `tokens` as in
-    the sample, `splits`, of which each is a part of the run, and the `kept` bytes of its folder, which is at
-    most so large.
+    what was `sampled`. All else is calculated from the `size` of the files in bytes: `texts` and `tokens` as
+    in the sample, `splits`, of which each is a part of the run, and the `kept` bytes of its folder, which is
+    at most so large.
     """
 
     files: tuple[str, ...]
