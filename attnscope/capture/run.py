@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.cause.reaching import reaches_of
 from attnscope.capture.cause.standing import standings_of
+from attnscope.capture.encoded_once import EncodedOnce
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.following.describe import Sides, as_read, sides_of, tokens_of
 from attnscope.capture.following.projected import OutputProjections, projections_of
@@ -52,16 +53,20 @@ def record(
         raise InputError("no head was asked for")
     row = chosen_row(selection.row, inputs)
     tokens = labels.tokens or tokens_of(inputs, row, labels.texts)
+    once = EncodedOnce(model)
     for rung in rungs(model, selection):
         wanted = wanted_layers(rung.tower, selection.layers)
         sides = sides_of(model, inputs, tokens, labels.target, row)
-        calls = _recorded(model, inputs, rung, wanted, sides, selection, row, seek)
+        asked = [site.module for site in rung.watched if site.runs_for(wanted)]
+        with once.beside(asked):
+            calls = _recorded(model, inputs, rung, wanted, sides, selection, row, seek)
         if not (missing := missing_layers(wanted, calls)):
             break
     else:
         raise nothing_seen(model, rung.tower, missing)
-    found = standings_of(model, inputs, rung.watched, wanted, sides, row)
-    reaches = reaches_of(model, inputs, rung.watched, wanted, found.placed, found.disordered)
+    with once.beside(asked):
+        found = standings_of(model, inputs, rung.watched, wanted, sides, row)
+        reaches = reaches_of(model, inputs, rung.watched, wanted, found.placed, found.disordered)
     calls = [reaches.settled(found.settled(call)) for call in calls]
     calls.sort(key=lambda call: (call.layer, call.block))
     read = tokens if labels.read is None else labels.read
