@@ -77,7 +77,7 @@ def test_an_encoder_whose_own_attention_is_asked_for_runs_as_often_as_the_model_
 
 
 def test_copies_are_answered_from_one_and_another_input_is_read() -> None:
-    model, inputs = t5()
+    model, _ = t5()
     encoder, once = model.get_encoder(), EncodedOnce(model)
     with counted(encoder) as runs, once.beside([]), torch.no_grad():
         one = encoder(input_ids=IDS).last_hidden_state

@@ -90,8 +90,11 @@ def judged(learnt: bool) -> Judged:
     )
 
 
-RELIABLE = (Reliability(0.5, 0.7, 12, 0.61, 7 / 12), Reliability(0.9, 0.97, 40, 0.94, 0.925),
-            Reliability(0.97, 1.0, 300, 0.99, 0.99))  # fmt: skip
+RELIABLE = (
+    Reliability(0.5, 0.7, 12, 0.61, 7 / 12, 0.32, 0.81),
+    Reliability(0.9, 0.97, 40, 0.94, 0.925, 0.8, 0.97),
+    Reliability(0.97, 1.0, 300, 0.99, 0.99, 0.97, 1.0),
+)
 
 
 def timing(*, learnt: bool = False, own: bool = False, tells: bool = True) -> Timing:

@@ -65,18 +65,14 @@ def align(
         raise InputError("align takes a text or a sound: attnscope heads --image looks at a picture")
     check_delivery(delivery, "Timing" if inputs.sensed else "Alignment", many=read.source is not None)
     from attnscope.session.opening import Purpose
-    from attnscope.session.questions.claims.aligning import AlignQuestion
-    from attnscope.session.questions.claims.word_links import align_words
-    from attnscope.session.questions.claims.word_links import check_gold as check_links
-    from attnscope.session.questions.claims.word_times import check_gold as check_times
-    from attnscope.session.questions.claims.word_times import time_words
+    from attnscope.session.questions.claims.word_links import AligningWords
+    from attnscope.session.questions.claims.word_times import TimingWords
 
-    asked = AlignQuestion(gold, learn)
-    (check_times if inputs.sensed else check_links)(asked)
+    asked = (TimingWords if inputs.sensed else AligningWords)(gold, learn)
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "heads are wanted"
-        return Answer((time_words if inputs.sensed else align_words)(reading, chosen, asked))
+        return Answer(asked.answer(reading, chosen))
 
     question = Question(ask, request, read, wanted, delivery, output)
     question.put(inputs, Purpose.ATTENTION_AND_ANSWER)

@@ -156,7 +156,7 @@ def reliability(judged: Judged, of: str) -> Iterator[Ranking]:
     """What is said beside what is right, by how sure it is."""
     if not judged.reliability:
         return
-    parts = judged.reliability
+    parts, sure = judged.reliability, "where that share lies with 95 % certainty"
     yield Ranking(
         title=f"how sure {of}s are said to be, and how many are right",
         of="confidence",
@@ -165,10 +165,19 @@ def reliability(judged: Judged, of: str) -> Iterator[Ranking]:
             Column("count", [each.count for each in parts], of + "s", "{:,}".format),
             Column("said", [each.said for each in parts], "said", weight, "mean of what is said", SHARES),
             Column("right", [each.right for each in parts], "right", weight, "share that is", SHARES),
+            Column("right_low", [each.right_low for each in parts], "from", weight, sure, SHARES, spared=1),
+            Column("right_high", [each.right_high for each in parts], "to", weight, sure, SHARES, spared=1),
         ),
         measured="share that is right",
         marks=(
-            Mark("bar", "own", "right", [each.right for each in parts]),
+            Mark(
+                "span",
+                "own",
+                "where that lies with 95 %",
+                [each.right_low for each in parts],
+                [each.right_high for each in parts],
+            ),
+            Mark("dot", "own", "right", [each.right for each in parts]),
             Mark("tick", "control", "said", [each.said for each in parts]),
         ),
         axis=(0.0, 1.0),

@@ -56,7 +56,8 @@ class Weighed:
 class Reliability:
     """Of what is said to be right with a confidence from `low` to `high` how much is.
 
-    `said` is the mean confidence of these, `right` the share that is right, `count` how many they are.
+    `said` is the mean confidence of these, `right` the share that is right, `count` how many they are. From
+    `right_low` to `right_high` lies that share, with 95 % certainty.
     """
 
     low: float
@@ -64,6 +65,8 @@ class Reliability:
     count: int
     said: float
     right: float
+    right_low: float
+    right_high: float
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ from attnscope.session.entering import complete, encode_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.ablation import ablate
-from attnscope.session.questions.claims.aligning import AlignQuestion
 from attnscope.session.questions.claims.citing import cite
 from attnscope.session.questions.claims.contributing import OF_ALL, Answering, why_answer
 from attnscope.session.questions.claims.explaining import Linked, explain
@@ -34,8 +33,8 @@ from attnscope.session.questions.claims.flow import Meant, flow
 from attnscope.session.questions.claims.links import links_in
 from attnscope.session.questions.claims.passages import Citing
 from attnscope.session.questions.claims.why import Link, why
-from attnscope.session.questions.claims.word_links import align_words
-from attnscope.session.questions.claims.word_times import time_words
+from attnscope.session.questions.claims.word_links import AligningWords
+from attnscope.session.questions.claims.word_times import TimingWords
 from attnscope.session.reading import Reading as SessionReading
 from attnscope.session.request import Inputs, Writing
 from attnscope.session.wanted import Looking, Numbers, Wanted, WantedApart, WantedCross, WantedReads
@@ -138,9 +137,9 @@ class Claimed(Entered):
         answer is held against, and what heads and their sureness are learnt on; `attention` is tower, block
         or route, as in `head`.
         """
-        asked = AlignQuestion(*(None if each is None else Path(each) for each in (gold, learn)))
-        ask = time_words if self._inputs.sensed else align_words
-        return ask(*self._read(WantedCross(layers, heads, **attention)), asked)
+        ask = TimingWords if self._inputs.sensed else AligningWords
+        asked = ask(*(None if each is None else Path(each) for each in (gold, learn)))
+        return asked.answer(*self._read(WantedCross(layers, heads, **attention)))
 
     def links(
         self,

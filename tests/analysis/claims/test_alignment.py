@@ -88,6 +88,27 @@ def test_how_often_something_is_right_is_counted_by_how_sure_it_is() -> None:
     ]
 
 
+def test_a_share_of_few_answers_is_told_with_how_far_it_can_be_trusted() -> None:
+    few, many = (judging.reliabilities([0.95] * n, [True] * (n - 1) + [False])[0] for n in (5, 500))
+    assert few.right_low < 0.5 < few.right < few.right_high < 1
+    assert many.right_high - many.right_low < 0.02
+
+
+def test_each_part_is_judged_by_what_was_learnt_of_the_others() -> None:
+    for cases in (list(range(2)), list(range(12))):
+        for case, known in zip(cases, judging.left_out(cases, list), strict=True):
+            assert case not in known
+            assert all(other in known for other in cases if other % 5 != case % 5)
+
+
+@pytest.mark.parametrize("linked", [0.0, 1.0])
+def test_gold_that_links_nothing_or_everything_teaches_nothing(linked: float) -> None:
+    random = np.random.default_rng(0)
+    words = [linking.WordWeights(*random.dirichlet(np.ones(5), size=(2, 4, 3))) for _ in range(4)]
+    with pytest.raises(InputError, match="nothing to learn"):
+        linking.learn(words, [np.full((3, 5), bool(linked))] * 4)
+
+
 def test_heads_that_agree_are_told_from_heads_that_are_only_sharp() -> None:
     random = np.random.default_rng(5)
     agreeing = np.tile(np.eye(8, 9), (6, 1, 1)) * 0.9 + 0.01
@@ -128,7 +149,9 @@ def test_what_is_learnt_is_sure_only_of_what_it_was_right_about() -> None:
         gold_links.append((np.where(noise[:, None], np.roll(true, 1, axis=1), true)) > 0)
     learnt = linking.learn(cases, gold_links)
     assert learnt.shares.argmax() == 2
-    chances = linking.held_out(cases, gold_links)
+    both = list(zip(cases, gold_links, strict=True))
+    ways = judging.left_out(both, lambda some: linking.learn(*map(list, zip(*some, strict=True))))
+    chances = [way.chances(each) for way, each in zip(ways, cases, strict=True)]
     said = np.concatenate([each[each >= 0.5] for each in chances])
     right = np.concatenate([g[c >= 0.5] for c, g in zip(chances, gold_links, strict=True)])
     assert right.mean() == pytest.approx(0.9, abs=0.06)

@@ -35,6 +35,15 @@ class GoldLinks:
     sure: frozenset[tuple[int, int]]
     possible: frozenset[tuple[int, int]]
 
+    @property
+    def of_what_is_shown(self) -> bool:
+        return self.source is None
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many words stand between the blanks of the source and of the target."""
+        return len((self.source or "").split()), len((self.target or "").split())
+
     def check(self, sources: int, targets: int) -> None:
         """Raises `InputError` for a link of a word that is not there."""
         for i, j in sorted(self.possible):
@@ -84,7 +93,7 @@ def _links(place: str, text: str) -> GoldLinks:
             sure.add(pair)
     gold = GoldLinks(place, source, target, frozenset(sure), frozenset(every))
     if source is not None and target is not None:
-        gold.check(len(source.split()), len(target.split()))
+        gold.check(*gold.counts)
     return gold
 
 
@@ -96,6 +105,10 @@ class GoldTimes:
     file: Path | None
     words: tuple[str, ...]
     times: tuple[tuple[float, float], ...]
+
+    @property
+    def of_what_is_shown(self) -> bool:
+        return self.file is None
 
     @property
     def text(self) -> str:

@@ -5,18 +5,22 @@ Alignment error rate (Och and Ney 2003), for sure links S among possible ones P 
     precision |A n P| / |A|,  recall |A n S| / |S|,  error 1 - (|A n S| + |A n P|) / (|A| + |S|)
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from attnscope.analysis.claims.relations.ranking import wilson
 from attnscope.results.claims.alignment import LinkScore, Reliability, TimeScore
 
+FOLDS = 5  # parts of what is learnt on, each of which is judged by the others
 NEAR = 0.1  # seconds: a begin that lies no farther off counts as right
 _ENDS = (0.5, 0.7, 0.9, 0.97, 1.0)
-_FEW = 10  # answers of which a share is told
 
+Case = TypeVar("Case")
+Learnt = TypeVar("Learnt")
 Pairs = Float[np.ndarray, "word other"]
 Linked = Bool[np.ndarray, "word other"]
 
@@ -84,6 +88,13 @@ def score_even(gold: Sequence[Gold]) -> LinkScore:
     return _score("any word", counts, found, words, len(gold))
 
 
+def left_out(cases: Sequence[Case], learn: Callable[[list[Case]], Learnt]) -> list[Learnt]:
+    """For each case what was learnt of others: a part of all cases is left out at a time."""
+    parts = min(FOLDS, len(cases))
+    by_part = [learn([each for i, each in enumerate(cases) if i % FOLDS != part]) for part in range(parts)]
+    return [by_part[i % FOLDS] for i in range(len(cases))]
+
+
 def reliabilities(said: Iterable[float], right: Iterable[bool]) -> tuple[Reliability, ...]:
     """How much is right of what is said with a confidence in each stretch, where anything is."""
     chances, truth = np.array([*said], dtype=float), np.array([*right], dtype=bool)
@@ -91,8 +102,9 @@ def reliabilities(said: Iterable[float], right: Iterable[bool]) -> tuple[Reliabi
     for low, high in zip((0.0, *_ENDS), _ENDS, strict=False):
         inside = (chances >= low) & ((chances < high) | (high == 1.0))
         if count := int(inside.sum()):
+            share = float(truth[inside].mean())
             made.append(
-                Reliability(low, high, count, float(chances[inside].mean()), float(truth[inside].mean()))
+                Reliability(low, high, count, float(chances[inside].mean()), share, *wilson(share, count))
             )
     return tuple(made)
 

@@ -9,6 +9,7 @@ a quarter of the most that it has in its stretch, since heads look at nothing of
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -127,6 +128,10 @@ class Case:
     length: float
 
     @property
+    def read(self) -> tuple[Groups, float]:
+        return self.words, self.seconds
+
+    @property
     def masses(self) -> Float[np.ndarray, "word head"]:
         """What each head gives to the frames of each word where it is heard."""
         frames = self.seconds * (np.arange(self.rows.shape[2]) + 0.5)
@@ -148,12 +153,13 @@ class LearntTimes:
     coefficients: Float[np.ndarray, " feature"]
     offset: float
 
-    def shares_of(self, rows: Rows) -> Shares:
-        return by_sharpness(rows) if self.shares is None else self.shares
+    def shares_of(self, own: Any) -> Shares:
+        return by_sharpness(own.rows) if self.shares is None else self.shares
 
     def timed(self, rows: Rows, words: Groups, seconds: float, near: float) -> Timed:
         """The times by these shares, set right by what such times lie off."""
-        found = timed(rows, self.shares_of(rows), words, seconds, near)
+        shares = by_sharpness(rows) if self.shares is None else self.shares
+        found = timed(rows, shares, words, seconds, near)
         begins = np.maximum(found.begins - self.late[0], 0.0)
         return replace(found, begins=begins, ends=np.maximum(found.ends - self.late[1], begins))
 

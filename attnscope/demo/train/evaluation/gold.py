@@ -2,7 +2,7 @@
 
 `python -m attnscope.demo.train.evaluation.gold links 50 learn > learn.txt` writes pairs of sentences with
 their links, `gold times 30 judge clips` a folder of clips and `clips/times.tsv`. Those of `learn` and of
-`judge` are two sets; no model was trained on either.
+`judge` are two sets, and a number makes another one; no model was trained on any.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from attnscope.demo.train.sound.clips import Clip
 from attnscope.demo.train.sound.voice import RATE
 
 SEEDS = {"learn": alignment.SELECTION, "judge": alignment.REPORTED}
-PARTS = {"learn": "selection", "judge": "reported"}
+PARTS = {"learn": ("selection", 0), "judge": ("reported", 0)}
 
 
 def links(count: int, part: str) -> Iterator[str]:
     """Lines of `source ||| target ||| links`; words that an apostrophe joins are one."""
-    for pair in translation.held_out_sentences(SEEDS[part], count):
+    for pair in translation.held_out_sentences(SEEDS.get(part) or int(part), count):
         (source, english), (target, french) = glued(pair.english), glued(pair.french)
         linked = {(english[place], french[i]) for i, places in enumerate(pair.sources) for place in places}
         yield f"{source} ||| {target} ||| {' '.join(f'{i}-{j}' for i, j in sorted(linked))}"
@@ -53,7 +53,8 @@ def word_times(clip: Clip) -> Iterator[tuple[str, float, float]]:
 def times(count: int, part: str, folder: Path) -> Iterator[str]:
     """Lines of sound, word, begin and end; the sounds are written to `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    for number, clip in enumerate(evaluated(PARTS[part], count)):
+    stream, first = PARTS.get(part) or ("reported", int(part))
+    for number, clip in enumerate(evaluated(stream, count, first=first)):
         name = f"{part}-{number:03}.wav"
         with wave.open(str(folder / name), "wb") as file:
             file.setparams((1, 2, RATE, 0, "NONE", ""))

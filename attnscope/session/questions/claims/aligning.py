@@ -4,15 +4,24 @@ What the model reads and writes is captured and certified. Gold of other sentenc
 one through the same doors, and a few of its cases are certified.
 """
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from attnscope.analysis.claims.alignment import gold as golds
-from attnscope.analysis.claims.alignment.weighing import Rows, Shares, by_sharpness, even
+from attnscope.analysis.claims.alignment.judging import left_out, reliabilities
+from attnscope.analysis.claims.alignment.weighing import (
+    Rows,
+    Shares,
+    agreement,
+    by_sharpness,
+    even,
+    shuffled,
+)
 from attnscope.analysis.claims.finding.rows import rows_of, verdicts_of
 from attnscope.analysis.padding import without_padding
 from attnscope.capture.faults import if_it_runs
@@ -22,83 +31,28 @@ from attnscope.capture.weights import Weights
 from attnscope.errors import AttnscopeError, InputError
 from attnscope.reference import exact
 from attnscope.results import Verdict
-from attnscope.results.base.groups import Groups, joined, sets_no_blanks, words_of
 from attnscope.results.base.origin import worst
-from attnscope.results.claims.alignment import Weighed, Weighing
+from attnscope.results.claims.alignment import Judged, LinkScore, TimeScore, Weighed, Weighing
 from attnscope.session.choosing import Chosen
 from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Route
 
 SAMPLE = 3  # cases of gold that are certified in full
+Own = TypeVar("Own")
 Case = TypeVar("Case")
+Answer = TypeVar("Answer")
+Sides = TypeVar("Sides")
 Gold = TypeVar("Gold", golds.GoldLinks, golds.GoldTimes)
+Learnt = TypeVar("Learnt", bound="CountsHeads")
 Verdicts = tuple[tuple[Verdict, ...], ...]
 
 
-@dataclass(frozen=True)
-class AlignQuestion:
-    """`gold` is what the answer is held against, `learn` what heads are learnt on; both are files."""
+class CountsHeads(Protocol):
+    """What was learnt of gold."""
 
-    gold: Path | None = None
-    learn: Path | None = None
-
-    def __post_init__(self) -> None:
-        if self.gold is not None and self.gold == self.learn:
-            raise InputError(
-                "--gold and --learn are one file: leave --gold out, each part is judged by the others"
-            )
-
-
-@dataclass(frozen=True, eq=False)
-class Side:
-    """The words of one text: the tokens of each, and what they are called."""
-
-    groups: Groups
-    words: Tokens
-
-    @classmethod
-    def of(cls, tokens: Tokens, *, plain: bool = False) -> "Side":
-        """Words between blanks, marks at their ends apart unless these are `plain`; special tokens are none.
-
-        Of scripts that set no blanks words are the tokenizer's.
-        """
-        own = replace(tokens, words_given=False) if not plain else tokens
-        special = {i for i, token in enumerate(tokens.items) if token.special}
-        groups = list[list[int]]()
-        for group in words_of(own):
-            if not special & {*group}:
-                if groups and goes_on(own, groups[-1], group, plain=plain):
-                    groups[-1].extend(group)
-                else:
-                    groups.append([*group])
-        found = tuple(map(tuple, groups))
-        return cls(found, joined(tokens, found))
-
-
-def goes_on(tokens: Tokens, before: Sequence[int], group: Sequence[int], *, plain: bool) -> bool:
-    """Whether a word of the tokenizer belongs to the one before: no blank between, no mark at an end."""
-    last, first = tokens.items[before[-1]], tokens.items[group[0]]
-    if last.span is None or first.span is None or last.part != first.part or first.part >= len(tokens.texts):
-        return False
-    text, (_, end), (start, _) = tokens.texts[first.part], last.span, first.span
-    between = text[end : start + 1] if start >= end else ""
-    if any(each.isspace() for each in between) or text[end - 1 : end].isspace():
-        return False
-    if plain:
-        return True
-    if sets_no_blanks(text[end - 1 : end]) or sets_no_blanks(text[start : start + 1]):
-        return False
-    left, right = text[:end].split()[-1], text[start:].split()[0]
-    return any(map(str.isalnum, left)) and any(map(str.isalnum, right))
-
-
-def written_by(groups: Groups, name: str) -> None:
-    """Raises `InputError` where a word has no row before it, which writes it."""
-    if any(word[0] == 0 for word in groups):
-        raise InputError(
-            f"{name}: the first token of the target is a word: nothing writes it, begin with a start"
-        )
+    def shares_of(self, own: Any, /) -> Shares:
+        """How much each head counts in a reading."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,19 +125,21 @@ class Cases:
         self.verdicts = list[Verdicts]()
         self.skipped = 0
 
-    def read(self, gold: Sequence[Gold], make: "Any") -> Iterator[tuple[Gold, Any]]:
+    def read(self, gold: Sequence[Gold], make: "Callable[[Cases, Gold, bool], Case]") -> list[Case]:
         """What `make` says of each case; those that the model cannot read are told and left out."""
+        found, name = list[Case](), self.reading.model.name
         sampled = {0, len(gold) // 2, len(gold) - 1} if len(gold) > SAMPLE else set(range(len(gold)))
         for number, each in enumerate(gold):
             working = f"reading gold, {number} of {len(gold)}"
             try:
                 with self.reading.listener.working(working):
-                    made = make(each, number in sampled)
+                    found.append(make(self, each, number in sampled))
             except AttnscopeError as error:
                 self.skipped += 1
                 self.reading.listener.notice(f"{each.place}: left out: {error}")
-                continue
-            yield each, made
+        if gold and not found:
+            raise InputError(f"{name} reads none of the cases of gold")
+        return found
 
     def weights(self, reading: Reading, *, certify: bool) -> Rows:
         """The weights of all heads while `reading` is read."""
@@ -201,3 +157,135 @@ class Cases:
         return tuple(
             tuple(worst(each[i][j] for each in every) for j in range(len(own[i]))) for i in range(len(own))
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Told(Generic[Own]):
+    """What heads say of the reading that is shown, and what they say of its rows: both by head."""
+
+    own: Own
+    rows: Rows
+    says: Rows
+
+
+class Aligning(ABC, Generic[Gold, Sides, Own, Case, Learnt, Answer]):
+    """What is asked: `gold` is what the answer is held against, `learn` what heads are learnt on; files.
+
+    Both are read at once, so that what is wrong with them is told before any model is.
+    """
+
+    def __init__(self, gold: Path | None = None, learn: Path | None = None) -> None:
+        if gold is not None and gold == learn:
+            raise InputError(
+                "--gold and --learn are one file: leave --gold out, each part is judged by the others"
+            )
+        self.gold_name, self.learn_name = ("" if each is None else each.name for each in (gold, learn))
+        self.gold: tuple[Gold, ...] = () if gold is None else self.read(gold)
+        self.learn: tuple[Gold, ...] = () if learn is None else self.read(learn)
+        self.check()
+
+    @abstractmethod
+    def read(self, file: Path) -> tuple[Gold, ...]:
+        """The cases of a file."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raises `InputError` where gold is none to learn on, or to judge by."""
+
+    @abstractmethod
+    def sides(self, reading: Reading) -> Sides:
+        """What stands for what; `InputError` where one side has no word, or not those of gold."""
+
+    @abstractmethod
+    def told(self, reading: Reading, shown: Attended, sides: Sides) -> Told[Own]:
+        """What heads say of the reading that is shown."""
+
+    @abstractmethod
+    def case(self, cases: Cases, gold: Gold, certify: bool) -> Case:
+        """A case of gold, read."""
+
+    @abstractmethod
+    def own_case(self, told: Told[Own], gold: Gold) -> Case:
+        """The reading that is shown, with its gold."""
+
+    @abstractmethod
+    def learnt(self, cases: Sequence[Case]) -> Learnt:
+        """What is learnt of these."""
+
+    @abstractmethod
+    def answered(
+        self,
+        told: Told[Own],
+        shares: Shares,
+        learnt: Learnt | None,
+        gold: Gold | None,
+        sides: Sides,
+        **parts: Any,
+    ) -> Answer:
+        """The result, whose other `parts` are known."""
+
+    @abstractmethod
+    def scored(
+        self, cases: Sequence[Case], learnt: Sequence[Learnt] | None, weigh: Callable[[Rows], Shares]
+    ) -> "Scored":
+        """How the answer's way does, and others."""
+
+    def answer(self, reading: Reading, chosen: Chosen) -> Answer:
+        """By heads as gold teaches where there is some to learn on, else by how sharp they are."""
+        own = next((each for each in self.gold if each.of_what_is_shown), None)
+        sides = self.sides(reading)
+        shown = attended(reading, chosen)
+        told = self.told(reading, shown, sides)
+        cases = Cases(reading, chosen)
+        learnt_on = cases.read(self.learn, self.case)
+        learnt = self.learnt(learnt_on) if learnt_on else None
+        weighing, shares = shares_of(reading, chosen, told.rows)
+        if learnt is not None:
+            weighing, shares = Weighing.LEARNT, learnt.shares_of(told.own)
+        known = [self.own_case(told, own)] if own is not None else cases.read(self.gold, self.case)
+        out = not known
+        judged = None
+        if known or learnt is not None:
+            every = known or learnt_on
+            by = None if learnt is None else left_out(every, self.learnt) if out else [learnt] * len(every)
+            scored = self.scored(every, by, lambda rows: shares_of(reading, chosen, rows)[1])
+            judged = Judged(
+                name=self.learn_name if out else self.gold_name,
+                cases=len(every),
+                words=scored.words,
+                held_out=out,
+                scores=scored.scores,
+                reliability=() if by is None else reliabilities(scored.said, scored.right),
+                skipped=cases.skipped,
+                certified=len(cases.verdicts),
+            )
+        return self.answered(
+            told,
+            shares,
+            learnt,
+            own,
+            sides,
+            kind=chosen.kind,
+            layers=chosen.layers,
+            heads=chosen.heads,
+            weighing=weighing,
+            weighed=weighed(chosen, shares),
+            agreement=agreement(told.says, shares),
+            shuffled=shuffled(told.says, shares),
+            verdicts=cases.worst(shown.verdicts),
+            provenance=shown.attention.provenance,
+            judged=judged,
+            learnt_on=self.learn_name,
+            tower=shown.tower,
+            notes=shown.notes,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Ways held against gold of so many words; how sure each answer is `said` to be, and whether it is."""
+
+    words: int
+    scores: tuple[LinkScore | TimeScore, ...]
+    said: Iterable[float]
+    right: Iterable[bool]
