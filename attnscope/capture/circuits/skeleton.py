@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
 from attnscope.capture.circuits.gains import Gain, gain_of
-from attnscope.capture.intervening.kept import standing_in
+from attnscope.capture.encoded_once import standing_in
 from attnscope.reference import widest
 
 Turn = tuple[nn.Module, int]  # a module and how often it had run before

@@ -17,6 +17,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
+from attnscope.capture.encoded_once import standing_in
 from attnscope.model.anatomy.sites import Site, find_sites
 
 Ended = tuple[nn.Module, int]  # a module, and which of its forwards
@@ -85,20 +86,6 @@ class Kept:
             return tree_map_only(Tensor, lambda tensor: _copied(tensor, copies), self.results[mine])
 
         return forward
-
-
-@contextmanager
-def standing_in(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
-    """`forward` in the place of the module's own, which it has again afterwards."""
-    had, own = "forward" in vars(module), vars(module).get("forward")
-    module.forward = forward
-    try:
-        yield
-    finally:
-        if had:
-            module.forward = own  # type: ignore[assignment]
-        else:
-            del module.forward
 
 
 def _copied(tensor: Tensor, copies: int) -> Tensor:
