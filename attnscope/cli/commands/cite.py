@@ -123,8 +123,8 @@ def cite(
 
     Every passage is taken away, and what each sentence of the answer loses of its probability decides. Beside
     it stands what attention and gradients give to the passages, and what they would have named alone. A
-    passage is named where without it the sentence loses at least half of its probability, and at least twice
-    as much as without anything else; none of them is an answer too.
+    passage is named where without it the sentence loses at least half of its probability, and so much more
+    than without anything else as luck would seldom show; none of them is an answer too.
     """
     check_delivery(delivery, "Citation" if asked.gold is None else "Referee")
     if read.source is not None:

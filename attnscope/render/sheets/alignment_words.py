@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from attnscope.render.kit.numbers import counted, number, percent, weight
+from attnscope.render.kit.numbers import chance, counted, number, percent, weight
 from attnscope.render.kit.words.command import opening_head
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import proof
@@ -163,10 +163,10 @@ def reliability(judged: Judged, of: str) -> Iterator[Ranking]:
         names=tuple(f"{percent(each.low)} to {percent(each.high)}" for each in parts),
         table=Table(
             Column("count", [each.count for each in parts], of + "s", "{:,}".format),
-            Column("said", [each.said for each in parts], "said", weight, "mean of what is said", SHARES),
-            Column("right", [each.right for each in parts], "right", weight, "share that is", SHARES),
-            Column("right_low", [each.right_low for each in parts], "from", weight, sure, SHARES, spared=1),
-            Column("right_high", [each.right_high for each in parts], "to", weight, sure, SHARES, spared=1),
+            Column("said", [each.said for each in parts], "said", chance, "mean of what is said", SHARES),
+            Column("right", [each.right for each in parts], "right", chance, "share that is", SHARES),
+            Column("right_low", [each.right_low for each in parts], "from", chance, sure, SHARES, spared=1),
+            Column("right_high", [each.right_high for each in parts], "to", chance, sure, SHARES, spared=1),
         ),
         measured="share that is right",
         marks=(

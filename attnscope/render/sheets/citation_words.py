@@ -8,7 +8,17 @@ import numpy as np
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, likely, percent, significant
 from attnscope.render.sheet.said import begun, name
-from attnscope.results.claims.citation import ATTENTION, FIT, LEAST, REMOVAL, TIMES, Case, Citation, floor_of
+from attnscope.results.claims.citation import (
+    ATTENTION,
+    FIT,
+    LEAST,
+    LUCK,
+    REMOVAL,
+    Case,
+    Citation,
+    floor_of,
+    times,
+)
 from attnscope.results.claims.flow import INTEGRATED, LRP, WEIGHED
 
 _LONGEST = 44  # characters of a passage or a sentence within another one
@@ -135,10 +145,12 @@ def _fit(result: Citation) -> str:
 
 
 def legend(result: Citation) -> Iterator[str]:
+    others = int((~np.isnan(result.lost[0])).sum()) - 1
     yield (
         f"a passage is named where the sentence is at least {significant(math.exp(LEAST))} times less "
-        f"probable without it, and loses at least {significant(TIMES)} times as much log probability as "
-        "without any other passage or half of the others together"
+        f"probable without it, and loses so many times as much log probability as without any other passage "
+        f"or half of the others together, {significant(times(1, others))} here, as losses drawn by lot would "
+        f"in 1 of {1 / LUCK:.0f} texts"
     )
     if result.copying:
         heads = ", ".join(name(*each) for each in result.copying[:8])

@@ -8,12 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers as hf
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 import attnscope as at
 from attnscope.errors import InputError
 from attnscope.results import Citation, Verdict
-from attnscope.results.claims.citation import ATTENTION, BY_NORM, COPYING, Case
+from attnscope.results.claims.citation import (
+    ATTENTION,
+    BY_NORM,
+    COPYING,
+    Case,
+    candidates_of,
+    sources_of,
+    times,
+)
 
 DEMO = Path(at.__file__).parent / "demo"
 FACTS = ("Velmir has a red cup.", "The key of Norris is blue.", "Velmir lost the key near the river.")
@@ -223,3 +232,30 @@ def test_a_line_that_is_no_case_is_told_with_its_number(
     file.write_text(case(FACTS, ASKED, "red", 0) + "\n" + line)
     with pytest.raises(InputError, match=re.escape(message)):
         reader.cite("{passages} {question}", file)
+
+
+@pytest.mark.parametrize(("count", "others"), [(1, 1), (1, 2), (1, 6), (2, 2), (3, 4)])
+def test_losses_drawn_by_lot_stand_out_so_far_in_one_of_twenty_texts(count: int, others: int) -> None:
+    drawn = np.sort(np.random.default_rng(0).exponential(size=(200_000, count + others)), axis=1)
+    stands_out = drawn[:, others] >= times(count, others) * drawn[:, others - 1]
+    assert stands_out.mean() == pytest.approx(0.05, abs=0.003)
+    assert times(count, 400) == 2
+
+
+def test_a_passage_beside_one_other_needs_more_than_one_beside_many() -> None:
+    assert candidates_of(np.array([4.0, 0.5])) == ()
+    assert candidates_of(np.array([4.0, 0.1])) == (0,)
+    assert candidates_of(np.array([4.0, *[0.5, -0.5] * 3])) == (0,)
+    assert sources_of(np.array([4.0, *[0.5, -0.5] * 3]), (0,), (1.5,)) == ()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_weights_drawn_by_lot_name_no_passage(seed: int, reader: at.Model) -> None:
+    torch.manual_seed(seed)
+    config = hf.LlamaConfig(
+        vocab_size=len(reader.tokenizer), hidden_size=64, intermediate_size=96, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, initializer_range=0.2, pad_token_id=0,
+    )  # fmt: skip
+    model = at.wrap(hf.LlamaForCausalLM(config).eval(), reader.tokenizer)
+    text = "The cup of Velmir is red. The key of Norris is blue. Question: what is the cup of Velmir? Answer:"
+    assert model.read(text).cite(generate=1).sources == ((),)
