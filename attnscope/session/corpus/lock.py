@@ -38,6 +38,8 @@ def _flock(place: Path, of: str) -> Iterator[None]:
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o644)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise InputError(f"'{of}' is no folder: name another with --run") from error
     except OSError as error:
         raise NotWrittenError(f"cannot write '{place}': {error.strerror or error}") from error
     try:
