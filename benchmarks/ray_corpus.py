@@ -3,42 +3,43 @@
     python benchmarks/ray_corpus.py [TEXTS] [MODEL [ROUNDS]]
 
 All four measure the same texts, whose lengths are those of the English Web Treebank, and must give the same
-bytes. The rate is that from the first chunk that is through to the last: opening the model, starting Ray and
+bytes. The rate is that from the first split that is through to the last: opening the model, starting Ray and
 making the actors are told apart, since they do not grow with the corpus. On a machine that others use too,
 seconds of the processor for a thousand tokens, which hardly depend on them, say what a core gives.
 """
 
-import hashlib
 import os
 import random
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from attnscope.analysis.corpus.names import measurable
 from attnscope.measures import parse_measures
-from attnscope.session.corpus.chunk_file import read
-from attnscope.session.corpus.engine.interface import Chunk, Engine, Text
+from attnscope.session.corpus.engine.interface import Engine, Finished, Span, Split
 from attnscope.session.corpus.engine.local import local
 from attnscope.session.corpus.engine.ray.cluster import cluster, descendants
+from attnscope.session.corpus.engine.ray.needs import Needs
 from attnscope.session.corpus.engine.ray.pool import on_ray
 from attnscope.session.corpus.measurer import CorpusRecipe
+from attnscope.session.corpus.source import Form, Source
 from attnscope.session.listener import Quiet
 from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Wanted
 
 ROUNDS = 3
-CHUNK = 32
+SPLIT = 32  # texts
 WORDS = ("the", "a", "door", "dog", "boat", "was", "is", "opened", "barks", "old", "on", "it", "she")
 WORKER = b"attnscope.session.corpus.engine.worker"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds until the first chunk, tokens a second after it, processor seconds for a thousand of them."""
+    """Seconds until the first split, tokens a second after it, processor seconds for a thousand of them."""
 
     first: float
     rate: float
@@ -46,13 +47,15 @@ class Measured:
     digest: str
 
 
-def chunks(texts: int) -> Iterator[Chunk]:
+def splits(texts: int) -> Iterator[Split]:
     """Sentences of 2 to 60 words, 13 on average, half of them short."""
     draw = random.Random(0)
     lengths = [min(2 + int(draw.expovariate(1 / 11)), 60) for _ in range(texts)]
-    said = [Text(i, f"texts:{i + 1}", " ".join(draw.choices(WORDS, k=n))) for i, n in enumerate(lengths)]
-    for number, at in enumerate(range(0, texts, CHUNK)):
-        yield Chunk(number, tuple(said[at : at + CHUNK]))
+    said = [" ".join(draw.choices(WORDS, k=n)) for n in lengths]
+    source = Source(Path("texts"), "texts", Form.LINES)
+    for number, at in enumerate(range(0, texts, SPLIT)):
+        held = "\n".join(said[at : at + SPLIT]).encode()
+        yield Split(number, (Span(0, source, held=held),), len(held))
 
 
 def processor() -> float:
@@ -70,15 +73,15 @@ def processor() -> float:
 
 def measured(engine: Engine, recipe: CorpusRecipe, texts: int) -> Measured:
     begun = time.perf_counter()
-    found: dict[int, bytes] = {}
+    found: dict[int, Finished] = {}
     times, spent = [], []
-    for finished in engine(recipe, chunks(texts), Quiet()):
-        found[finished.number] = finished.content
+    for finished in engine(recipe, splits(texts), Quiet()):
+        found[finished.number] = finished
         times.append(time.perf_counter())
         spent.append(processor())  # at each, since workers may have left when the last one comes
-    several = [read(found[number]).tokens for number in sorted(found)]
+    several = [found[number].tokens for number in sorted(found)]
     later = sum(several) - several[0]
-    whole = hashlib.sha256(b"".join(found[number] for number in sorted(found))).hexdigest()
+    whole = " ".join(found[number].name for number in sorted(found))  # of digests
     return Measured(
         times[0] - begun, later / (times[-1] - times[0]), (max(spent) - spent[0]) / later * 1000, whole
     )
@@ -93,17 +96,17 @@ def main() -> None:
     engines: dict[str, Callable[[], Engine]] = {
         "processes, 1": lambda: local(1),
         "processes, 2": lambda: local(2),
-        "Ray, 1 worker": lambda: on_ray(workers=1),
-        "Ray, 2 workers": lambda: on_ray(workers=2),
+        "Ray, 1 worker": lambda: on_ray(None, 1, Needs({"CPU": 1.0}), "cpu"),
+        "Ray, 2 workers": lambda: on_ray(None, 2, Needs({"CPU": 1.0}), "cpu"),
     }
     begun = time.perf_counter()
-    with cluster(None, 2, 0, Quiet()):
+    with cluster(None, {"CPU": 2}, Quiet()), TemporaryDirectory() as home:
         up = time.perf_counter() - begun
         print(f"{texts} texts under {Path(model).parent.name or model}; Ray up in {up:.0f} s")
         runs: dict[str, list[Measured]] = {name: [] for name in engines}
         for _ in range(rounds):
             for name, made in engines.items():
-                runs[name].append(measured(made(), recipe, texts))
+                runs[name].append(measured(made(), replace(recipe, into=f"{home}/{name}"), texts))
     if len({each.digest for several in runs.values() for each in several}) != 1:
         raise SystemExit("not the same numbers")
     middle = {name: statistics.median(each.rate for each in several) for name, several in runs.items()}
