@@ -51,8 +51,7 @@ class Estimate(Presented):
 
     `files` are the names of what is read. Measured are the `terms`' seconds, the `memory` of a worker and
     what was `sampled`. All else is calculated from the `size` of the files in bytes: `texts` and `tokens` as
-    in the sample, `splits`, of which each is a part of the run, and the `kept` bytes of its folder, which is
-    at most so large.
+    in the sample, `splits`, of which each is a part of the run, and the `kept` bytes of its folder, about.
     """
 
     files: tuple[str, ...]
