@@ -207,13 +207,18 @@ def test_bytes_come_through_a_table_as_they_are(tmp_path: Path, monkeypatch: pyt
     beside = f"{Path(letters.__file__).parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     monkeypatch.setenv("PYTHONPATH", beside)
     monkeypatch.chdir("/")
-    actor = Actor(CheckedRecipe.of(letters.Letters(tmp_path)), str(tmp_path))
+    actor = Actor(CheckedRecipe.of(letters.Letters(tmp_path, into=".")), str(tmp_path))
     assert Path.cwd() == tmp_path  # names are looked for from where the command was given
     split = next(letters.splits(("one", "three")))
     finished = unpacked(actor(packed(split, {})))
     assert [(each.number, each.texts, each.name) for each in finished] == [(0, 2, "0: f:0.1 3, f:0.2 5")]
     with pytest.raises(InputError, match=r"f:0\.1: refused"):
         unpacked(actor(packed(next(letters.splits((letters.REFUSED,))), {})))
+    late = Actor(CheckedRecipe.of(letters.Letters(tmp_path, into="elsewhere")), str(tmp_path))
+    with pytest.raises(
+        InputError, match=r" does not see the run's folder '.*/elsewhere': texts and --run must"
+    ):
+        unpacked(late(packed(split, {})))
 
 
 def test_a_worker_reads_the_very_file_that_the_command_looked_at(tmp_path: Path) -> None:

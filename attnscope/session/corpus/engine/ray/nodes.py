@@ -90,6 +90,12 @@ def glance(place: Place) -> str:
     return f"{size} bytes, {digest.hexdigest()[:12]}"
 
 
+def check_sees(run: Place) -> None:
+    """Raises `InputError` where there is no such folder here: on a node that came when all were asked."""
+    if not run.is_folder():
+        raise InputError(f"{platform.node()} does not see the run's folder '{run}': {_SHARED}")
+
+
 def check_same_texts(glances: Mapping[Place, str]) -> None:
     """Raises `InputError` where a file is not here, or not the one at which the command looked."""
     for place, seen in glances.items():
@@ -127,8 +133,8 @@ def check_seen_by_all(ray: Any, run: Place, nodes: Sequence[Mapping[str, Any]]) 
             name = f"{node['NodeManagerHostname']} ({node['NodeID'][:6]})"
             try:
                 why = ray.get(answer)
-            except ray.exceptions.RayError as error:
-                why = f"the node was lost ({type(error).__name__})"
+            except ray.exceptions.RayError:
+                continue  # it was lost just now; one that comes in its place looks for itself
             if why is None and not _holds(place, token):
                 why = "what it writes there is not seen here"
             if why is not None:

@@ -22,6 +22,7 @@ from attnscope.session.corpus.engine.ray.nodes import (
     absolute,
     check_same_texts,
     check_seen_by_all,
+    check_sees,
     glance,
     stand_at,
 )
@@ -132,6 +133,7 @@ class Actor:
     def __init__(self, recipe: CheckedRecipe, beside: str) -> None:
         stand_at(beside)
         self.worker = Worker(recipe)
+        self.run = absolute(Place.of(recipe.into))
         self.checked: set[Place] = set()
 
     def __call__(self, table: Any) -> Any:
@@ -140,6 +142,8 @@ class Actor:
 
     def _answer(self, split: Split, glances: dict[Place, str]) -> Finished | Exception:
         try:
+            if not self.checked:
+                check_sees(self.run)
             check_same_texts({place: seen for place, seen in glances.items() if place not in self.checked})
             self.checked |= glances.keys()
             return self.worker.measure(split)
