@@ -242,7 +242,8 @@ def test_an_interrupt_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     texts, scratch = tmp_path / "texts.txt", Path(f"/tmp/r{os.getpid()}")
     texts.write_text("The door opened.\n" * 3000)
     scratch.mkdir()
-    told = ["corpus", str(texts), "-m", "demo", "--engine", "ray", "--workers", "2"]
+    told = ["corpus", str(texts), "-m", "demo", "-l", "0", "--measure", "previous", "--engine", "ray"]
+    told += ["--workers", "2"]
     environment = {**os.environ, "TMPDIR": str(scratch), "HF_HUB_OFFLINE": "1"}
     environment.pop(clusters.ADDRESS, None)
     try:
