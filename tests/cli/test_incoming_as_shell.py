@@ -16,6 +16,7 @@ from attnscope.results import load
 from attnscope.session.corpus.engine.interface import SetAside, Span, Text
 from attnscope.session.corpus.source import Form, Source
 from attnscope.session.corpus.source import items as read
+from attnscope.session.corpus.store import Place
 
 HEAD = ("-m", "demo", "--layer", "1", "--head", "2")
 SENTENCE = "1\tthe\t_\tDET\t_\t_\t2\tdet\t_\t_\n2\tdoor\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n"
@@ -115,7 +116,7 @@ def test_a_corpus_over_a_sparse_file_streams(tmp_path: Path, form: Form, monkeyp
     with place.open("ab") as made:
         made.write(b"\n" + texts.encode())
     tracemalloc.start()
-    items = [item for _, item in read(Span(0, Source(place, "sparse", form)))]
+    items = [item for _, item in read(Span(0, Source(Place.of(place), "sparse", form)))]
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 20 * 10**6
@@ -132,10 +133,10 @@ def test_a_sentence_and_a_text_of_a_corpus_have_their_bound(tmp_path: Path, monk
     monkeypatch.setattr(incoming, "LONGEST_LINE", 60)
     place = tmp_path / "long"
     place.write_text(SENTENCE.strip("\n") * 2 + "\n" + SENTENCE)
-    ((_, long),) = read(Span(0, Source(place, "long", Form.FILE)))
+    ((_, long),) = read(Span(0, Source(Place.of(place), "long", Form.FILE)))
     assert isinstance(long, SetAside)
     place.write_text(SENTENCE + SENTENCE.rstrip("\n").replace("door", "d" * 30) + "\n\n" + SENTENCE)
-    first, aside, last = (item for _, item in read(Span(0, Source(place, "long", Form.CONLLU))))
+    first, aside, last = (item for _, item in read(Span(0, Source(Place.of(place), "long", Form.CONLLU))))
     assert isinstance(first, Text)
     assert isinstance(last, Text)
     assert isinstance(aside, SetAside)

@@ -142,3 +142,13 @@ def empty_cache(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     proxies = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
     for name in ("ATTNSCOPE_MODEL", "TRANSFORMERS_OFFLINE", *proxies):
         monkeypatch.delenv(name, raising=False)
+
+
+def hub_files(folder: Path, *names: str, card: str = "") -> Path:
+    """A folder with files of these names, each of which says its name, and the card of a data set."""
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(name.encode())
+    if card:
+        (folder / "README.md").write_text(card)
+    return folder

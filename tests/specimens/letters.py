@@ -10,6 +10,7 @@ from pathlib import Path
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.interface import Finished, Span, Split
 from attnscope.session.corpus.source import Form, Reading, Source
+from attnscope.session.corpus.store import Place
 
 DEADLY, REFUSED, BROKEN = "ends its process", "is refused", "finds a bug"
 
@@ -87,6 +88,6 @@ def begun(log: Path) -> list[Begun]:
 
 def splits(*words: tuple[str, ...]) -> Iterator[Split]:
     """A split of each, a line a text."""
-    source = Source(Path("f"), "f", Form.LINES)
+    source = Source(Place("f"), "f", Form.LINES)
     for number, texts in enumerate(words):
         yield Split(number, (Span(0, source, held="\n".join(texts).encode()),))

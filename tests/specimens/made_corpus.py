@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 
 import made_results
 import numpy as np
@@ -18,6 +17,7 @@ from attnscope.session.corpus.engine.interface import SetAside
 from attnscope.session.corpus.identity import Linked
 from attnscope.session.corpus.part import Part, Proved
 from attnscope.session.corpus.source import Form, Source
+from attnscope.session.corpus.store import Place
 
 LAYERS, HEADS = (0, 1, 3), (0, 2, 3, 5)
 MEASURES = ("entropy", "previous", "offset", "moved", "pattern")
@@ -64,7 +64,7 @@ def corpus(
         totals=Totals.of(drawn, np.arange(texts), read), read=texts,
     )  # fmt: skip
     pair = Linked("VERB", "NOUN") if linked else None
-    source = Source(Path(name), name, Form.LINES)
+    source = Source(Place(name), name, Form.LINES)
     shown = "link-gain" if linked else ""
     return merging.result(merging.merged([part]), [source], (f"{seed:064x}",), pair, shown)
 

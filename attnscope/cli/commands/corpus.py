@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnscope import incoming
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
@@ -27,9 +26,11 @@ if TYPE_CHECKING:
 Files = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE", help="Texts: a line each, .jsonl, .conllu or .parquet; '-' reads standard input."
+        metavar="FILE",
+        help="Texts: a line each, .jsonl, .conllu or .parquet, compressed or not; a folder, a pattern, "
+        "s3://, gs://, https://, hf://datasets/NAME:SPLIT; '-' reads standard input.",
     ),
-    Brief("texts: a line each, .jsonl, .conllu, .parquet, -"),
+    Brief("texts: files, folders, s3://..., hf://datasets/NAME:SPLIT"),
 ]
 Form = Annotated[
     str | None,
@@ -60,6 +61,14 @@ ToPos = Annotated[
     str | None,
     typer.Option("--to-pos", metavar="TAG", help="...to words of this one."),
     Brief("... to this one (.conllu)"),
+]
+Broken = Annotated[
+    str,
+    typer.Option(
+        "--broken",
+        metavar="skip|refuse",
+        help="Set aside what cannot be read (broken lines, damaged archives) and tell it, or end with it.",
+    ),
 ]
 Limit = Annotated[
     int | None,
@@ -150,13 +159,16 @@ class CorpusRead:
     files: Files
     form: Form = None
     field: Field = "text"
+    broken: Broken = "skip"
     limit: Limit = None
     longest: Longest = 1024
     truncate: Truncate = False
 
     def __post_init__(self) -> None:
+        from attnscope.session.corpus.named import check_named
+
         for file in self.files:
-            incoming.check_there(file)
+            check_named(file)
 
     @property
     def departures(self) -> Iterator[str]:
@@ -164,10 +176,11 @@ class CorpusRead:
         given = {
             "--format": self.form,
             "--field": self.field,
+            "--broken": self.broken,
             "--limit": self.limit,
             "--longest": self.longest,
         }
-        usual = {"--field": "text", "--longest": 1024}
+        usual = {"--field": "text", "--broken": "skip", "--longest": 1024}
         yield from (f"{each} {word(str(value))}" for each, value in given.items() if value != usual.get(each))
         yield from ["--truncate"] * self.truncate
 
@@ -221,9 +234,10 @@ def corpus(
     from attnscope.session.corpus.question import CorpusQuestion, corpus_of
 
     asked = CorpusQuestion(
-        files=tuple(map(Path, read.files)),
+        files=tuple(read.files),
         form=read.form,
         field=read.field,
+        broken=read.broken,
         measures=measures,
         source=from_pos,
         target=to_pos,

@@ -6,7 +6,7 @@ from pathlib import Path
 from attnscope import incoming
 from attnscope.errors import InputError
 from attnscope.session.corpus.packed import SUFFIXES, packing_by_name, unpacked_name
-from attnscope.session.corpus.store import Place, hub
+from attnscope.session.corpus.store import Place, ask_anew, hub
 
 _TEXTS = (".txt", ".text", ".lines", ".jsonl", ".ndjson", ".json", ".conllu", ".parquet")
 _PATTERN = "*?["
@@ -15,6 +15,7 @@ _PATTERN = "*?["
 def files_of(named: Sequence[str | Path | Place]) -> tuple[Place, ...]:
     """Every file that is named, in its order; `InputError` where one is not there, or would count twice."""
     files: list[Place] = []
+    ask_anew()
     for each in named:
         for place in _files(Place.of(each)):
             if place in files:
@@ -25,13 +26,13 @@ def files_of(named: Sequence[str | Path | Place]) -> tuple[Place, ...]:
 
 def _files(place: Place) -> Iterator[Place]:
     """Those that one name stands for."""
-    if place.address == str(incoming.STANDARD_INPUT):
+    if is_piped(place):
         yield place
     elif (split := hub.named(place.address)) is not None:
         ends = [f"{end}{packed}" for end in _TEXTS for packed in ("", *SUFFIXES)]
         for file in hub.files_of_split(place.address, split, ends):
             yield Place(file, place.options)
-    elif _is_pattern(place):
+    elif is_pattern(place):
         hidden = place.name.startswith(".")
         if not (found := [file for file in place.files() if hidden or not file.name.startswith(".")]):
             raise InputError(f"no file is called like '{place}'")
@@ -42,7 +43,19 @@ def _files(place: Place) -> Iterator[Place]:
         yield place
 
 
-def _is_pattern(place: Place) -> bool:
+def is_piped(place: Place) -> bool:
+    """Whether it is standard input."""
+    return place.address == str(incoming.STANDARD_INPUT)
+
+
+def check_named(name: str) -> None:
+    """Raises `InputError` where a path of this machine leads nowhere: nothing heavy is imported for it."""
+    place = Place.of(name)
+    if (local := place.local) is not None and not is_pattern(place) and not local.is_dir():
+        incoming.check_there(local)
+
+
+def is_pattern(place: Place) -> bool:
     """Whether it names several by signs that stand for others; no file that has them in its name."""
     if place.local is not None:
         return any(sign in place.address for sign in _PATTERN) and not place.exists()

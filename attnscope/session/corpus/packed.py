@@ -101,7 +101,8 @@ class _Unpacked(io.RawIOBase):
         """What comes next; `BrokenArchive` where nothing can."""
         try:
             self._stream = self._stream or self._opener(self._file)
-            content = self._stream.read(min(len(buffer), _AT_ONCE))
+            some = getattr(self._stream, "read1", self._stream.read)  # what is there, up to the damage
+            content = some(min(len(buffer), _AT_ONCE))
         except InputError:
             raise
         except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:

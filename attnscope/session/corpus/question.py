@@ -24,7 +24,8 @@ from attnscope.session.corpus.engine.local import alone, local
 from attnscope.session.corpus.engine.machine import described, places, resolved, usual_workers
 from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.identity import BATCH, LONGEST, Linked, identity_of, key_of
-from attnscope.session.corpus.source import FIELD, Source, form_of
+from attnscope.session.corpus.named import files_of, is_piped
+from attnscope.session.corpus.source import FIELD, Source, source_of
 from attnscope.session.corpus.splits import Plan, check_tags, everything, first_texts
 from attnscope.session.corpus.store import Place
 from attnscope.session.listener import Listener
@@ -40,6 +41,8 @@ HOME = Path("outputs")
 FEW = 32  # texts: measured sooner here than by a process that is started for them
 LOCAL, RAY = "local", "ray"
 ENGINES = (LOCAL, RAY)
+SKIP, REFUSE = "skip", "refuse"
+BROKEN = (SKIP, REFUSE)  # what becomes of what cannot be read
 
 
 @dataclass(frozen=True)
@@ -49,16 +52,17 @@ class CorpusQuestion:
     `workers` None is one for each accelerator, or else for each core, and for few texts this very process, as
     0 is. The `engine` that runs them is `local`, or `ray` at `ray_address`, each of whose workers takes
     `ray_resources`. `run` is the run's folder, by default one in `outputs` that is called after what it is a
-    run of.
+    run of. What cannot be read is set aside, or, with `broken` as `refuse`, ends the run.
     """
 
-    files: Sequence[Path]
+    files: Sequence[str | Path | Place]
     form: str | None = None
     field: str = FIELD
     measures: str = "all"
     source: str | None = None
     target: str | None = None
     limit: int | None = None
+    broken: str = SKIP
     longest: int = LONGEST
     batch: int = BATCH
     truncate: bool = False
@@ -80,6 +84,8 @@ class CorpusQuestion:
             raise InputError(f"--workers is {self.workers}: it takes at least 0, this process alone")
         if (self.source is None) != (self.target is None):
             raise InputError("--from-pos and --to-pos go together: give both")
+        if self.broken not in BROKEN:
+            raise InputError(f"no --broken {self.broken}: {', '.join(BROKEN)}")
         if not self.files:
             raise InputError("give a file to read")
 
@@ -91,16 +97,13 @@ class CorpusQuestion:
         return Linked(self.source, self.target)
 
     def sources(self) -> tuple[Source, ...]:
-        """The files, each in its form; `InputError` for one that is given twice."""
-        names = [str(path) for path in self.files]
-        if twice := [name for i, name in enumerate(names) if name in names[:i]]:
-            raise InputError(f"'{twice[0]}' is given twice: its texts would count twice")
-        dash = incoming.STANDARD_INPUT
-        short = [incoming.called(path) if path == dash else path.name or str(path) for path in self.files]
-        own = short if len(set(short)) == len(short) else names
+        """The files that are named, each in its form; `InputError` for one that is given twice."""
+        files = files_of(self.files)
+        short = [incoming.called(place.address) if is_piped(place) else place.name for place in files]
+        own = short if len(set(short)) == len(short) else [str(place) for place in files]
         return tuple(
-            Source(path, name, form_of(path, self.form), self.field)
-            for path, name in zip(self.files, own, strict=True)
+            source_of(place, name, self.form, self.field, self.broken == REFUSE)
+            for place, name in zip(files, own, strict=True)
         )
 
 
@@ -205,7 +208,18 @@ def estimate_of(
 def _with_sizes(sources: Sequence[Source]) -> Iterator[tuple[Source, ...]]:
     """The same, with a file in the place of each pipe: a corpus is walked through more than once."""
     with temporary_folder() as folder:
-        yield tuple(replace(source, path=incoming.as_file(source.path, Path(folder))) for source in sources)
+        yield tuple(_with_size(source, Path(folder)) for source in sources)
+
+
+def _with_size(source: Source, folder: Path) -> Source:
+    if (local := source.place.local) is None:
+        return source
+    file = incoming.as_file(local, folder)
+    return (
+        source
+        if file == local
+        else source_of(Place.of(file), source.name, source.form, source.field, source.strict)
+    )
 
 
 def device_for(name: str, device: str) -> str:

@@ -9,9 +9,10 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -20,6 +21,15 @@ from attnscope import incoming
 from attnscope.analysis.claims.relations.treebank import read_block
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.interface import SetAside, Span, Split, Text
+from attnscope.session.corpus.packed import (
+    BrokenArchive,
+    Packing,
+    packing_by_name,
+    packing_by_start,
+    unpacked,
+    unpacked_name,
+)
+from attnscope.session.corpus.store import Place
 
 
 class Form(StrEnum):
@@ -32,7 +42,13 @@ class Form(StrEnum):
     PARQUET = "parquet"
 
 
-_BY_SUFFIX = {".jsonl": Form.JSONL, ".ndjson": Form.JSONL, ".conllu": Form.CONLLU, ".parquet": Form.PARQUET}
+_BY_SUFFIX = {
+    ".jsonl": Form.JSONL,
+    ".ndjson": Form.JSONL,
+    ".json": Form.JSONL,
+    ".conllu": Form.CONLLU,
+    ".parquet": Form.PARQUET,
+}
 FIELD = "text"
 _ROWS_AT_ONCE = 1024
 _SHOWN = 2000  # characters of what is set aside that are kept where it is no text
@@ -42,29 +58,58 @@ At = tuple[int, Item]  # the byte or row at which it begins
 
 @dataclass(frozen=True)
 class Source:
-    """A file, how texts stand in it, and in which field where they have several."""
+    """A file, how texts stand in it, in which field where they have several, and what it is compressed by.
 
-    path: Path
+    `strict` says that what cannot be read ends the run, in place of being set aside.
+    """
+
+    place: Place
     name: str
     form: Form
     field: str = FIELD
+    packing: Packing | None = None
+    strict: bool = False
 
     @property
     def digest(self) -> str:
-        """SHA-256 of its bytes."""
-        return incoming.sha256(self.path)
+        """SHA-256 of its bytes; of a file elsewhere, of what its store signs it by."""
+        with self._there():
+            return self.place.signature()
 
     @property
     def size(self) -> int:
-        """Its bytes."""
-        with self.opened() as file:
-            return file.seek(0, io.SEEK_END)
+        """Its bytes as they lie there; 0 where that is not told."""
+        with self._there():
+            return self.place.size() or 0
+
+    @property
+    def from_its_start(self) -> bool:
+        """Whether it can be read in its order alone: by one, who hands on what stands there."""
+        if self.form in (Form.FILE, Form.PARQUET):
+            return False
+        return self.packing is not None or not self.place.by_range
 
     @contextmanager
-    def opened(self) -> Iterator[IO[bytes]]:
-        """Its bytes, to be read from anywhere."""
-        with incoming.opened(self.path, held=False) as file:
-            yield file
+    def opened(self, start: int = 0, end: int | None = None) -> Iterator[IO[bytes]]:
+        """Its content from `start` on, up to `end` or a little further; of Parquet to be read anywhere."""
+        with self._there():
+            if self.form is Form.PARQUET:
+                file = self.place.at_random()
+            else:
+                file = self.place.open(0 if self.packing else start, None if self.packing else end)
+        with file:
+            if self.packing is None:
+                yield file
+                return
+            with unpacked(self.packing, file) as content:
+                yield content
+
+    @contextmanager
+    def _there(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise InputError(f"cannot read '{self.place}': no such file") from error
 
 
 @dataclass
@@ -86,6 +131,8 @@ class Reading:
                 if item is None:
                     self.blanks += 1
                     continue
+                if isinstance(item, SetAside) and span.source.strict:
+                    raise InputError(refusal(span, item))
                 placed = _moved(item, before)
                 if isinstance(placed, Text):
                     placed = replace(placed, number=self.texts)
@@ -96,28 +143,53 @@ class Reading:
 def items(span: Span, counting: Reading | None = None) -> Iterator[At]:
     """Everything in a span, in its order; texts have no number yet. `counting` is told its lines."""
     counting = counting or Reading(Split(0, ()), lines={span.index: 0})
-    return _READERS[span.source.form](span, counting)
+    try:
+        yield from _READERS[span.source.form](span, counting)
+    except BrokenArchive as error:
+        yield -1, SetAside(span.index, counting.lines[span.index] + 1, str(error), "")
+
+
+def refusal(span: Span, item: SetAside) -> str:
+    """What cannot be read, as one line: where it stands in its source, as far as whoever reads it knows."""
+    row = span.source.form is Form.PARQUET
+    after = f" after {'row' if row else 'byte'} {span.start:,}" if span.start else ""
+    where = f"{'row' if row else 'line'} {item.line}{after}: " if item.line else ""
+    return f"cannot read '{span.source.name}': {where}{item.why}; --broken skip sets such aside"
 
 
 def _moved(item: Text | SetAside, lines: int) -> Text | SetAside:
     return replace(item, line=item.line + lines) if lines and item.line else item
 
 
-def form_of(path: Path, wanted: str | None) -> Form:
+def source_of(place: Place, name: str, form: str | None, field: str, strict: bool = False) -> Source:
+    """The file at a place: how texts stand in it, and what packs it, as its name or its first bytes say."""
+    packing, plain = packing_by_name(place.name), unpacked_name(place.name)
+    if packing is None and (local := place.local) is not None and local.is_file():
+        with suppress(OSError, InputError):  # whoever reads it says what is wrong
+            packing = packing_by_start(place.read(0, 8))
+    found = form_of(plain, form)
+    if packing is not None and found is Form.PARQUET:
+        raise InputError(f"cannot read '{place}': a Parquet file within {packing}: unpack it")
+    return Source(place, name, found, field, packing, strict)
+
+
+def form_of(name: str, wanted: str | None) -> Form:
     """The form that is wanted, or else that which the suffix says; lines of text for any other."""
     if wanted is not None:
         if wanted not in [*Form]:
             raise InputError(f"no format '{wanted}': {', '.join(Form)}")
         return Form(wanted)
-    return _BY_SUFFIX.get(path.suffix.lower(), Form.LINES)
+    return _BY_SUFFIX.get(Path(name).suffix.lower(), Form.LINES)
 
 
 @contextmanager
-def _opened(span: Span) -> Iterator[IO[bytes]]:
+def _opened(span: Span, start: int = 0) -> Iterator[IO[bytes]]:
+    if isinstance(span.held, BrokenArchive):
+        raise span.held
     if span.held is not None:
         yield io.BytesIO(span.held)
         return
-    with span.source.opened() as file:
+    with span.source.opened(start, span.end) as file:
         yield file
 
 
@@ -126,11 +198,10 @@ def raw_lines(span: Span) -> Iterator[tuple[int, bytes]]:
 
     In a treebank a blank line begins what belongs together, so a span begins and ends with one.
     """
-    blocks, start = span.source.form is Form.CONLLU, span.start
+    blocks, start = span.source.form is Form.CONLLU, 0 if span.held is not None else span.start
     own = not (blocks and start)
-    with _opened(span) as file:
-        before = max(start - 1, 0)  # whether a line begins at `start` is seen at the byte before it
-        file.seek(before)
+    before = max(start - 1, 0)  # whether a line begins at `start` is seen at the byte before it
+    with _opened(span, before) as file:
         lines = ((before + at, line) for at, line in incoming.lines_of(file))
         if start:
             next(lines, None)
@@ -284,9 +355,10 @@ def parquet(source: Source) -> Iterator[Any]:
     import pyarrow
     from pyarrow.parquet import ParquetFile
 
+    footer = None if source.place.local is not None else _footer(source, source.digest)
     with source.opened() as opened:
         try:
-            file = ParquetFile(opened)
+            file = ParquetFile(opened, metadata=footer)
             there = file.schema_arrow.names
             if source.field not in there:
                 raise InputError(f"no field '{source.field}' in '{source.name}': {', '.join(there)}")
@@ -294,6 +366,19 @@ def parquet(source: Source) -> Iterator[Any]:
         except (OSError, pyarrow.ArrowException) as error:
             why = getattr(error, "strerror", None) or "it is no whole Parquet file"
             raise InputError(f"cannot read '{source.name}': {why}") from error
+
+
+@lru_cache(maxsize=64)
+def _footer(source: Source, digest: str) -> Any:
+    """What the end of a Parquet file elsewhere says of the rest, fetched once as long as it is the same."""
+    import pyarrow
+    from pyarrow.parquet import read_metadata
+
+    try:
+        with source.opened() as opened:
+            return read_metadata(opened)
+    except pyarrow.ArrowException as error:
+        raise InputError(f"cannot read '{source.name}': it is no whole Parquet file") from error
 
 
 _READERS: dict[Form, Callable[[Span, Reading], Iterator[At]]] = {

@@ -1,8 +1,8 @@
 """A corpus as numbered splits, by what its sources are alone: the same whoever measures, and how often.
 
 A split is about so many bytes, cut out of a source where it can be read from its middle. Small sources stand
-together in one. Of large groups of rows, whoever plans hands on what stands there, so that nothing is read
-twice.
+together in one. Of large groups of rows, and of what is compressed, whoever plans hands on what stands there,
+so that nothing is read twice.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,9 +11,12 @@ from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.interface import SetAside, Span, Split, Text
-from attnscope.session.corpus.source import Form, Source, items, parquet, values
+from attnscope.session.corpus.packed import BrokenArchive
+from attnscope.session.corpus.source import Form, Source, items, parquet, raw_lines, refusal, values
 
 LEAST, MOST, FEWEST = 2**14, 2**18, 64  # bytes of a split; splits that a corpus has where it is large enough
+
+_UNPACKED = 3  # bytes of text that a byte of a compressed file usually becomes: how far a run is, about
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class Plan:
                 yield from _rows(span, self.size)
             elif span.source.form is Form.FILE:
                 yield span, _size(span)
+            elif span.source.from_its_start:
+                yield from _in_order(span, self.size)
             else:
                 end = span.start + _size(span)
                 for at in range(span.start, end, self.size):
@@ -63,8 +68,10 @@ class Plan:
 
 def _size(span: Span) -> int:
     """Its bytes; of rows about so many as their column has."""
+    if span.source.packing is not None and span.end is None:
+        return _UNPACKED * int(span.source.size)
     if span.source.form is not Form.PARQUET:
-        return (span.source.size if span.end is None else span.end) - span.start
+        return int(span.source.size if span.end is None else span.end) - span.start
     groups = _groups(span.source)
     rows = sum(rows for rows, _ in groups)
     share = ((rows if span.end is None else span.end) - span.start) / max(rows, 1)
@@ -81,6 +88,31 @@ def _groups(source: Source) -> list[tuple[int, int]]:
             mine = [each for each in columns if each.path_in_schema.partition(".")[0] == source.field]
             found.append((group.num_rows, sum(each.total_uncompressed_size for each in mine)))
     return found
+
+
+def _in_order(span: Span, size: int) -> Iterator[tuple[Span, int]]:
+    """Whole lines of what is read from its start alone, once: each piece with what stands in it."""
+    blocks = span.source.form is Form.CONLLU
+    lines: list[bytes] = []
+    start = taken = 0
+    broken: BrokenArchive | None = None
+    try:
+        for at, line in raw_lines(span):
+            if taken >= size and (not blocks or not line.strip()):
+                yield _piece(span, start, lines), taken
+                lines, start, taken = [], at, 0
+            lines.append(line)
+            taken += len(line) + 1
+    except BrokenArchive as error:
+        broken = error
+    if lines:
+        yield _piece(span, start, lines), taken
+    if broken is not None:
+        yield replace(span, start=start + taken, end=None, held=broken), 1
+
+
+def _piece(span: Span, start: int, lines: Sequence[bytes]) -> Span:
+    return replace(span, start=start, end=None, held=b"\n".join([*lines, b""]))
 
 
 def _rows(span: Span, size: int) -> Iterator[tuple[Span, int]]:
@@ -122,6 +154,8 @@ def first_texts(spans: Sequence[Span], most: int) -> tuple[int, tuple[Span, ...]
     for index, span in enumerate(spans):
         for at, item in items(span):
             if isinstance(item, SetAside):
+                if span.source.strict:
+                    raise InputError(refusal(span, item))
                 first = first or f"{placed(span.source.name, item.line)}: {item.why}"
             blanks += item is None
             texts += isinstance(item, Text)

@@ -9,7 +9,7 @@ from attnscope.results import Comparison, Corpus, CorpusDifference, Difference, 
 from attnscope.results.claims.estimate import Estimate
 from attnscope.session.corpus.engine.interface import Done
 from attnscope.session.corpus.identity import BATCH, LONGEST
-from attnscope.session.corpus.question import LOCAL, CorpusQuestion, corpus_of, estimate_of
+from attnscope.session.corpus.question import LOCAL, SKIP, CorpusQuestion, corpus_of, estimate_of
 from attnscope.session.corpus.source import FIELD
 from attnscope.session.library.progress import bar
 from attnscope.session.library.readings import Reading
@@ -28,6 +28,7 @@ def corpus(
     measures: str | Sequence[str] = "all",
     form: str | None = None,
     field: str = FIELD,
+    broken: str = SKIP,
     from_pos: str | None = None,
     to_pos: str | None = None,
     layers: Numbers = None,
@@ -59,6 +60,8 @@ def corpus(
 ) -> Corpus:
     """All measures of all heads over the texts of `files`: mean, standard error and quantiles by head.
 
+    `files` are paths, folders, patterns and addresses (`s3://`, `https://`, `hf://datasets/NAME:SPLIT`); what
+    cannot be read in them is set aside, or with `broken` as `refuse` an error.
     Texts stand in lines, or as `form` says (`lines`, `file`, `jsonl`, `conllu`, `parquet`; by suffix), in the
     `field` of records. As many `workers` as there are accelerators or else cores measure, 0 of them this
     process; with `engine` `ray` those of the Ray cluster at `ray_address`, or of one that is started on this
@@ -69,9 +72,10 @@ def corpus(
     """
     several = [files] if isinstance(files, str | Path) else list(files)
     asked = CorpusQuestion(
-        files=tuple(map(Path, several)),
+        files=tuple(several),
         form=form,
         field=field,
+        broken=broken,
         measures=measures if isinstance(measures, str) else ",".join(measures),
         source=from_pos,
         target=to_pos,

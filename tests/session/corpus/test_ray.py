@@ -225,7 +225,7 @@ def test_a_worker_reads_the_very_file_that_the_command_looked_at(tmp_path: Path)
     file = tmp_path / "texts.txt"
     content = bytearray(b"".join(b"%07d\n" % i for i in range(40_000)))  # longer than all samples together
     file.write_bytes(content)
-    (table,) = next(windows([Split(0, (Span(0, Source(file, "t", Form.LINES), 0, 100),))]))
+    (table,) = next(windows([Split(0, (Span(0, Source(Place.of(file), "t", Form.LINES), 0, 100),))]))
     _, glances = pickle.loads(table["held"][0].as_py())
     assert list(glances) == [Place.of(file)]
     check_same_texts(glances)

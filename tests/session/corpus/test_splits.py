@@ -9,6 +9,7 @@ import pytest
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.interface import SetAside, Text
 from attnscope.session.corpus.source import Form, Reading, Source
+from attnscope.session.corpus.store import Place
 from attnscope.session.corpus.splits import Plan, check_tags, everything, first_texts
 
 
@@ -46,7 +47,7 @@ def test_every_line_is_in_one_split_wherever_they_are_cut(seed: int, tmp_path: P
     for i in range(3):
         content = lines(draw)
         (tmp_path / f"{i}.txt").write_bytes(content)
-        sources.append(Source(tmp_path / f"{i}.txt", f"{i}.txt", Form.LINES))
+        sources.append(Source(Place.of(tmp_path) / f"{i}.txt", f"{i}.txt", Form.LINES))
         plain = content.decode("utf-8-sig").split("\n")
         expected += [(i, n, each.removesuffix("\r")) for n, each in enumerate(plain, 1) if each.strip()]
     for size in (1, 2, 7, 30, 64, 10_000):
@@ -65,7 +66,7 @@ def test_every_sentence_of_a_treebank_is_in_one_split(seed: int, tmp_path: Path)
         expected.append((0, line, " ".join(words)))
         line += comments + len(words) + len(blanks)
     (tmp_path / "a.conllu").write_text("\n".join(said))
-    source = Source(tmp_path / "a.conllu", "a.conllu", Form.CONLLU)
+    source = Source(Place.of(tmp_path) / "a.conllu", "a.conllu", Form.CONLLU)
     for size in (1, 2, 50, 113, 10_000):
         assert read(sized([source], size)) == expected
 
@@ -80,7 +81,7 @@ def test_every_row_of_parquet_is_in_one_split_also_of_groups_that_are_cut(
     texts = [None if i == 5 else f"{i} " * (i % 30 + 1) for i in range(40)]
     place = tmp_path / "a.parquet"
     write_table(pyarrow.table({"n": range(40), "text": texts}), place, row_group_size=-(-40 // groups))
-    source = Source(place, "a.parquet", Form.PARQUET)
+    source = Source(Place.of(place), "a.parquet", Form.PARQUET)
     expected = [(0, i + 1, text or "its field 'text' is no text but null") for i, text in enumerate(texts)]
     for size in (1, 100, 500, 100_000):
         plan = sized([source], size)
@@ -93,7 +94,7 @@ def test_small_files_stand_together_and_the_plan_is_of_their_sizes_alone(tmp_pat
     sources = []
     for i in range(50):
         (tmp_path / f"{i}.txt").write_text(f"text {i}\n" * 10)
-        sources.append(Source(tmp_path / f"{i}.txt", f"{i}.txt", Form.FILE))
+        sources.append(Source(Place.of(tmp_path) / f"{i}.txt", f"{i}.txt", Form.FILE))
     plan = sized(sources, 500)
     assert [len(split.spans) for split in plan.splits()][:3] == [7, 6, 6]  # of 70 bytes, later of 80
     assert sum(split.size for split in plan.splits()) == plan.whole
@@ -106,14 +107,14 @@ def test_splits_are_many_where_a_corpus_is_small_and_bounded_where_it_is_large(
 ) -> None:
     with (tmp_path / "sparse").open("wb") as file:
         file.truncate(size)
-    assert Plan.of(everything([Source(tmp_path / "sparse", "sparse", Form.LINES)])).size == expected
+    assert Plan.of(everything([Source(Place.of(tmp_path) / "sparse", "sparse", Form.LINES)])).size == expected
 
 
 def test_a_limit_reads_no_further_than_the_last_text(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n\ntwo\nthree\nfour\n")
     (tmp_path / "b.jsonl").write_text("".join(json.dumps({"text": each}) + "\n" for each in "abc"))
     sources = [
-        Source(tmp_path / "a.txt", "a.txt", Form.LINES), Source(tmp_path / "b.jsonl", "b.jsonl", Form.JSONL)
+        Source(Place.of(tmp_path) / "a.txt", "a.txt", Form.LINES), Source(Place.of(tmp_path) / "b.jsonl", "b.jsonl", Form.JSONL)
     ]  # fmt: skip
     spans = everything(sources)
     for limit, expected in (
@@ -131,7 +132,7 @@ def test_a_limit_reads_no_further_than_the_last_text(tmp_path: Path) -> None:
 def test_tags_are_looked_for_no_further_than_they_are_found(tmp_path: Path) -> None:
     place = tmp_path / "a.conllu"
     place.write_text("1\ta\t_\tDET\t_\t_\t0\troot\t_\t_\n\n1\tb\t_\tNOUN\t_\t_\t0\troot\t_\t_\n")
-    spans = everything([Source(place, "a.conllu", Form.CONLLU)])
+    spans = everything([Source(Place.of(place), "a.conllu", Form.CONLLU)])
     check_tags(spans, {"--from-pos": "DET", "--to-pos": "NOUN"})
     with pytest.raises(InputError, match="--to-pos: no word is VERB: DET, NOUN"):
         check_tags(spans, {"--from-pos": "DET", "--to-pos": "VERB"})
@@ -139,7 +140,7 @@ def test_tags_are_looked_for_no_further_than_they_are_found(tmp_path: Path) -> N
 
 def test_what_is_set_aside_is_counted_in_its_lines(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"one\ncaf\xe9\n\nfour\n")
-    plan = sized([Source(tmp_path / "a.txt", "a.txt", Form.LINES)], 4)
+    plan = sized([Source(Place.of(tmp_path) / "a.txt", "a.txt", Form.LINES)], 4)
     items = [item for split in plan.splits() for item in Reading(split)]
     assert [isinstance(item, SetAside) for item in items] == [False, True, False]
     assert [line for _, line, _ in read(plan)] == [1, 2, 4]

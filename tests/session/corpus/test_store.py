@@ -4,15 +4,13 @@ import json
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
-from hub_stand_in import COMMIT, empty_cache, stand_in
-from wire import Wire, object_store, on_s3, serving, wire
+from hub_stand_in import COMMIT, hub_files
+from wire import Wire, on_s3, serving
 
 from attnscope.errors import InputError
 from attnscope.session.corpus.named import files_of
@@ -25,27 +23,6 @@ CONTENT = bytes(i * i % 251 for i in range(300_007))
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faults, "PAUSES", (0.0,) * 5)
     monkeypatch.setattr(streams, "BLOCK", 2**16)
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[Wire]:
-    with object_store() as made:
-        import boto3
-
-        options = on_s3(made)
-        client = boto3.client(
-            "s3", endpoint_url=made.address, aws_access_key_id=options["key"],
-            aws_secret_access_key=options["secret"], region_name="us-east-1",
-        )  # fmt: skip
-        client.create_bucket(Bucket="bucket")
-        yield made
-
-
-@pytest.fixture
-def bucket(store: Wire, request: pytest.FixtureRequest) -> Iterator[Place]:
-    yield Place.of(f"s3://bucket/{abs(hash(request.node.name))}", **on_s3(store))
-    store.fault = lambda asked: None
-    store.log.clear()
 
 
 @pytest.fixture(params=["here", "s3", "memory"])
@@ -243,38 +220,6 @@ configs:
     path: [data/test-*, more/**]
 ---
 """
-
-
-def hub_files(folder: Path, *names: str, card: str = "") -> Path:
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(name.encode())
-    if card:
-        (folder / "README.md").write_text(card)
-    return folder
-
-
-@pytest.fixture
-def as_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
-    """Makes a folder the data set `some/set` of the hub, behind a wire."""
-    from contextlib import ExitStack
-
-    import fsspec
-    from huggingface_hub import constants
-
-    empty_cache(tmp_path / "cache", monkeypatch)
-    with ExitStack() as open_while:
-
-        def served(folder: Path) -> Wire:
-            hub = urlsplit(open_while.enter_context(stand_in("some/set", folder)).address)
-            made = open_while.enter_context(wire(str(hub.hostname), int(hub.port or 0)))
-            monkeypatch.setattr(constants, "ENDPOINT", made.address)
-            files = made.address + "/{repo_id}/resolve/{revision}/{filename}"
-            monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", files)
-            fsspec.get_filesystem_class("hf").clear_instance_cache()
-            return made
-
-        yield served
 
 
 def names(*addresses: str) -> list[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
+from weakref import WeakSet
 
 from attnscope.errors import InputError
 from attnscope.session.corpus.store.faults import FIRST, PAUSES, RefusedError, missing, trying
@@ -64,7 +65,18 @@ def _system(address: str, options: str) -> tuple[Any, str]:
         raise RefusedError(f"cannot open '{address}': {error}") from error
     if hasattr(system, "retries"):
         system.retries = 1  # S3's: it would ask for all of a part again
+    _asked.add(system)
     return system, path
+
+
+_asked: WeakSet[Any] = WeakSet()
+
+
+def ask_anew() -> None:
+    """Forgets what stores said of their files: they may have changed since."""
+    facts.cache_clear()
+    for system in list(_asked):
+        system.invalidate_cache()
 
 
 def _asking(address: str, options: str, doing: str, act: Callable[[Any, str], T], first: bool = False) -> T:

@@ -10,6 +10,7 @@ from typing import IO, Any
 from attnscope.session.corpus.store.faults import trying
 
 BLOCK, TAIL = 2**20, 2**12  # bytes of a request; of the first one beyond what will be read for sure
+FIRST = 2**16  # of the first where it is not said how far will be read
 AHEAD = 2  # blocks that are fetched while one is read
 Part = Callable[[int, int], bytes]
 
@@ -52,6 +53,9 @@ class Stream(_Read):
         self._part, self._size = part, size
         self._sure = size if end is None else min(end, size)
         self._asked, self._tail = start, TAIL
+        self._block = (
+            BLOCK if end is not None else min(FIRST, BLOCK)
+        )  # it grows: the first lines may be enough
         self._coming: deque[Future[bytes]] = deque()
         self._threads: ThreadPoolExecutor | None = None
 
@@ -68,7 +72,8 @@ class Stream(_Read):
     def _ask_ahead(self) -> None:
         while self._asked < self._sure and len(self._coming) < AHEAD:
             self._threads = self._threads or ThreadPoolExecutor(1, "attnscope-fetch")
-            start, self._asked = self._asked, min(self._asked + BLOCK, self._sure)
+            start, self._asked = self._asked, min(self._asked + self._block, self._sure)
+            self._block = min(2 * self._block, BLOCK)
             self._coming.append(self._threads.submit(self._part, start, self._asked))
 
     def close(self) -> None:

@@ -77,7 +77,7 @@ def windows(splits: Iterable[Split], size: int = WINDOW, most: int = _MOST) -> I
     taken = 0
     seen: dict[Place, str] = {}
     for split in splits:
-        places = {absolute(Place.of(span.source.path)) for span in split.spans if span.held is None}
+        places = {absolute(span.source.place) for span in split.spans if span.held is None}
         seen |= {place: glance(place) for place in places if place not in seen}
         table = packed(split, {place: seen[place] for place in places})
         if held and (len(held) == most or taken + table.nbytes > size):

@@ -1,0 +1,180 @@
+"""A corpus elsewhere, or compressed, gives the numbers of the plain file, and no byte is asked for twice."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import corpus_of_demo as demo
+import numpy as np
+import pyarrow
+import pytest
+from hub_stand_in import hub_files
+from pyarrow import parquet
+from wire import Wire
+
+from attnscope.errors import InputError
+from attnscope.results import Corpus
+from attnscope.session.corpus import splits
+from attnscope.session.corpus.engine.interface import Text
+from attnscope.session.corpus.question import CorpusQuestion
+from attnscope.session.corpus.source import Reading
+from attnscope.session.corpus.splits import Plan, everything
+from attnscope.session.corpus.store import Place, faults, streams
+
+TEXTS = [
+    f"The {noun} saw the {other} {i} ."
+    for i, (noun, other) in enumerate([("dog", "cow"), ("cat", "door")] * 9)
+]
+LINES = "".join(f"{text}\n" for text in TEXTS).encode()
+RECORDS = "".join(json.dumps({"text": text, "n": i}) + "\n" for i, text in enumerate(TEXTS)).encode()
+
+
+def sentence(text: str) -> str:
+    """A line of CoNLL-U for each word, the first of which is the head of the others."""
+    how = ["0\troot"] + ["1\tdep"] * len(text)
+    words = enumerate(zip(text.split(), how, strict=False), 1)
+    return "".join(f"{i}\t{word}\t_\tNOUN\t_\t_\t{head}\t_\t_\n" for i, (word, head) in words) + "\n"
+
+
+SENTENCES = "".join(map(sentence, TEXTS)).encode()
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda content: pyarrow.Codec("zstd").compress(content, asbytes=True),
+}
+
+
+def rows(texts: list[str], at_once: int = 4) -> bytes:
+    sink = io.BytesIO()
+    parquet.write_table(pyarrow.table({"n": range(len(texts)), "text": texts}), sink, row_group_size=at_once)
+    return sink.getvalue()
+
+
+def all_texts(*files: Any, **more: Any) -> list[str]:
+    """What a plan of these files reads, split after split."""
+    sources = CorpusQuestion(files, **more).sources()
+    read = [item for split in Plan.of(everything(sources)).splits() for item in Reading(split)]
+    assert all(isinstance(item, Text) for item in read), read
+    return [item.text for item in read]
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Splits, requests and pauses that are small beside these files."""
+    monkeypatch.setattr(splits, "LEAST", 64)
+    monkeypatch.setattr(splits, "FEWEST", 7)
+    monkeypatch.setattr(streams, "TAIL", 8)
+    monkeypatch.setattr(streams, "FIRST", 64)
+    monkeypatch.setattr(faults, "PAUSES", (0.0,) * 5)
+
+
+@pytest.mark.parametrize("suffix", list(PACK))
+@pytest.mark.parametrize(("form", "content"), [("txt", LINES), ("jsonl", RECORDS), ("conllu", SENTENCES)])
+def test_every_text_is_read_once_in_its_order_whatever_packs_it(
+    form: str, content: bytes, suffix: str, tmp_path: Path
+) -> None:
+    file = tmp_path / f"texts.{form}{suffix}"
+    file.write_bytes(PACK[suffix](content))
+    assert all_texts(file) == TEXTS
+    hidden = tmp_path / f"other.{form}"
+    hidden.write_bytes(PACK[suffix](content))
+    assert all_texts(hidden) == TEXTS, "what packs it is seen by its first bytes"
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.conllu", "a.jsonl.zst", "a.txt.gz", "a.parquet"])
+def test_on_an_object_store_that_breaks_off_every_text_is_read_and_no_byte_asked_for_twice(
+    name: str, store: Wire, bucket: Place
+) -> None:
+    plain = {"txt": LINES, "jsonl": RECORDS, "conllu": SENTENCES}.get(name.split(".")[1])
+    content = (
+        rows(TEXTS) if plain is None else PACK[f".{name.split('.')[2]}" if name.count(".") > 1 else ""](plain)
+    )
+    (bucket / name).write(content)
+    store.log.clear()
+    assert all_texts(bucket / name) == TEXTS
+    split_ends = 40 * len(TEXTS) if name in ("a.txt", "a.jsonl", "a.conllu") else 0
+    footer = len(content) if plain is None else 0  # it is less than what is read of an end in one go
+    assert store.given(name) <= len(content) + split_ends + footer
+    (bucket / name).write(content)
+    store.log.clear()
+    store.fault = lambda asked: (None, 20)[len(store.log) % 2] if asked.method == "GET" else None
+    assert all_texts(bucket / name) == TEXTS
+    assert store.cuts() > 0
+
+
+def test_the_numbers_are_those_of_the_plain_file(tmp_path: Path, store: Wire, bucket: Place) -> None:
+    def measured(file: Any, run: str) -> Corpus:
+        return demo.measure(file, tmp_path / run, measures="entropy")
+
+    (tmp_path / "a.txt").write_bytes(LINES)
+    plain = measured(tmp_path / "a.txt", "plain")
+    (bucket / "b.jsonl.zst").write(PACK[".zst"](RECORDS))
+    (bucket / "c.parquet").write(rows(TEXTS))
+    for name in ("b.jsonl.zst", "c.parquet"):
+        found = measured(bucket / name, name)
+        assert found.read.texts == len(TEXTS)
+        np.testing.assert_allclose(
+            found.measures["entropy"].values, plain.measures["entropy"].values, atol=1e-6
+        )
+        assert found.texts[0].place.startswith(f"{name}:")
+
+
+def test_a_source_that_goes_away_ends_with_one_line_and_the_run_goes_on_later(
+    tmp_path: Path, store: Wire, bucket: Place
+) -> None:
+    (bucket / "far.txt").write(20 * LINES)
+    store.fault = lambda asked: 0 if (asked.first or 0) > 15 * len(LINES) else None
+    with pytest.raises(InputError, match="the same command goes on from there"):
+        demo.measure(bucket / "far.txt", tmp_path / "run", measures="entropy")
+    store.fault = lambda each: None
+    hearing = demo.Hearing()
+    found = demo.measure(bucket / "far.txt", tmp_path / "run", hearing, measures="entropy")
+    assert found.read.texts == 20 * len(TEXTS)
+    assert any("were measured before: going on in" in told for told in hearing.told)
+
+
+def test_the_split_of_a_data_set_is_read_from_the_hub(tmp_path: Path, as_the_hub: Any) -> None:
+    folder = hub_files(tmp_path / "set", "notes.md")
+    for i in range(2):
+        (folder / f"train-{i}.parquet").write_bytes(rows(TEXTS[i * 9 : i * 9 + 9]))
+    (folder / "test.parquet").write_bytes(rows(["none of these"]))
+    as_the_hub(folder)
+    assert all_texts("hf://datasets/some/set:train") == TEXTS
+    with pytest.raises(InputError, match=r"no field 'nix' in 'train-0\.parquet': n, text"):
+        all_texts("hf://datasets/some/set:train", field="nix")
+
+
+def test_an_archive_that_is_cut_short_is_told_or_refused_as_was_asked(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt.gz"
+    file.write_bytes(gzip.compress(LINES)[:-30])
+    found = demo.measure(file, tmp_path / "run", measures="entropy")
+    assert 0 < found.read.texts < len(TEXTS)
+    aside = [json.loads(line) for line in (tmp_path / "run" / "set-aside.jsonl").read_text().splitlines()]
+    assert [each["place"] for each in aside] == [f"a.txt.gz:{found.read.texts + 1}"]
+    assert "it ends too early" in aside[0]["why"]
+    with pytest.raises(
+        InputError,
+        match=r"cannot read 'a\.txt\.gz': line [0-9]+.*: after [0-9,]+ bytes of text it ends too early",
+    ):
+        demo.measure(file, tmp_path / "other", measures="entropy", broken="refuse")
+
+
+def test_a_broken_line_ends_the_run_where_that_was_asked(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(RECORDS + b"{nix\n")
+    assert demo.measure(file, tmp_path / "run", measures="entropy").read.left_out == 1
+    with pytest.raises(InputError, match=r"it is no JSON: .*; --broken skip sets such aside"):
+        demo.measure(file, tmp_path / "other", measures="entropy", broken="refuse")
+
+
+def test_a_parquet_file_within_an_archive_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet.gz").write_bytes(gzip.compress(rows(TEXTS)))
+    with pytest.raises(InputError, match="a Parquet file within gzip: unpack it"):
+        all_texts(tmp_path / "a.parquet.gz")
