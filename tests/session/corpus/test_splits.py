@@ -9,8 +9,8 @@ import pytest
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.interface import SetAside, Text
 from attnscope.session.corpus.source import Form, Reading, Source
-from attnscope.session.corpus.store import Place
 from attnscope.session.corpus.splits import Plan, check_tags, everything, first_texts
+from attnscope.session.corpus.store import Place
 
 
 def read(plan: Plan) -> list[tuple[int, int, str]]:
@@ -114,7 +114,8 @@ def test_a_limit_reads_no_further_than_the_last_text(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n\ntwo\nthree\nfour\n")
     (tmp_path / "b.jsonl").write_text("".join(json.dumps({"text": each}) + "\n" for each in "abc"))
     sources = [
-        Source(Place.of(tmp_path) / "a.txt", "a.txt", Form.LINES), Source(Place.of(tmp_path) / "b.jsonl", "b.jsonl", Form.JSONL)
+        Source(Place.of(tmp_path) / "a.txt", "a.txt", Form.LINES),
+        Source(Place.of(tmp_path) / "b.jsonl", "b.jsonl", Form.JSONL),
     ]  # fmt: skip
     spans = everything(sources)
     for limit, expected in (
