@@ -259,9 +259,10 @@ def test_what_is_wrong_with_a_corpus_is_one_line(
         assert "very very" in (tmp_path / "run" / "set-aside.jsonl").read_text()
 
 
-def test_a_folder_in_the_place_of_a_file_is_called_by_its_name(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"cannot read '\.': it is a folder"):
-        demo.measure(Path(), tmp_path / "run", measures="entropy")
+def test_a_folder_without_texts_is_called_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(InputError, match=r"no file of texts in '.*notes': it is empty"):
+        demo.measure(tmp_path / "notes", tmp_path / "run", measures="entropy")
 
 
 def test_forms_of_files_hold_the_same_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
