@@ -119,7 +119,7 @@ def estimate(
 ) -> Estimate:
     """What `corpus` will cost on so many machines, from a few seconds of it; `asked` are options of it."""
     several = (files,) if isinstance(files, str | Path) else files
-    question = CorpusQuestion(tuple(map(Path, several)), **asked)
+    question = CorpusQuestion(tuple(several), **asked)
     return estimate_of(ModelRequest(model, device, dtype), question, Wanted(), listener or Log(), machines)
 
 
