@@ -30,7 +30,7 @@ Files = Annotated[
         help="Texts: a line each, .jsonl, .conllu or .parquet, compressed or not; a folder, a pattern, "
         "s3://, gs://, https://, hf://datasets/NAME:SPLIT; '-' reads standard input.",
     ),
-    Brief("texts: files, folders, s3://..., hf://datasets/NAME:SPLIT"),
+    Brief("texts: files, folders, s3://, hf://datasets/NAME:SPLIT"),
 ]
 Form = Annotated[
     str | None,

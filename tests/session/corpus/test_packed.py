@@ -55,7 +55,7 @@ def test_what_was_compressed_is_read_as_it_was_and_what_is_appended_too(packing:
 @every
 def test_an_archive_that_is_cut_short_gives_what_stands_before_and_says_so(packing: Packing) -> None:
     packed = PACKED[packing](CONTENT)
-    lines, why = read(packing, packed[: len(packed) - 20])
+    lines, why = read(packing, packed[: len(packed) // 2])
     assert lines == LINES[: len(lines)]
     assert "it ends too early" in why
     assert len(lines) < len(LINES)
