@@ -190,7 +190,7 @@ class CorpusRun:
     """Who measures, and where it is kept."""
 
     PANEL = "The run"
-    BEYOND = "processes, Ray"
+    BEYOND = "Ray"
 
     workers: Workers = None
     engine: Engine = "local"
