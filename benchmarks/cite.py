@@ -38,13 +38,13 @@ def main() -> int:
     found = model.read(text).cite("red")
     controls = len(found.statements[0].controls)
 
-    def by_hand() -> float:
-        return _by_hand(model.module, found, controls)
+    def plain() -> float:
+        return by_hand(model.module, found, controls)
 
     def ours() -> float:
         return float(model.read(text).cite("red").lost[0, -1])
 
-    (hand, one), (own, other) = _least(by_hand, given.repeats), _least(ours, given.repeats)
+    (hand, one), (own, other) = _least(plain, given.repeats), _least(ours, given.repeats)
     print(f"{given.passages} passages, {controls} controls: by hand {hand:.2f} s, ours {own:.2f} s "
           f"({own / hand:.2f}); lost without the source {one:.4f}, off {abs(one - other):.1g}")  # fmt: skip
     return int(own / hand > LIMIT)
@@ -59,7 +59,7 @@ def _least(work: Callable[[], float], repeats: int) -> tuple[float, float]:
     return seconds, number
 
 
-def _by_hand(model: torch.nn.Module, found: Citation, controls: int) -> float:
+def by_hand(model: torch.nn.Module, found: Citation, controls: int) -> float:
     ids, answer = list(found.tokens.ids[:-1]), found.tokens.ids[-1]
     passages = [each.positions for each in found.passages]
 

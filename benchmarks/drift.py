@@ -91,7 +91,7 @@ def encoder() -> Any:
 
     told.set_verbosity_error()
     told.disable_progress_bar()
-    return BertForMaskedLM.from_pretrained(ENCODER).eval()
+    return BertForMaskedLM.from_pretrained(ENCODER, attn_implementation="eager").eval()
 
 
 @cache
@@ -149,7 +149,7 @@ def by_hand(model: Any, other: Any, tokenizer: Any, texts: list[str]) -> Any:
             parted, wrote = apart(old.attentions, own), []
             for layer, before in enumerate(old_outputs):
                 first, second = (
-                    each.bert.encoder.layer[layer].attention.output.dense.weight.view(-1, 12, 64)
+                    each.bert.encoder.layer[layer].attention.output.dense.weight.unflatten(1, (12, -1))
                     for each in (model, other)
                 )
                 change = torch.einsum("nhd,chd->hnc", own_outputs[layer].double(), second.double())
@@ -185,7 +185,7 @@ def seen(model: Any, ids: Any) -> tuple[Any, list[Any]]:
 @contextmanager
 def heads_of(dense: Any, outputs: list[Any]) -> Iterator[None]:
     """While open, what the heads hand to the output projection is kept: `query head dim`."""
-    hook = dense.register_forward_pre_hook(lambda _, args: outputs.append(args[0][0].unflatten(-1, (12, 64))))
+    hook = dense.register_forward_pre_hook(lambda _, args: outputs.append(args[0][0].unflatten(-1, (12, -1))))
     yield
     hook.remove()
 
@@ -201,7 +201,7 @@ def returned(layer: Any, weights: list[Any]) -> Iterator[None]:
 def with_head(model: Any, ids: Any, layer: int, head: int, outputs: Any) -> Any:
     def put(_: Any, args: Any) -> Any:
         new = args[0].clone()
-        new[0, :, 64 * head : 64 * head + 64] = outputs[:, head]
+        new[0].unflatten(-1, (12, -1))[:, head] = outputs[:, head]
         return (new,)
 
     hook = model.bert.encoder.layer[layer].attention.output.dense.register_forward_pre_hook(put)
