@@ -151,10 +151,12 @@ def _about(home: Path) -> str:
 
 
 def _background() -> str:
-    """What the terminal answers, where an answer was printed as that wants it."""
-    from attnscope.cli.asked_terminal import asked
+    """What the terminal answers, where an answer was printed as that wants it; Windows is never asked."""
+    if sys.platform != "win32":
+        from attnscope.cli.asked_terminal import asked
 
-    return asked()
+        return asked()
+    return "unknown"
 
 
 def _print_again(printed: dict[str, Any], made_at: float) -> int:

@@ -6,6 +6,7 @@ takes for all is that times how often it is done.
 """
 
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -231,11 +232,9 @@ def _error(lengths: np.ndarray) -> float:
 
 def _peak() -> int | None:
     """The most memory that this process has had, where the system tells."""
-    try:
-        import resource
-    except ImportError:
+    if sys.platform == "win32":
         return None
-    import sys
+    import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
