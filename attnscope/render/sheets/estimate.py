@@ -78,7 +78,7 @@ def _notes(result: Estimate) -> Iterator[str]:
     spread = "" if math.isnan(sampled.error) else f", ± {percent(sampled.error)} as their lengths differ"
     yield f"calculated: {_tokens(result)} if all texts are like those{spread}"
     if result.memory is not None:
-        yield f"memory, measured: {size(result.memory)} in this process, as in each worker of any corpus"
+        yield f"memory, measured: {size(result.memory)} in this process; a worker with texts as long needs it"
     yield f"the run's folder, calculated: about {size(result.kept)}, without --rows"
     yield "a worker has a core or a device for itself: where they share memory and caches they are slower"
 
