@@ -73,7 +73,6 @@ Broken = Annotated[
 Limit = Annotated[
     int | None,
     typer.Option("--limit", metavar="N", help="Read the first N texts. Default: all."),
-    Brief("read the first N texts"),
 ]
 Longest = Annotated[
     int,

@@ -10,8 +10,9 @@ FEWEST = 5  # texts of a class that both corpora have: of fewer their scatter sa
 
 @dataclass(frozen=True)
 class CorpusText:
-    """A text of a corpus: where it stands, its tokens as they were read, and how it begins.
+    """A text of a corpus.
 
+    `place` is where it stands, `file:line`; `tokens` are how many were read of it; `text` is how it begins;
     `whole` says that this is all of it, and that read alone it gives the same numbers.
     """
 
@@ -23,7 +24,11 @@ class CorpusText:
 
 @dataclass(frozen=True)
 class LengthClass:
-    """Texts of `least` to `most` tokens: how many there are, and their tokens in all."""
+    """Texts of about one length.
+
+    `least` and `most` are the fewest and the most tokens of a text; `texts` is how many there are, `tokens` how
+    many tokens these have in all.
+    """
 
     least: int
     most: int
@@ -44,7 +49,11 @@ class LengthClass:
 
 @dataclass(frozen=True)
 class LengthPair:
-    """Texts of `least` to `most` tokens in two corpora: how many either has, and their tokens in all."""
+    """Texts of about one length in two corpora.
+
+    `least` and `most` are the fewest and the most tokens of a text; `texts` is how many either corpus has,
+    `tokens` how many tokens these have in all.
+    """
 
     least: int
     most: int

@@ -150,22 +150,31 @@ def test_controls_are_other_halves_of_the_passages_that_are_no_candidates() -> N
     ("lost", "candidates"),
     [
         ([4.0, 0.1, -0.2], (0,)),
-        ([0.1, 3.0, 2.5], (1, 2)),
+        ([0.05, 3.0, 2.5], (1, 2)),
+        ([0.1, 3.0, 2.5], ()),
         ([LEAST / 2, 0.0, 0.0], ()),
         ([3.0, 2.0, 1.6], ()),
         ([3.0, -2.0, 0.0], ()),
-        ([np.nan, 3.0, 0.1], (1,)),
+        ([np.nan, 3.0, 0.05], (1,)),
     ],
-    ids=["one", "two", "too little", "all alike", "another wins as much", "only those taken away"],
+    ids=[
+        "one",
+        "two",
+        "two by luck",
+        "too little",
+        "all alike",
+        "another wins as much",
+        "only those taken away",
+    ],
 )
 def test_candidates_are_the_fewest_that_stand_out(lost: list[float], candidates: tuple[int, ...]) -> None:
     assert candidates_of(np.array(lost)) == candidates
 
 
-def test_a_candidate_is_a_source_only_where_no_control_does_half_as_much() -> None:
+def test_a_candidate_is_a_source_only_where_it_stands_out_of_the_controls_as_well() -> None:
     lost = np.array([4.0, 0.1, 0.2])
-    assert sources_of(lost, (0,), (0.5, -1.9)) == (0,)
-    assert sources_of(lost, (0,), (0.5, -2.1)) == ()
+    assert sources_of(lost, (0,), (0.1, -0.4)) == (0,)
+    assert sources_of(lost, (0,), (0.1, -0.5)) == (), "9.5 times beside two others"
     assert sources_of(lost, (), ()) == ()
 
 
