@@ -26,8 +26,8 @@ class CorpusText:
 class LengthClass:
     """Texts of about one length.
 
-    `least` and `most` are the fewest and the most tokens of a text; `texts` is how many there are, `tokens` how
-    many tokens these have in all.
+    `least` and `most` are the fewest and the most tokens of a text; `texts` is how many there are,
+    `tokens` how many tokens these have in all.
     """
 
     least: int
