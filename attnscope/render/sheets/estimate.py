@@ -86,5 +86,8 @@ def _notes(result: Estimate) -> Iterator[str]:
 def _table(result: Estimate) -> Table:
     return Table.of(
         "term seconds_measured unit count_calculated seconds_calculated driver",
-        [(each.name, each.seconds, each.unit, each.count, each.whole, each.driver) for each in result.terms],
+        [
+            (each.name, each.seconds, each.unit, float(each.count), each.whole, each.driver)
+            for each in result.terms
+        ],
     )

@@ -125,7 +125,7 @@ def test_one_worker_and_two_leave_the_bytes_of_this_process(
     file.write_text("\n".join(demo.TEXTS))
     demo.measure(file, tmp_path / "0")
     expected = demo.everything(tmp_path / "0")
-    assert len(expected) == 4
+    assert len(expected) > 3, "several parts"
     for workers in (1, 2):
         demo.measure(file, tmp_path / str(workers), engine=engines.local(workers))
         assert demo.everything(tmp_path / str(workers)) == expected
