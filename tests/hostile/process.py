@@ -8,6 +8,7 @@ import importlib
 import os
 import pkgutil
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Iterable
@@ -31,6 +32,7 @@ def warm_up(place: Place, first: Iterable[Invocation] = ()) -> None:
     import attnscope
 
     torch.set_num_threads(1)
+    sys.modules["pyarrow"] = None  # type: ignore[assignment]  # it begins a thread: who is forked imports it
     for found in pkgutil.walk_packages(attnscope.__path__, "attnscope."):
         if not found.name.endswith("__main__"):
             importlib.import_module(found.name)
@@ -43,6 +45,7 @@ def warm_up(place: Place, first: Iterable[Invocation] = ()) -> None:
             for name in told.read_text().splitlines():
                 with contextlib.suppress(Exception):
                     importlib.import_module(name)
+    del sys.modules["pyarrow"]
     "".encode("utf-32-be")  # fonts are cut with it, and another user may not be let into this Python's folder
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
