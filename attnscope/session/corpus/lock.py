@@ -18,10 +18,8 @@ from attnscope.errors import InputError
 from attnscope.session.corpus.store import NotWrittenError, Place
 from attnscope.session.listener import Listener
 
-BEAT, SETTLED = (
-    5.0,
-    1.0,
-)  # seconds between two writes; until what was written by two is what one of them wrote
+BEAT = 5.0  # seconds between two writes
+SETTLED = 1.0  # seconds until what was written by two is what one of them wrote
 _MISSED = 3  # beats
 
 
