@@ -51,7 +51,7 @@ def answer(result: CorpusDifference, in_tokens: bool) -> str:
 
 
 def _most(result: CorpusDifference, best: Place, in_tokens: bool) -> str:
-    """`L1 H8 differs most: 8.2 over A, 9.4 over B (entropy +.146 ±.038 nats, 3.9 standard errors)`."""
+    """`L1 H8 differs most: 8.2 over a.txt (A), 9.4 over b.txt (B): entropy +.146 ±.038 nats, 3.9 …`."""
     scores = result.main
     write = in_tokens_of if in_tokens else thousandth
     first, second = (write(float(each[best])) for each in (scores.first, scores.second))
@@ -62,7 +62,8 @@ def _most(result: CorpusDifference, best: Place, in_tokens: bool) -> str:
     told = f"{change}, {errors} standard errors"
     if result.equal:
         told += f"; the lengths alone make {signed(float(scores.length_alone[best]), None)}"
-    return f"{named(result, best)} {alone}: {first} over A, {second} over B ({told})"
+    a, b = (read.name for read in result.reads)
+    return f"{named(result, best)} {alone}: {first} over {a} (A), {second} over {b} (B): {told}"
 
 
 def thousandth(value: float) -> str:
@@ -132,8 +133,11 @@ def control(result: CorpusDifference) -> str:
 
 
 def read(result: CorpusDifference) -> str:
-    """How much each of them is."""
+    """What each of them is, and how much."""
     lengths = [read.tokens / max(read.texts, 1) for read in result.reads]
     texts = [counted(read.texts, "text") for read in result.reads]
-    both = zip("AB", texts, lengths, strict=True)
-    return " · ".join(f"{side} {count} of {number(mean, 1)} tokens in the mean" for side, count, mean in both)
+    both = zip("AB", result.reads, texts, lengths, strict=True)
+    return " · ".join(
+        f"{side} {read.name}: {count} of {number(mean, 1)} tokens in the mean"
+        for side, read, count, mean in both
+    )

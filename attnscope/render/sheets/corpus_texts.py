@@ -1,5 +1,6 @@
 """Single texts of a corpus, and their length: which lie furthest from a head's mean, what length does."""
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.render.kit.labels import fit
-from attnscope.render.kit.numbers import signed
+from attnscope.render.kit.numbers import cell, signed
 from attnscope.render.kit.words.command import asking_of_text
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Curve, Ranking
@@ -70,13 +71,14 @@ def written(scores: CorpusScores, in_tokens: bool) -> Callable[[float], str]:
 
 def _furthest(result: Corpus, best: Place, in_tokens: bool) -> Ranking:
     scores = result.main
-    form, mean = written(scores, in_tokens), float(scores.values[best])
+    mean = float(scores.values[best])
     found = scores.furthest(best)
     texts = [result.texts[number] for number, _ in found]
     alike = [
         _others_as_long(result, each, value, best) for each, (_, value) in zip(texts, found, strict=True)
     ]
     spread = float(scores.error[best] * np.sqrt(scores.count[best]))
+    form = _told_apart(written(scores, in_tokens), mean, spread, in_tokens)
     away = [(value - mean) / spread if spread > 0 else np.nan for _, value in found]
     what = "tokens looked at" if in_tokens else scores.scores.measure
     return Ranking(
@@ -91,6 +93,17 @@ def _furthest(result: Corpus, best: Place, in_tokens: bool) -> Ranking:
             Column("text", [_beginning(each.text) for each in texts], "text"),
         ),
     )
+
+
+def _told_apart(
+    form: Callable[[float], str], mean: float, spread: float, in_tokens: bool
+) -> Callable[[float], str]:
+    """The usual form; with as many decimals as tell texts apart that scatter by less than it shows."""
+    if not spread > 0 or form(mean + spread) != form(mean - spread):
+        return form
+    turned = np.exp if in_tokens else float
+    decimals = 1 - math.floor(math.log10(abs(float(turned(mean + spread) - turned(mean)))))
+    return lambda value: cell(float(turned(value)), decimals)
 
 
 def _others_as_long(result: Corpus, text: CorpusText, value: float, best: Place) -> float:

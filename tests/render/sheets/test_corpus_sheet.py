@@ -393,9 +393,10 @@ def test_the_answer_of_two_corpora_is_that_of_its_case() -> None:
     nothing = np.full((3, 4), np.nan)
     one, two = flat(0.05, at01=-0.3), flat(0.05, at01=-0.3, at12=0.25)
     luck = "by more than 2.0 standard errors, where luck alone gives 1."
-    most = "L0 H2 differs most: 8.0 over A, 5.9 over B (entropy −.30 ±.10 nats, 3.0 standard errors)."
     apart = differing(two)
     a, b = apart.reads
+    over = f"8.0 over {a.name} (A), 5.9 over {b.name} (B): entropy −.30 ±.10 nats, 3.0 standard errors"
+    most = f"L0 H2 differs most: {over}."
     equal = replace(
         apart, lengths=(LengthPair(8, 11, (5, 10), (40, 90)), LengthPair(12, 15, (5, 30), (60, 390)))
     )
@@ -415,7 +416,7 @@ def test_the_answer_of_two_corpora_is_that_of_its_case() -> None:
         "apart, by another measure": (
             differing(two, "previous"),
             f"2 of 12 heads differ in previous, weight on the previous token {luck} L0 H2 differs most: .400 "
-            "over A, .100 over B (−.30 ±.10, 3.0 standard errors).",
+            f"over {a.name} (A), .100 over {b.name} (B): −.30 ±.10, 3.0 standard errors.",
         ),
         "apart, of other length": (
             longer,
@@ -425,18 +426,18 @@ def test_the_answer_of_two_corpora_is_that_of_its_case() -> None:
         "apart, at equal length": (
             equal,
             f"At equal length 2 of 12 heads differ in how many tokens they look at {luck} "
-            f"{most.removesuffix(').')}; the lengths alone make +.20).",
+            f"{most.removesuffix('.')}; the lengths alone make +.20.",
         ),
         "apart, at equal length of few": (
             replace(equal, lengths=(*equal.lengths, LengthPair(64, 90, (20, 0), (1400, 0)))),
             f"At equal length 2 of 12 heads differ in how many tokens they look at {luck} "
-            f"{most.removesuffix(').')}; the lengths alone make +.20). No more than 33 % of A is of a length "
+            f"{most.removesuffix('.')}; the lengths alone make +.20. No more than 33 % of A is of a length "
             "that both have.",
         ),
         "alike, at equal length": (
             replace(equal, measures=differing(one).measures),
             "At equal length the corpora do not differ in how many tokens they look at: 1 of 12 heads "
-            f"{luck} {most.removesuffix(').')}; the lengths alone make +.20).",
+            f"{luck} {most.removesuffix('.')}; the lengths alone make +.20.",
         ),
         "apart, of few texts": (
             replace(apart, reads=(a, replace(b, texts=8, tokens=8 * 17))),
@@ -444,8 +445,7 @@ def test_the_answer_of_two_corpora_is_that_of_its_case() -> None:
         ),
         "one head": (
             differing(one, chance=float("nan")),
-            "L0 H2 differs: 8.0 over A, 5.9 over B (entropy −.30 ±.10 nats, 3.0 standard errors). One head "
-            "alone is compared, so nothing is chosen by luck.",
+            f"L0 H2 differs: {over}. One head alone is compared, so nothing is chosen by luck.",
         ),
     }
     for row_, (result, sentence) in table.items():
