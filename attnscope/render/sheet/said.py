@@ -222,6 +222,21 @@ def proof(
     )
 
 
+def proof_in(
+    sampled: int, among: str, certified: Mapping[Verdict, int], known: str
+) -> tuple[tuple[Verdict, str], ...]:
+    """Heads that were certified in so many texts: `72 of 72 heads recomputed, ..., in each of 2 of 300 texts`.
+
+    The counts are of heads in texts. Where their verdicts are not alike they are told as that.
+    """
+    counts = {verdict: count for verdict, count in certified.items() if count}
+    if len(counts) == 1 and sampled > 1:
+        ((verdict, count),) = counts.items()
+        return proof({verdict: count // sampled}, "head", f", in each of {sampled} of {among}; {known}")
+    each = ", each text counted" if sampled > 1 else ""
+    return proof(counts, "head", f"{each}, in {sampled} of {among}; {known}")
+
+
 def in_sample(unlike: float) -> str:
     """What is known of heads that were certified in some of many texts, which were read with others."""
     alike = f"to {significant(unlike, 1)}" if unlike else "to the last bit"

@@ -10,7 +10,7 @@ from attnscope.render.kit.numbers import counted, percent, signed, weight
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
-from attnscope.render.sheet.said import grid_size, in_sample, named, proof, setting
+from attnscope.render.sheet.said import grid_size, in_sample, named, proof_in, setting
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
@@ -38,7 +38,7 @@ def sheet(result: Corpus, focus: Focus = WHOLE) -> Sheet:
     there = [each for each in result.measures.values() if not each.absent and each is not result.main]
     in_tokens = result.main.scores.measure == "entropy" and not focus.in_nats
     main = _tokens(result) if in_tokens else _grid(result, result.main)
-    sample = f"{result.sampled} of {counted(result.read.texts, 'text')}"
+    texts = counted(result.read.texts, "text")
     return Sheet(
         title=_subject(result),
         setting=setting(result, grid_size(result.layers, result.heads)),
@@ -55,9 +55,9 @@ def sheet(result: Corpus, focus: Focus = WHOLE) -> Sheet:
         control=words.control(result),
         notes=tuple(words.notes(result)),
         legend=tuple(_legend(result, in_tokens)),
-        proof=proof(result.certified, "head", f", in {sample}; {_failed(result)}"),
+        proof=proof_in(result.sampled, texts, result.certified, _failed(result)),
         main=main,
-        summary=(counted(result.read.texts, "text"), grid_size(result.layers, result.heads)),
+        summary=(texts, grid_size(result.layers, result.heads)),
         record=record(result.read),
         next=_following(result),
     )

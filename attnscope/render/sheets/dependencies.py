@@ -10,7 +10,7 @@ from attnscope.render.kit.words.command import asking_of_file
 from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.heads import HeadGrid
-from attnscope.render.sheet.said import grid_size, in_sample, name, proof, setting
+from attnscope.render.sheet.said import grid_size, in_sample, name, proof_in, setting
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
@@ -36,7 +36,7 @@ def sheet(result: Dependencies, focus: Focus = WHOLE) -> Sheet:
     relation, bank = result.looked_at, result.treebank.name
     main = _relations(result, focus.verbose) if relation is None else None
     one = () if relation is None else (_heads(result, relation), Beside(tuple(_grids(result, relation))))
-    sample = f"{result.sampled} of {counted(result.treebank.scored, 'sentence')}"
+    sentences = counted(result.treebank.scored, "sentence")
     return Sheet(
         title=f"{result.shown} in {bank}" if result.shown else f"relations of {bank}",
         setting=setting(result, grid_size(result.layers, result.heads)),
@@ -49,7 +49,7 @@ def sheet(result: Dependencies, focus: Focus = WHOLE) -> Sheet:
         notes=tuple(words.notes(result)),
         legend=tuple(words.legend(result)),
         details=tuple(words.details(result)),
-        proof=proof(result.certified, "head", f", in {sample}; {in_sample(result.unlike)}"),
+        proof=proof_in(result.sampled, sentences, result.certified, in_sample(result.unlike)),
         main=main,
         more=tuple(_examples(result)),
         whole="one relation has a panel for each direction",

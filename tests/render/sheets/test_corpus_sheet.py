@@ -68,7 +68,7 @@ def test_means_stand_beside_their_errors_and_what_was_set_aside_is_said() -> Non
     told = " ".join(result.text(width=140).split())
     assert "set aside 1: 1 since it is not valid UTF-8" in told
     assert "1 text cut to 64 tokens" in told
-    assert "24 of 24 heads recomputed, equal to the model's, in 2 of 41 texts" in told
+    assert "12 of 12 heads recomputed, equal to the model's, in each of 2 of 41 texts" in told
     assert any("FAILED" in each.get_text() for each in figure_of(made.corpus(failed=True)).texts)
 
 
@@ -494,6 +494,18 @@ def test_the_texts_furthest_from_a_mean_stand_beside_texts_of_their_length() -> 
         assert block.table["of_length"].values[row] == pytest.approx(np.mean(alike))
     in_classes = corpus(replace(result, shown="pattern"))
     assert not [each for each in in_classes.every if isinstance(each, Ranking) and each.of == "text"]
+
+
+def test_texts_that_are_alike_to_the_digits_shown_get_as_many_as_tell_them_apart() -> None:
+    drawn = made.values(41, made.MEASURES, 0)
+    for least, told_apart in ((1.0, False), (1e-4, True)):
+        drawn[:, 0] *= least
+        sheet = corpus(made.corpus(drawn=drawn))
+        (block,) = [each for each in sheet.every if isinstance(each, Ranking) and each.of == "text"]
+        values = block.table["value"]
+        shown = [values.form(each) for each in values.values]
+        assert all((len(each.partition(".")[2]) > 1) is told_apart for each in shown)
+        assert len({*shown}) == len(shown)
 
 
 def test_a_mean_by_length_has_an_interval_where_two_texts_or_more_have_that_length() -> None:
