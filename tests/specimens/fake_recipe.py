@@ -7,7 +7,7 @@ from pathlib import Path
 
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.interface import Finished, Split
-from attnscope.session.corpus.source import Reading
+from attnscope.session.corpus.texts import Reading
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.measurer import EVERY, POOL, CorpusMeasurer, CorpusRecipe, MeasuredSplit
 from attnscope.session.corpus.part import Part, Proved
 from attnscope.session.corpus.reader import BatchReader
-from attnscope.session.corpus.source import Reading
 from attnscope.session.corpus.splits import Plan
 from attnscope.session.corpus.store import Place
+from attnscope.session.corpus.texts import Reading
 from attnscope.session.corpus.tree import FAN, TOP
 
 SECONDS = 4.0  # of measuring

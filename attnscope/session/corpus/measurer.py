@@ -27,8 +27,8 @@ from attnscope.session.corpus.identity import Instructions
 from attnscope.session.corpus.part import Part, Proved, RowsFile
 from attnscope.session.corpus.reader import UNLIKE, BatchReader
 from attnscope.session.corpus.rows import RowsOfSplit
-from attnscope.session.corpus.source import Reading
 from attnscope.session.corpus.store import Place
+from attnscope.session.corpus.texts import Reading
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Purpose, open_model
 from attnscope.session.request import Inputs

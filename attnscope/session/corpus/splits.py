@@ -12,7 +12,8 @@ from typing import Any
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.interface import SetAside, Span, Split, Text
 from attnscope.session.corpus.packed import BrokenArchive
-from attnscope.session.corpus.source import Form, Source, items, parquet, raw_lines, refusal, values
+from attnscope.session.corpus.source import Form, Source, parquet
+from attnscope.session.corpus.texts import items, raw_lines, refusal, values
 
 LEAST, MOST, FEWEST = 2**14, 2**18, 64  # bytes of a split; splits that a corpus has where it is large enough
 

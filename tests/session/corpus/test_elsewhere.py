@@ -22,9 +22,9 @@ from attnscope.results import Corpus
 from attnscope.session.corpus import splits
 from attnscope.session.corpus.engine.interface import Text
 from attnscope.session.corpus.question import CorpusQuestion
-from attnscope.session.corpus.source import Reading
 from attnscope.session.corpus.splits import Plan, everything
 from attnscope.session.corpus.store import Place, faults, streams
+from attnscope.session.corpus.texts import Reading
 
 TEXTS = [
     f"The {noun} saw the {other} {i} ."

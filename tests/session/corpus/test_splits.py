@@ -8,9 +8,10 @@ import pytest
 
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.interface import SetAside, Text
-from attnscope.session.corpus.source import Form, Reading, Source
+from attnscope.session.corpus.source import Form, Source
 from attnscope.session.corpus.splits import Plan, check_tags, everything, first_texts
 from attnscope.session.corpus.store import Place
+from attnscope.session.corpus.texts import Reading
 
 
 def read(plan: Plan) -> list[tuple[int, int, str]]:
