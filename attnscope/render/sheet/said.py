@@ -225,7 +225,7 @@ def proof(
 def proof_in(
     sampled: int, among: str, certified: Mapping[Verdict, int], known: str
 ) -> tuple[tuple[Verdict, str], ...]:
-    """Heads that were certified in so many texts: `72 of 72 heads recomputed, ..., in each of 2 of 300 texts`.
+    """Heads that were certified in some texts: `72 of 72 heads recomputed, ..., in each of 2 of 300 texts`.
 
     The counts are of heads in texts. Where their verdicts are not alike they are told as that.
     """

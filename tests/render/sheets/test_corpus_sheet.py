@@ -505,7 +505,7 @@ def test_texts_that_are_alike_to_the_digits_shown_get_as_many_as_tell_them_apart
         values = block.table["value"]
         shown = [values.form(each) for each in values.values]
         assert all((len(each.partition(".")[2]) > 1) is told_apart for each in shown)
-        assert len({*shown}) == len(shown)
+        assert not told_apart or len({*shown}) == len(shown)
 
 
 def test_a_mean_by_length_has_an_interval_where_two_texts_or_more_have_that_length() -> None:
