@@ -1,1 +1,1 @@
-"""A corpus in numbers: measures of whole batches, and totals that are merged chunk by chunk."""
+"""A corpus in numbers: measures of whole batches, and totals that are merged part by part."""

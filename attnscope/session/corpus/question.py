@@ -25,6 +25,7 @@ from attnscope.session.corpus.engine.machine import described, places, resolved,
 from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.identity import BATCH, LONGEST, Linked, identity_of, key_of
 from attnscope.session.corpus.named import files_of, is_piped
+from attnscope.session.corpus.signed import Signed
 from attnscope.session.corpus.source import FIELD, Source, source_of
 from attnscope.session.corpus.splits import Plan, check_tags, everything, first_texts
 from attnscope.session.corpus.store import Place
@@ -115,11 +116,12 @@ class _Planned:
     plan: Plan
     few: bool
     recipe: "CorpusRecipe"
+    signed: Signed | None
 
 
 @contextmanager
 def _planned(
-    request: ModelRequest, asked: CorpusQuestion, wanted: Wanted, listener: Listener
+    request: ModelRequest, asked: CorpusQuestion, wanted: Wanted, listener: Listener, *, signs: bool = False
 ) -> Iterator[_Planned]:
     from attnscope.analysis.corpus.names import check_measurable, measurable
 
@@ -130,6 +132,7 @@ def _planned(
     names = measurable(names) if asked.measures == "all" else names
     check_measurable(names)
     with _with_sizes(sources) as sources:
+        signed = Signed(sources) if signs else None
         spans = everything(sources)
         if linked is not None:
             check_tags(spans, {"--from-pos": linked.source, "--to-pos": linked.target})
@@ -138,18 +141,9 @@ def _planned(
             plan = Plan.of(spans if asked.limit is None else first)
         from attnscope.session.corpus.measurer import CorpusRecipe
 
-        recipe = CorpusRecipe(
-            request,
-            wanted,
-            names,
-            asked.longest,
-            asked.batch,
-            asked.truncate,
-            asked.rows is not None,
-            linked,
-            asked.fast,
-        )
-        yield _Planned(sources, plan, texts <= FEW, recipe)
+        how = asked.longest, asked.batch, asked.truncate, asked.rows is not None, linked, asked.fast
+        recipe = CorpusRecipe(request, wanted, names, *how)
+        yield _Planned(sources, plan, texts <= FEW, recipe, signed)
 
 
 def corpus_of(
@@ -166,13 +160,15 @@ def corpus_of(
     """
     request = _resolved(request, asked)
     engine = engine or engine_of(asked, request)
-    with _planned(request, asked, wanted, listener) as planned:
+    with _planned(request, asked, wanted, listener, signs=True) as planned:
         from attnscope.session.corpus.run import Run
 
-        sources, recipe, plan = planned.sources, planned.recipe, planned.plan
+        recipe, plan, signed = planned.recipe, planned.plan, planned.signed
+        assert signed is not None, "as was asked"
+        checkpoint = find_checkpoint(request, listener)
         with listener.working("looking at the texts"):
-            digests = [source.digest for source in sources]
-        identity = identity_of(recipe, sources, digests, find_checkpoint(request, listener), asked.limit)
+            digests = signed.digests
+        identity = identity_of(recipe, planned.sources, digests, checkpoint, asked.limit)
         folder = Folder(Place.of(asked.run or HOME / f"corpus-{key_of(identity)}"))
         with folder.locked(listener):
             begun = folder.claim(identity, _provenance(asked, request))
@@ -181,7 +177,7 @@ def corpus_of(
             workers = 0 if few and asked.workers is None else asked.workers
             here = partial(_on_this_machine, request, workers, plan.about)
             recipe = replace(recipe, into=folder.place.address)
-            run = Run(recipe, sources, digests, plan, folder, listener)
+            run = Run(recipe, signed, plan, folder, listener)
             return run.corpus(engine or here, done, None if asked.rows is None else Place.of(asked.rows))
 
 

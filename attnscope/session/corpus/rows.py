@@ -6,8 +6,10 @@ In the file of a split texts and lines count from its start, and sources are num
 
 import io
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO, Any
 
 import numpy as np
 
@@ -53,29 +55,40 @@ class RowsOfSplit:
         return self._buffer.getvalue()
 
 
-def write_rows(place: Place, folder: Folder, parts: Iterable[Part], sources: Sequence[Source]) -> None:
-    """All rows in one file, split by split, whole or not at all; the same rows give the same bytes."""
-    from pyarrow.parquet import ParquetFile, ParquetWriter
+@dataclass
+class AllRows:
+    """All rows in one file, part by part in their order; the same rows give the same bytes."""
 
-    texts, lines = 0, Counter[int]()
+    file: IO[bytes]
+    folder: Folder
+    sources: Sequence[Source]
+    texts: int = 0
+    lines: Counter[int] = field(default_factory=Counter)
+    _writer: Any = None
 
-    def write(file: Any) -> None:
-        nonlocal texts
-        writer = None
-        try:
-            for rows in (each for part in parts for each in part.rows):
-                own = ParquetFile(io.BytesIO(folder.rows(rows.name))) if rows.name else None
-                for table in () if own is None else _tables(own, texts, lines, sources):
-                    writer = writer or ParquetWriter(file, table.schema)
-                    writer.write_table(table)
-                texts += rows.read
-                lines.update(rows.lines)
-        finally:
-            if writer is not None:
-                writer.close()
+    @classmethod
+    @contextmanager
+    def into(cls, place: Place, folder: Folder, sources: Sequence[Source]) -> "Iterator[AllRows]":
+        """Those that are added, whole or not at all."""
+        with place.writing() as file:
+            rows = cls(file, folder, sources)
+            try:
+                yield rows
+            finally:
+                if rows._writer is not None:
+                    rows._writer.close()
 
-    with place.writing() as file:
-        write(file)
+    def add(self, part: Part) -> None:
+        """The rows of each of its splits."""
+        from pyarrow.parquet import ParquetFile, ParquetWriter
+
+        for rows in part.rows:
+            own = ParquetFile(io.BytesIO(self.folder.rows(rows.name))) if rows.name else None
+            for table in () if own is None else _tables(own, self.texts, self.lines, self.sources):
+                self._writer = self._writer or ParquetWriter(self.file, table.schema)
+                self._writer.write_table(table)
+            self.texts += rows.read
+            self.lines.update(rows.lines)
 
 
 def _tables(file: Any, texts: int, lines: Mapping[int, int], sources: Sequence[Source]) -> Iterable[Any]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import IO
 
 from attnscope.errors import InputError
 from attnscope.results.claims.corpus import GAIN, Corpus
@@ -27,7 +27,8 @@ from attnscope.session.corpus.folder import (
 )
 from attnscope.session.corpus.measurer import CorpusRecipe
 from attnscope.session.corpus.part import Part
-from attnscope.session.corpus.rows import write_rows
+from attnscope.session.corpus.rows import AllRows
+from attnscope.session.corpus.signed import Signed
 from attnscope.session.corpus.source import Source
 from attnscope.session.corpus.splits import Plan, placed
 from attnscope.session.corpus.store import Place
@@ -45,12 +46,16 @@ class Run:
     """
 
     recipe: CorpusRecipe
-    sources: Sequence[Source]
-    digests: Sequence[str]
+    signed: Signed
     plan: Plan
     folder: Folder
     listener: Listener
     splits: int = 0
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        """The files that it is of."""
+        return self.signed.sources
 
     def corpus(self, engine: Engine, done: Done | None, rows: Place | None) -> Corpus:
         """The result; what turns out to be damaged is measured again."""
@@ -116,20 +121,17 @@ class Run:
 
     def _result(self, tree: Tree, rows: Place | None) -> Corpus:
         """All parts in their order as one result; what each text gave is written to `rows`, if anywhere."""
-        linked = self.recipe.linked
-
-        def parts() -> Iterator[Part]:
-            return tree.in_order(self.splits)
-
+        linked, aside = self.recipe.linked, self.folder.place / ASIDE
         with self.listener.working("adding up"):
-            found = merging.merged(parts())
-            aside = write_aside(self.folder, parts(), self.sources)
-            if not found.whole.texts:
-                why = merging.with_limit(next(iter(found.aside), ""), found.whole.limit)
-                raise InputError(f"no text could be read: {why}; all of it stands in {aside}")
-            if rows is not None:
-                write_rows(rows, self.folder, parts(), self.sources)
-        corpus = merging.result(found, self.sources, self.digests, linked, GAIN if linked else "")
+            self.signed.check_unchanged()
+            to_rows = nullcontext() if rows is None else AllRows.into(rows, self.folder, self.sources)
+            with to_rows as table:
+                with aside.writing() as file:
+                    found = merging.merged(self._written(tree.in_order(self.splits), file, table))
+                if not found.whole.texts:  # nor are there rows
+                    why = merging.with_limit(next(iter(found.aside), ""), found.whole.limit)
+                    raise InputError(f"no text could be read: {why}; all of it stands in {aside}")
+        corpus = merging.result(found, self.sources, self.signed.digests, linked, GAIN if linked else "")
         read, model = corpus.read, corpus.provenance.model
         if read.left_out:
             self.listener.notice(f"set aside {read.left_out:,} of the texts and lines: {aside}")
@@ -137,24 +139,16 @@ class Run:
             self.listener.notice(f"{model} cannot spell {read.unknown:,} pieces: read as unknown")
         return corpus
 
-
-def write_aside(folder: Folder, parts: Iterable[Part], sources: Sequence[Source]) -> Place:
-    """Where the file of all that could not be measured is: place, reason and text as JSON, one a line.
-
-    An empty file where nothing was set aside.
-    """
-    place = folder.place / ASIDE
-    lines = Counter[int]()
-
-    def write(file: Any) -> None:
+    def _written(self, parts: Iterable[Part], aside: IO[bytes], rows: AllRows | None) -> Iterator[Part]:
+        """The parts as they come, once: what was set aside is written to a file, and rows to another."""
+        lines = Counter[int]()
         for part in parts:
-            for aside in part.set_aside:
-                line = aside.line and aside.line + lines[aside.source]
-                at = placed(sources[aside.source].name, line)
-                told = {"place": at, "why": aside.why, "text": aside.text}
-                file.write((json.dumps(told, ensure_ascii=False) + "\n").encode("utf-8", "replace"))
+            for each in part.set_aside:
+                line = each.line and each.line + lines[each.source]
+                at = placed(self.sources[each.source].name, line)
+                told = {"place": at, "why": each.why, "text": each.text}
+                aside.write((json.dumps(told, ensure_ascii=False) + "\n").encode("utf-8", "replace"))
             lines.update(part.lines)
-
-    with place.writing() as file:
-        write(file)
-    return place
+            if rows is not None:
+                rows.add(part)
+            yield part

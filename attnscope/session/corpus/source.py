@@ -60,6 +60,12 @@ class Source:
             return self.place.signature()
 
     @property
+    def stamp(self) -> tuple[int, ...] | None:
+        """What a local file shows of a change without being read: size, time, inode; None elsewhere."""
+        with self._there():
+            return self.place.stamp()
+
+    @property
     def size(self) -> int:
         """Its bytes as they lie there; 0 where that is not told."""
         with self._there():

@@ -1,4 +1,4 @@
-"""Totals of chunks against all values at once; what merging may not change; how far a quantile is off."""
+"""Totals of parts against all values at once; what merging may not change; how far a quantile is off."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -42,7 +42,7 @@ def totals_of(every: np.ndarray, numbers: Sequence[int]) -> Totals:
     return Totals.from_arrays(totals.arrays())
 
 
-def in_chunks(every: np.ndarray, sizes: tuple[int, ...]) -> Totals:
+def in_parts(every: np.ndarray, sizes: tuple[int, ...]) -> Totals:
     merged, start = None, 0
     for size in sizes:
         part = totals_of(every, range(start, start + size))
@@ -52,9 +52,9 @@ def in_chunks(every: np.ndarray, sizes: tuple[int, ...]) -> Totals:
     return merged
 
 
-def test_chunks_come_to_what_all_texts_come_to() -> None:
+def test_parts_come_to_what_all_texts_come_to() -> None:
     every = values()
-    totals = in_chunks(every, (20, 0, 1, 40, 22))
+    totals = in_parts(every, (20, 0, 1, 40, 22))
     count, mean, error = totals.moments.whole()
     there = (~np.isnan(every)).sum(axis=0)
     assert np.array_equal(count, there)
@@ -75,7 +75,7 @@ def test_chunks_come_to_what_all_texts_come_to() -> None:
 
 def test_quantiles_are_off_by_no_more_than_is_said() -> None:
     every = values()
-    found = in_chunks(every, (30, 30, 23)).quantiles(LEVELS)
+    found = in_parts(every, (30, 30, 23)).quantiles(LEVELS)
     for place in np.ndindex(every.shape[1:]):
         mine = every[(slice(None), *place)]
         mine = np.sort(mine[~np.isnan(mine)])
@@ -106,7 +106,7 @@ def test_keys_have_the_order_of_their_values_and_whole_numbers_come_back() -> No
     assert (np.diff(keys_of(drawn)) >= 0).all()
     whole = np.arange(-256.0, 257.0)
     assert np.array_equal(values_of(keys_of(whole)), whole)
-    counts = in_chunks(values(), (83,)).sketch.times_of(4.0, 30).reshape(2, 3, 5)
+    counts = in_parts(values(), (83,)).sketch.times_of(4.0, 30).reshape(2, 3, 5)
     assert counts[1, 0, 0] == (np.arange(3, 83, 11)).size
     assert counts[0, 0, 0] == 0
 
@@ -145,7 +145,7 @@ def test_the_outermost_texts_are_those_of_a_plain_sort_however_parts_are_grouped
 
 
 def test_of_the_outermost_texts_their_beginnings_are_kept_and_of_no_others() -> None:
-    totals = in_chunks(values(), (40, 43))
+    totals = in_parts(values(), (40, 43))
     kept = totals.outer.texts
     assert set(kept) == set(totals.outer.numbers.ravel()) - {-1}
     assert len(kept) < 83
@@ -159,7 +159,7 @@ def test_of_the_outermost_texts_their_beginnings_are_kept_and_of_no_others() -> 
 
 def test_moments_by_length_are_those_of_the_texts_of_each_class() -> None:
     every = values()
-    totals = in_chunks(every, (20, 0, 1, 40, 22))
+    totals = in_parts(every, (20, 0, 1, 40, 22))
     count, mean, error = totals.lengths.moments.each()
     classes = totals.lengths.described()
     assert sum(each.texts for each in classes) == 83

@@ -314,3 +314,35 @@ def test_parquet_is_read_and_rows_are_written_by_arrow(file: Path, tmp_path: Pat
     (tmp_path / "b.parquet").write_bytes(b"PAR1 no more")
     with pytest.raises(InputError, match="it is no whole Parquet file"):
         demo.measure(tmp_path / "b.parquet", tmp_path / "4")
+
+
+def test_texts_that_change_while_they_are_measured_give_no_result(file: Path, tmp_path: Path) -> None:
+    texts, run = tmp_path / "texts.txt", tmp_path / "run"
+    texts.write_bytes(file.read_bytes())
+
+    def changing(recipe, splits, listener):  # type: ignore[no-untyped-def]
+        for finished in demo.once_open(recipe, splits, listener):
+            yield finished
+            if finished.number == 2:
+                texts.write_bytes(texts.read_bytes().replace(b"It is late.", b"It is done."))
+
+    with pytest.raises(InputError, match=r"'texts\.txt' changed while it was measured"):
+        demo.measure(texts, run, engine=changing)
+    with pytest.raises(InputError, match="belongs to another run: files is"):
+        demo.measure(texts, run)
+    found = demo.measure(texts, tmp_path / "other")
+    os.utime(texts)  # its time is another, its content is not
+    assert as_npz(demo.measure(texts, tmp_path / "other")) == as_npz(found)
+
+
+def test_the_result_reads_every_part_once(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, rows, read = tmp_path / "run", tmp_path / "rows.parquet", list[str]()
+    demo.measure(file, run, rows=rows)
+    once = folders.Folder.part
+    monkeypatch.setattr(
+        folders.Folder, "part", lambda own, named: read.append(str(named)) or once(own, named)
+    )
+    demo.measure(file, run, rows=rows)
+    assert sorted(read) == sorted(each.name for each in (run / "parts").iterdir())

@@ -16,8 +16,8 @@ from functools import wraps
 from pathlib import Path
 from typing import IO, Any, ParamSpec, TypeVar
 
-from attnscope import incoming
 from attnscope.errors import InputError, one_line
+from attnscope.model.source import digests
 from attnscope.printable import printable
 from attnscope.session.corpus.store import remote
 
@@ -135,7 +135,15 @@ class Place:
         """What changes with its content: the SHA-256 here, elsewhere what the store says (ETag, version)."""
         if (local := self.local) is None:
             return remote.facts(self.address, self.options).signature
-        return incoming.sha256(local)
+        return digests.sha256(local)
+
+    @_refusing("read")
+    def stamp(self) -> tuple[int, ...] | None:
+        """What the system tells of a file here without reading it: size, time, inode; None elsewhere."""
+        if (local := self.local) is None:
+            return None
+        status = local.stat()
+        return status.st_size, status.st_mtime_ns, status.st_ino
 
     def exists(self) -> bool:
         """Whether there is a file or folder."""
