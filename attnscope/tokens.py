@@ -99,10 +99,12 @@ class Patches:
 
     @property
     def count(self) -> int:
+        """How many patches there are."""
         return self.rows * self.columns
 
     @property
     def positions(self) -> tuple[int, ...]:
+        """Where they stand among the tokens."""
         return self.places or tuple(range(self.first, self.first + self.count))
 
     def check_parts(self) -> None:
@@ -124,6 +126,7 @@ class Frames:
 
     @property
     def positions(self) -> tuple[int, ...]:
+        """Where they stand among the tokens."""
         return tuple(range(self.first, self.first + self.count))
 
     def check_parts(self) -> None:
@@ -150,6 +153,7 @@ class Section:
 
     @property
     def positions(self) -> tuple[int, ...]:
+        """Where it stands among the tokens."""
         return tuple(range(self.first, self.first + self.count))
 
     @property
@@ -159,6 +163,7 @@ class Section:
 
     @property
     def called(self) -> str:
+        """How it is asked for: `role:user`."""
         return f"{self.kind}:{self.name}"
 
     def among(self, places: Sequence[int]) -> "Section | None":
@@ -212,6 +217,7 @@ class Tokens:
 
     @property
     def ids(self) -> tuple[int, ...]:
+        """Their numbers in the vocabulary."""
         return tuple(token.id for token in self.items)
 
     @property

@@ -19,6 +19,7 @@ from attnscope.results.claims.corpora import CorpusDifference
 from attnscope.results.claims.corpus import Corpus
 from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.drift import Drift
+from attnscope.results.claims.estimate import Estimate
 from attnscope.results.claims.explanation import Explanation
 from attnscope.results.claims.finding import Contents, Controls, Finding, Pattern, Sought
 from attnscope.results.claims.flow import Flow
@@ -55,11 +56,12 @@ from attnscope.results.worked import ScaleStudy, Worked
 
 
 def load(path: str | Path) -> Result:
-    """The result in a .npz or .json file that attnscope wrote, as it was; its content tells which it is.
+    """The result in the file at `path`, a .npz or .json that attnscope wrote; its content tells which it is.
 
-    Raises `InputError` where there is no such file, or it cannot be read, is damaged, of a newer attnscope,
-    or no result. What JSON leaves out is None in the result: the dense weights of an overview, the pixels of
-    a picture, the samples of a sound. Pictures and CSV cannot be read again.
+    Raises `CertificateError` where it was changed since, `InputError` where there is no such file, or it
+    cannot be read, is damaged, of a newer attnscope, or no result. What JSON leaves out is None in the
+    result: the dense weights of an overview, the pixels of a picture, the samples of a sound. Pictures and
+    CSV cannot be read again.
     """
     from attnscope.results.stored.document import load as load_stored
 
@@ -101,6 +103,7 @@ __all__ = [
     "Dimensions",
     "Divergence",
     "Drift",
+    "Estimate",
     "Explanation",
     "Fault",
     "Finding",

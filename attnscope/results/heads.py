@@ -58,6 +58,7 @@ class HeadWeights(Presented):
 
     @property
     def name(self) -> str:
+        """`L3 H11`, or which heads it is the mean of."""
         return head_name(self.layer, self.head)
 
     @property

@@ -63,6 +63,7 @@ class LongHead(Presented):
 
     @property
     def name(self) -> str:
+        """`L3 H11`."""
         return f"L{self.layer} H{self.head}"
 
     @property

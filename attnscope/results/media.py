@@ -67,6 +67,7 @@ class Sound:
 
     @property
     def seconds(self) -> float:
+        """How long it is."""
         return self.count / self.rate
 
     @property

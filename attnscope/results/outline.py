@@ -142,6 +142,7 @@ class Cost:
 
     @property
     def flops(self) -> int:
+        """Floating-point operations of the model's run and of the heads that are recomputed."""
         return self.forward_flops + self.repeats * self.head_flops
 
     @property

@@ -164,10 +164,12 @@ class Overview(Presented):
 
     @property
     def layers(self) -> tuple[int, ...]:
+        """The layers that are shown, in the order of the first axis of every array."""
         return self.main.layers
 
     @property
     def heads(self) -> tuple[int, ...]:
+        """The heads that are shown, in the order of the second."""
         return self.main.heads
 
     def check_parts(self) -> None:

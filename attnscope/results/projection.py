@@ -16,7 +16,11 @@ MAX_ITER = 100_000_000  # the ceiling of the articles: t-SNE nearly always stops
 
 @dataclass(frozen=True)
 class MapSettings:
-    """How to draw a map. `max_iter` None takes the ceiling that suits the number of points."""
+    """How to draw a map: t-SNE of distances by `metric`, at this `perplexity`, started with `seed`.
+
+    `max_iter` None takes the ceiling that suits the number of points. With `centre_keys` the keys were moved
+    onto the queries' mean first.
+    """
 
     metric: str = "cosine"
     perplexity: float = 5.0
@@ -86,22 +90,27 @@ class Projection(OfOneHead):
 
     @property
     def query_tokens(self) -> Tokens:
+        """What the points of queries are called."""
         return self.shown.query_tokens
 
     @property
     def key_tokens(self) -> Tokens:
+        """What the points of keys are called."""
         return self.shown.key_tokens
 
     @property
     def weights(self) -> Float[np.ndarray, "query key"]:
+        """The weights between the points, as they are looked at."""
         return self.shown.weights
 
     @property
     def scaled(self) -> Float[np.ndarray, "query key"]:
+        """What enters the softmax, between the points; NaN where a key is masked."""
         return self.head.scaled if self.view_scaled is None else self.view_scaled
 
     @property
     def allowed(self) -> Bool[np.ndarray, "query key"]:
+        """False where a key is masked."""
         return self.shown.allowed
 
     @property

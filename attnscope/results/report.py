@@ -50,6 +50,7 @@ class Report(Presented):
 
     @property
     def head(self) -> HeadAttention:
+        """The head that the page is of."""
         return self.projection.head
 
     def check_parts(self) -> None:

@@ -106,14 +106,17 @@ class Dimensions(OfOneHead):
 
     @property
     def query_vector(self) -> Float[np.ndarray, " dim"]:
+        """The query's vector."""
         return np.asarray(self.head.q[self.query])
 
     @property
     def key_vector(self) -> Float[np.ndarray, " dim"]:
+        """The key's vector."""
         return np.asarray(self.head.k[self.key])
 
     @property
     def products(self) -> Float[np.ndarray, " dim"]:
+        """What each dimension brings to q.k: they add up to it."""
         return np.asarray(self.query_vector * self.key_vector)
 
     @property

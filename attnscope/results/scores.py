@@ -73,10 +73,12 @@ class HeadScores:
 
     @property
     def measure(self) -> str:
+        """The name of the measure, as `attnscope measures` lists it."""
         return self.description.name
 
     @property
     def unit(self) -> str:
+        """What its values are in, as `nats`, `tokens` or `weight`, a share of a row."""
         return self.description.unit
 
     def class_of(self, i: int, j: int) -> str | None:

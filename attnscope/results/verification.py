@@ -92,6 +92,7 @@ class HeadCheck:
 
     @property
     def name(self) -> str:
+        """`L3 H11`."""
         return f"L{self.layer} H{self.head}"
 
 

@@ -31,6 +31,7 @@ class Distances:
     queries: Int[np.ndarray, "layer head"]
 
     def of(self, place: tuple[int, int]) -> AtDistance:
+        """The distance of one head, by its place in the arrays."""
         return AtDistance(*(int(each[place]) for each in (self.offset, self.rows, self.queries)))
 
 

@@ -85,6 +85,8 @@ class Presented:
     ) -> Path:
         """Write it to `path`, whole or not at all, as .png, .svg, .pdf, .npz, .json or .csv; the path again.
 
+        `show`, `query`, `key` and `scale` are those of `plot`.
+
         Of a claim also as .py, a script that computes its figures again with torch and transformers alone.
         Raises `InputError` for another suffix, for a picture where there is none, and where it cannot be
         written. A picture is that of `plot`, with the same `look`; numbers are always all of them.
@@ -104,6 +106,8 @@ class Presented:
         width: int | None = None,
     ) -> str:
         """What a terminal of `width` cells shows, without colour; `print(result)` is that of the whole.
+
+        `show`, `query`, `key` and `scale` are those of `plot`.
 
         Raises `InputError` for a stage or a token that the result does not have.
         """

@@ -49,6 +49,7 @@ class Weighed:
 
     @property
     def name(self) -> str:
+        """`L3 H11`."""
         return f"L{self.layer} H{self.head}"
 
 

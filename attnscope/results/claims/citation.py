@@ -102,6 +102,7 @@ class Statement:
 
     @property
     def probability(self) -> float:
+        """How probable the sentence is, from 0 to 1."""
         return math.exp(self.log_probability)
 
 

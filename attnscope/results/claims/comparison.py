@@ -58,14 +58,17 @@ class Side:
 
     @property
     def query_tokens(self) -> Tokens:
+        """The tokens of the rows."""
         return self.looked_at.query_tokens
 
     @property
     def key_tokens(self) -> Tokens:
+        """The tokens of the columns."""
         return self.looked_at.key_tokens
 
     @property
     def word(self) -> str:
+        """The word that is compared, as it is called here."""
         return self.query_tokens.names[self.row]
 
     @property
@@ -108,6 +111,7 @@ class Side:
 
     @property
     def every_certificate(self) -> tuple[Certificate, ...]:
+        """The certificates of all heads of all layers, one after the other."""
         return tuple(certificate for layer in self.certificates for certificate in layer)
 
     def check_parts(self) -> None:
@@ -216,6 +220,7 @@ class Comparison(Presented):
 
     @property
     def sides(self) -> tuple[Side, Side]:
+        """Both sides."""
         return self.a, self.b
 
     @property

@@ -24,6 +24,7 @@ class Through(StrEnum):
 
     @property
     def plural(self) -> str:
+        """`queries`, `keys`, `values`."""
         return {Through.QUERY: "queries", Through.KEY: "keys", Through.VALUE: "values"}[self]
 
 

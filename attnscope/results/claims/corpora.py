@@ -38,6 +38,7 @@ class ScoresApart:
 
     @property
     def difference(self) -> Float[np.ndarray, "layer head"]:
+        """Second less first, in the measure's unit."""
         return self.scores.values
 
     @property

@@ -61,10 +61,12 @@ class CorpusScores:
 
     @property
     def values(self) -> Float[np.ndarray, "layer head"]:
+        """The mean over the texts, in the measure's unit."""
         return self.scores.values
 
     @property
     def absent(self) -> str:
+        """Why there are no values; empty where there are."""
         return self.scores.absent
 
     @property

@@ -137,14 +137,17 @@ class Drift(Presented):
 
     @cached_property
     def own_mean(self) -> Float[np.ndarray, "layer head"]:
+        """The mean of `own` over the texts."""
         return np.asarray(self.own.mean(axis=0))
 
     @cached_property
     def written_mean(self) -> Float[np.ndarray, "layer head"]:
+        """The mean of `written` over the texts."""
         return np.asarray(self.written.mean(axis=0))
 
     @cached_property
     def floor_mean(self) -> Float[np.ndarray, "layer head"]:
+        """The mean of `floor` over the texts."""
         return np.asarray(self.floor.mean(axis=0))
 
     @cached_property

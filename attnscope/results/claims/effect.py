@@ -37,7 +37,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Effect:
-    """The answer's probability before and after; `change` is that of its logarithm, after less before.
+    """The answer's probability, `before` and `after`; `change` is that of its logarithm, after less before.
 
     Where something else is measured, the logit difference or the cosine before and after, and the change of
     it.

@@ -154,31 +154,38 @@ class Explanation(Presented):
 
     @property
     def kind(self) -> Kind:
+        """Which attention of the model it is."""
         return self.finding.kind
 
     @property
     def tower(self) -> str:
+        """The part of the model that the layers are of, empty where there is only one."""
         return self.finding.tower
 
     @property
     def provenance(self) -> Provenance:
+        """Of which model and which run all of it is."""
         return self.finding.provenance
 
     @property
     def query_tokens(self) -> Tokens:
+        """The tokens that look."""
         return self.finding.query_tokens
 
     @property
     def key_tokens(self) -> Tokens:
+        """The tokens that are looked at."""
         return self.finding.key_tokens
 
     @property
     def query(self) -> int:
+        """The position of the token that looks."""
         assert self.finding.question.query is not None, "a pair was sought"
         return self.finding.question.query
 
     @property
     def key(self) -> int:
+        """The position of the token that is looked at."""
         assert self.finding.question.key is not None, "a pair was sought"
         return self.finding.question.key
 

@@ -194,6 +194,7 @@ class Finding(Presented):
 
     @property
     def smaller_is_better(self) -> bool:
+        """Whether heads were ranked by likeness, a divergence, and not by weight."""
         return self.question.like is not None
 
     @cached_property

@@ -240,10 +240,12 @@ class Flow(Presented):
 
     @property
     def query_tokens(self) -> Tokens:
+        """The tokens that were read."""
         return self.tokens
 
     @property
     def key_tokens(self) -> Tokens:
+        """The same."""
         return self.tokens
 
     @property

@@ -162,6 +162,7 @@ class Prompts(Presented):
 
     @cached_property
     def control_mean(self) -> Float[np.ndarray, " figure"]:
+        """The mean of the controls of each figure."""
         return means(self.controls)
 
     @cached_property

@@ -52,6 +52,7 @@ class Finder(Share):
 
     @property
     def name(self) -> str:
+        """`L3 H11`."""
         return f"L{self.layer} H{self.head}"
 
 

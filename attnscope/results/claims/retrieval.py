@@ -165,9 +165,11 @@ class Retrieval(Presented):
         return tuple(found)
 
     def head(self, place: tuple[int, int]) -> Head:
+        """The layer and the head at a place of the arrays."""
         return self.layers[place[0]], self.heads[place[1]]
 
     def place(self, head: Head) -> tuple[int, int]:
+        """Where a layer and a head stand in the arrays."""
         return self.layers.index(head[0]), self.heads.index(head[1])
 
     def check_parts(self) -> None:

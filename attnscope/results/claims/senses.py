@@ -75,6 +75,7 @@ class Separation:
 
     @property
     def gap(self) -> Float[np.ndarray, " layer"]:
+        """How much more alike vectors of one label are, in cosine: `within` less `between`."""
         return np.asarray(self.within - self.between)
 
     @property
@@ -84,6 +85,7 @@ class Separation:
 
     @property
     def heads_gap(self) -> Float[np.ndarray, "layer head"]:
+        """The same of the outputs of every head."""
         return np.asarray(self.heads_within - self.heads_between)
 
     @property

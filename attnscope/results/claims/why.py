@@ -180,6 +180,7 @@ class Why(Presented):
         return self.looks and self.lack_of(part) is None
 
     def reasons_of(self, side: Side) -> tuple[Part, ...]:
+        """The parts of one side that are a reason, as `is_reason` says, the largest share first."""
         return tuple(filter(self.is_reason, self.side(side)))
 
     @property

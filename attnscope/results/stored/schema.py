@@ -91,7 +91,7 @@ def _fields(kind: Any, objects: dict[str, Schema]) -> Schema:
     for slot in slots(kind):
         for key, schema, always in _keys(kind, slot, objects):
             whole = slot.spread or slot.holds_tokens
-            properties[key] = schema if whole else _saying(schema, said.get(key) or _else(key, slot))
+            properties[key] = schema if whole else _saying(schema, said.get(key) or _else(key, slot.hint))
             needed += [key] if always else []
     for name in getattr(kind, "for_readers", ()):
         getter = getattr(kind, name)
@@ -139,9 +139,21 @@ def _sentences(text: str) -> dict[str, str]:
     return {key: " ".join(each) for key, each in said.items()}
 
 
-def _else(key: str, slot: Slot) -> str:
+def said_of(kind: Any, name: str) -> str:
+    """What there is to say of a field or property that says nothing of itself, where its class does not."""
+    hints = get_type_hints(kind)
+    if f"`{name}" in (inspect.getdoc(kind) or ""):
+        return ""
+    if name in hints:
+        said = _said(kind).get(name, "")
+        return said or _else(name, hints[name])
+    getter = getattr(kind, name)
+    return _else(name, get_type_hints(getattr(getter, "fget", None) or getter.func)["return"])
+
+
+def _else(key: str, hint: Hint) -> str:
     """What is said of a key of which its class says nothing: what its type is, or what it is everywhere."""
-    kinds: list[Any] = [slot.hint]
+    kinds: list[Any] = [hint]
     while kinds:
         each = kinds.pop()
         if isinstance(each, type) and (is_dataclass(each) or issubclass(each, StrEnum)):

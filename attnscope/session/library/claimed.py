@@ -111,7 +111,7 @@ class Claimed(Entered):
         special: str | None = None,
         **attention: Any,
     ) -> Finding:
-        """Heads ranked by what `query` gives to `key`, by a pattern, or by likeness to a head (`L3H11`).
+        """Heads ranked by what `query` gives to `key`, by a `pattern`, or `like` a head ("L3H11").
 
         Each stands beside the same number of `controls`, texts of the same shape with the words exchanged, or
         pictures and sounds with their patches or frames; `attention` is kind, tower, block or route, as in
@@ -215,17 +215,18 @@ class Claimed(Entered):
         via: str | None = None,
         **attention: Any,
     ) -> Ablation:
-        """What the model's answer becomes without heads, by default without each of them in turn.
+        """What the model's answer becomes without heads, by default without `each` of them in turn.
 
+        The answer is the model's own or the `answer` that is named; a change is of the logarithm of its
+        probability, in nats, and stands beside what `controls` other heads, by default all of the layer, do.
         In the place of their outputs stand zeros, or as `replacement` "mean" or another text; `link`
         ("it->door") cuts one link. With `patch_from` every head is patched from that text, with `rank` heads
-        are ranked by one backward pass and the `top` ones taken away. `heads` may be of several
-        layers, "L1H10,L2H3"; `by` is what ranks, "patching", "importance", "attention-gradient" or "logit".
-        `part` takes something else away, "mlp", "attention", "residual" or "position", at all tokens or `at`
-        some, "pos:each" for each by itself. `against` is another answer, above which the logit of this one is
-        measured; of a model without any head a text whose vector this one's is held against.
-        `via` ("L3H11", "L3H11.q", "direct") lets only these heads read what is changed.
-        `attention` is kind, tower or route.
+        are ranked by one backward pass and the `top` ones taken away. `heads` may be of several layers,
+        "L1H10,L2H3"; `by` is what ranks, "patching", "importance", "attention-gradient" or "logit". `part`
+        takes something else away, "mlp", "attention", "residual" or "position", at all tokens or `at` some,
+        "pos:each" for each by itself. `against` is another answer, above which the logit of this one is
+        measured; of a model without any head a text whose vector this one's is held against. `via` ("L3H11",
+        "L3H11.q", "direct") lets only these heads read what is changed. `attention` is kind, tower or route.
         """
         turn = each or (layers is None and heads is None)
         how = (turn, replacement, link, answer, patch_from, rank, top, controls, seed, by)

@@ -34,10 +34,19 @@ def load(
     """The model called `name`: a hub id, a folder, or a bundled one, as `demo`.
 
     Without a name it is ATTNSCOPE_MODEL, else `bert-base-uncased`. It is loaded whole, with the head that it
-    predicts with where the checkpoint has one. `attn` is the kernel; without one it is eager, and for some
-    rows of a long text the fused one. A model that one device does not hold is spread by
-    `device_map`: `auto`, within `max_memory`, or a map from its parts to devices, `cpu` and `disk`. Raises
-    `AttnscopeError` in one line.
+    predicts with where the checkpoint has one. `revision` is a branch, a tag or a commit of a hub model,
+    `adapter` what a tuning put beside it, as a folder or a hub id. It runs on a `device` (`auto`, `cpu`,
+    `cuda`, `cuda:1`, `mps`) in the arithmetic `dtype` (`float32`, or `auto` for the checkpoint's own).
+    `attn` is the kernel; without one it is eager, and for some rows of a long text the fused one. A model
+    that one device does not hold is spread by `device_map`: `auto`, within `max_memory`, or a map from its
+    parts to devices, `cpu` and `disk`.
+
+    Pickled weights, which can run code, are loaded with `allow_pickle`, code that a model brings is run with
+    `trust_remote_code`, and stored weights that the model does not read are passed over with `ignore_unread`.
+    Notices go to the `listener`, by default the logger `attnscope`.
+
+    Raises `ModelUnavailableError` where it cannot be had, `DoesNotFitError` where it needs more memory than
+    there is, `InputError` for an option that is no choice.
     """
     request = ModelRequest(
         name,
@@ -58,8 +67,10 @@ def load(
 def wrap(module: Any, processor: Any = None, *, listener: Listener | None = None) -> Model:
     """A model of transformers that is in memory already, with its tokenizer or processor.
 
-    It runs as it is, under its own kernel and on its own device, and is left exactly as it was. Of training
-    mode, compiled code and kernels without masks a notice says what was read.
+    `module` runs as it is, under its own kernel and on its own device, and is left exactly as it was. Of
+    training mode, compiled code and kernels without masks a notice says what was read, to the `listener`, by
+    default the logger `attnscope`. Without a tokenizer as `processor` it reads `ids`. Raises `InputError` for
+    what is no model of transformers.
     """
     if not hasattr(module, "config") or not hasattr(module, "forward"):
         raise InputError(f"{type(module).__name__} is no model of transformers: it has no config to go by")
@@ -97,7 +108,9 @@ def outline(
 ) -> Outline:
     """What there is to look at in a model, before any of its weights is fetched or read.
 
-    `costs` says what one head of `layer` would cost at every `length`: 512, "128,1024", [128, 1024].
+    `costs` of the result says what one head of `layer` would cost at every `length` in tokens: 512,
+    "128,1024", [128, 1024]. `name`, `revision` and `trust_remote_code` are those of `load`, `kind` and
+    `tower` choose as for `Reading`. Raises `ModelUnavailableError` and `InputError` as `load` does.
     """
     wanted = Wanted(layer=layer, kind=kind, tower=tower)
     return outline_model(name, wanted, Log(), revision=revision, remote_code=trust_remote_code, length=length)

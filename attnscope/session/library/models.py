@@ -36,7 +36,13 @@ def _chat(given: Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | Path | 
 
 
 class Model:
-    """A model in memory. `read` gives it something to read."""
+    """A model in memory, which `load` and `wrap` return: `read` gives it something to read.
+
+    In all methods `layers` and `heads`, by default all, are numbers from 0 (3, -1, [0, 3], "4-8"), heads also
+    with their layer ("L3H11"); `kind` (encoder, decoder, cross), `tower`, `block` and `route` choose among
+    several attentions of one model. `seed` repeats what is drawn by lot. Numbers that are not there, and
+    questions that such a model has no answer to, raise `InputError`.
+    """
 
     def __init__(self, opened: Opened, listener: Listener, handed_over: Any = None) -> None:
         self._opened, self._listener = opened, listener
@@ -45,6 +51,7 @@ class Model:
 
     @property
     def name(self) -> str:
+        """What it is called in results: the name that it was loaded by, or its class."""
         return self._opened.model.name
 
     @property
@@ -91,15 +98,17 @@ class Model:
         system: str | None = None,
         fields: Mapping[str, str | tuple[int, int] | Field] | None = None,
     ) -> "Reading":
-        """What the model reads: a text or a pair, a picture or a sound; `generate` tokens are its own.
+        """What the model reads: a `text` or a `pair`, a picture or a sound; `generate` tokens are its own.
 
-        `target` is what the decoder of an encoder-decoder reads (default: what the model writes). In place
-        of a text stand its `words`, cut already, or `ids`, exactly these tokens, spelled as in the file
-        `vocab`, or a `chat`: messages ({"role": ..., "content": ...}), a mapping that has them beside
-        `tools` and what else the model's chat template knows, or a JSON file of either. With `system`, which
-        may be empty, a text is the user's message behind that. `fields` are parts of the text by name, their
-        words or their characters: `field:a` then names the tokens of that one. The other options are those of
-        the command line.
+        `image` and `audio` are files. What is generated is the likeliest, or with `sample` (a seed) drawn at
+        a `temperature` from those that make up `top_p`. A text that is longer than the model reads raises
+        `InputError`, or is cut with `truncate`. `target` is what the decoder of an encoder-decoder reads,
+        `target_ids` the same as numbers (default: what the model writes). In place of a text stand its
+        `words`, cut already, or `ids`, exactly these tokens, spelled by the tokenizer or as in the file
+        `vocab`, or a `chat`: messages ({"role": ..., "content": ...}), a mapping that has them beside `tools`
+        and what else the model's chat template knows, or a JSON file of either. With `system`, which may be
+        empty, a text is the user's message behind that. `fields` are parts of the text by name, their words
+        or their characters: `field:a` then names the tokens of that one.
         """
         if all(each is None for each in (text, image, audio, words, ids, chat)):
             raise InputError("give a text to read, its words or ids, a chat, or a file with image or audio")
@@ -132,7 +141,7 @@ class Model:
         fill: Sequence[Mapping[str, str]] | None = None,
         **read: Any,
     ) -> "Prompted":
-        """Many prompts, of which one question is asked: texts, or texts with fields by name.
+        """Many prompts, of which one question is asked: `texts`, or texts with fields by name.
 
         `[{"text": "Mary gave Ann a book", "spans": {"a": "Mary"}}]`; or a template, "{a} gave {b} a
         book", that is filled in from each of `fill`. `field:a` names the tokens of a field. Other options are
@@ -156,8 +165,8 @@ class Model:
     ) -> Dependencies:
         """Which head finds which grammatical relation of a treebank in CoNLL-U, beside the best fixed offset.
 
-        With a `relation` all heads are shown for that one. The first `limit` sentences are read, by default
-        all, at most `batch` of one length at once.
+        `path` is its file. With a `relation` all heads are shown for that one. The first `limit` sentences
+        are read, by default all, at most `batch` of one length at once.
         """
         self._remark()
         asked = TreebankQuestion(Path(path), relation, limit, batch)
@@ -183,7 +192,8 @@ class Model:
         That is a model of the same shape, or its name, an adapter's folder as well. Beside it stands how far
         this model moves from itself in another precision, what a head does by its own weights, and what
         putting the old head back does to the answer. `exceeding` of the result are the heads that moved
-        beyond `fail_above`.
+        beyond `fail_above`, a share: .05 is 5 % of what a head's queries give. Texts that are too long are
+        cut with `truncate`.
         """
         self._remark()
         other = tuned if isinstance(tuned, Model) else opened(ModelRequest(str(tuned)), self._listener)
@@ -215,7 +225,8 @@ class Model:
 
         Each has `passages`, a `question`, an `answer` (without one the model writes at most `generate`
         tokens), and its `source`, None for none of them; the `template` makes a prompt of it,
-        "{passages} Question: {question} Answer:". Other options are those of `Reading.cite` and `read`.
+        "{passages} Question: {question} Answer:", behind the `system` message. `subsets` is that of
+        `Reading.cite`.
         """
         self._remark()
         inputs = Inputs(template, system=system)
@@ -240,8 +251,8 @@ class Model:
         """Which heads fetch a fact that is asked for, out of texts of these `lengths` in tokens.
 
         So many `needles` for each length, a fact with its question and answer, stand at seeded depths of the
-        `text`; without facts and a text bundled ones are taken. Beside each head stands how often it looks at
-        another fact, and what the model answers without the heads that are named.
+        `text`; without `facts` and a text bundled ones are taken. Beside each head stands how often it looks
+        at another fact, and what the model answers without the heads that are named.
         """
         self._remark()
         asked = Retrieving(text, tuple(facts), tuple(lengths), needles, seed)

@@ -22,7 +22,9 @@ class Prompted:
     """Prompts that are read one after the other; each question is asked of all of them.
 
     A prompt that has no answer is told to the listener, stands in `refused`, and the others go on. Options
-    are those of the same question to one reading; `field:a` names a field of each prompt.
+    are those of the same question to one `Reading`, among them `layer`, `head`, `layers`, `heads`, `query`,
+    `key` and its other `options`; `field:a` names a field of each prompt. `InputError` where none of the
+    prompts has an answer.
     """
 
     def __init__(

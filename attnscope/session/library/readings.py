@@ -36,8 +36,15 @@ from attnscope.session.wanted import Looking, Numbers, Wanted, WantedMean
 class Reading(Claimed):
     """A model and what it has read: every method asks one thing of it.
 
-    `layer` and `head` count from 0, negatives from the end; `kind`, `tower`, `block` and `route` choose
-    among several attentions of one model as the options of the command line do.
+    `layer` and `head` count from 0, negatives from the end; `layers` and `heads`, by default all, are
+    several: 3, [0, 3], "4-8". `kind` (encoder, decoder, cross), `tower`, `block` and `route` choose among
+    several attentions of one model, as `attention` too where a method takes any of them. `query` and `key`
+    are tokens by their text, the second of it (`door#2`), or their position. `by` is what rows and columns
+    are: token, word (the same as `words`), sentence or passage; `special` tokens are shown (`show`), hidden
+    (`hide`), or left out and the rest brought to 1 (`renormalise`). `seed` repeats what is drawn by lot.
+
+    A layer, head or token that is not there, and what such a model cannot be asked, raise `InputError`; what
+    needs more memory than there is raises `DoesNotFitError`.
     """
 
     def head(
@@ -103,7 +110,7 @@ class Reading(Claimed):
         others: int = OTHERS,
         seed: int = 0,
     ) -> Overview:
-        """Several heads, by default all, each by one or more measures: names, or `all`.
+        """Several heads, by default all, each by one or more of `measure`: names, or `all`.
 
         With a `query`, by text or position, what it gives to its strongest key in every head, or to `key`.
         Strongest links are those of ordinary tokens, unless `special` is `show`. A long text is computed in
@@ -134,7 +141,7 @@ class Reading(Claimed):
     def measure(
         self, name: str | Sequence[str], layers: Numbers = None, heads: Numbers = None, **options: Any
     ) -> Overview:
-        """One or more measures of several heads, by default all; `options` are those of `overview`.
+        """One or more measures by `name` of several heads; `options` are those of `overview`.
 
         Its `main.values` are the numbers of the first by layer and head.
         """
@@ -188,7 +195,9 @@ class Reading(Claimed):
     ) -> Projection:
         """The queries and keys of one head in one map, with figures that say how far it can be trusted.
 
-        With `words` a point is a word, the mean of its pieces; `special` tokens may be left out.
+        Points lie by t-SNE of distances by `metric` (cosine, euclidean, manhattan, chebyshev, correlation) at
+        this `perplexity`, with at most `max_iter` iterations; `center_keys` moves the keys onto the queries'
+        mean first. With `words` a point is a word, the mean of its pieces; `special` tokens may be left out.
         """
         looking = Looking(words, special, by)
         settings = MapSettings(metric, perplexity, seed, max_iter, center_keys)
@@ -222,7 +231,8 @@ class Reading(Claimed):
     def predict(self, top: int = TOP, answer: str | None = None) -> Prediction:
         """What the model itself makes of what it read: masks filled, the next token, a text, a verdict.
 
-        Of an `answer` that is named how likely it is; several tokens are multiplied.
+        The `top` ones are told, each with its probability, 0 to 1. Of an `answer` that is named how likely it
+        is; several tokens are multiplied.
         """
         return predict(self._whole(), top, answer)
 

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from attnscope.errors import InputError
-from attnscope.results import Comparison, Corpus, CorpusDifference, Difference, Result, load
-from attnscope.results.claims.estimate import Estimate
+from attnscope.results import Comparison, Corpus, CorpusDifference, Difference, Estimate, Result, load
 from attnscope.session.corpus.engine.interface import Done
 from attnscope.session.corpus.identity import BATCH, LONGEST
 from attnscope.session.corpus.question import LOCAL, SKIP, CorpusQuestion, corpus_of, estimate_of
@@ -61,14 +60,21 @@ def corpus(
     """All measures of all heads over the texts of `files`: mean, standard error and quantiles by head.
 
     `files` are paths, folders, patterns and addresses (`s3://`, `https://`, `hf://datasets/NAME:SPLIT`); what
-    cannot be read in them is set aside, or with `broken` as `refuse` an error.
-    Texts stand in lines, or as `form` says (`lines`, `file`, `jsonl`, `conllu`, `parquet`; by suffix), in the
-    `field` of records. As many `workers` as there are accelerators or else cores measure, 0 of them this
-    process; with `engine` `ray` those of the Ray cluster at `ray_address`, or of one that is started on this
-    machine. What is done is kept in the folder `run`, so that the same call goes on where it was cut off;
-    `rows` is a Parquet file for a row for each text and head. With `fast` oneDNN does the model's linear
-    layers: values within 1e-5 of their ranges. `progress` shows a bar, by default in a notebook and
-    at a terminal; `done` is told in its place how far it is (a `Progress`).
+    cannot be read in them is set aside, or with `broken` as `refuse` an error. Texts stand in lines, or as
+    `form` says (`lines`, `file`, `jsonl`, `conllu`, `parquet`; by suffix), in the `field` of records. The
+    first `limit` are read, at most `batch` of one length at once; one of more tokens than `longest` is set
+    aside, or cut with `truncate`. `measures` are names, or `all`; with `from_pos` and `to_pos` heads are
+    ranked by what words of one part of speech give to those of another. As many `workers` as there are
+    accelerators or else cores measure, 0 of them this process; with `engine` `ray` those of the Ray cluster
+    at `ray_address`, or of one that is started on this machine, each with `ray_resources` ("GPU=0.5"). What
+    is done is kept in the folder `run`, so that the same call goes on where it was cut off; `rows` is a
+    Parquet file for a row for each text and head. With `fast` oneDNN does the model's linear layers: values
+    within 1e-5 of their ranges. `progress` shows a bar, by default in a notebook and at a terminal; `done` is
+    told in its place how far it is (a `Progress`).
+
+    `model` is the name of one; `device`, `dtype`, `attn`, `revision`, `adapter`, `device_map`, `listener`,
+    `trust_remote_code` and `allow_pickle` are those of `load`, `layers`, `heads`, `kind` and `tower` those of
+    `Model`. Raises what `load` raises, and `InputError` for files without a text that counts.
     """
     several = [files] if isinstance(files, str | Path) else list(files)
     asked = CorpusQuestion(
@@ -117,7 +123,11 @@ def estimate(
     listener: Listener | None = None,
     **asked: Any,
 ) -> Estimate:
-    """What `corpus` will cost on so many machines, from a few seconds of it; `asked` are options of it."""
+    """What `corpus` will cost on so many `machines` like this one, from a few seconds of it.
+
+    `files`, `model`, `device`, `dtype`, `listener` and what else is `asked` are those of `corpus`. Seconds
+    and tokens are estimated with a range; raises what `corpus` raises.
+    """
     several = (files,) if isinstance(files, str | Path) else files
     question = CorpusQuestion(tuple(several), **asked)
     return estimate_of(ModelRequest(model, device, dtype), question, Wanted(), listener or Log(), machines)
@@ -138,11 +148,13 @@ def compare(
     by: str | None = None,
     special: str | None = None,
 ) -> Comparison:
-    """One word in two readings, of one model or of two, or with `layer_b` in two layers of one reading.
+    """One `word` in two readings `a` and `b`, of one model or of two, or in two layers of one reading.
 
-    How alike its vectors are in every layer, and one head in full: of those that `layer` and `head` name the
-    one that differs most. With `words` a word may have been cut into pieces; `special` tokens are shown,
-    hidden in the rows that are shown, or with `renormalise` left out of all rows.
+    In `b` it is `word_b`, where that is another one; with `layer_b` both are the same reading. How alike its
+    vectors are in every layer, and one head in full: of those that `layer` and `head` name the one that
+    differs most. With `words` a word may have been cut into pieces; `special` tokens are shown, hidden in the
+    rows that are shown, or with `renormalise` left out of all rows. `by`, `kind` and `tower` are those of
+    `Reading`. Likeness is a cosine, -1 to 1; raises `InputError` for a word that is not there.
     """
     wanted, looking = Wanted(layer, head, kind, tower), Looking(words, special, by)
     names = str(word), str(word if word_b is None else word_b)
@@ -166,8 +178,10 @@ def difference(
     """What each query of run `b` gives more than under run `a`: overviews or heads, or files that hold them.
 
     Texts, checkpoints, kernels and precisions may differ, not the number of tokens. Heads of one number are
-    held against each other; with `layer_b` or `head_b` that head of `b`, and of two single heads these two.
-    Of two corpora it is the difference of the mean of every head, with its standard error.
+    held against each other, those of `layer` and `head` or all; with `layer_b` or `head_b` that head of `b`,
+    and of two single heads these two. Of two corpora it is the difference of the mean of every head, with its
+    standard error. Rows differ by a Jensen-Shannon divergence in nats, 0 to ln 2. Raises `InputError` for
+    runs that cannot be paired.
     """
     names = [Path(run).name if isinstance(run, str | Path) else "AB"[i] for i, run in enumerate((a, b))]
     first, second = (load(run) if isinstance(run, str | Path) else run for run in (a, b))
