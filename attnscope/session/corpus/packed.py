@@ -86,12 +86,31 @@ def unpacked(packing: Packing, file: IO[bytes]) -> Iterator[IO[bytes]]:
         yield cast(IO[bytes], io.BufferedReader(raw, _AT_ONCE))
 
 
+def position(content: IO[bytes]) -> int | None:
+    """How many bytes of the file itself were taken for what was read of its content; None of a plain one."""
+    raw = getattr(content, "raw", None)
+    return raw.taken.count if isinstance(raw, _Unpacked) else None
+
+
+class _Counted:
+    """A file that is read, and how many of its bytes were."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self.count, self.closed = file, 0, False
+
+    def read(self, size: int = -1) -> bytes:
+        """What comes next."""
+        content = self._file.read(size)
+        self.count += len(content)
+        return content
+
+
 class _Unpacked(io.RawIOBase):
     """A stream whose damage is told in one way, whoever unpacks it, and after all that stands before."""
 
     def __init__(self, opener: Callable[[IO[bytes]], IO[bytes]], file: IO[bytes]) -> None:
         self._stream: IO[bytes] | None = None
-        self._opener, self._file, self._given = opener, file, 0
+        self._opener, self._given, self.taken = opener, 0, _Counted(file)
 
     def readable(self) -> bool:
         """Always."""
@@ -100,7 +119,7 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """What comes next; `BrokenArchive` where nothing can."""
         try:
-            self._stream = self._stream or self._opener(self._file)
+            self._stream = self._stream or self._opener(cast(IO[bytes], self.taken))
             some = getattr(self._stream, "read1", self._stream.read)  # what is there, up to the damage
             content = some(min(len(buffer), _AT_ONCE))
         except InputError:

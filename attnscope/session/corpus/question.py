@@ -19,6 +19,7 @@ from attnscope.measures import parse_measures
 from attnscope.process.ending import temporary_folder
 from attnscope.results.claims.corpus import Corpus
 from attnscope.results.claims.estimate import Estimate
+from attnscope.session.corpus.ahead import ahead
 from attnscope.session.corpus.engine.interface import Done, Engine, Finished, Recipe, Split
 from attnscope.session.corpus.engine.local import alone, local
 from attnscope.session.corpus.engine.machine import described, places, resolved, usual_workers
@@ -283,6 +284,7 @@ def _on_this_machine(
     listener: Listener,
 ) -> Iterator[Finished]:
     """The engine of this machine: `wanted` workers, by default as many as are usual, `most` at the most."""
+    splits = ahead(splits)
     if wanted == 0:
         return alone(recipe.on(places(request.device)[0]), splits, listener)
     if request.device_map is not None:

@@ -81,22 +81,23 @@ class Run:
 
     def _measure(self, tree: Tree, engine: Engine, done: Done | None) -> None:
         """Measure every split that is not there yet; a spinner turns where nobody is told how many are."""
-        through = texts = tokens = 0
+        through = before = texts = tokens = 0
         tell = done or (lambda progress: None)
 
-        def count(more: int, finished: Finished | None = None) -> None:
+        def count(finished: Finished | None = None) -> None:
             nonlocal through, texts, tokens
-            through += more
             if finished is not None:
-                texts, tokens = texts + finished.texts, tokens + finished.tokens
-            tell(Progress(texts, tokens, through, self.plan.whole))
+                through, texts = through + finished.size, texts + finished.texts
+                tokens += finished.tokens
+            tell(Progress(texts, tokens, through + before, self.plan.whole))
 
         def left() -> Iterator[Split]:
+            nonlocal before  # its own: what reads ahead asks from another thread
             self.splits = 0
             for split in self.plan.splits():
                 self.splits = split.number + 1
                 if tree.has(split.number):
-                    count(split.size)
+                    before += split.size
                 else:
                     yield split
 
@@ -108,15 +109,15 @@ class Run:
             share = min(tree.splits / self.plan.about, 1)
             self.listener.notice(f"about {share:.0%} were measured before: going on in {self.folder.place}")
         with self.listener.working("measuring") if done is None else nullcontext():
-            count(0)
+            count()
             try:
                 for finished in engine(self.recipe, chain([first], coming), self.listener):
                     named = Named.parsed(finished.name)
                     assert named is not None, "it is kept"
                     tree.add(named)
-                    count(finished.size, finished)
+                    count(finished)
             except NotWrittenError as error:
-                kept = f"{through / self.plan.whole:.0%} of the texts are measured and kept"
+                kept = f"{(through + before) / self.plan.whole:.0%} of the texts are measured and kept"
                 raise InputError(f"{error}: {kept}, the same command goes on from there") from error
 
     def _result(self, tree: Tree, rows: Place | None) -> Corpus:

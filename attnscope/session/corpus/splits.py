@@ -7,13 +7,13 @@ so that nothing is read twice.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import IO, Any
 
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.interface import SetAside, Span, Split, Text
-from attnscope.session.corpus.packed import BrokenArchive
+from attnscope.session.corpus.packed import BrokenArchive, position
 from attnscope.session.corpus.source import Form, Source, parquet
-from attnscope.session.corpus.texts import items, raw_lines, refusal, values
+from attnscope.session.corpus.texts import held, items, raw_lines, refusal, values
 
 LEAST, MOST, FEWEST = 2**14, 2**18, 64  # bytes of a split; splits that a corpus has where it is large enough
 
@@ -42,29 +42,39 @@ class Plan:
     def splits(self) -> Iterator[Split]:
         """All of them, in their order."""
         held: list[Span] = []
-        number = taken = 0
-        for span, size in self._pieces():
-            if held and taken + size > self.size:
-                yield Split(number, tuple(held), taken)
-                held, taken, number = [], 0, number + 1
-            held.append(span)
-            taken += size
+        number = taken = through = 0
+        for piece in self._pieces():
+            if held and taken + piece.size > self.size:
+                yield Split(number, tuple(held), through)
+                held, taken, through, number = [], 0, 0, number + 1
+            held.append(piece.span)
+            taken += piece.size
+            through += piece.size if piece.through is None else piece.through
         if held:
-            yield Split(number, tuple(held), taken)
+            yield Split(number, tuple(held), through)
 
-    def _pieces(self) -> Iterator[tuple[Span, int]]:
+    def _pieces(self) -> "Iterator[_Piece]":
         for span in self.spans:
             if span.source.form is Form.PARQUET:
                 yield from _rows(span, self.size)
             elif span.source.form is Form.FILE:
-                yield span, _size(span)
+                yield _Piece(span, _size(span))
             elif span.source.from_its_start:
                 yield from _in_order(span, self.size)
             else:
                 end = span.start + _size(span)
                 for at in range(span.start, end, self.size):
                     last = min(at + self.size, end)
-                    yield replace(span, start=at, end=last), last - at
+                    yield _Piece(replace(span, start=at, end=last), last - at)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """What stands together, and its bytes; `through` where another number says how far a run is by it."""
+
+    span: Span
+    size: int
+    through: int | None = None
 
 
 def _size(span: Span) -> int:
@@ -91,32 +101,41 @@ def _groups(source: Source) -> list[tuple[int, int]]:
     return found
 
 
-def _in_order(span: Span, size: int) -> Iterator[tuple[Span, int]]:
-    """Whole lines of what is read from its start alone, once: each piece with what stands in it."""
+def _in_order(span: Span, size: int) -> Iterator[_Piece]:
+    """Whole lines of what is read from its start alone, once: each piece with what stands in it.
+
+    How far it is in what is compressed says how far a run is, as it is not known how much that will become.
+    """
     blocks = span.source.form is Form.CONLLU
     lines: list[bytes] = []
-    start = taken = 0
-    broken: BrokenArchive | None = None
-    try:
-        for at, line in raw_lines(span):
-            if taken >= size and (not blocks or not line.strip()):
-                yield _piece(span, start, lines), taken
-                lines, start, taken = [], at, 0
-            lines.append(line)
-            taken += len(line) + 1
-    except BrokenArchive as error:
-        broken = error
-    if lines:
-        yield _piece(span, start, lines), taken
-    if broken is not None:
-        yield replace(span, start=start + taken, end=None, held=broken), 1
+    start = taken = at = told = 0
+    with span.source.opened(0, span.end) as content:
+        try:
+            for at, line in raw_lines(span, content):
+                if taken >= size and (not blocks or not line.strip()):
+                    through, told = _through(span, content, told)
+                    yield _Piece(held(span, start, lines), taken, through)
+                    lines, start, taken = [], at, 0
+                lines.append(line)
+                taken += len(line) + 1
+        except BrokenArchive as error:
+            if lines:
+                yield _Piece(held(span, start, lines), taken)
+            yield _Piece(replace(span, start=start + taken, end=None, held=error), 1)
+            return
+        through, told = _through(span, content, told)
+        if lines:
+            yield _Piece(held(span, start, lines), taken, through)
 
 
-def _piece(span: Span, start: int, lines: Sequence[bytes]) -> Span:
-    return replace(span, start=start, end=None, held=b"\n".join([*lines, b""]))
+def _through(span: Span, content: IO[bytes], told: int) -> tuple[int | None, int]:
+    """How many more bytes of a plan's whole are read than were told before, and how many that makes."""
+    if span.end is not None or (at := position(content)) is None:
+        return None, told
+    return _UNPACKED * at - told, _UNPACKED * at
 
 
-def _rows(span: Span, size: int) -> Iterator[tuple[Span, int]]:
+def _rows(span: Span, size: int) -> Iterator[_Piece]:
     """Groups of rows, each whole; what stands in one that is larger, which is read once."""
     at, end = 0, span.end
     for rows, taken in _groups(span.source):
@@ -126,18 +145,19 @@ def _rows(span: Span, size: int) -> Iterator[tuple[Span, int]]:
             continue
         group = replace(span, start=first, end=last)
         if taken <= size:
-            yield group, taken
+            yield _Piece(group, taken)
             continue
-        held: list[Any] = []
+        column: list[Any] = []
         bytes_ = 0
         for number, value in values(group):
-            held.append(value)
+            column.append(value)
             bytes_ += len(value) if isinstance(value, str) else 1
             if bytes_ >= size:
-                yield replace(group, start=number + 1 - len(held), end=number + 1, held=held), bytes_
-                held, bytes_ = [], 0
-        if held:
-            yield replace(group, start=last - len(held), end=last, held=held), bytes_
+                own = replace(group, start=number + 1 - len(column), end=number + 1, held=column)
+                yield _Piece(own, bytes_)
+                column, bytes_ = [], 0
+        if column:
+            yield _Piece(replace(group, start=last - len(column), end=last, held=column), bytes_)
 
 
 def everything(sources: Sequence[Source]) -> tuple[Span, ...]:

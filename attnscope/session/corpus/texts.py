@@ -8,8 +8,8 @@ read is handed on as `SetAside`, with its place and what stood there; blanks are
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import IO, Any
@@ -87,15 +87,15 @@ def _opened(span: Span, start: int = 0) -> Iterator[IO[bytes]]:
         yield file
 
 
-def raw_lines(span: Span) -> Iterator[tuple[int, bytes]]:
-    """The lines that belong to a span, each with the byte at which it begins.
+def raw_lines(span: Span, content: IO[bytes] | None = None) -> Iterator[tuple[int, bytes]]:
+    """The lines that belong to a span, each with the byte at which it begins; of `content` that is open.
 
     In a treebank a blank line begins what belongs together, so a span begins and ends with one.
     """
     blocks, start = span.source.form is Form.CONLLU, 0 if span.held is not None else span.start
     own = not (blocks and start)
     before = max(start - 1, 0)  # whether a line begins at `start` is seen at the byte before it
-    with _opened(span, before) as file:
+    with _opened(span, before) if content is None else nullcontext(content) as file:
         lines = ((before + at, line) for at, line in incoming.lines_of(file))
         if start:
             next(lines, None)
@@ -105,7 +105,13 @@ def raw_lines(span: Span) -> Iterator[tuple[int, bytes]]:
                 return
             own = own or breaks
             if own:
-                yield at, line if at else line.removeprefix(incoming.BOM)
+                begins = at == 0 and span.held is None  # what is held was read in this way before
+                yield at, line.removeprefix(incoming.BOM) if begins else line
+
+
+def held(span: Span, start: int, lines: Iterable[bytes]) -> Span:
+    """What stands from `start` on, with these lines of it, which are all: they end as they do when read."""
+    return replace(span, start=start, end=None, held=b"\r\n".join([*lines, b""]))
 
 
 def _lines(span: Span, counting: Reading) -> Iterator[tuple[int, int, bytes | SetAside]]:
@@ -140,10 +146,15 @@ def _text(raw: bytes, span: Span, number: int) -> Item:
 
 
 def _of_file(span: Span, counting: Reading) -> Iterator[At]:
-    with _opened(span) as file:
-        raw = file.read(incoming.LONGEST_LINE + 1).removeprefix(incoming.BOM)
+    raw = whole_file(span).removeprefix(incoming.BOM)
     long = len(raw) > incoming.LONGEST_LINE
     yield 0, _too_long(span, 0, raw) if long else _text(raw, span, 0)
+
+
+def whole_file(span: Span) -> bytes:
+    """What stands in a file that is one text, as far as one may be long."""
+    with _opened(span) as file:
+        return file.read(incoming.LONGEST_LINE + len(incoming.BOM) + 1)
 
 
 def _of_json_lines(span: Span, counting: Reading) -> Iterator[At]:

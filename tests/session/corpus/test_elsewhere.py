@@ -5,6 +5,8 @@ import gzip
 import io
 import json
 import lzma
+import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from wire import Wire
 from attnscope.errors import InputError
 from attnscope.results import Corpus
 from attnscope.session.corpus import splits
+from attnscope.session.corpus.ahead import ahead
 from attnscope.session.corpus.engine.interface import Text
 from attnscope.session.corpus.question import CorpusQuestion
 from attnscope.session.corpus.splits import Plan, everything
@@ -179,3 +182,87 @@ def test_a_parquet_file_within_an_archive_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.parquet.gz").write_bytes(gzip.compress(rows(TEXTS)))
     with pytest.raises(InputError, match="a Parquet file within gzip: unpack it"):
         all_texts(tmp_path / "a.parquet.gz")
+
+
+def found(splits: Any) -> list[tuple[int, int, str]]:
+    """Split, line in it and text of all that is read."""
+    return [(split.number, item.line, item.text) for split in splits for item in Reading(split)]
+
+
+ODD = b"\xef\xbb\xbf\xef\xbb\xbfone \r\r\n\xef\xbb\xbftwo\r\n" + LINES + b"\n\n \xef\xbb\xbflast\r"
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.conllu", "a.parquet", "a.txt.gz", "file.txt"])
+def test_what_is_fetched_ahead_is_what_stands_there_and_each_byte_is_asked_for_once(
+    name: str, tmp_path: Path, store: Wire, bucket: Place
+) -> None:
+    plain = {"a.txt": ODD, "a.jsonl": RECORDS, "a.conllu": SENTENCES, "a.txt.gz": gzip.compress(ODD)}
+    content = plain.get(name, ODD if name == "file.txt" else rows(TEXTS))
+    form = "file" if name == "file.txt" else None
+    (tmp_path / name).write_bytes(content)
+    (bucket / name).write(content)
+    (here,), (there,) = (
+        CorpusQuestion((place,), form=form).sources() for place in (tmp_path / name, bucket / name)
+    )
+    there.size, store.log.clear()
+    fetched = list(ahead(Plan.of(everything([there])).splits()))
+    for span in (span for split in fetched for span in split.spans):
+        assert span.held is not None
+    asked = len(store.log)
+    assert found(fetched) == found(Plan.of(everything([here])).splits())
+    assert len(store.log) == asked, "nothing is asked of the store by who measures"
+    assert len(fetched) > 3 or form == "file"
+
+
+def test_a_slow_store_is_read_while_the_model_works(store: Wire, bucket: Place) -> None:
+    (bucket / "slow.txt").write(3 * LINES)
+    (source,) = CorpusQuestion((bucket / "slow.txt",)).sources()
+    plan = Plan.of(everything([source]))
+    many, pause = len(list(plan.splits())), 0.1
+
+    def slow(asked: Any) -> None:
+        time.sleep(pause / 2)  # of each of two requests: the split, and its last line to the end
+
+    def taken(splits: Any) -> float:
+        began = time.monotonic()
+        for split in splits:
+            list(Reading(split))
+            time.sleep(2 * pause)  # the model
+        return time.monotonic() - began
+
+    store.fault = slow
+    one_by_one, together = taken(plan.splits()), taken(ahead(plan.splits()))
+    assert many >= 7
+    assert one_by_one > many * 2.5 * pause
+    assert together < 0.85 * one_by_one
+
+
+def test_errors_of_what_is_read_ahead_come_after_what_stands_before(store: Wire, bucket: Place) -> None:
+    (bucket / "far.txt").write(20 * LINES)
+    (source,) = CorpusQuestion((bucket / "far.txt",)).sources()
+    store.fault = lambda asked: 0 if (asked.first or 0) > 15 * len(LINES) else None
+    read: list[int] = []
+
+    def measured() -> None:
+        for split in ahead(Plan.of(everything([source])).splits()):
+            read.append(split.number)
+
+    with pytest.raises(InputError, match="cannot read"):
+        measured()
+    assert read == list(range(len(read)))
+    assert len(read) >= 5
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
+def test_how_far_a_compressed_source_is_comes_from_its_own_bytes(suffix: str, tmp_path: Path) -> None:
+    draw = random.Random(0)
+    content = "".join(f"{draw.random()} {'the same ' * 30}\n" for _ in range(30_000)).encode()
+    file = tmp_path / f"a.txt{suffix}"
+    file.write_bytes(PACK[suffix](content))
+    assert len(content) > 6 * file.stat().st_size, "more than is guessed"
+    plan = Plan.of(everything(CorpusQuestion((file,)).sources()))
+    sizes = np.cumsum([split.size for split in plan.splits()])
+    assert sizes[-1] == plan.whole
+    half = sizes[len(sizes) // 2] / plan.whole
+    assert abs(half - 0.5) < 0.25
+    assert len(set(sizes)) > 3

@@ -61,10 +61,14 @@ def _handed(
 ) -> Iterator[Finished]:
     """Hands out splits as fast as they are taken, and what is finished as it comes."""
     coming, open_ = iter(splits), 0
-    more = True
+    more, broken = True, None
     while more or open_:
         while more and open_ < 2 * workers:
-            if (split := next(coming, None)) is None:
+            try:
+                split = next(coming, None)
+            except InputError as error:  # a source that goes away: what was handed out is kept first
+                split, broken = None, error
+            if split is None:
                 more = False
                 break
             waiting.put(split)
@@ -76,6 +80,8 @@ def _handed(
             raise answer
         open_ -= 1
         yield answer
+    if broken is not None:
+        raise broken
     for _ in range(workers):
         waiting.put(None)
 
