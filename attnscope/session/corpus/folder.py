@@ -3,6 +3,7 @@
     manifest.json                  what it is a run of, with provenance; written first
     parts/0-000012-8c1f….parquet   what split 12 gave (level 1: splits 192 to 207, and so on; see `tree`)
     rows/000012-51ab….parquet      with --rows: what each of its texts gave (see `rows`)
+    rows/000003-0d2e….rows         such files of splits 768 to 1023, one after the other
     set-aside.jsonl                what could not be measured, why, and what stood there; written last
 
 It lies on this machine or at any address (`store`). A file is there whole, or not at all, so a split whose
@@ -14,15 +15,15 @@ later is found, and the same part has the same name whoever writes it. Only one 
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.session.corpus.lock import locked
-from attnscope.session.corpus.part import NotAPartError, Part, read
+from attnscope.session.corpus.part import NotAPartError, Part, RowsFile, read
 from attnscope.session.corpus.store import NotWrittenError, Place
 from attnscope.session.listener import Listener, Quiet
 
@@ -30,6 +31,8 @@ SCHEMA = "attnscope.corpus-run/3"
 MANIFEST, PARTS, ROWS, ASIDE, LOCK = "manifest.json", "parts", "rows", "set-aside.jsonl", "lock"
 _NAMED = re.compile(r"([0-9])-([0-9]{6,})-([0-9a-f]{16})\.parquet")
 _DIGITS = 16
+GATHERED = 2**28  # bytes of a file of rows that were put together
+_GATHERED_SUFFIX = ".rows"
 
 
 @dataclass(frozen=True, order=True)
@@ -64,11 +67,24 @@ class DamagedError(Exception):
 
 
 class DamagedRowsError(Exception):
-    """The rows of a split are not what they were."""
+    """The rows of a split, or what they were put together to, are not what they were."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.split = int(name.partition("-")[0])
+    def __init__(self, rows: RowsFile) -> None:
+        super().__init__(f"{ROWS}/{rows.within or rows.name}")
+        self.split = int(rows.name.partition("-")[0])
+
+
+def _groups(rows: Sequence[RowsFile]) -> list[list[RowsFile]]:
+    """Neighbours that together are not too large for a file."""
+    groups: list[list[RowsFile]] = []
+    room = 0
+    for each in rows:
+        if each.size > room:
+            groups.append([])
+            room = GATHERED
+        groups[-1].append(each)
+        room -= each.size
+    return groups
 
 
 def _digest(content: bytes) -> str:
@@ -189,15 +205,40 @@ class Folder:
         (self.place / ROWS / name).write(content)
         return name
 
-    def rows(self, name: str) -> bytes:
-        """The rows of that name; `DamagedRowsError` where they are not those that were written."""
+    def rows(self, rows: RowsFile) -> bytes:
+        """What stands in them; `DamagedRowsError` where that is not what was written."""
+        place = self.place / ROWS / (rows.within or rows.name)
         try:
-            content = (self.place / ROWS / name).read()
+            content = place.read(rows.start, rows.start + rows.size)
         except FileNotFoundError as error:
-            raise DamagedRowsError(name) from error
-        if name.partition("-")[2] != f"{_digest(content)}.parquet":
-            raise DamagedRowsError(name)
+            raise DamagedRowsError(rows) from error
+        if rows.name.partition("-")[2] != f"{_digest(content)}.parquet":
+            raise DamagedRowsError(rows)
         return content
+
+    def gathered(self, rows: Sequence[RowsFile], number: int) -> tuple[RowsFile, ...]:
+        """The same, of splits that follow one another, in few files: one after the other, as they are.
+
+        A file takes no more than `GATHERED` bytes, or one of them alone. The `number` stands in its name.
+        """
+        put: list[RowsFile] = []
+        for group in _groups([each for each in rows if each.name]):
+            digest = _digest("".join(each.name for each in group).encode())
+            within, start = f"{number:06d}-{digest}{_GATHERED_SUFFIX}", 0
+            with (self.place / ROWS / within).writing() as file:
+                for each in group:
+                    file.write(self.rows(each))
+                    put.append(replace(each, within=within, start=start))
+                    start += each.size
+        found = {each.name: each for each in put}
+        return tuple(found.get(each.name, each) for each in rows)
+
+    def clear_rows(self, is_gathered: Callable[[int], bool], fan: int) -> None:
+        """Remove what nothing reads any more; of `fan` splits each it is told whether they were gathered."""
+        for name in (self.place / ROWS).names():
+            number, whole = name.partition("-")[0], name.endswith(_GATHERED_SUFFIX)
+            if number.isdecimal() and is_gathered(int(number) if whole else int(number) // fan) != whole:
+                (self.place / ROWS / name).remove()
 
     def drop(self, named: Named) -> None:
         """Remove a part."""

@@ -114,7 +114,7 @@ class MeasuredSplit:
         if self.rows is not None:
             content = self.rows.content()
             name = folder.keep_rows(self.split.number, content) if content else ""
-            rows = (RowsFile(name, reading.texts, reading.lines),)
+            rows = (RowsFile(name, reading.texts, reading.lines, len(content)),)
         return Part(
             first=self.split.number,
             measures=reader.measures,

@@ -48,11 +48,17 @@ class Proved:
 
 @dataclass(frozen=True)
 class RowsFile:
-    """A file with a row for each text and head; texts and lines in it count from the start of its split."""
+    """A file with a row for each text and head; texts and lines in it count from the start of its split.
+
+    Where it was put together with others, it is the bytes from `start` on of the file `within`.
+    """
 
     name: str
     read: int
     lines: Mapping[int, int]
+    size: int = 0
+    within: str = ""
+    start: int = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,7 +83,7 @@ class AllRows:
         from pyarrow.parquet import ParquetFile, ParquetWriter
 
         for rows in part.rows:
-            own = ParquetFile(io.BytesIO(self.folder.rows(rows.name))) if rows.name else None
+            own = ParquetFile(io.BytesIO(self.folder.rows(rows))) if rows.name else None
             for table in () if own is None else _tables(own, self.texts, self.lines, self.sources):
                 self._writer = self._writer or ParquetWriter(self.file, table.schema)
                 self._writer.write_table(table)

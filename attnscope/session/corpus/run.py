@@ -17,8 +17,6 @@ from attnscope.session.corpus import merging
 from attnscope.session.corpus.engine.interface import Done, Engine, Finished, Progress, Split
 from attnscope.session.corpus.folder import (
     ASIDE,
-    PARTS,
-    ROWS,
     DamagedError,
     DamagedRowsError,
     Folder,
@@ -35,7 +33,7 @@ from attnscope.session.corpus.store import Place
 from attnscope.session.corpus.tree import Tree
 from attnscope.session.listener import Listener
 
-_ROUNDS = 3  # of measuring again what is damaged, before the disk is to blame
+_ROUNDS = 3  # of measuring a file again that is damaged, before the disk is to blame
 
 
 @dataclass
@@ -59,8 +57,8 @@ class Run:
 
     def corpus(self, engine: Engine, done: Done | None, rows: Place | None) -> Corpus:
         """The result; what turns out to be damaged is measured again."""
-        tree = Tree.of(self.folder)
-        for _ in range(_ROUNDS):
+        tree, damaged = Tree.of(self.folder), Counter[str]()
+        while max(damaged.values(), default=0) < _ROUNDS:
             self._measure(tree, engine, done)
             try:
                 if not tree.damaged:
@@ -68,16 +66,13 @@ class Run:
             except DamagedError:
                 pass
             except DamagedRowsError as error:
-                tree.again.add(error.split)
-                self._tell_damaged(f"{ROWS}/{error}")
-            for named in tree.damaged:
-                self._tell_damaged(f"{PARTS}/{named}")
+                tree.lose(error)
+            for name in tree.damaged:
+                self.listener.notice(f"'{self.folder.place / name}' is damaged: measured again")
+            damaged.update(tree.damaged)
             tree.damaged.clear()
         again = "is damaged again and again: name another folder with --run"
         raise InputError(f"'{self.folder.place}' {again}")
-
-    def _tell_damaged(self, name: str) -> None:
-        self.listener.notice(f"'{self.folder.place / name}' is damaged: measured again")
 
     def _measure(self, tree: Tree, engine: Engine, done: Done | None) -> None:
         """Measure every split that is not there yet; a spinner turns where nobody is told how many are."""

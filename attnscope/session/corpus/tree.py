@@ -8,10 +8,10 @@ cut off between may hold both: the smaller ones are then removed.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from attnscope.session.corpus.folder import DamagedError, Folder, Named
+from attnscope.session.corpus.folder import PARTS, DamagedError, DamagedRowsError, Folder, Named
 from attnscope.session.corpus.part import Part
 
 FAN, TOP = 16, 2
@@ -19,15 +19,11 @@ FAN, TOP = 16, 2
 
 @dataclass
 class Tree:
-    """The parts of a run that are there; `damaged` are those that were found to be, and removed.
-
-    The splits in `again` are to be measured although their parts are there: their rows are not.
-    """
+    """The parts of a run that are there; `damaged` are files that were found to be, whose part is removed."""
 
     folder: Folder
     parts: dict[tuple[int, int], Named] = field(default_factory=dict)
-    damaged: list[Named] = field(default_factory=list)
-    again: set[int] = field(default_factory=set)
+    damaged: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, folder: Folder) -> "Tree":
@@ -41,7 +37,11 @@ class Tree:
                 tree.parts[at] = named
         for level, number in sorted(tree.parts):
             tree._grow(level, number)
+        folder.clear_rows(tree._is_gathered, FAN**TOP)
         return tree
+
+    def _is_gathered(self, number: int) -> bool:
+        return (TOP, number) in self.parts
 
     @property
     def splits(self) -> int:
@@ -50,9 +50,6 @@ class Tree:
 
     def has(self, split: int) -> bool:
         """Whether a split is measured."""
-        return split not in self.again and self._holds(split)
-
-    def _holds(self, split: int) -> bool:
         return (0, split) in self.parts or self._is_within(0, split)
 
     def _is_within(self, level: int, number: int) -> bool:
@@ -61,7 +58,6 @@ class Tree:
 
     def add(self, named: Named) -> None:
         """The part of a split, which is there now."""
-        self.again.discard(named.number)
         if self._is_within(named.level, named.number):
             self.folder.drop(named)
             return
@@ -76,11 +72,18 @@ class Tree:
             return
         try:
             whole = reduce(lambda whole, later: whole.merged(later), (self._read(*each) for each in children))
+            if level + 1 == TOP and whole.rows:
+                whole = replace(whole, rows=self.folder.gathered(whole.rows, parent))
         except DamagedError:
+            return
+        except DamagedRowsError as error:
+            self.lose(error)
             return
         self.parts[level + 1, parent] = self.folder.keep(whole, level + 1, parent)
         for each in children:
             self.folder.drop(self.parts.pop(each))
+        if level + 1 == TOP and whole.rows:
+            self.folder.clear_rows(self._is_gathered, FAN**TOP)
         self._grow(level + 1, parent)
 
     def _read(self, level: int, number: int) -> Part:
@@ -88,9 +91,20 @@ class Tree:
         try:
             return self.folder.part(named)
         except DamagedError:
-            self.damaged.append(self.parts.pop((level, number)))
-            self.folder.drop(named)
+            self.parts.pop((level, number))
+            self._drop(named, f"{PARTS}/{named}")
             raise
+
+    def lose(self, error: DamagedRowsError) -> None:
+        """Remove the part whose rows are damaged: its splits are to be measured again."""
+        at = next(at for at in self.parts if error.split // FAN ** at[0] == at[1])
+        self._drop(self.parts.pop(at), str(error))
+
+    def _drop(self, named: Named, damaged: str) -> None:
+        self.damaged.append(damaged)
+        self.folder.drop(named)
+        if named.level == TOP:
+            self.folder.clear_rows(self._is_gathered, FAN**TOP)
 
     def in_order(self, splits: int) -> Iterator[Part]:
         """The largest parts that hold so many splits; `DamagedError` where one is, which is removed."""

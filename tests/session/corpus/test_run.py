@@ -102,17 +102,74 @@ def test_what_is_done_is_not_measured_again_and_what_is_damaged_is_named_and_mea
     assert any(told in each for each in hearing.told)
 
 
-def test_damaged_rows_are_measured_again_and_nothing_else(file: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("fan", [2, 16])
+def test_damaged_rows_are_measured_again_and_nothing_else(
+    fan: int, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run, rows = tmp_path / "run", tmp_path / "rows.parquet"
+    monkeypatch.setattr(tree, "FAN", fan)
     demo.measure(file, run, rows=rows)
     kept, written = demo.everything(run), rows.read_bytes()
-    (place,) = (run / "rows").glob("000001-*.parquet")
-    place.write_bytes(place.read_bytes()[:-1])
-    hearing = demo.Hearing()
-    demo.measure(file, run, hearing, rows=rows)
-    assert any(f"{place.name}' is damaged: measured again" in each for each in hearing.told)
+    (place,) = (run / "rows").glob("000001-*.parquet" if fan == 16 else "000000-*.rows")
+    content = place.read_bytes()
+    for wrong in (content[:-1], bytes([content[0] ^ 1]) + content[1:]):
+        place.write_bytes(wrong)
+        hearing, measured = demo.Hearing(), []
+
+        def engine(recipe, splits, listener, measured=measured):  # type: ignore[no-untyped-def]
+            for finished in demo.once_open(recipe, splits, listener):
+                measured.append(finished.number)
+                yield finished
+
+        demo.measure(file, run, hearing, engine, rows=rows)
+        assert any(f"{place.name}' is damaged: measured again" in each for each in hearing.told)
+        assert measured == ([1] if fan == 16 else [0, 1, 2, 3])
+        assert demo.everything(run) == kept
+        assert rows.read_bytes() == written
+
+
+def test_rows_of_many_splits_lie_in_few_files_also_where_a_run_was_cut_off(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demo.measure(file, tmp_path / "apart", rows=tmp_path / "apart.parquet")
+    apart = {each.name: each.read_bytes() for each in (tmp_path / "apart" / "rows").iterdir()}
+    assert len(apart) == 3  # in the others nothing can be read
+    monkeypatch.setattr(tree, "FAN", 2)
+    demo.measure(file, tmp_path / "whole", rows=tmp_path / "whole.parquet")
+    expected = (tmp_path / "apart.parquet").read_bytes()
+    assert (tmp_path / "whole.parquet").read_bytes() == expected
+    (together,) = (tmp_path / "whole" / "rows").iterdir()
+    assert together.read_bytes() == b"".join(content for _, content in sorted(apart.items()))
+    cut_off = 0
+    for turn in range(0, 20, 2):
+        run = tmp_path / f"{turn}"
+        for name in ("replace", "unlink"):
+            with monkeypatch.context() as patched:
+                fails_at(patched, name, turn)
+                try:
+                    demo.measure(file, run, rows=tmp_path / "cut.parquet")
+                except CutOffError:
+                    cut_off += 1
+        demo.measure(file, run, rows=tmp_path / "cut.parquet")
+        assert demo.everything(run) == demo.everything(tmp_path / "whole")
+        assert (tmp_path / "cut.parquet").read_bytes() == expected
+    assert cut_off >= 10
+    monkeypatch.setattr(folders, "GATHERED", len(together.read_bytes()) // 2)
+    demo.measure(file, tmp_path / "bounded", rows=tmp_path / "bounded.parquet")
+    assert (tmp_path / "bounded.parquet").read_bytes() == expected
+    many = sorted((tmp_path / "bounded" / "rows").glob("*.rows"))
+    assert len(many) in (2, 3)
+    assert sum(each.stat().st_size for each in many) == together.stat().st_size
+
+
+def test_more_files_than_one_may_be_damaged_at_once(file: Path, tmp_path: Path) -> None:
+    run, rows = tmp_path / "run", tmp_path / "rows.parquet"
+    expected = as_npz(demo.measure(file, run, rows=rows))
+    kept = demo.everything(run)
+    for each in [*sorted((run / "parts").iterdir())[:4], *sorted((run / "rows").iterdir())[2:]]:
+        each.write_bytes(b"nothing")
+    assert as_npz(demo.measure(file, run, rows=rows)) == expected
     assert demo.everything(run) == kept
-    assert rows.read_bytes() == written
 
 
 def test_parts_that_come_in_another_order_make_the_same_result(file: Path, tmp_path: Path) -> None:

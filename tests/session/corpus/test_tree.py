@@ -105,6 +105,7 @@ class Counted:
 
     names: set[Named] = field(default_factory=set)
     most: int = 0
+    rows: tuple[()] = ()
 
     def keep(self, part: Any, level: int, number: int) -> Named:
         named = Named(level, number, "")
