@@ -6,7 +6,7 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.numbers import cell, counted, percent, weight_cell
 from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheet.said import name, proof, setting
+from attnscope.render.sheet.said import name, proof_in, setting
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
 from attnscope.results.claims.retrieval import Confirmation, Needle, Retrieval
@@ -35,10 +35,23 @@ def sheet(result: Retrieval, focus: Focus = WHOLE) -> Sheet:
             "the fact asked for, and in the other one; weight: what it gives to all of either in the mean",
         ),
         departs=(f"seed {result.seed}",) if result.seed else (),
-        proof=tuple(proof(result.certified, "head", ", all texts counted")),
+        proof=proof_in(len(result.sampled), _texts(result), result.certified, _proved(result)),
         main=ranking if result.ranking else profile,
         record=(("kind", result.kind.value), ("tower", result.tower), ("read", result.how)),
     )
+
+
+def _texts(result: Retrieval) -> str:
+    return counted(len(result.needles), "text")
+
+
+def _proved(result: Retrieval) -> str:
+    """Which heads are not as recomputed in the sample; else which texts it is of."""
+    if result.failed:
+        shown = ", ".join(name(*head) for head in result.failed[:4])
+        more = len(result.failed) - 4
+        return f"{shown}{f' and {more} more' if more > 0 else ''} not as recomputed"
+    return "of each length those whose fact stands first and last"
 
 
 def _facts(result: Retrieval) -> Iterator[tuple[object, ...]]:

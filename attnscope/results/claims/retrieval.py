@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
-from attnscope.results.base.parts import fits
+from attnscope.results.base.parts import fits, within
 from attnscope.results.base.presented import Presented
 
 COPIES = 0.1  # of the answers: a head that looks first at the fact in fewer fetches none (Wu et al. 2024)
@@ -84,7 +84,8 @@ class Retrieval(Presented):
     one by no luck of any head (Bonferroni). `alike` has for each of them the head, of those that are not
     named, that is nearest in weight on both facts together; None where none gives them half as much.
     `confirmation` is there where a head is named. `how` says where facts and text are from, `seed` draws
-    them and where they stand.
+    them and where they stand. `certified` counts heads by verdict in the `sampled` needles' texts, a
+    certificate a head and text; `failed` are those that are not as they were recomputed in any of them.
     """
 
     needles: tuple[Needle, ...]
@@ -105,12 +106,14 @@ class Retrieval(Presented):
     tower: str = ""
     seed: int = 0
     notes: tuple[str, ...] = ()
+    sampled: tuple[int, ...] = ()
+    failed: tuple[Head, ...] = ()
 
     for_readers = ("verdict", "named", "scores", "controls", "alike")
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of any head in any text."""
+        """The worst verdict of any head in the texts that were sampled."""
         return worst(each for each, count in self.certified.items() if count)
 
     @property
@@ -175,6 +178,7 @@ class Retrieval(Presented):
     def check_parts(self) -> None:
         shape = (len(self.layers), len(self.heads), len(self.needles))
         fits(bool(self.needles), "'needles' are none")
+        fits(all(within(i, shape[2]) for i in self.sampled), "'sampled' are not all needles")
         for name in ("first", "first_other", "weights", "weights_other"):
             fits(getattr(self, name).shape == shape, f"'{name}' is not of these heads and needles")
         for name in ("low", "high", "chance"):

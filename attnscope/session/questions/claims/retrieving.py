@@ -7,7 +7,7 @@ and fetches none (after Wu et al. 2024). Other facts are asked for without the h
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import comb, exp
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from attnscope.analysis.claims.finding.needles import (
     bundled_text,
     planted,
 )
-from attnscope.analysis.claims.finding.rows import rows_of
 from attnscope.analysis.claims.relations.ranking import wilson
 from attnscope.capture import Selection
 from attnscope.capture.faults import if_it_runs
@@ -34,7 +33,6 @@ from attnscope.errors import InputError
 from attnscope.model.inputs.text import limit_of
 from attnscope.model.loading.load import Plan
 from attnscope.model.loading.tokenizer import tokenizer_for
-from attnscope.results import Provenance, Verdict
 from attnscope.results.claims.retrieval import (
     Confirmation,
     Head,
@@ -43,12 +41,13 @@ from attnscope.results.claims.retrieval import (
     Retrieval,
 )
 from attnscope.session.choosing import Chosen
-from attnscope.session.entering import complete, encode_inputs
-from attnscope.session.listener import Quiet
-from attnscope.session.opening import Opened
-from attnscope.session.prompts import Field
-from attnscope.session.questions.claims.citing import attention_of
-from attnscope.session.questions.claims.passages import Answers, Citing, answered
+from attnscope.session.questions.claims.planted_texts import (
+    Asked,
+    Looks,
+    read_planted,
+    sampled,
+    size_by,
+)
 from attnscope.session.questions.claims.rows import fused_where_long
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs
@@ -142,16 +141,6 @@ def _check_lengths(lengths: Sequence[int], tokenizer: Any, config: Any, name: st
         raise InputError(f"--lengths {max(lengths)}: {name} reads at most {limit:,} tokens")
 
 
-@dataclass(frozen=True, eq=False)
-class _Asked:
-    """A planted text as the model reads it, with its answer, and where both facts stand."""
-
-    planted: Planted
-    answers: Answers
-    at: tuple[int, ...]
-    other_at: tuple[int, ...]
-
-
 def retrieve(reading: Reading, chosen: Chosen, asked: Retrieving) -> Retrieval:
     """Every chosen head over all texts; `InputError` for a model that writes no answer, and for lengths."""
     _check_kind(chosen, reading.model.writes)
@@ -161,25 +150,22 @@ def retrieve(reading: Reading, chosen: Chosen, asked: Retrieving) -> Retrieval:
     if model.tokenizer is None:
         raise InputError("facts are put into a text: give a model with its tokenizer")
     _check_lengths(asked.lengths, model.tokenizer, model.module.config, model.name)
-    seen, needles, certified = list[list[Any]](), list[Needle](), dict[Verdict, int]()
-    origin: Provenance | None = None
-    texts = asked.texts(again=False, size=lambda text: _size(reading, text))
-    for number, each in enumerate(texts, start=1):
-        with listener.working(f"fact {number} of {len(texts)}"):
-            one = _read(reading, chosen, each)
-            needles.append(_needle(one))
-            attention, layers, verdicts = attention_of(one.answers, chosen)
-            seen.append([_looks(layer, chosen.heads, one) for layer in layers])
-            origin, tower = attention.provenance, attention.tower
-        for verdict, count in verdicts.items():
-            certified[verdict] = certified.get(verdict, 0) + count
-    assert origin is not None, "there is a text"
-    first, first_other, weights, weights_other = np.moveaxis(np.array(seen), (0, 1, 2, 3), (3, 1, 0, 2))
-    right = [i for i, each in enumerate(needles) if each.right]
+    seen, needles, looks = dict[int, Any](), dict[int, Needle](), Looks(reading, chosen)
+    texts = asked.texts(again=False, size=size_by(reading))
+    sample = sampled(texts)
+    for done, number in enumerate(sorted(range(len(texts)), key=lambda number: number not in sample)):
+        with listener.working(f"fact {done + 1} of {len(texts)}"):
+            one = read_planted(reading, chosen, texts[number])
+            needles[number] = one.needle()
+            seen[number] = looks.at(one, certify=number in sample)
+    asks, places = (tuple(by_number[i] for i in range(len(texts))) for by_number in (needles, seen))
+    first, first_other, weights, weights_other = np.moveaxis(np.array(places), (0, 1, 2, 3), (3, 1, 0, 2))
+    right = [i for i, each in enumerate(asks) if each.right]
     low, high, chance = certainty(first[..., right], first_other[..., right])
     made = Retrieval(
-        tuple(needles), chosen.kind, chosen.layers, chosen.heads, first, first_other, weights, weights_other,
-        low, high, chance, None, _how(asked), certified, origin.of_no_text, tower, asked.seed,
+        asks, chosen.kind, chosen.layers, chosen.heads, first, first_other, weights, weights_other,
+        low, high, chance, None, _how(asked), looks.certified, looks.provenance, looks.tower, asked.seed,
+        sampled=sample, failed=looks.failed,
     )  # fmt: skip
     if not made.named:
         return made
@@ -189,43 +175,6 @@ def retrieve(reading: Reading, chosen: Chosen, asked: Retrieving) -> Retrieval:
 def _how(asked: Retrieving) -> str:
     own = "facts of the file" if asked.facts else "bundled facts"
     return f"{own} in {'the text' if asked.text else 'a bundled text'}"
-
-
-def _size(reading: Reading, text: str) -> int:
-    return len(reading.model.tokenizer(text, add_special_tokens=False)["input_ids"])
-
-
-def _read(reading: Reading, chosen: Chosen, each: Planted) -> _Asked:
-    opened = Opened(reading.model, reading.task, chosen)
-    words = {"fact": (each.fact.needle, each.at), "other": (each.other.needle, each.other_at)}
-    fields = {name: Field(text, (place,)) for name, (text, place) in words.items()}
-    inputs = Inputs(each.text, fields=fields, answer=each.fact.answer)
-    one = complete(encode_inputs(opened, inputs, Quiet()), chosen)
-    stand = {field.name: tuple(field.positions) for field in one.encoded.tokens.fields}
-    if len(stand) < len(fields):
-        raise InputError(f"{reading.model.name}: its tokenizer does not say where in the text its tokens are")
-    return _Asked(each, answered(one, Citing(each.fact.answer, whole=True)), stand["fact"], stand["other"])
-
-
-def _needle(one: _Asked) -> Needle:
-    told, each = one.answers.answered, one.planted
-    reading = one.answers.reading
-    with if_it_runs(reading.model.module, reading.inputs, reading.model.name):
-        chances = told.chances()
-    right = chances.argmax(-1).tolist() == list(told.ids)
-    probability = exp(float(chances[range(len(told.ids)), list(told.ids)].sum()))
-    return Needle(
-        each.fact.needle, each.fact.question, each.fact.answer, each.other.needle, each.length,
-        told.length, each.depth, probability, right,
-    )  # fmt: skip
-
-
-def _looks(layer: Any, heads: Sequence[int], one: _Asked) -> Float[np.ndarray, "4 head"]:
-    """Of the rows that write the answer: the strongest key in either fact, the weight on either."""
-    given = np.nan_to_num(rows_of(layer, heads, one.answers.answered.rows))
-    strongest = given.argmax(-1)
-    inside = [np.isin(strongest, each).mean(-1) for each in (one.at, one.other_at)]
-    return np.array([*inside, *(given[..., each].sum(-1).mean(-1) for each in (one.at, one.other_at))])
 
 
 def certainty(
@@ -247,10 +196,10 @@ def confirmed(made: Retrieval, reading: Reading, chosen: Chosen, asked: Retrievi
     groups = (made.named, *other_groups(made, asked.seed))
     answers = 0
     left = np.zeros(len(groups), dtype=int)
-    texts = asked.texts(again=True, size=lambda text: _size(reading, text))
+    texts = asked.texts(again=True, size=size_by(reading))
     for number, each in enumerate(texts, start=1):
         with reading.listener.working(f"without heads: fact {number} of {len(texts)}"):
-            whole, without = _without(_read(reading, chosen, each), chosen, groups)
+            whole, without = _without(read_planted(reading, chosen, each), chosen, groups)
         answers += whole
         left += np.array(without) & whole
     told = [Masked(heads, int(right)) for heads, right in zip(groups, left, strict=True)]
@@ -283,7 +232,7 @@ def other_groups(made: Retrieval, seed: int) -> Iterator[tuple[Head, ...]]:
     yield from found
 
 
-def _without(one: _Asked, chosen: Chosen, groups: Sequence[Sequence[Head]]) -> tuple[bool, list[bool]]:
+def _without(one: Asked, chosen: Chosen, groups: Sequence[Sequence[Head]]) -> tuple[bool, list[bool]]:
     """Whether the answer is the likeliest as the model is, and without each group of heads."""
     reading, told = one.answers.reading, one.answers.answered
     module, inputs, name = reading.model.module, reading.inputs, reading.model.name

@@ -107,19 +107,23 @@ def controls_by_rows(
     reading: Reading, chosen: Chosen, controls: ControlTexts, exchange: Exchange, queries: Sequence[int]
 ) -> Iterator[list[LayerRows]]:
     """These rows of the layers of every control, one text after the other."""
-    selection, labels, name = selection_of(chosen), reading.labels(chosen), exchange.name
-    module = reading.model.module
     for number in range(len(controls)):
         (value,) = exchange.values(controls, slice(number, number + 1))
-        inputs: dict[str, Any] = {**reading.inputs, name: value}
-        found: dict[int, LayerRows] = {}
+        yield rows_in(reading, chosen, {**reading.inputs, exchange.name: value}, queries)
 
-        def keep(call: AttentionCall, found: dict[int, LayerRows] = found) -> None:
-            found[call.layer] = LayerRows.of(call, queries)
 
-        with if_it_runs(module, beginning(inputs), reading.model.name):
-            read_calls(module, inputs, selection, labels, keep)
-        yield [found[layer] for layer in sorted(found)]
+def rows_in(
+    reading: Reading, chosen: Chosen, inputs: dict[str, Any], queries: Sequence[int]
+) -> list[LayerRows]:
+    """These rows of every layer of what is read as `inputs`, of which nothing is proved."""
+    module, found = reading.model.module, dict[int, LayerRows]()
+
+    def keep(call: AttentionCall) -> None:
+        found[call.layer] = LayerRows.of(call, queries)
+
+    with if_it_runs(module, beginning(inputs), reading.model.name):
+        read_calls(module, inputs, selection_of(chosen), reading.labels(chosen), keep)
+    return [found[layer] for layer in sorted(found)]
 
 
 def check_whole_fits(reading: Reading, chosen: Chosen, what: str) -> None:
