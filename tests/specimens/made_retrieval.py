@@ -29,5 +29,5 @@ def retrieval(*, answers: bool = True, named: bool = True, others: int = 3) -> R
     return Retrieval(
         needles, Kind.DECODER, (0, 1), (0, 1, 2), first, first_other, first * 0.9, first_other * 0.8,
         low, high, chance, told if answers and named else None, "bundled facts in a bundled text",
-        {Verdict.CERTIFIED: 72}, made.provenance(), seed=3,
+        {Verdict.CERTIFIED: 18}, made.provenance(), seed=3, sampled=(0, 5, 6),
     )  # fmt: skip

@@ -128,6 +128,23 @@ class Experiments:
         made.via = via
         return made
 
+    def beside(
+        self, inputs: Mapping[str, Any], asked: AnswerRows, variants: Sequence[Variant]
+    ) -> Logits | None:
+        """The answers to other inputs in one batch: as the model is, then in each variant.
+
+        What is asked for is read back, but nothing is held against a run of one entry: that was done with the
+        inputs of these experiments. None where it failed there, or the batch is too large.
+        """
+        size = (len(variants) + 1) * max((each.shape[2] for each in self.answers.values()), default=1)
+        if not self.alike or size > TOKENS_AT_ONCE:
+            return None
+        made = copy(self)
+        made.inputs, made.asked = without_cache(self.model, inputs), asked
+        scores, back = made._batch(None, [(), *variants], saving=False)
+        self._count(back)
+        return scores
+
     def run(self, variants: Sequence[Variant]) -> list[Outcome]:
         """What becomes of the answer in each variant, in their order."""
         groups: dict[int | None, list[int]] = {}

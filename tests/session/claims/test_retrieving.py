@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
+from transformers.models.llama import modeling_llama
 
 import attnscope
 from attnscope.analysis.claims.finding.needles import (
@@ -21,6 +22,7 @@ from attnscope.analysis.claims.finding.needles import (
 )
 from attnscope.demo import folder
 from attnscope.errors import InputError
+from attnscope.render.sheets.retrieval import sheet
 from attnscope.results import Retrieval, Verdict
 from attnscope.session.questions.claims.retrieving import certainty, facts_in
 
@@ -57,8 +59,38 @@ def test_the_heads_of_the_reader_are_found_and_removal_confirms_them() -> None:
     assert result.answered >= 12
     assert result.confirmation is not None
     assert result.confirmation.confirmed
-    assert result.certified == {Verdict.CERTIFIED: 2 * COUNT * 24}
+    assert result.certified == {Verdict.CERTIFIED: 4 * 24}
     assert all(each.length - 20 <= each.tokens <= each.length for each in result.needles)
+
+
+def test_of_each_length_the_texts_whose_facts_stand_first_and_last_are_certified() -> None:
+    result = found()
+    certified = [result.needles[place] for place in result.sampled]
+    for length in LENGTHS:
+        depths = [each.depth for each in result.needles if each.length == length]
+        ends = [each.depth for each in certified if each.length == length]
+        assert sorted(ends) == [min(depths), max(depths)]
+    assert result.failed == ()
+
+
+def test_a_head_whose_weights_are_not_those_of_its_queries_and_keys_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    honest = modeling_llama.eager_attention_forward
+
+    def wrong(module: Any, *given: Any, **named: Any) -> Any:
+        output, weights = honest(module, *given, **named)
+        if module.layer_idx == 1:
+            weights = weights.clone()
+            weights[:, 2] = weights[:, 2].roll(1, -1)
+        return output, weights
+
+    monkeypatch.setattr(modeling_llama, "eager_attention_forward", wrong)
+    result = attnscope.load("demo-reader", attn="eager").retrieval(lengths=(70,), needles=3)
+    assert result.failed == ((1, 2),)
+    assert result.certified == {Verdict.FAILED: 2, Verdict.CERTIFIED: 2 * 23}
+    assert result.verdict is Verdict.FAILED
+    assert "L1 H2 not as recomputed" in " ".join(told for _, told in sheet(result).proof)
 
 
 def test_scores_and_answers_are_those_of_a_plain_script() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Float
 
 from attnscope import incoming
@@ -28,7 +29,7 @@ from attnscope.analysis.claims.relations.ranking import wilson
 from attnscope.capture import Selection
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.changes import Change
-from attnscope.capture.intervening.experiments import experiments_on
+from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import limit_of
 from attnscope.model.loading.load import Plan
@@ -196,10 +197,10 @@ def confirmed(made: Retrieval, reading: Reading, chosen: Chosen, asked: Retrievi
     groups = (made.named, *other_groups(made, asked.seed))
     answers = 0
     left = np.zeros(len(groups), dtype=int)
-    texts = asked.texts(again=True, size=size_by(reading))
+    texts, masked = asked.texts(again=True, size=size_by(reading)), _Without(chosen, groups)
     for number, each in enumerate(texts, start=1):
         with reading.listener.working(f"without heads: fact {number} of {len(texts)}"):
-            whole, without = _without(read_planted(reading, chosen, each), chosen, groups)
+            whole, without = masked.right(read_planted(reading, chosen, each))
         answers += whole
         left += np.array(without) & whole
     told = [Masked(heads, int(right)) for heads, right in zip(groups, left, strict=True)]
@@ -232,18 +233,27 @@ def other_groups(made: Retrieval, seed: int) -> Iterator[tuple[Head, ...]]:
     yield from found
 
 
-def _without(one: Asked, chosen: Chosen, groups: Sequence[Sequence[Head]]) -> tuple[bool, list[bool]]:
-    """Whether the answer is the likeliest as the model is, and without each group of heads."""
-    reading, told = one.answers.reading, one.answers.answered
-    module, inputs, name = reading.model.module, reading.inputs, reading.model.name
-    question = written_at(told.rows, len(one.answers.tokens), told.ids, reading.model.spell)
-    layers = sorted({layer for group in groups for layer, _ in group})
-    selection = Selection(kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=layers)
-    zeros = replacing.zeros().what
-    with if_it_runs(module, inputs, name), fused_where_long(reading):
-        experiments = experiments_on(module, inputs, selection, question.asked)
-        outcomes = experiments.run([tuple(Change(*head, zeros) for head in group) for group in groups])
-        found = [experiments.untouched, *(each.scores for each in outcomes)]
-    ids = list(told.ids)
-    whole, *without = [scores[0].argmax(-1).tolist() == ids for scores in found]
-    return whole, without
+class _Without:
+    """Answers without groups of heads: of the first text by whole experiments, of others in one batch."""
+
+    def __init__(self, chosen: Chosen, groups: Sequence[Sequence[Head]]) -> None:
+        zeros, layers = replacing.zeros().what, sorted({layer for group in groups for layer, _ in group})
+        self.variants = [tuple(Change(*head, zeros) for head in group) for group in groups]
+        self.selection = Selection(
+            kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=layers
+        )
+        self.first: Experiments | None = None
+
+    def right(self, one: Asked) -> tuple[bool, list[bool]]:
+        """Whether the answer is the likeliest as the model is, and without each group of heads."""
+        reading, told = one.answers.reading, one.answers.answered
+        module, inputs, name = reading.model.module, reading.inputs, reading.model.name
+        asked = written_at(told.rows, len(one.answers.tokens), told.ids, reading.model.spell).asked
+        with if_it_runs(module, inputs, name), fused_where_long(reading):
+            found = None if self.first is None else self.first.beside(inputs, asked, self.variants)
+            if found is None:
+                self.first = experiments_on(module, inputs, self.selection, asked)
+                outcomes = self.first.run(self.variants)
+                found = torch.cat([self.first.untouched, *(each.scores for each in outcomes)])
+        whole, *without = (scores.argmax(-1).tolist() == list(told.ids) for scores in found)
+        return whole, without
