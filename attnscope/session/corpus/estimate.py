@@ -175,18 +175,24 @@ class _Trial:
         return zip(group, values, strict=True)
 
     def _kept(self, measured: Sequence[tuple[Ready, np.ndarray]]) -> Callable[[float, int], float]:
-        """How many bytes so many splits of so many texts are at most, by how parts of some texts grow."""
+        """How many bytes so many splits of so many texts are, by how parts of some texts grow.
+
+        What grows is how many rounded values occur: by as many, about, whenever texts double.
+        """
         whole = self.clock.of("totals", lambda: self._part(measured))
         half = self._part(measured[: max(len(measured) // 2, 1)])
         small = len(half.written())  # the first one takes longer: a library is loaded
         content = self.clock.of("writing", whole.written)
         self.clock.of("merging", lambda: parts.read(content).merged(half))
         large = len(content)
-        grows = min(max(math.log2(large / small), 0.0), 1.0)
+
+        def part_of(texts: float) -> float:
+            share = max(texts, 1) / len(measured)
+            return max(large + (large - small) * math.log2(share), large * min(share, 1))
 
         def bytes_of(texts: float, splits: int) -> float:
             together = [splits // FAN**TOP, splits % FAN**TOP // FAN, splits % FAN]
-            sizes = [large * (max(texts * FAN**level, 1) / len(measured)) ** grows for level in (TOP, 1, 0)]
+            sizes = [part_of(texts * FAN**level) for level in (TOP, 1, 0)]
             return float(sum(count * size for count, size in zip(together, sizes, strict=True)))
 
         return bytes_of
