@@ -2,39 +2,69 @@
 
 `Weights` goes through the same doors as `attnscope.capture.run` (takeover, custom name, traced operations)
 and takes of what passes by nothing but the model's own weights, which are handed on at once; `Passing` also
-takes the values, and where queries may look. Nothing here is certified: whoever uses it certifies a sample
-by a `Capture`.
+takes the values, and where queries may look, and of `OneText` of the batch the whole call. Nothing here is
+certified: whoever uses it certifies a sample by such calls, or by a `Capture`.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from attnscope.attention import AttentionCall
 from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.following.call import KernelCall, of_kernel, of_trace
 from attnscope.capture.following.kernel_masks import terms_and_allowed
+from attnscope.capture.following.recorder import unrotated_keys
 from attnscope.capture.following.takeover import STAND_INS, KernelInputs, kernel_weights
 from attnscope.capture.routes import Rung, Selection, nothing_seen, rungs, wanted_layers
 from attnscope.capture.run import batch_size
 from attnscope.capture.trace.tracer import TracedAttention, traced
 from attnscope.errors import InputError
 from attnscope.results import Route
+from attnscope.tokens import Tokens
 
 Made = TypeVar("Made")
 Make = Callable[[int, Any], Made]  # gets the weights, `row head query key`, or what a reader hands on of them
 Source = KernelInputs | TracedAttention
-Seen = list[tuple[Source, Tensor | None]]
-
+Seen = list[tuple[Source, Tensor | None, AttentionCall | None]]
 Take = Callable[[int, Seen], None]
+_OF_ANY_TEXT = ("module", "call", "layer", "kind", "route", "tower", "block")
+_PROVED = ("unread", "standing", "tried", "reach")  # by other runs
 
 
 class _Enough(Exception):
     """Raised inside the forward pass once the last of the wanted layers is through."""
+
+
+@dataclass(frozen=True, eq=False)
+class OneText:
+    """A row of a batch whose calls are wanted, with the `tokens` of that batch.
+
+    What no text changes is that of the call of the same layer in `like`, of another text: its place in the
+    model, whether its positions are the tokens in their place, and whether its heads' answers act.
+    """
+
+    row: int
+    tokens: Tokens
+    like: Mapping[int, AttentionCall]
+    heads: tuple[int, ...]
+
+    def call(self, layer: int, source: Source | KernelCall) -> AttentionCall:
+        """The call of this row, in memory of its own."""
+        like, tokens = self.like[layer], {"query_tokens": self.tokens, "key_tokens": self.tokens}
+        place = {name: getattr(like, name) for name in _OF_ANY_TEXT} | tokens
+        if isinstance(source, TracedAttention):
+            made = of_trace(source, self.row, heads=self.heads, **place)
+        else:
+            assert isinstance(source, KernelCall), "it has been answered"
+            made = of_kernel(source, self.row, heads=self.heads, **place)
+        return replace(made, **{name: getattr(like, name) for name in _PROVED})
 
 
 class Weights:
@@ -47,37 +77,45 @@ class Weights:
         self.model, self.selection, self.block = model, selection, block
         self.rung: Rung | None = None  # the one that saw all layers
 
-    def read(self, inputs: Mapping[str, Any], make: Make[Made]) -> dict[int, Made]:
+    def read(
+        self, inputs: Mapping[str, Any], make: Make[Made], text: OneText | None = None
+    ) -> dict[int, Made]:
         """What `make` says of each layer; it gets its number and the weights of all rows.
 
         Raises `InputError` where a layer does not make them row by row.
         """
         for rung in rungs(self.model, self.selection) if self.rung is None else (self.rung,):
             wanted = wanted_layers(rung.tower, self.selection.layers)
-            made = self._made(inputs, rung, wanted, make)
+            made = self._made(inputs, rung, wanted, make, text)
             if not (missing := sorted(wanted - made.keys())):
                 self.rung = rung
                 return dict(sorted(made.items()))
         raise nothing_seen(self.model, rung.tower, missing)
 
     def _made(
-        self, inputs: Mapping[str, Any], rung: Rung, wanted: set[int], make: Make[Made]
+        self,
+        inputs: Mapping[str, Any],
+        rung: Rung,
+        wanted: set[int],
+        make: Make[Made],
+        text: OneText | None,
     ) -> dict[int, Made]:
         made: dict[int, Made] = {}
 
         def take(layer: int, seen: Seen) -> None:
-            source, weights = seen[self.block] if -len(seen) <= self.block < len(seen) else (None, None)
+            there = -len(seen) <= self.block < len(seen)
+            source, weights, call = seen[self.block] if there else (None, None, None)
             if layer in wanted and source is not None and weights is not None:
                 own = self._of_heads(weights, batch_size(inputs), layer)
-                made[layer] = make(layer, self._handed(source, own))
+                made[layer] = make(layer, self._handed(source, own, call))
             if made.keys() >= wanted:
                 raise _Enough
 
-        with suppress(_Enough), evaluating(self.model), _watching(rung, wanted, take):
+        with suppress(_Enough), evaluating(self.model), _watching(rung, wanted, take, text):
             self.model(**inputs)
         return made
 
-    def _handed(self, source: Source, weights: Tensor) -> Any:
+    def _handed(self, source: Source, weights: Tensor, call: AttentionCall | None) -> Any:
         """What `make` gets of what passed by."""
         return weights
 
@@ -91,11 +129,13 @@ class Weights:
 
 
 @contextmanager
-def _watching(rung: Rung, wanted: set[int], take: Take) -> Iterator[None]:
+def _watching(rung: Rung, wanted: set[int], take: Take, text: OneText | None) -> Iterator[None]:
     """While open, `take` gets the weights of each watched module when it is through, with its layer."""
-    passing = _Passing(rung, wanted, take)
+    passing = _Passing(rung, wanted, take, text)
     sites = rung.watched
     with ExitStack() as stack:
+        if text is not None:
+            passing.unrotated = stack.enter_context(unrotated_keys(passing.site_of))
         for route, stand_in in STAND_INS.items():
             if mine := [site.module for site in sites if site.route is route]:
                 stack.enter_context(stand_in(mine, passing.of_kernel))
@@ -109,25 +149,31 @@ def _watching(rung: Rung, wanted: set[int], take: Take) -> Iterator[None]:
 class _Passing:
     """What passes by in one forward pass, by module until this is through."""
 
-    def __init__(self, rung: Rung, wanted: set[int], take: Take) -> None:
+    def __init__(self, rung: Rung, wanted: set[int], take: Take, text: OneText | None) -> None:
         self.site_of = {site.module: site for site in rung.watched}
-        self.wanted, self.take = wanted, take
+        self.wanted, self.take, self.text = wanted, take, text
         self.entered: Counter[nn.Module] = Counter()
         self.waiting: defaultdict[nn.Module, Seen] = defaultdict(list)
+        self.unrotated: dict[nn.Module, Tensor] = {}
 
     def _layer(self, module: nn.Module) -> int:
         return self.site_of[module].layer_of(self.entered[module])
 
     def of_kernel(self, given: KernelInputs) -> tuple[Tensor, Tensor | None]:
         output, returned = given.answer()
-        weights = None
-        if self._layer(given.module) in self.wanted:
+        layer, weights, call = self._layer(given.module), None, None
+        if layer in self.wanted:
             weights = _own(given, returned)
-        self.waiting[given.module].append((given, weights))
+            if self.text is not None:
+                seen = KernelCall(given, output, weights, self.unrotated.get(given.module))
+                call = self.text.call(layer, seen)
+        self.waiting[given.module].append((given, weights, call))
         return output, returned
 
     def of_trace(self, seen: TracedAttention) -> None:
-        self.waiting[seen.module].append((seen, seen.weights))
+        layer, text = self._layer(seen.module), self.text
+        call = None if text is None or layer not in self.wanted else text.call(layer, seen)
+        self.waiting[seen.module].append((seen, seen.weights, call))
 
     def taken_back(self, seen: TracedAttention) -> None:
         waiting = self.waiting[seen.module]
@@ -136,6 +182,7 @@ class _Passing:
     def leave(self, module: nn.Module, _inputs: Any, _output: Any) -> None:
         layer = self._layer(module)
         self.entered[module] += 1
+        self.unrotated.pop(module, None)
         self.take(layer, self.waiting.pop(module, []))
 
 
@@ -153,7 +200,7 @@ class Passed:
     """One layer's attention over all rows of a batch, of the heads that were selected.
 
     `allowed` is None where every query may look everywhere. `values` are by key head, of which `shared` heads
-    read each; `heads` are the numbers of the selected ones.
+    read each; `heads` are the numbers of the selected ones. `call` is that of the one text that is wanted.
     """
 
     weights: Float[Tensor, "row head query key"]
@@ -161,6 +208,7 @@ class Passed:
     values: Float[Tensor, "row kv_head key value_dim"]
     heads: tuple[int, ...]
     shared: int
+    call: AttentionCall | None = None
 
 
 class Passing(Weights):
@@ -168,14 +216,14 @@ class Passing(Weights):
 
     _mask: tuple[object, Bool[Tensor, "row mask_head query key"] | None] | None = None
 
-    def _handed(self, source: Source, weights: Tensor) -> Any:
+    def _handed(self, source: Source, weights: Tensor, call: AttentionCall | None) -> Any:
         count = source.query.shape[1]
         chosen = self.selection.heads
         heads = tuple(range(count)) if chosen is None else tuple(head % count for head in chosen)
         allowed = self._allowed(source)
         if allowed is not None and allowed.shape[1] > 1:
             allowed = allowed[:, list(heads)]
-        return Passed(weights, allowed, source.value.detach(), heads, count // source.value.shape[1])
+        return Passed(weights, allowed, source.value.detach(), heads, count // source.value.shape[1], call)
 
     def _allowed(self, source: Source) -> Bool[Tensor, "row mask_head query key"] | None:
         if not isinstance(source, KernelInputs):

@@ -14,7 +14,7 @@ from attnscope.errors import InputError
 from attnscope.process.stopwatch import timed
 from attnscope.results import Certificate, Fault, Reach, Verdict
 from attnscope.verify.faults import applicable
-from attnscope.verify.together import Distance, Together
+from attnscope.verify.together import Distance, FewQueries, Together
 from attnscope.vocabulary import Effect
 
 _NOT_SO = {Effect.SOME, Effect.NONE, Effect.OTHER}  # an answer that does not act as its weights say
@@ -44,7 +44,9 @@ def certify(call: AttentionCall, head: int) -> Certificate:
 
 
 @timed("certificate")
-def certify_heads(call: AttentionCall, heads: Sequence[int] | None = None) -> tuple[Certificate, ...]:
+def certify_heads(
+    call: AttentionCall, heads: Sequence[int] | None = None, queries: Sequence[int] | None = None
+) -> tuple[Certificate, ...]:
     """The certificates of `heads` (default: all that were captured), in their order; `InputError` as above.
 
     Heads are recomputed together, as many as a bounded memory holds, and judged one by one: each has its own
@@ -56,6 +58,9 @@ def certify_heads(call: AttentionCall, heads: Sequence[int] | None = None) -> tu
     tolerance of the output, relative to the largest entry of V, is twice that and what adding up n terms
     may lose, n eps / 2 with n the most keys of a query (Higham 2002) and the eps of what they are added in:
     float32, but where half precision was allowed for that too.
+
+    With `queries` a fault is looked for in these first, and in all where they do not show it: so verdicts
+    are the same, and what is said of a fault is what it does at least.
     """
     chosen = tuple(call.weights) if heads is None else tuple(heads)
     for head in chosen:
@@ -65,25 +70,30 @@ def certify_heads(call: AttentionCall, heads: Sequence[int] | None = None) -> tu
             )
     step = max(1, _AT_ONCE // max(1, call.q.shape[1] * call.k.shape[1]))
     parts = [chosen[start : start + step] for start in range(0, len(chosen), step)]
-    return tuple(certificate for part in parts for certificate in _certified(call, part))
+    return tuple(certificate for part in parts for certificate in _certified(call, part, queries))
 
 
-def _certified(call: AttentionCall, heads: Sequence[int]) -> Iterator[Certificate]:
+def _certified(
+    call: AttentionCall, heads: Sequence[int], queries: Sequence[int] | None
+) -> Iterator[Certificate]:
     """The certificates of heads that are few enough to be computed at once."""
     together = Together(call, heads)
     honest = together.honest()
-    distances = _fault_distances(call, heads, together)
-    largest, counts = together.score_sums(), together.most_keys()
-    for i in range(len(heads)):
-        tolerance = call.epsilon * (1 + largest[i])
-        tolerances = tolerance, 2 * tolerance + adding(counts[i], min(call.epsilon, call.sums))
-        yield _judged(call, heads[i], honest[i], tolerances, distances[i])
+    tolerances = []
+    for largest, count in zip(together.score_sums(), together.most_keys(), strict=True):
+        tolerance = call.epsilon * (1 + largest)
+        tolerances.append((tolerance, 2 * tolerance + adding(count, min(call.epsilon, call.sums))))
+    few = None if queries is None else FewQueries(together, queries)
+    distances = _fault_distances(call, together, few, tolerances)
+    for i, head in enumerate(heads):
+        yield _judged(call, head, honest[i], tolerances[i], distances[i])
 
 
 def _fault_distances(
-    call: AttentionCall, heads: Sequence[int], together: Together
+    call: AttentionCall, together: Together, few: FewQueries | None, tolerances: Sequence[tuple[float, float]]
 ) -> list[dict[str, Distance]]:
-    """How far off every applicable fault puts each head, by the fault's name."""
+    """How far off every applicable fault puts each head, by its name; in `few` queries if these show it."""
+    heads = together.heads
     found: list[dict[str, Distance]] = [{} for _ in heads]
     faults = [applicable(call, head) for head in heads]
     for name in dict.fromkeys(name for each in faults for name in each):
@@ -92,9 +102,17 @@ def _fault_distances(
             for i, head in enumerate(heads)
             if name in faults[i] and (faulty := faults[i][name](call, head, together.alone[i])) is not None
         }
-        for i, distance in together.distances(made).items():
+        seen = {} if few is None else few.distances(made)
+        shown = {i: distance for i, distance in seen.items() if _power(distance, tolerances[i]) > 1}
+        left = {i: faulty for i, faulty in made.items() if i not in shown}
+        for i, distance in (shown | together.distances(left)).items():
             found[i][name] = distance
     return found
+
+
+def _power(off: Distance, tolerances: tuple[float, float]) -> float:
+    """How many times more than may be: the more telling of weights and output."""
+    return max(off.weights / tolerances[0], off.output / tolerances[1])
 
 
 def _judged(
@@ -105,10 +123,7 @@ def _judged(
     distances: dict[str, Distance],
 ) -> Certificate:
     """The certificate of one head, its faults hardest to see first."""
-    faults = [
-        Fault(name, *off, max(off.weights / tolerances[0], off.output / tolerances[1]))
-        for name, off in distances.items()
-    ]
+    faults = [Fault(name, *off, _power(off, tolerances)) for name, off in distances.items()]
     faults.sort(key=lambda fault: fault.power)
     agrees = honest.weights <= tolerances[0] and honest.output <= tolerances[1]  # False also when NaN
     verdict, reason = conclusion(agrees, honest.weights, honest.output, tuple(faults))

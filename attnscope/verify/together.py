@@ -193,6 +193,38 @@ class Together:
         return distance.masked_fill_(_of(self.unanswered, rows)[..., None], 0)
 
 
+class FewQueries(Together):
+    """The same heads behind `honest`, and some of their queries: what a fault does there is the least."""
+
+    def __init__(self, whole: Together, queries: Sequence[int]) -> None:
+        vars(self).update(vars(whole))
+        self.whole, self.queries = whole, list(queries)
+        self.operands = self._cut(whole.operands)
+        self.alone = [_one(self.operands, i) for i in range(len(self.heads))]
+        self.products, self.weights, self.models, self.output = (
+            each[:, self.queries] for each in (whole.products, whole.weights, whole.models, whole.output)
+        )
+        self.room = torch.empty_like(self.weights)
+        self.unanswered = None if whole.unanswered is None else whole.unanswered[:, self.queries]
+
+    def distances(self, faulty: Mapping[int, Operands]) -> dict[int, Distance]:
+        """As of all queries; an operand that the fault leaves as it was is so here too."""
+        return super().distances({i: self._faulty(i, each) for i, each in faulty.items()})
+
+    def _faulty(self, i: int, operands: Operands) -> Operands:
+        was, mine, given = (vars(each) for each in (self.whole.alone[i], self.alone[i], operands))
+        cut = vars(self._cut(operands))
+        return Operands(**{name: mine[name] if given[name] is was[name] else cut[name] for name in cut})
+
+    def _cut(self, operands: Operands) -> Operands:
+        by_query = operands.sinks is not None and operands.sinks.ndim > 1 and operands.sinks.shape[1] > 1
+        some = {"q": operands.q, "bias": operands.bias, "allowed": operands.allowed}
+        some |= {"sinks": operands.sinks} if by_query else {}
+        return operands.but(
+            **{name: each[:, self.queries] for name, each in some.items() if each is not None}
+        )
+
+
 def products(
     left: Float[Tensor, "head row inner"],
     right: Float[Tensor, "head inner column"],

@@ -1,31 +1,32 @@
 """Split after split of a corpus measured: what is read together, set aside, captured in full and certified.
 
 Where a batch gives what fills up any weight, its texts are read again by their lengths. Of the first two of
-every `EVERY` splits one text is captured in full, certified, and read once more alone: in the first that
-which was filled up most, in the second one that was not. So the sample grows with the corpus, and its share
-of the time does not.
+every `EVERY` splits one text is certified as it is measured, and read once more alone (`judged`). It is one
+of the split's first pool: in the first split that which is filled up most (of several the shortest), in the
+second the longest of the batch that has the text of median length; where nothing is filled up that in both.
+So the sample does not depend on who measures, it grows with the corpus, and its share of the time does not.
 """
 
-import math
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import accumulate
 
 import numpy as np
 import torch
 
-from attnscope.analysis.claims.relations.answers import Sample
 from attnscope.analysis.corpus.names import needs_norms
 from attnscope.analysis.corpus.totals import Totals
 from attnscope.errors import InputError
-from attnscope.results import Verdict
 from attnscope.results.claims.lengths import CorpusText
 from attnscope.session.corpus.batches import Ready, pools
 from attnscope.session.corpus.engine.interface import Finished, Measurer, SetAside, Split, Text
 from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.identity import Instructions
+from attnscope.session.corpus.judged import Judged
 from attnscope.session.corpus.part import Part, Proved, RowsFile
-from attnscope.session.corpus.reader import UNLIKE, BatchReader
+from attnscope.session.corpus.reader import BatchReader
 from attnscope.session.corpus.rows import RowsOfSplit
 from attnscope.session.corpus.store import Place
 from attnscope.session.corpus.texts import Reading
@@ -37,7 +38,6 @@ EVERY = 16  # splits
 POOL, _TOKENS = 512, 2**15  # of texts that are in memory at once
 _NUMBERED = 24  # binary digits of a text's number in its split
 _DEADLY = "the process that reads it ends, twice"
-_SHOWN = 4  # heads that failed
 _NEITHER = "nothing reads the heads' outputs by a matrix alone"
 
 
@@ -65,13 +65,10 @@ class MeasuredSplit:
         texts = filter(None, map(self._encoded, reading))
         proves = self.split.only is None and self.split.number % EVERY < 2
         for pool in pools(texts, most=POOL, tokens=_TOKENS):
-            measured = _Pool(self.reader, pool)
-            proved = measured.proved(self.split.number if proves else None)
-            self.add(*measured.in_order(self.reader), measured.padded, proved)
+            self._add(_Pool(self.reader, pool, self.split.number if proves else None))
             proves = False
         if self.totals is None:
-            nothing = _Pool(self.reader, [])
-            self.add(*nothing.in_order(self.reader), 0, nothing.proved(None))
+            self._add(_Pool(self.reader, [], None))
         return reading
 
     def _encoded(self, item: Text | SetAside) -> Ready | None:
@@ -91,6 +88,9 @@ class MeasuredSplit:
         self.counts["unknown"] += len(one.tokens.unknown)
         self.counts["cut"] += one.cut
         return one
+
+    def _add(self, pool: "_Pool") -> None:
+        self.add(*pool.in_order(self.reader), pool.padded, pool.proved)
 
     def add(self, texts: Sequence[Ready], values: np.ndarray, padded: int, proved: Proved) -> None:
         """Texts with their values, of which so many were filled up, and what was proved of them."""
@@ -148,22 +148,29 @@ def _told(one: Ready) -> CorpusText:
 
 
 class _Pool:
-    """Texts that are measured in batches of about one length."""
+    """Texts that are measured in batches of about one length; in a split of this `number` one is certified."""
 
-    def __init__(self, reader: BatchReader, ready: Sequence[Ready]) -> None:
+    def __init__(self, reader: BatchReader, ready: Sequence[Ready], number: int | None) -> None:
         self.reader = reader
         self.measured: list[tuple[Ready, np.ndarray]] = []
         self.groups: list[list[Ready]] = []
-        self._measure(ready, padded=reader.padded)
+        self.proved = Proved(provenance=asdict(reader.provenance))
+        self._measure(ready, reader.padded, number)
 
-    def _measure(self, ready: Sequence[Ready], *, padded: bool) -> None:
-        for group in self.reader.groups(ready, padded=padded):
-            values, leaks = self.reader.values(group)
+    def _measure(self, ready: Sequence[Ready], padded: bool, number: int | None) -> None:
+        groups = list(self.reader.groups(ready, padded=padded))
+        at, row = (None, 0) if number is None or not groups else sampled(groups, number)
+        for i, group in enumerate(groups):
+            judged = Judged(self.reader, group, row) if i == at else None
+            shown = () if judged is None else (judged.layer, judged.text)
+            values, leaks = self.reader.values(group, *shown)
             if leaks > 0:
-                self._measure(group, padded=False)
+                self._measure(group, False, None if judged is None else number)
                 continue
             self.groups.append(group)
             self.measured += zip(group, values, strict=True)
+            if judged is not None:
+                self.proved = judged.proved(values[row])
 
     def in_order(self, reader: BatchReader) -> tuple[list[Ready], np.ndarray]:
         """The texts in the order of the split, and `text measure layer head` of them."""
@@ -177,40 +184,15 @@ class _Pool:
         """How many were filled up."""
         return sum(len(one) < len(group[-1]) for group in self.groups for one in group)
 
-    def proved(self, number: int | None) -> Proved:
-        """What the sample says that is taken in the split of this number, None where none is."""
-        chosen, failed = self.reader.chosen, []
-        sample = Sample(chosen.layers, chosen.heads, chosen.block)
-        if number is not None and self.groups:
-            filled = number % 2 == 0
-            group = max(self.groups, key=_spread) if filled else self.groups[len(self.groups) // 2]
-            row = 0 if filled else len(group) - 1
-            off = self.reader.prove(group, row, sample)
-            failed = [
-                SetAside(group[row].text.source, group[row].text.line, why, "") for why in _wrong(sample, off)
-            ]
-        verdicts = sample.verdicts
-        counts = {verdict.value: verdicts[verdict] for verdict in Verdict if verdicts[verdict]}
-        unlike = math.inf if math.isnan(sample.unlike) else sample.unlike
-        return Proved(counts, sample.sentences, unlike, asdict(self.reader.provenance), tuple(failed))
 
-
-def _spread(group: Sequence[Ready]) -> int:
-    """How far the shortest text of a batch is filled up."""
-    return len(group[-1]) - len(group[0])
-
-
-def _wrong(sample: Sample, off: str) -> Iterator[str]:
-    """All that a sampled text says against what was measured of it; its verdict is then that it failed."""
-    if sample.failed:
-        shown = ", ".join(f"L{layer} H{head}" for layer, head in sample.failed[:_SHOWN])
-        more = len(sample.failed) - _SHOWN
-        yield f"{shown}{f' and {more} more' if more > 0 else ''} not as recomputed"
-    if not sample.unlike <= UNLIKE:  # also where it is not a number
-        sample.verdicts[Verdict.FAILED] += 1
-        yield f"a weight is off by {sample.unlike:.1g} from that of the text read alone"
-    if off:
-        yield off
+def sampled(groups: Sequence[Sequence[Ready]], number: int) -> tuple[int, int]:
+    """Which text is certified in a split of this number: of which batch, in which row."""
+    spreads = [len(group[-1]) - len(group[0]) for group in groups]  # how far the shortest is filled up
+    if number % 2 == 0 and max(spreads):
+        return spreads.index(max(spreads)), 0
+    ends = list(accumulate(map(len, groups)))
+    at = bisect_right(ends, (ends[-1] - 1) // 2)  # that of the text of median length
+    return at, len(groups[at]) - 1
 
 
 @dataclass(frozen=True)

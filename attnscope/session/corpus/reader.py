@@ -5,8 +5,7 @@ nor with the layers. Filling up is tried on two sentences before anything is rea
 texts of one length alone are read together.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,25 +13,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnscope.analysis.claims.relations.answers import Sample, pieces_of, together
+from attnscope.analysis.claims.relations.answers import pieces_of, together
 from attnscope.analysis.corpus.facts import Facts, norms_moved, triangles
 from attnscope.analysis.corpus.links import links
 from attnscope.analysis.corpus.measuring import leaking, measured
 from attnscope.analysis.corpus.names import apart, needs_norms
+from attnscope.attention import AttentionCall
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.faults import if_it_runs
-from attnscope.capture.weights import Passed, Passing
+from attnscope.capture.weights import OneText, Passed, Passing
 from attnscope.errors import InputError
 from attnscope.model.loading.products import ONEDNN, OneDNN
-from attnscope.results import Provenance, Verdict
+from attnscope.results import Provenance
 from attnscope.results.claims.corpus import LINKS
 from attnscope.session.corpus.batches import Ready, batches, filled_up, joined
 from attnscope.session.corpus.engine.interface import Text
 from attnscope.session.corpus.identity import Instructions
+from attnscope.session.corpus.judged import UNLIKE
 from attnscope.session.opening import Opened
 from attnscope.vocabulary import WHOLE_SENTENCE, Kind, Route
 
-UNLIKE = 1e-3  # of weights in a batch and alone: more than rounding
 _CELLS = 2**22  # of the weights of a layer at once
 PROMISED = 1e-5  # of a measure's range: how far --fast is off the model's own layers at most
 _SPOKEN = ("A dog sleeps.", WHOLE_SENTENCE)
@@ -54,6 +54,7 @@ class BatchReader:
         padding = getattr(self.model.tokenizer, "pad_token_id", None)
         self.padding = 0 if padding is None else int(padding)
         self.triangles: dict[int, Tensor] = {}
+        self.tried: dict[int, AttentionCall] = {}
         self.provenance = self._spoken_to()
         self.fast = self._made_fast() if recipe.fast else None
         self.padded = self._may_fill_up()
@@ -76,7 +77,10 @@ class BatchReader:
         ]
 
     def _spoken_to(self) -> Provenance:
-        """Where its numbers come from; finds what matrices heads move by, where that is asked."""
+        """Where its numbers come from; finds what matrices heads move by, where that is asked.
+
+        What is proved by cause of this sentence is what is said of the texts that are certified.
+        """
         one = self._spoken()[-1]
         selection = replace(self.selection, projections=needs_norms(self.recipe.measures))
         inputs = self._inputs([one])
@@ -84,6 +88,7 @@ class BatchReader:
             captured = record(self.model.module, inputs, selection, self._labels(one, len(one)))
         for layer in self.chosen.layers:
             call = captured.call(layer, block=self.chosen.block)
+            self.tried[layer] = replace(call, projection=None)
             if call.projection is not None:
                 self.triangles[layer] = triangles(call.projection)
         origin: Provenance = captured.provenance
@@ -148,12 +153,20 @@ class BatchReader:
         cells = _CELLS // max(len(self.chosen.heads), 1)
         return batches(texts, most=self.recipe.batch, cells=cells, padded=padded)
 
-    def forward(self, group: Sequence[Ready]) -> None:
-        """Read a group and measure nothing: what measuring costs is what `values` takes beyond it."""
-        self.passing.read(self._inputs(group), lambda _, passed: float(passed.weights[0, 0, 0, 0]))
+    def weights(self, group: Sequence[Ready], see: Callable[[int, Passed], None]) -> None:
+        """Read a group and measure nothing, but show each layer as it passes by."""
+        self.passing.read(self._inputs(group), see)
 
-    def values(self, group: Sequence[Ready]) -> tuple[np.ndarray, float]:
-        """`text measure layer head` of a group, and the largest weight on what fills up."""
+    def values(
+        self,
+        group: Sequence[Ready],
+        see: Callable[[int, Passed], None] | None = None,
+        text: OneText | None = None,
+    ) -> tuple[np.ndarray, float]:
+        """`text measure layer head` of a group, and the largest weight on what fills up.
+
+        Each layer is shown to `see` when it is measured, with the call of `text`.
+        """
         facts = Facts.of([one.tokens for one in group])
         pieces = None if self.recipe.linked is None else _pieces(group)
         leaks = 0.0
@@ -164,13 +177,15 @@ class BatchReader:
             triangle = self.triangles.get(layer)
             norms = None if triangle is None else norms_moved(passed, triangle)
             values = measured(passed, facts, self.recipe.measures, norms)
-            return (
-                values if pieces is None else torch.cat([values, self._links(passed, pieces, group)], dim=1)
-            )
+            if pieces is not None:
+                values = torch.cat([values, self._links(passed, pieces, group)], dim=1)
+            if see is not None:
+                see(layer, passed)
+            return values
 
         inputs = self._inputs(group)
         with if_it_runs(self.model.module, inputs, self.model.name):
-            by_layer = self.passing.read(inputs, make)
+            by_layer = self.passing.read(inputs, make, text)
         stacked = np.stack([by_layer[layer].numpy() for layer in self.chosen.layers], axis=2)
         return stacked, leaks
 
@@ -185,42 +200,10 @@ class BatchReader:
         """The names of all that is measured, in their order."""
         return self.recipe.measures + (() if self.recipe.linked is None else LINKS)
 
-    def prove(self, group: Sequence[Ready], row: int, sample: Sample) -> str:
-        """Capture and certify one text filled up as in its batch, and hold its weights against those alone.
-
-        What was counted is what the whole batch gave; to capture it, which takes many runs, one more text of
-        the batch stands beside it. Alone the model has its own linear layers, and with --fast what was
-        measured is held against what is then: what is wrong with that, or nothing.
-        """
-        one, inputs = group[row], self._inputs(group)
-        most = max(map(len, group))
-        others = [each for each in group if each is not one]
-        captured = record(
-            self.model.module,
-            self._inputs([one, *others[-1:]]),  # the longest, where it is not itself that
-            replace(self.selection, row=0),
-            self._labels(one, most),
-        )
-        counted = self.passing.read(inputs, lambda _, passed: passed.weights[row].cpu())
-        with nullcontext() if self.fast is None else self.fast.left_out():
-            alone = self.passing.read(self._inputs([one]), lambda _, passed: passed.weights[0].cpu())
-        length, beside = len(one), {}
-        for layer, weights in counted.items():
-            beside[layer] = weights.clone()
-            beside[layer][:, :length, :length] = alone[layer]
-        sample.add(captured, counted, beside)
-        return "" if self.fast is None else self._off_by(self.fast, group, row, sample)
-
-    def _off_by(self, fast: OneDNN, group: Sequence[Ready], row: int, sample: Sample) -> str:
+    def off_by(self, values: np.ndarray, own: np.ndarray, one: Ready) -> str:
         """Where a text's values are further from those of the model's own layers than is promised."""
-        mine = self.values(group)[0][row]
-        with fast.left_out():
-            own = self.values([group[row]])[0][0]
-        off, measure = apart(mine, own, self.measures, len(group[row]))
-        if off <= PROMISED:
-            return ""
-        sample.verdicts[Verdict.FAILED] += 1
-        return f"--fast: {_off(self.model.name, off, measure)}"
+        off, measure = apart(values, own, self.measures, len(one))
+        return "" if off <= PROMISED else f"--fast: {_off(self.model.name, off, measure)}"
 
 
 def _off(name: str, off: float, measure: str) -> str:

@@ -101,12 +101,12 @@ def test_a_weight_that_is_not_the_models_fails_the_sample(
     opened = demo.opened(recipe)
     real = type(opened.reader.passing).read
 
-    def off(self, inputs, make):  # type: ignore[no-untyped-def]
+    def off(self, inputs, make, text=None):  # type: ignore[no-untyped-def]
         def changed(layer, passed):  # type: ignore[no-untyped-def]
             made = replace(passed, weights=passed.weights.flip(-1))
             return make(layer, made)
 
-        return real(self, inputs, changed)
+        return real(self, inputs, changed, text)
 
     monkeypatch.setattr(type(opened.reader.passing), "read", off)
     result = demo.measure(file, tmp_path / "run", measures="entropy")

@@ -10,7 +10,7 @@ A few sentences captured in full (`Sample`) prove what was counted in them.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -19,7 +19,6 @@ from torch import Tensor
 from attnscope.attention import AttentionCall, Capture
 from attnscope.reference import exact
 from attnscope.results import Provenance, Verdict
-from attnscope.sdpa import weights_alone
 from attnscope.tokens import Tokens
 from attnscope.verify import certify_heads
 
@@ -95,19 +94,20 @@ class Sample:
         """Certify every chosen head of one sentence, and that the weights that were `counted` are its own."""
         for layer in self.layers:
             call = captured.call(layer, block=self.block)
-            self._certify(call, counted[layer], layer)
+            self.certify(call, counted[layer])
             self.unlike = max(self.unlike, float((counted[layer] - alone[layer]).abs().max()))
         self.sentences += 1
         self.provenance, self.tower = captured.provenance, captured.tower
 
-    def _certify(self, call: AttentionCall, counted: Float[Tensor, "head query key"], layer: int) -> None:
-        recomputed = weights_alone(call.operands_of(self.heads))
-        for head, certificate, ours, theirs in zip(
-            self.heads, certify_heads(call, self.heads), recomputed, counted, strict=True
-        ):
-            off = float((exact(theirs) - ours).abs().max())
-            agrees = off <= certificate.weight_tolerance
-            verdict = certificate.verdict if agrees else Verdict.FAILED
-            self.verdicts[verdict] += 1
-            if verdict is Verdict.FAILED:
-                self.failed.append((layer, head))
+    def certify(
+        self,
+        call: AttentionCall,
+        counted: Float[Tensor, "head query key"],
+        queries: Sequence[int] | None = None,
+    ) -> None:
+        """Every chosen head of one layer, by its `counted` weights; faults are first tried on some queries."""
+        call = replace(call, weights=dict(zip(self.heads, counted, strict=True)))
+        for head, certificate in zip(self.heads, certify_heads(call, self.heads, queries), strict=True):
+            self.verdicts[certificate.verdict] += 1
+            if certificate.verdict is Verdict.FAILED:
+                self.failed.append((call.layer, head))

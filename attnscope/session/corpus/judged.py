@@ -1,0 +1,104 @@
+"""One text of a batch, certified in the very run that measures it, layer after layer as these pass by.
+
+A layer's heads are recomputed in float64 from what their kernel was given, and held against its output and
+the weights that are measured; then they are let go, so memory does not grow with the layers. That positions
+are tokens and that answers act is not asked of each text: it is what the proof by cause says of the sentence
+on which the reader tried its model. Last the text is read once more alone, and in some of its queries (in all
+of a short text) its weights are held against those of the batch.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attnscope.analysis.claims.relations.answers import Sample
+from attnscope.capture.long.call import sample_rows
+from attnscope.capture.weights import OneText, Passed
+from attnscope.reference import place
+from attnscope.results import Verdict
+from attnscope.session.corpus.batches import Ready, filled_up
+from attnscope.session.corpus.engine.interface import SetAside
+from attnscope.session.corpus.part import Proved
+
+if TYPE_CHECKING:
+    from attnscope.session.corpus.reader import BatchReader
+
+UNLIKE = 1e-3  # of weights in a batch and alone: more than rounding
+_SHOWN = 4  # heads that failed
+
+
+class Judged:
+    """The text in a `row`: `layer` is called with what passes by, `proved` once the batch is through."""
+
+    def __init__(self, reader: "BatchReader", group: Sequence[Ready], row: int) -> None:
+        self.reader, self.one, self.row = reader, group[row], row
+        self.is_alone = len(group) == 1
+        chosen, tokens = reader.chosen, filled_up(group[row].tokens, max(map(len, group)), reader.padding)
+        self.sample = Sample(chosen.layers, chosen.heads, chosen.block)
+        self.text = OneText(row, tokens, reader.tried, chosen.heads)
+        self.queries = sample_rows(len(self.one), len(self.one)).tolist()
+        self.rows: dict[int, Float[Tensor, "head some_query key"]] = {}
+
+    def layer(self, layer: int, passed: Passed) -> None:
+        """Certify a layer's heads, and keep the weights of some queries."""
+        assert passed.call is not None, "it was wanted"
+        counted = passed.weights[self.row].detach()
+        where = place(counted.device)
+        self.sample.certify(passed.call.at(where), counted.to(where), self.queries)
+        self.rows[layer] = self._some(counted)
+
+    def _some(self, weights: Float[Tensor, "head query key"]) -> Float[Tensor, "head some_query key"]:
+        return weights[:, self.queries, : len(self.one)].cpu()
+
+    def proved(self, values: Float[np.ndarray, "measure layer head"]) -> Proved:
+        """All that is known of the text once it was measured."""
+        off, unlike = self._alone(values)
+        place = self.one.text.source, self.one.text.line
+        failed = tuple(SetAside(*place, why, "") for why in self._wrong(off, unlike))
+        verdicts = self.sample.verdicts
+        counts = {verdict.value: verdicts[verdict] for verdict in Verdict if verdicts[verdict]}
+        return Proved(counts, 1, unlike, asdict(self.reader.provenance), failed)
+
+    def _alone(self, values: Float[np.ndarray, "measure layer head"]) -> tuple[str, float]:
+        """What is wrong with --fast, and how far weights are off those of the text alone.
+
+        Alone the model has its own linear layers. A text that was alone with these has nothing to be held
+        against.
+        """
+        reader, one, fast = self.reader, self.one, self.reader.fast
+        if self.is_alone and fast is None:
+            return "", 0.0
+        apart: list[Tensor] = []
+
+        def layer(number: int, passed: Passed) -> None:
+            alone = self._some(passed.weights[0].detach())
+            apart.append((self.rows.pop(number) - alone).abs().amax())
+
+        with nullcontext() if fast is None else fast.left_out():
+            if fast is None:
+                reader.weights([one], layer)
+                off = ""
+            else:
+                off = reader.off_by(values, reader.values([one], layer)[0][0], one)
+        unlike = float(torch.stack(apart).max())
+        return off, float("inf") if np.isnan(unlike) else unlike
+
+    def _wrong(self, off: str, unlike: float) -> Iterator[str]:
+        """All that the text says against what was measured of it; its verdict is then that it failed."""
+        sample = self.sample
+        if sample.failed:
+            shown = ", ".join(f"L{layer} H{head}" for layer, head in sample.failed[:_SHOWN])
+            more = len(sample.failed) - _SHOWN
+            yield f"{shown}{f' and {more} more' if more > 0 else ''} not as recomputed"
+        if unlike > UNLIKE:
+            sample.verdicts[Verdict.FAILED] += 1
+            yield f"a weight is off by {unlike:.1g} from that of the text read alone"
+        if off:
+            sample.verdicts[Verdict.FAILED] += 1
+            yield off
