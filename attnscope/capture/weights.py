@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from attnscope.attention import AttentionCall
+from attnscope.attention import AttentionCall, of_heads
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.following.call import KernelCall, of_kernel, of_trace
 from attnscope.capture.following.kernel_masks import terms_and_allowed
@@ -125,7 +125,7 @@ class Weights:
                 f"layer {layer} reads {rows} texts as {weights.shape[0]} pieces: its heads see no whole text"
             )
         heads = self.selection.heads
-        return weights if heads is None else weights[:, list(heads)]
+        return weights if heads is None else of_heads(weights.transpose(0, 1), heads).transpose(0, 1)
 
 
 @contextmanager

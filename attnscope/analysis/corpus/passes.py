@@ -69,8 +69,9 @@ class Layer:
 
     @cached_property
     def room(self) -> Float[Tensor, "row head query key"]:
-        """Where products with the weights are made, one after the other."""
-        return torch.empty_like(self.weights)
+        """Where products with the weights are made, one after the other; the same for every layer."""
+        weights = self.weights
+        return self.facts.once(("room", weights.shape, weights.dtype), lambda: torch.empty_like(weights))
 
     def times(self, by: Tensor) -> Float[Tensor, "row head query key"]:
         """The weights times what each counts; until the next product."""
@@ -213,8 +214,19 @@ def make(layer: Layer, views: Sequence[View], wanted: set[str]) -> None:
     if wanted & {"confidence", "fixed", "offset"}:
         for view in views:
             shares = weights if view.of_key is None else layer.times(view.of_key[:, :, None])
-            largest, view.strongest = shares.max(-1)  # the first of several
+            largest, view.strongest = _strongest(shares)
             view.largest = largest * view.taken
+
+
+def _strongest(
+    shares: Float[Tensor, "row head query key"],
+) -> tuple[Float[Tensor, "row head query"], Int[Tensor, "row head query"]]:
+    """The largest of each query and the first key that has it: on a processor NumPy finds that sooner."""
+    if shares.device.type != "cpu":
+        largest, at = shares.max(-1)
+        return largest, at
+    place = torch.from_numpy(shares.numpy().argmax(-1))
+    return shares.gather(-1, place[..., None])[..., 0], place
 
 
 def _entropies(view: View, logs: Float[Tensor, "row head query key"]) -> Float[Tensor, "row head query"]:

@@ -183,7 +183,7 @@ class _Trial:
 
     def _forward(self, group: Sequence[Ready]) -> None:
         """What measuring costs is what `values` takes beyond this."""
-        self.reader.weights(group, lambda _, passed: passed.weights[0, 0, 0, 0].item())
+        self.reader.weights(group, lambda _, passed: float(passed.weights[0, 0, 0, 0]))
 
     def _timed(self, group: Sequence[Ready], *, forward_first: bool) -> Iterator[tuple[Ready, np.ndarray]]:
         """The values of a group; whichever reads it first takes longer, so the two take turns at that."""

@@ -148,7 +148,7 @@ def _told(one: Ready) -> CorpusText:
 
 
 class _Pool:
-    """Texts that are measured in batches of about one length; in a split of this `number` one is certified."""
+    """Texts that are measured in batches of about one length; where there is a `number` one is certified."""
 
     def __init__(self, reader: BatchReader, ready: Sequence[Ready], number: int | None) -> None:
         self.reader = reader

@@ -153,7 +153,7 @@ class BatchReader:
         cells = _CELLS // max(len(self.chosen.heads), 1)
         return batches(texts, most=self.recipe.batch, cells=cells, padded=padded)
 
-    def weights(self, group: Sequence[Ready], see: Callable[[int, Passed], None]) -> None:
+    def weights(self, group: Sequence[Ready], see: Callable[[int, Passed], object]) -> None:
         """Read a group and measure nothing, but show each layer as it passes by."""
         self.passing.read(self._inputs(group), see)
 

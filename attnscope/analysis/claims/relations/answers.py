@@ -105,7 +105,7 @@ class Sample:
         counted: Float[Tensor, "head query key"],
         queries: Sequence[int] | None = None,
     ) -> None:
-        """Every chosen head of one layer, by its `counted` weights; faults are first tried on some queries."""
+        """Every chosen head of one layer by its `counted` weights; faults are tried first on `queries`."""
         call = replace(call, weights=dict(zip(self.heads, counted, strict=True)))
         for head, certificate in zip(self.heads, certify_heads(call, self.heads, queries), strict=True):
             self.verdicts[certificate.verdict] += 1
