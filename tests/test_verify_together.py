@@ -290,6 +290,32 @@ def test_a_soft_cap_that_one_head_does_not_feel_is_named_for_that_head():
     assert unseen == [2]
 
 
+@pytest.mark.parametrize("made", [*MADE, *UNSEEN])
+def test_faults_that_are_tried_on_some_queries_first_give_the_same_verdicts_and_at_least_their_size(made):
+    one = UNSEEN[made](4) if made in UNSEEN else call(**MADE[made])
+    for mine, whole in zip(certify_heads(one, queries=[1, 4]), certify_heads(one), strict=True):
+        others = {fault.name: fault for fault in whole.faults}
+        same = replace(mine, faults=(), reason=""), replace(whole, faults=(), reason="")
+        assert alike(*same)
+        assert {*mine.unseen} == {*whole.unseen}
+        assert {fault.name for fault in mine.faults} == {*others}
+        for fault in mine.faults:
+            most = others[fault.name]
+            assert fault.power <= most.power * (1 + 1e-9) or math.isnan(most.power)
+            assert (fault.power > 1) == (most.power > 1)
+
+
+def test_a_fault_that_the_first_queries_do_not_show_is_looked_for_in_all():
+    q = drawn(HEADS, QUERIES, 5) * (torch.arange(QUERIES) == 6)[:, None]  # one query alone has scores
+    one = call_of(q, drawn(3, KEYS, 5, seed=2), drawn(3, KEYS, 4, seed=3))
+    for mine, whole in zip(certify_heads(one, queries=[0, 3]), certify_heads(one), strict=True):
+        sizes = [
+            next(fault for fault in each.faults if fault.name.startswith("scale")) for each in (mine, whole)
+        ]
+        assert repr(sizes[0]) == repr(sizes[1])
+        assert mine.verdict is whole.verdict is Verdict.CERTIFIED
+
+
 def test_every_fault_of_the_list_is_tried_on_one_head_that_it_would_pass_in():
     assert set(UNSEEN) | {"soft cap dropped"} == {*FAULTS, "bias dropped"}
 

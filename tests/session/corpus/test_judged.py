@@ -1,0 +1,195 @@
+"""A text of a corpus that is certified as it is measured: which one, by what, and at what price."""
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import corpus_of_demo as demo
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from attnscope.capture.weights import Passed
+from attnscope.results import Verdict
+from attnscope.session.corpus.engine.interface import Text
+from attnscope.session.corpus.judged import Judged
+from attnscope.session.corpus.measurer import sampled
+from attnscope.session.corpus.reader import BatchReader
+
+TEXTS = ("It is late.", "The parrots fly to the bank.", "A dog barks, and the old dog sleeps.")
+
+
+@pytest.fixture
+def reader() -> BatchReader:
+    opened = demo.opened(demo.CorpusRecipe(demo.ModelRequest("demo"), demo.WANTED, ("entropy", "moved")))
+    assert isinstance(opened.reader, BatchReader)
+    return opened.reader
+
+
+def ready(reader: BatchReader, *texts: str) -> list[Any]:
+    return [reader.encoded(Text(i, 0, i + 1, text)) for i, text in enumerate(texts)]
+
+
+@contextmanager
+def changed(module: nn.Module, by: Callable[..., Any]) -> Iterator[None]:
+    handle = module.register_forward_hook(by)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def judged_of(reader: BatchReader, group: list[Any], row: int, see: Any = None) -> Any:
+    judged = Judged(reader, group, row)
+
+    def layer(number: int, passed: Passed) -> None:
+        judged.layer(number, passed if see is None else see(number, passed))
+
+    values, leaks = reader.values(group, layer, judged.text)
+    assert leaks == 0
+    return judged.proved(values[row])
+
+
+def lengths(*groups: tuple[int, ...]) -> list[list[Any]]:
+    return [[range(length) for length in group] for group in groups]
+
+
+def test_the_sampled_text_is_that_which_is_filled_up_most_or_one_near_the_median_length() -> None:
+    groups = lengths((3, 3, 4), (6, 9), (12, 12, 12, 15), (20,))
+    assert sampled(groups, 0) == (1, 0)  # the first of two spreads of 3
+    assert sampled(groups, 16) == (1, 0)
+    assert sampled(groups, 1) == (1, 1)  # the median of ten is the fifth, of length 9, and the longest there
+    assert sampled(groups, 17) == (1, 1)
+    alone = lengths((400,), (430,), (470,), (500,), (512,))
+    assert sampled(alone, 0) == sampled(alone, 1) == (2, 0)  # not the shortest
+    assert sampled(lengths((7,)), 0) == (0, 0)
+
+
+def test_every_row_of_a_batch_is_certified_by_what_it_was_given(reader: BatchReader) -> None:
+    group = ready(reader, *TEXTS)
+    for row in range(len(group)):
+        proved = judged_of(reader, group, row)
+        assert proved.certified == {"certified": 6}
+        assert proved.unlike < 1e-5
+        assert proved.failed == ()
+
+
+def test_a_text_whose_weights_are_others_when_it_is_read_alone_fails(
+    reader: BatchReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = reader.passing.read
+
+    def read(inputs: Any, make: Any, text: Any = None) -> Any:
+        def off(layer: int, passed: Passed) -> Any:
+            weights = passed.weights.clone()
+            weights[0, 2, 4, 1] += 0.02 if len(weights) == 1 and layer == 2 else 0
+            return make(layer, replace(passed, weights=weights))
+
+        return real(inputs, off, text)
+
+    monkeypatch.setattr(reader.passing, "read", read)
+    proved = judged_of(reader, ready(reader, *TEXTS), 1)
+    assert proved.certified == {"certified": 6, "failed": 1}
+    assert [each.why for each in proved.failed] == [
+        "a weight is off by 0.02 from that of the text read alone"
+    ]
+
+
+def test_one_head_that_is_wrong_in_one_text_is_named_and_no_other(reader: BatchReader) -> None:
+    def see(number: int, passed: Passed) -> Passed:
+        weights = passed.weights.clone()
+        if number == 2:
+            weights[1, 1, 3, 0] += 1e-3  # the second text, the second of the chosen heads: H4
+        return replace(passed, weights=weights)
+
+    group = ready(reader, *TEXTS)
+    proved = judged_of(reader, group, 1, see)
+    assert proved.certified == {"certified": 5, "failed": 1}
+    assert [each.why for each in proved.failed] == ["L2 H4 not as recomputed"]
+    assert [each.line for each in proved.failed] == [2]
+    assert judged_of(reader, group, 2, see).certified == {"certified": 6}
+
+
+def test_a_kernel_that_answers_something_else_fails_in_the_layer_where_it_does(
+    reader: BatchReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from attnscope.capture.following import takeover
+
+    real = takeover.KernelInputs.answer
+
+    def answer(given: Any) -> Any:
+        output, weights = real(given)
+        if given.module is second:
+            output = output.clone()
+            output[0, 2, 7] *= 1.01  # a row, a query, a head
+        return output, weights
+
+    second = reader.passing.rung.watched[2].module  # type: ignore[union-attr]
+    monkeypatch.setattr(takeover.KernelInputs, "answer", answer)
+    proved = judged_of(reader, ready(reader, TEXTS[2]), 0)
+    assert [each.why for each in proved.failed] == ["L2 H7 not as recomputed"]
+
+
+def test_a_text_that_is_alone_takes_no_run_beyond_that_which_measures_it(reader: BatchReader) -> None:
+    runs = []
+    embeddings = next(iter(reader.model.module.children()))
+    with changed(embeddings, lambda *_: runs.append(1)):
+        reader.values(ready(reader, TEXTS[1]))
+        assert len(runs) == 1
+        judged_of(reader, ready(reader, TEXTS[1]), 0)
+        assert len(runs) == 2
+        judged_of(reader, ready(reader, *TEXTS), 0)
+        assert len(runs) == 4  # and once alone
+
+
+def test_a_layer_is_let_go_of_before_the_next_one_is_judged(reader: BatchReader) -> None:
+    seen: list[Any] = []
+
+    def see(number: int, passed: Passed) -> Passed:
+        assert all(each() is None for each in seen)
+        assert passed.call is not None
+        seen.append(weakref.ref(passed.call.q))
+        return passed
+
+    judged_of(reader, ready(reader, TEXTS[2]), 0, see)
+    assert len(seen) == 2
+
+
+def test_what_is_measured_of_a_certified_text_is_what_is_measured_of_it_else(reader: BatchReader) -> None:
+    group = ready(reader, *TEXTS)
+    judged = Judged(reader, group, 1)
+    np.testing.assert_array_equal(reader.values(group, judged.layer, judged.text)[0], reader.values(group)[0])
+
+
+def test_a_head_whose_answer_does_not_act_in_the_sentence_is_not_certified_in_any_text(
+    tmp_path: Path,
+) -> None:
+    """The proof by cause is of one sentence: what it says is said of every text."""
+    file = tmp_path / "texts.txt"
+    file.write_text("\n".join(demo.REAL) + "\n")
+    recipe = demo.CorpusRecipe(demo.ModelRequest("demo"), demo.WANTED, ("entropy",), longest=99)
+    opened = recipe.open()
+    module = opened.reader.passing.rung.watched[2].module  # type: ignore[union-attr]
+
+    def thrown_away(_module: Any, _inputs: Any, result: Any) -> Any:
+        return torch.zeros_like(result[0]), *result[1:]
+
+    with changed(module, thrown_away):
+        mute = BatchReader(recipe, _Again(opened.reader))
+        proved = judged_of(mute, ready(mute, TEXTS[2]), 0)
+    assert proved.certified == {Verdict.CERTIFIED.value: 3, Verdict.PARTIAL.value: 3}
+
+
+class _Again:
+    """What was opened, for another reader."""
+
+    def __init__(self, reader: BatchReader) -> None:
+        self.chosen, self.model = reader.chosen, self
+        self._model = reader.model
+
+    def settled(self) -> Any:
+        return self._model
