@@ -28,6 +28,7 @@ _ERROR = "standard error over texts; of a class the share of texts that are of i
 _change = partial(signed, decimals=None)
 _MOST = 1.05  # of the largest number, where the shades end
 _QUANTILES = " ".join(f"q{round(100 * level):02d}" for level in LEVELS)
+_ACTS = "whether their answers act was tried on one sentence"
 _FACTS = (
     f"measure layer head mean class_name error texts least {_QUANTILES} largest even_texts odd_texts "
     "agreement"
@@ -76,7 +77,7 @@ def _following(result: Corpus) -> Next | None:
 def _failed(result: Corpus) -> str:
     """What is not as it was measured in the sample, and in which text; else how alike they are alone."""
     if not result.failed:
-        return in_sample(result.unlike)
+        return f"{in_sample(result.unlike)}; {_ACTS}"
     more = len(result.failed) - 1
     return f"{result.failed[0]}{f'; and {more} more' if more else ''}"
 

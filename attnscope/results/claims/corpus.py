@@ -170,8 +170,9 @@ class Corpus(Presented):
     `linked` are the parts of speech that were asked for, from and to, None where none were. `certified`
     counts heads by verdict in the `sampled` texts, a certificate a head and text; `unlike` is the largest
     difference of a weight there from that of the text read alone, and `failed` says what of them is not as it
-    was measured, and where. `texts` are those that lie outermost in any measure of any head, in their order,
-    and `lengths` the classes of length that texts fall into.
+    was measured, and where. Whether answers act was tried on one sentence, not on these texts. `texts` are
+    those that lie outermost in any measure of any head, in their order, and `lengths` the classes of length
+    that texts fall into.
     """
 
     read: CorpusRead

@@ -10,7 +10,6 @@ of a short text) its weights are held against those of the batch.
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -25,18 +24,15 @@ from attnscope.results import Verdict
 from attnscope.session.corpus.batches import Ready, filled_up
 from attnscope.session.corpus.engine.interface import SetAside
 from attnscope.session.corpus.part import Proved
+from attnscope.session.corpus.reader import UNLIKE, BatchReader
 
-if TYPE_CHECKING:
-    from attnscope.session.corpus.reader import BatchReader
-
-UNLIKE = 1e-3  # of weights in a batch and alone: more than rounding
 _SHOWN = 4  # heads that failed
 
 
 class Judged:
     """The text in a `row`: `layer` is called with what passes by, `proved` once the batch is through."""
 
-    def __init__(self, reader: "BatchReader", group: Sequence[Ready], row: int) -> None:
+    def __init__(self, reader: BatchReader, group: Sequence[Ready], row: int) -> None:
         self.reader, self.one, self.row = reader, group[row], row
         self.is_alone = len(group) == 1
         chosen, tokens = reader.chosen, filled_up(group[row].tokens, max(map(len, group)), reader.padding)

@@ -1,4 +1,4 @@
-"""Split after split of a corpus measured: what is read together, set aside, captured in full and certified.
+"""Split after split of a corpus measured: what is read together, set aside and certified.
 
 Where a batch gives what fills up any weight, its texts are read again by their lengths. Of the first two of
 every `EVERY` splits one text is certified as it is measured, and read once more alone (`judged`). It is one

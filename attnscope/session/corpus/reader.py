@@ -29,10 +29,10 @@ from attnscope.results.claims.corpus import LINKS
 from attnscope.session.corpus.batches import Ready, batches, filled_up, joined
 from attnscope.session.corpus.engine.interface import Text
 from attnscope.session.corpus.identity import Instructions
-from attnscope.session.corpus.judged import UNLIKE
 from attnscope.session.opening import Opened
 from attnscope.vocabulary import WHOLE_SENTENCE, Kind, Route
 
+UNLIKE = 1e-3  # of weights in a batch and alone: more than rounding
 _CELLS = 2**22  # of the weights of a layer at once
 PROMISED = 1e-5  # of a measure's range: how far --fast is off the model's own layers at most
 _SPOKEN = ("A dog sleeps.", WHOLE_SENTENCE)
