@@ -1,10 +1,12 @@
 """An encoder of which no attention is asked for runs once: what it is given again it answers as before.
 
 Attention is proved by running a model again and again with other answers of its decoder; the encoder before
-it, which hears thirty seconds of sound, would say the very same each time.
+it, which hears thirty seconds of sound, would say the very same each time. What it answered while the model
+wrote is good for the run that looks at what was written, and for no other.
 """
 
-from collections.abc import Callable, Collection, Iterator
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +15,9 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_map_only
 
 from attnscope.capture.cards import drawing
+
+_FORM = {"return_dict": True, "output_attentions": False, "output_hidden_states": False}  # as by default
+Given = tuple[list[Any], Any]
 
 
 @contextmanager
@@ -39,9 +44,10 @@ class EncodedOnce:
         except (AttributeError, TypeError, ValueError):  # a model of an own kind may have no word for it
             found = None
         self.model, self.encoder = model, found if isinstance(found, nn.Module) else None
-        self.given: tuple[list[Any], Any] | None = None
+        self.given: Given | None = None
+        self.state: object = None  # of the weights and of who watches, when it was lent
         self.answer: Any = None
-        self.draws = False
+        self.draws = self.lent = False
 
     @contextmanager
     def beside(self, asked: Collection[nn.Module]) -> Iterator[None]:
@@ -50,14 +56,18 @@ class EncodedOnce:
             yield
             return
         own = self.encoder.forward
+        if self.lent and self.state != _state(self.encoder):
+            self.forget()
 
         def forward(*args: Any, **kwargs: Any) -> Any:
-            given = tree_flatten((args, kwargs))
+            given = _given(own, args, kwargs)
             copies = 0 if self.given is None or self.draws else _copies(self.given, given)
             if copies:
+                self.lent = False
                 return tree_map_only(Tensor, lambda each: _copied(each, copies), self.answer)
-            if self.given is not None:
+            if self.given is not None and not self.lent:
                 return own(*args, **kwargs)
+            self.lent = False
             state = drawing(self.model)
             answer = own(*args, **kwargs)
             self.draws = any(
@@ -70,8 +80,45 @@ class EncodedOnce:
         with standing_in(self.encoder, forward):
             yield
 
+    def lend(self) -> "EncodedOnce":
+        """For one more run, if that gives it the same before anybody changes it."""
+        self.lent = self.given is not None and self.encoder is not None
+        self.state = _state(self.encoder) if self.lent and self.encoder is not None else None
+        return self
 
-def _copies(before: tuple[list[Any], Any], now: tuple[list[Any], Any]) -> int:
+    def forget(self) -> None:
+        """It runs again when it is asked next."""
+        self.given = self.answer = self.state = None
+        self.lent = False
+
+
+def _given(own: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Given:
+    """What an encoder is given, by name, without what is so by default: whoever writes says more of it."""
+    try:
+        bound = inspect.signature(own).bind(*args, **kwargs)
+    except (TypeError, ValueError):
+        return tree_flatten((args, kwargs))
+    named: dict[str, Any] = {}
+    for name, each in bound.arguments.items():
+        rest = bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD
+        named |= each if rest else {name: each}
+    told = {name: each for name, each in named.items() if each is not None and each is not _FORM.get(name)}
+    return tree_flatten(dict(sorted(told.items())))
+
+
+def _state(encoder: nn.Module) -> object:
+    """What would be otherwise if somebody had changed the encoder since."""
+    weights = [
+        (id(each), 0 if each.is_inference() else each._version)
+        for each in (*encoder.parameters(), *encoder.buffers())
+    ]
+    watched = [
+        (each.training, len(each._forward_hooks), len(each._forward_pre_hooks)) for each in encoder.modules()
+    ]
+    return weights, watched
+
+
+def _copies(before: Given, now: Given) -> int:
     """How many copies of what was given before are given now, side by side; 0 where it is anything else."""
     if before[1] != now[1]:
         return 0

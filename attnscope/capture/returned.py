@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.attention import Capture
+from attnscope.capture.encoded_once import EncodedOnce
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.following.describe import as_read, kernel_of, numbered, sides_of, tokens_of
 from attnscope.capture.routes import Labels, NothingSeenError, Selection, tower_of, wanted_layers
@@ -212,6 +213,7 @@ def read(
     selection: Selection,
     labels: Labels,
     notice: Callable[[str], None],
+    once: EncodedOnce | None = None,
 ) -> Capture | Returned:
     """The selected attention, recomputable where a route allows that; `notice` is told where none does.
 
@@ -220,7 +222,7 @@ def read(
     if selection.route is Route.RETURNED:
         return ask_for_weights(model, inputs, selection, labels, reason=ASKED)
     try:
-        return record(model, inputs, selection, labels)
+        return record(model, inputs, selection, labels, once=once)
     except NothingSeenError as error:
         if selection.route is not None:
             raise

@@ -37,13 +37,15 @@ def record(
     selection: Selection = Selection(),  # noqa: B008 - frozen
     labels: Labels = Labels(),  # noqa: B008
     seek: Seek | None = None,
+    once: EncodedOnce | None = None,
 ) -> Capture:
     """What the selected attention layers of `model` were given and returned for `inputs`.
 
     `inputs` is what the model is called with, usually `tokenizer(text, return_tensors="pt")`. The forward
     pass ends after the last layer that is needed. The model runs as it is, in evaluation mode and without
     gradients, and is left as it was (registries, attention implementation, hooks, train/eval mode), also
-    after an exception or Ctrl-C. `seek` makes what looks for the heads' matrices in this run.
+    after an exception or Ctrl-C. `seek` makes what looks for the heads' matrices in this run; `once` knows
+    what the encoder answered as the model wrote what is read, and forgets it.
 
     Raises `InputError` when there is no such layer, head or row, or no attention that can be read.
     """
@@ -53,7 +55,7 @@ def record(
         raise InputError("no head was asked for")
     row = chosen_row(selection.row, inputs)
     tokens = labels.tokens or tokens_of(inputs, row, labels.texts)
-    once = EncodedOnce(model)
+    once = once or EncodedOnce(model)
     for rung in rungs(model, selection):
         wanted = wanted_layers(rung.tower, selection.layers)
         sides = sides_of(model, inputs, tokens, labels.target, row)
@@ -67,6 +69,7 @@ def record(
     with once.beside(asked):
         found = standings_of(model, inputs, rung.watched, wanted, sides, row)
         reaches = reaches_of(model, inputs, rung.watched, wanted, found.placed, found.disordered)
+    once.forget()
     calls = [reaches.settled(found.settled(call)) for call in calls]
     calls.sort(key=lambda call: (call.layer, call.block))
     read = tokens if labels.read is None else labels.read

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from attnscope.capture import Labels, Selection
+from attnscope.capture.encoded_once import EncodedOnce
 from attnscope.capture.generated import record_written
 from attnscope.errors import InputError
 from attnscope.model.inputs.generation import Settings, Written, check_room, tokens_read
@@ -89,7 +90,10 @@ def complete(reading: Reading, chosen: Chosen | None) -> Reading:
     settings = reading.asked.writing.settings
     if settings is not None and chosen is not None:
         return go_on(reading, chosen, settings)
-    return replace(reading, target=read_target(reading, None if chosen is None else chosen.kind))
+    once = EncodedOnce(reading.model.module)
+    with once.beside(()):
+        target = read_target(reading, None if chosen is None else chosen.kind)
+    return replace(reading, target=target, once=once.lend())
 
 
 def read_target(reading: Reading, kind: Kind | None = None) -> Target | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from attnscope.attention import Capture
 from attnscope.capture import Labels, Selection, record
+from attnscope.capture.encoded_once import EncodedOnce
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.returned import Returned, read
 from attnscope.errors import InputError
@@ -48,7 +49,8 @@ class Reading:
     `task` is what the model can answer, where it was loaded with the head for that. Of a text that it went
     on with, the attention of the heads that were chosen then is `captured` already. The `keeper` is told of
     everything that is captured. What is `told` stands among the notes of what is asked.
-    Where an answer is read behind a text, the text alone is what was `said`.
+    Where an answer is read behind a text, the text alone is what was `said`. `once` knows what the encoder
+    answered while the model wrote the target.
     """
 
     model: Model
@@ -61,6 +63,7 @@ class Reading:
     keeper: Keeper | None = None
     told: tuple[str, ...] = ()
     said: Tokens | None = None
+    once: EncodedOnce | None = None
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -131,7 +134,9 @@ class Reading:
             raise InputError(f"no block {chosen.block}: what a model returns is in one piece")
         selection, labels = self._selection(chosen, None, projections), self.labels(chosen)
         with if_it_runs(self.model.module, self.inputs, self.model.name):
-            attention = read(self.model.module, self.inputs, selection, labels, self.listener.notice)
+            attention = read(
+                self.model.module, self.inputs, selection, labels, self.listener.notice, self.once
+            )
         if isinstance(attention, Capture):
             self._tell(attention)
             return self._with_windows_named(attention, chosen)

@@ -96,3 +96,49 @@ def test_an_encoder_that_draws_by_lot_is_never_answered_for() -> None:
     with counted(encoder) as runs, once.beside([]), torch.no_grad():
         encoder(input_ids=IDS), encoder(input_ids=IDS)
     assert len(runs) == 2
+
+
+def written(model: nn.Module, inputs: dict[str, torch.Tensor]) -> EncodedOnce:
+    """The encoder as `generate` ran it, which says more of the form of its answer."""
+    once = EncodedOnce(model)
+    sounds = {name: each for name, each in inputs.items() if name != "decoder_input_ids"}
+    with once.beside(()), torch.no_grad():
+        model.generate(**sounds, max_new_tokens=2, do_sample=False)
+    return once.lend()
+
+
+def test_what_an_encoder_answered_while_the_model_wrote_is_what_the_next_run_reads_and_no_later_one() -> None:
+    torch.manual_seed(0)
+    model, inputs = whisper()
+    model.set_attn_implementation("eager")
+    alone = record(model, inputs, Selection(kind=Kind.CROSS))
+    with counted(model.get_encoder()) as runs:
+        once = written(model, inputs)
+        assert len(runs) == 1
+        lent = record(model, inputs, Selection(kind=Kind.CROSS), once=once)
+        assert len(runs) == 1
+        record(model, inputs, Selection(kind=Kind.CROSS), once=once)
+        assert len(runs) == 2
+    for one, other in zip(lent.calls, alone.calls, strict=True):
+        assert torch.equal(one.k, other.k)
+        assert torch.equal(one.output, other.output)
+        assert (one.standing, one.reach) == (other.standing, other.reach)
+
+
+@pytest.mark.parametrize("change", ["weights", "sound", "hook"])
+def test_an_encoder_that_was_changed_since_it_was_heard_or_gets_another_sound_runs_again(change: str) -> None:
+    torch.manual_seed(0)
+    model, inputs = whisper()
+    model.set_attn_implementation("eager")
+    once = written(model, inputs)
+    encoder = model.get_encoder()
+    if change == "weights":
+        with torch.no_grad():
+            encoder.layers[1].fc2.weight.add_(1.0)
+    elif change == "sound":
+        inputs = {**inputs, "input_features": inputs["input_features"] + 1}
+    else:
+        encoder.layers[0].register_forward_hook(lambda _module, _given, output: output * 2)
+    lent = record(model, inputs, Selection(kind=Kind.CROSS), once=once)
+    alone = record(model, inputs, Selection(kind=Kind.CROSS))
+    assert all(torch.equal(one.k, other.k) for one, other in zip(lent.calls, alone.calls, strict=True))
