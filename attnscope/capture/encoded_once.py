@@ -8,6 +8,7 @@ wrote is good for the run that looks at what was written, and for no other.
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 import torch
@@ -59,6 +60,7 @@ class EncodedOnce:
         if self.lent and self.state != _state(self.encoder):
             self.forget()
 
+        @wraps(own)  # whoever writes looks at what it takes
         def forward(*args: Any, **kwargs: Any) -> Any:
             given = _given(own, args, kwargs)
             copies = 0 if self.given is None or self.draws else _copies(self.given, given)
