@@ -29,8 +29,8 @@ COMMANDS = {
     },
     "Which heads do it? Each beside a control": {
         "find": (
-            'attnscope find "The [MASK] opened." --from "[MASK]" --to opened -m demo',
-            'attnscope find "river king river king" --pattern induction -m demo-causal',
+            'attnscope find "I saw the box when it opened." --from it --to box -m demo',
+            'attnscope find "box dog cat hat box dog cat" --pattern induction -m demo-causal',
             "attnscope find --pattern retrieval --lengths 128,512 -m demo-reader",
         ),
         "explain": (

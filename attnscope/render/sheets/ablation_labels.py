@@ -55,7 +55,10 @@ def without(result: Ablation, what: str) -> str:
 
 def alone(result: Ablation) -> str:
     """`each removed alone`, or `each removed alone, for the keys of L1 H3 only`."""
-    return f"each {done(result)} alone" + (f", {only(result)}" if result.path is not None else "")
+    told = f"each {done(result)} alone"
+    if result.method is Method.LINK and not result.places:
+        told = f"each with the one link {link(result)} cut in it alone"
+    return told + (f", {only(result)}" if result.path is not None else "")
 
 
 def like(result: Ablation) -> str:

@@ -204,16 +204,14 @@ def _beside_groups(result: Ablation, group: Group) -> str:
         return "there is no other group of as many heads to hold it against"
     layers = sorted({layer for layer, _ in group.heads})
     where = f" of layer {layers[0]}" if len(layers) == 1 else " of the same layers"
-    one, many = ("pair", "pairs") if len(group.heads) == 2 else ("group", f"groups of {len(group.heads)}")
+    one = "pair" if len(group.heads) == 2 else f"group of {len(group.heads)}"
     if group.of_layers:
-        where, one, many = "", "whole layer", "whole layers"
-        if len(layers) > 1:
-            one, many = f"set of {len(layers)} whole layers", f"sets of {len(layers)} whole layers"
+        where, one = "", f"set of {len(layers)} whole layers" if len(layers) > 1 else "whole layer"
     few = "only " if group.controls < _ENOUGH else ""
     size = f"it {number(group.typical)} {result.unit}"
     if group.controls == 1:
-        return f"{few}one other {one}{where} moves {size}"
-    return f"{few}{group.controls} other {many}{where} move {size} in the median"
+        return f"the one other {one}{where} moves {size}"
+    return f"another {one}{where} moves {size} (the median of {few}{group.controls})"
 
 
 def _closes(result: Ablation) -> str:

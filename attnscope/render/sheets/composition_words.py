@@ -10,7 +10,7 @@ from attnscope.render.sheet.sheet import Next
 from attnscope.results import Composition, Kind
 from attnscope.results.claims.composition import Case, Pair, Through
 
-_NOT_USED = "Wired is not used: only ablate tells."
+_NOT_USED = "Wired does not mean used: ablate tells."
 SHOWN = 5  # pairs by each input
 _DIGITS = 6  # of a score at most
 _ROTARY = "rotary positions"

@@ -117,18 +117,18 @@ def answer_of(result: Dependencies, relation: Relation) -> str:
     reach = f", 95 %: {interval(held)}" if interval(held) else ""
     told = (
         f"{relation.best.name} finds {relation.name} {verb} a fixed distance: {weight(held.accuracy)} of "
-        f"{relation.count:,} pairs on sentences held out, the word {_further(fixed.fixed_distance)} "
+        f"{relation.count:,} pairs on sentences held out, {_further(fixed.fixed_distance)} "
         f"{weight(fixed.accuracy)} ({signed(held.above_control)}{reach})."
     )
     return " ".join(each for each in (told, _left_out(result)) if each)
 
 
 def _further(distance: int) -> str:
-    """`two words on`, `one word back`."""
-    count = {1: "one word", 2: "two words", 3: "three words"}.get(
-        abs(distance), counted(abs(distance), "word")
-    )
-    return f"{count} {'on' if distance > 0 else 'back'}"
+    """`the next word`, `the word before`, `the word two on`, `the word three back`."""
+    if abs(distance) == 1:
+        return "the next word" if distance > 0 else "the word before"
+    count = {2: "two", 3: "three"}.get(abs(distance), f"{abs(distance)}")
+    return f"the word {count} {'on' if distance > 0 else 'back'}"
 
 
 def notes(result: Dependencies) -> Iterator[str]:

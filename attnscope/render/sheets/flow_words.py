@@ -111,7 +111,7 @@ def _methods(result: Flow, ablated: Ablated) -> str:
     """The best method, held against the best of all methods on shuffled effects."""
     best, of = ablated.best, _count(ablated)
     if best is None:
-        return "There are too few to rank them by any method."
+        return f"Only {_replaced(result, ablated)}: too few to rank by any method."
     name, own = methods.CALLED.get(best.method, best.method), signed(best.correlation)
     shuffled, best_of = signed(ablated.best_of_shuffled), f"best of {of} methods" if of > 1 else "the same"
     if result.case is Case.AGREES:
@@ -138,7 +138,8 @@ def _distance(ablated: Ablated) -> str:
 
 
 def _few(result: Flow, ablated: Ablated) -> str:
-    return f"Only {_replaced(result, ablated)}." if ablated.count < _FEW else ""
+    told = ablated.count < _FEW and ablated.best is not None
+    return f"Only {_replaced(result, ablated)}." if told else ""
 
 
 def control(result: Flow) -> str:

@@ -11,7 +11,7 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, descending, parameter, significant, weight, weight_cell
 from attnscope.render.kit.stage import OF_KEYS, VECTORS, Panel, Show, only, panel
-from attnscope.render.kit.words.command import asking, label, looked_at
+from attnscope.render.kit.words.command import looked_at
 from attnscope.render.kit.words.header import where_words
 from attnscope.render.kit.words.weights import head_of, spans, special_words, sums_words, view_words
 from attnscope.render.sheet.blocks import Block, Dimensions, Matrix
@@ -41,7 +41,7 @@ from attnscope.render.sheets.looking import (
     seen_of,
     tokens_looked_at,
 )
-from attnscope.render.sheets.telling import most_telling, strongest_link, telling_words
+from attnscope.render.sheets.telling import most_telling, next_question, strongest_link, telling_words
 from attnscope.results import HeadAttention, HeadView, HeadWeights, Kind, Special
 from attnscope.results.base.distances import at_distance, even
 
@@ -162,10 +162,8 @@ def _next(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None) -
         if not result.answered[query]:
             return None
         key = int(np.argmax(np.where(result.allowed[query], result.weights[query], -1.0)))
-    sides = label(result.query_tokens, query), label(result.key_tokens, key)
-    asked = asking(own, "find", "--from", sides[0], "--to", sides[1])
     looking = looked_at(result.by, result.special) if isinstance(result, HeadView) else ""
-    return Next("is it the words, or only their positions?", f"{asked}{looking}")
+    return next_question(own, query, key, looking)
 
 
 def _looked_at(

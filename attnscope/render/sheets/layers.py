@@ -110,8 +110,10 @@ def _beside(here: LayerAnswer) -> str:
     """What the same layer gives it in the control texts, and whether that is as much."""
     if math.isnan(here.control):
         return ""
-    as_much = ", and as much in some of them" if here.control_high >= here.probability else ""
-    return f". In texts with the words in other orders it gets {chance(here.control)} there{as_much}"
+    as_much = ", in some as much as here" if here.control_high >= here.probability else ""
+    return (
+        f". In texts with the words in other orders it gets {chance(here.control)} there on average{as_much}"
+    )
 
 
 def _lower(where: str) -> str:

@@ -64,10 +64,8 @@ def _answer(result: Links) -> str:
         said = "The one link that stands out" if count == 1 else f"{count} links stand out. The clearest"
         return f"{said}: {clearest}, {_above(first)}."
     if result.few:
-        return (
-            f"{counted(result.controls, 'control text')} are too few to tell: 19 are needed. The clearest "
-            f"link: {clearest}, {_above(first)}."
-        )
+        told = f"{counted(result.controls, 'control text')} {'is' if result.controls == 1 else 'are'} too few"
+        return f"{told} to tell: 19 are needed. The clearest link: {clearest}, {_above(first)}."
     reach = round(result.p * (result.controls + 1)) - 1
     return (
         f"No link of this text stands out. The clearest: {clearest}, {_above(first)}, but {reach} of "

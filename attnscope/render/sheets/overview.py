@@ -55,7 +55,7 @@ def sheet(result: Overview, focus: Focus = WHOLE) -> Sheet:
         title=f"{one if len(grids) == 1 else counted(len(grids), 'measure')} by head",
         setting=setting(result, size),
         origins=(result.provenance,),
-        answer=words.answer(result, order, in_tokens),
+        answer=words.answer(result, order, _on_special(result), in_tokens),
         blocks=(*grids, _links(result, in_tokens, focus.verbose)),
         table=lambda: _every(result),
         texts=read(result.kind, result.query_tokens, result.key_tokens),

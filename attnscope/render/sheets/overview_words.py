@@ -38,8 +38,8 @@ def same_distance(result: Overview) -> Float[np.ndarray, "layer head"] | None:
     return None if result.aimed is None else result.aimed.elsewhere
 
 
-def answer(result: Overview, order: list[Place], tokens: bool) -> str:
-    """The head that comes first, beside the one in the middle and what even attention gives."""
+def answer(result: Overview, order: list[Place], passed: set[Place], tokens: bool) -> str:
+    """The head that comes first, of those not `passed` over, beside the one in the middle."""
     main = result.main
     if not order:
         return f"No head has a number: {main.absent}." if main.absent else "No head has a number."
@@ -48,7 +48,7 @@ def answer(result: Overview, order: list[Place], tokens: bool) -> str:
         return f"Most common is {most}: {count} of {counted(len(order), 'head')}."
     if result.aim is not None:
         return _aimed(result, order, *result.aim)
-    return _sharpest(result, order) if tokens else _measured(result, order)
+    return _sharpest(result, order, passed) if tokens else _measured(result, order)
 
 
 def first_told(result: Overview, order: list[Place]) -> Place:
@@ -60,14 +60,18 @@ def first_told(result: Overview, order: list[Place]) -> Place:
     return next(proved, order[0])
 
 
-def _sharpest(result: Overview, order: list[Place]) -> str:
+def _sharpest(result: Overview, order: list[Place], passed: set[Place]) -> str:
     """The head that looks at fewest tokens, and whether position alone can do that."""
     best, keys = first_told(result, order), len(result.key_tokens)
     entropy = result.main.values
     own, middle = (float(np.exp(each)) for each in (entropy[best], np.nanmedian(entropy)))
     seen = seen_of(result.kind, keys, _masked(result))
-    told = f"The sharpest of {counted(len(order), 'head')} is {named(result, best)}: it looks at about "
-    told += f"{many(own)} of {seen}"
+    told = f"The sharpest of {counted(len(order), 'head')} is {named(result, best)}"
+    sharper = [each for each in (float(np.exp(entropy[place])) for place in passed) if each < own]
+    if any(many(each) != many(own) for each in sharper):
+        rest = counted(len(order) - len(passed), "head")
+        told = f"Of {rest} that give special tokens no more than half {named(result, best)} is the sharpest"
+    told += f": it looks at about {many(own)} of {seen}"
     if result.distances is not None and mostly(distance := result.distances.of(best)):
         where = distance_words(distance)
         told += f", for {distance.rows} of {distance.of} {where}, so position alone can do it"

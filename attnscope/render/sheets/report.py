@@ -16,7 +16,7 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import NONE, counted, likely, number, percent, signed, weight
-from attnscope.render.kit.words.command import asking, finding
+from attnscope.render.kit.words.command import asking
 from attnscope.render.kit.words.weights import divides, key_groups, special_words, view_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import (
@@ -34,6 +34,7 @@ from attnscope.render.sheet.table import Column, Mark, Table, as_written, only
 from attnscope.render.sheets.looking import NO_CONTROL
 from attnscope.render.sheets.map import DISCLAIMER, nearness_words, token_name
 from attnscope.render.sheets.prediction import sheet as predicted_sheet
+from attnscope.render.sheets.telling import next_question
 from attnscope.results import Blank, HeadScores, Report
 from attnscope.results.base.distances import even as even_weight
 
@@ -155,7 +156,7 @@ def _next(result: Report) -> Next | None:
     if result.view is not None or not head.answered[result.query]:
         return None
     key = int(np.where(head.allowed[result.query], head.weights[result.query], -1.0).argmax())
-    return Next("is it the words, or only their positions?", finding(head, result.query, key))
+    return next_question(head, result.query, key)
 
 
 def _listed(result: Report, most: int) -> Iterator[Ranking]:

@@ -1,4 +1,4 @@
-"""Which queries of a long text to list: those that look somewhere in particular.
+"""Which queries of a long text to list, those that look somewhere in particular; and what tells why they do.
 
 A special token, the first of a text and the query itself take weight from nearly every query and say little.
 """
@@ -9,7 +9,9 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.render.kit.stage import Panel
+from attnscope.render.kit.words.command import asking, finding, label
 from attnscope.render.kit.words.weights import head_of
+from attnscope.render.sheet.sheet import Next
 from attnscope.results import HeadView, HeadWeights, Kind
 
 _OF = {"weights": "weight", "scores": "score", "scaled": "scaled score"}
@@ -65,3 +67,16 @@ def _telling(result: HeadWeights | HeadView, shown: Panel) -> Float[np.ndarray, 
 
 def _crosses(result: HeadWeights | HeadView) -> bool:
     return head_of(result).kind is Kind.CROSS
+
+
+def next_question(result: HeadWeights, query: int, key: int, options: str = "") -> Next:
+    """What tells a head that looks by words from one that looks by positions: texts in other orders.
+
+    A text that has none, as one of a single word, is asked for all heads.
+    """
+    items = result.query_tokens.items
+    movable = {each.id for place, each in enumerate(items) if not each.special and place != query}
+    if len(movable) < 2:
+        asked = asking(result, "heads", "--query", label(result.query_tokens, query))
+        return Next("what do all heads look at from there?", asked)
+    return Next("is it the words, or only their positions?", finding(result, query, key) + options)

@@ -164,12 +164,12 @@ SAID: dict[str, tuple[Callable[[], Ablation], Case, str]] = {
         Case.TOGETHER,
         "Without L1 H0 and L1 H2 the answer “door” falls from 25.0 % to 4.0 %, more than each "
         "alone adds up to "
-        "(−1.83 against −1.40 nats); 12 other pairs of layer 1 move it .90 nats in the median.",
+        "(−1.83 against −1.40 nats); another pair of layer 1 moves it .90 nats (the median of 12).",
     ),
     "together, few other groups": (
         made.together,
         Case.TOGETHER,
-        "; only 2 other pairs of layer 1 move it .90",
+        "; another pair of layer 1 moves it .90 nats (the median of only 2)",
     ),
     "together, no other group": (
         lambda: at_once(typical=None, controls=0, below=0),
@@ -181,7 +181,7 @@ SAID: dict[str, tuple[Callable[[], Ablation], Case, str]] = {
         Case.TOGETHER,
         "Without all 2 heads of layer 1 the answer “door” falls from 25.0 % to 4.0 %, more than "
         "each alone adds "
-        "up to (−1.83 against −1.40 nats); only 3 other whole layers move it .90 nats in the median.",
+        "up to (−1.83 against −1.40 nats); another whole layer moves it .90 nats (the median of only 3).",
     ),
     "predicted": (
         made.foretold,

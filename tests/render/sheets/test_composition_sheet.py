@@ -106,7 +106,7 @@ def test_the_answer_is_that_of_its_case(every: Composition) -> None:
     others = [every.pairs.tolist().index([0, 1, 1, head]) for head in (2, 4)]
     away = every.pairs.tolist().index([1, 3, 3, 2])
     numbers = "scores .600, random circuits .200, and .300 is needed to stand out."
-    used = "Wired is not used: only ablate tells."
+    used = "Wired does not mean used: ablate tells."
     turned = replace(every, outside=("rotary positions (queries and keys as at one position)",))
     table = {
         "no score": (

@@ -238,7 +238,7 @@ def test_one_relation_says_whether_its_head_is_better() -> None:
     for errors, told in ((4.0, "better than"), (-4.0, "worse than"), (0.5, "not surely better than")):
         found = replace(by_errors(errors), shown="r0")
         assert dependencies(found).answer.startswith(f"L3 H2 finds r0 {told} a fixed distance: ")
-    assert "the word two words on .40" in dependencies(found).answer
+    assert "the word two on .40" in dependencies(found).answer
     rare = replace(by_errors(4.0, counts=7), shown="r0")
     assert dependencies(rare).answer == (
         "This treebank cannot tell which head finds r0: it has 7 pairs, and 20 are needed."

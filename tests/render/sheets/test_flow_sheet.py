@@ -221,7 +221,7 @@ SAID: dict[str, tuple[dict[str, object], Case, str]] = {
     "too few for a correlation": (
         {"effects": few(3), "trust": ()},
         Case.TOO_FEW,
-        "There are too few to rank them by any method. Only 3 tokens.",
+        "Only 3 tokens: too few to rank by any method.",
     ),
     "an answer that is none": (
         {"answer": ""},

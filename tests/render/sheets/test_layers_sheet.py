@@ -17,7 +17,7 @@ CASES: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
     "from a layer between": (
         ("middle",), {},
         "At “on”, the model would answer “opened” from L1 on (40.0 % there, 62.0 % at the end); L0 would "
-        f"still say “the” (80.0 %). {OTHERS} 4.0 % there.",
+        f"still say “the” (80.0 %). {OTHERS} 4.0 % there on average.",
     ),
     "an earlier lead that is lost does not count": (
         ("at last",), {"embeddings": False, "controls": 0},
@@ -31,12 +31,12 @@ CASES: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
     "from the last alone": (
         ("late",), {"task": "next"},
         "After “on”, only the last layer puts “opened” first (62.0 %); L1 would still say “the” (50.0 %). "
-        f"{OTHERS} 6.2 % there.",
+        f"{OTHERS} 6.2 % there on average.",
     ),
     "some controls give as much": (
         ("late",), {"task": "class", "high": 0.62},
         "For the class, only the last layer puts “opened” first (62.0 %); L1 would still say “the” (50.0 %). "
-        f"{OTHERS} 6.2 % there, and as much in some of them.",
+        f"{OTHERS} 6.2 % there on average, in some as much as here.",
     ),
     "several places": (
         ("middle", "late", "early", "middle", "late", "late"), {},
