@@ -30,13 +30,13 @@ COMMANDS = {
     "Which heads do it? Each beside a control": {
         "find": (
             'attnscope find "I saw the box when it opened." --from it --to box -m demo',
-            'attnscope find "box dog cat hat box dog cat" --pattern induction -m demo-causal',
+            'attnscope find "box key dog he box key dog" --pattern induction -m demo-causal',
             "attnscope find --pattern retrieval --lengths 128,512 -m demo-reader",
         ),
         "explain": (
             'attnscope explain "I saw the door, [MASK] opened." -m demo --from 6 --to door',
             'attnscope explain "box dog king box dog king" -m demo-causal --from 4 --to 2',
-            'attnscope explain "The [MASK] opened." -m demo --from 2 --to 3 -o opened.html',
+            'attnscope explain "I saw a box, it opened." -m demo --from it --to 4 -o x.html',
         ),
         "why": (
             'attnscope why "box dog king box dog king" -m demo-causal -l 1 --from 4 --to 2',

@@ -91,7 +91,7 @@ def _strongest(result: Corpus) -> str:
     low, high = (written(float(scores.quantiles[i][best])) for i in (0, len(LEVELS) - 1))
     middle = written(float(np.nanmedian(scores.values)))
     return (
-        f"{named(result, best)} has the {_end(scores)} {described.scale} of {_heads(scores)}, "
+        f"{named(result, best)} has the {_end(scores)} {described.amount} of {_heads(scores)}, "
         f"{written(float(scores.values[best]))} {error(float(scores.error[best]))} over "
         f"{_texts(scores, best)}, nine tenths of which lie from {low} to {high}; the head in the middle has "
         f"{middle}. Either half of the texts names the same head."
@@ -100,7 +100,7 @@ def _strongest(result: Corpus) -> str:
 
 def _strongest_of_none(result: Corpus) -> str:
     scores = result.main
-    what = f"has the {_end(scores)} {scores.scores.description.scale}"
+    what = f"has the {_end(scores)} {scores.scores.description.amount.removesuffix(',')}"
     return _cannot_tell(result, what, partial(measured.written, scores.scores))
 
 

@@ -163,7 +163,7 @@ def _next(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None) -
             return None
         key = int(np.argmax(np.where(result.allowed[query], result.weights[query], -1.0)))
     looking = looked_at(result.by, result.special) if isinstance(result, HeadView) else ""
-    return next_question(own, query, key, looking)
+    return next_question(result, query, key, looking)
 
 
 def _looked_at(

@@ -128,7 +128,7 @@ def _measured(result: Overview, order: list[Place]) -> str:
     end = "least" if described.strong == "low" else "most"
     own, of = written(float(main.values[best])), counted(len(order), "head")
     told = (
-        f"{named(result, best)} has the {end} {described.scale} of {of}, {own}; the head in the middle has "
+        f"{named(result, best)} has the {end} {described.amount} of {of}, {own}; the head in the middle has "
     )
     told += written(float(np.nanmedian(main.values)))
     if main.even_attention is not None and not np.isnan(main.even_attention[best]):

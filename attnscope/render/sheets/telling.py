@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.render.kit.stage import Panel
-from attnscope.render.kit.words.command import asking, finding, label
+from attnscope.render.kit.words.command import asking, label
 from attnscope.render.kit.words.weights import head_of
 from attnscope.render.sheet.sheet import Next
 from attnscope.results import HeadView, HeadWeights, Kind
@@ -69,14 +69,15 @@ def _crosses(result: HeadWeights | HeadView) -> bool:
     return head_of(result).kind is Kind.CROSS
 
 
-def next_question(result: HeadWeights, query: int, key: int, options: str = "") -> Next:
+def next_question(result: HeadWeights | HeadView, query: int, key: int, options: str = "") -> Next:
     """What tells a head that looks by words from one that looks by positions: texts in other orders.
 
     A text that has none, as one of a single word, is asked for all heads.
     """
-    items = result.query_tokens.items
-    movable = {each.id for place, each in enumerate(items) if not each.special and place != query}
-    if len(movable) < 2:
-        asked = asking(result, "heads", "--query", label(result.query_tokens, query))
-        return Next("what do all heads look at from there?", asked)
-    return Next("is it the words, or only their positions?", finding(result, query, key) + options)
+    own, asked = head_of(result), label(result.query_tokens, query)
+    kept = result.query_groups[query] if isinstance(result, HeadView) else (query,)
+    items = enumerate(own.query_tokens.items)
+    if len({each.id for place, each in items if not each.special and place not in kept}) < 2:
+        return Next("what do all heads look at from there?", asking(own, "heads", "--query", asked))
+    sought = asking(own, "find", "--from", asked, "--to", label(result.key_tokens, key))
+    return Next("is it the words, or only their positions?", f"{sought}{options}")

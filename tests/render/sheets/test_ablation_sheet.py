@@ -268,7 +268,7 @@ def test_what_is_asked_next_follows_from_the_case_and_keeps_the_word_that_was_as
 def test_the_link_that_was_cut_is_named_first() -> None:
     made_sheet = ablation(made.link())
     assert "without the link “on” → “cat” in turn" in made_sheet.title
-    assert "each without the one link “on” → “cat” alone" in made_sheet.answer
+    assert "each with the one link “on” → “cat” cut in it alone" in made_sheet.answer
     assert "link" not in ablation(made.ablation()).title
 
 

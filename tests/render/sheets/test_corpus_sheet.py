@@ -179,15 +179,16 @@ def test_the_answer_by_a_measure_that_was_asked_for_is_that_of_its_case() -> Non
     result = replace(having(made.corpus(), "previous", values, (values, values)), shown="previous")
     assert result.case == "strongest"
     assert corpus(result).answer == (
-        "L1 H3 has the most previous of 12 heads, .60 ±.020 over 41 texts, nine tenths of which lie from .60 "
-        "to .60; the head in the middle has .10. Either half of the texts names the same head."
+        "L1 H3 has the most weight on the previous token of 12 heads, .60 ±.020 over 41 texts, nine tenths "
+        "of which lie from .60 to .60; the head in the middle has .10. "
+        "Either half of the texts names the same head."
     )
     other = flat(0.1, at00=0.7)
     unsure = replace(having(made.corpus(), "previous", values, (values, other)), shown="previous")
     assert unsure.case == "cannot tell"
     assert corpus(unsure).answer == (
-        "These 41 texts cannot tell which of 12 heads has the most previous: L1 H3 over one half of them "
-        "(.60), L0 H0 over the other (.70)."
+        "These 41 texts cannot tell which of 12 heads has the most weight on the previous token: L1 H3 over "
+        "one half of them (.60), L0 H0 over the other (.70)."
     )
     in_nats = corpus(sharpest(flat(0.1), halves=(_LESS, _OTHER)), Focus(in_nats=True)).answer
     assert "has the least entropy in nats: L1 H3 over one half of them (.41)" in in_nats

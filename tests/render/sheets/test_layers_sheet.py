@@ -12,7 +12,7 @@ CASES: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
     "from the embeddings on": (
         ("early",), {"high": 0.04},
         "At “on”, the model would answer “opened” from the embeddings on (5.0 % there, 62.0 % at the end). "
-        f"{OTHERS} 0.5 % there.",
+        f"{OTHERS} 0.5 % there on average.",
     ),
     "from a layer between": (
         ("middle",), {},
