@@ -84,7 +84,7 @@ def _positions(result: Corpus) -> Iterator[tuple[str, str, Place]]:
 
 
 def _strongest(result: Corpus) -> str:
-    """The strongest head by the measure that is looked at, beside the head in the middle."""
+    """The strongest head by the measure that is looked at, beside the median head."""
     scores = result.main
     best, described = _best(scores), scores.scores.description
     written = partial(measured.written, scores.scores)
@@ -93,7 +93,7 @@ def _strongest(result: Corpus) -> str:
     return (
         f"{named(result, best)} has the {_end(scores)} {described.amount} of {_heads(scores)}, "
         f"{written(float(scores.values[best]))} {error(float(scores.error[best]))} over "
-        f"{_texts(scores, best)}, nine tenths of which lie from {low} to {high}; the head in the middle has "
+        f"{_texts(scores, best)}, nine tenths of which lie from {low} to {high}; the median head has "
         f"{middle}. Either half of the texts names the same head."
     )
 

@@ -232,7 +232,7 @@ def _answer_of_heads(result: Heads, order: list[tuple[int, int]]) -> str:
     words, beside = query_words(result), f"{percent(middle)} of its attention on the {medium(result)}"
     told = f"{words[0].upper()}{words[1:]}: of {counted(len(order), 'head')} {best} gives the most"
     hardest = f"to one {part(result)}, {significant(weighed)} to {place}"
-    return f"{told} {hardest}; the head in the middle has {beside}."
+    return f"{told} {hardest}; the median head has {beside}."
 
 
 def _listed(result: Heads, order: list[tuple[int, int]]) -> Ranking:

@@ -122,14 +122,12 @@ def _aimed(result: Overview, order: list[Place], query: int, key: int | None) ->
 
 
 def _measured(result: Overview, order: list[Place]) -> str:
-    """The strongest head by the main measure, beside the head in the middle and even attention."""
+    """The strongest head by the main measure, beside the median head and even attention."""
     main, described, best = result.main, result.main.description, order[0]
     written = partial(measured.written, main)
     end = "least" if described.strong == "low" else "most"
     own, of = written(float(main.values[best])), counted(len(order), "head")
-    told = (
-        f"{named(result, best)} has the {end} {described.amount} of {of}, {own}; the head in the middle has "
-    )
+    told = f"{named(result, best)} has the {end} {described.amount} of {of}, {own}; the median head has "
     told += written(float(np.nanmedian(main.values)))
     if main.even_attention is not None and not np.isnan(main.even_attention[best]):
         told += f", even attention would give {written(float(main.even_attention[best]))}"

@@ -180,7 +180,7 @@ def test_the_answer_by_a_measure_that_was_asked_for_is_that_of_its_case() -> Non
     assert result.case == "strongest"
     assert corpus(result).answer == (
         "L1 H3 has the most weight on the previous token of 12 heads, .60 ±.020 over 41 texts, nine tenths "
-        "of which lie from .60 to .60; the head in the middle has .10. "
+        "of which lie from .60 to .60; the median head has .10. "
         "Either half of the texts names the same head."
     )
     other = flat(0.1, at00=0.7)
