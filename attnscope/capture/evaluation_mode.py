@@ -5,7 +5,7 @@ Where `torch.compile` was asked for, its own Python code runs: a compiled graph 
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -16,9 +16,10 @@ from torch import nn
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Evaluation mode without gradients; afterwards every module has its own training flag back."""
-    training = [module for module in model.modules() if module.training]
+    modules = [*model.modules()]
+    training = [module for module in modules if module.training]
     try:
-        with torch.no_grad(), _uncompiled(model):
+        with torch.no_grad(), _uncompiled(modules):
             if training:
                 model.eval()
             yield
@@ -48,8 +49,12 @@ def without_cache(model: nn.Module, inputs: Mapping[str, Any]) -> dict[str, Any]
 
 def is_compiled(model: nn.Module) -> bool:
     """Whether `torch.compile` was asked for the model, or for a part of it."""
+    return _any_compiled(model.modules())
+
+
+def _any_compiled(modules: Iterable[nn.Module]) -> bool:
     # whoever asked has imported the compiler, which takes longer than it takes to look
-    return "torch._dynamo" in sys.modules and any(_is_compiled(module) for module in model.modules())
+    return "torch._dynamo" in sys.modules and any(map(_is_compiled, modules))
 
 
 def as_written(model: nn.Module) -> nn.Module:
@@ -60,11 +65,11 @@ def as_written(model: nn.Module) -> nn.Module:
 
 def _is_compiled(module: nn.Module) -> bool:
     """By each of the ways to ask for it: `module.compile()`, `torch.compile(module)`, or its `forward`."""
-    if module._compiled_call_impl is not None or as_written(module) is not module:
+    if module._compiled_call_impl is not None or "_orig_mod" in module._modules:
         return True
     forward = module.forward
     return hasattr(forward, "_torchdynamo_orig_callable") and not hasattr(forward, "_torchdynamo_disable")
 
 
-def _uncompiled(model: nn.Module) -> AbstractContextManager[object]:
-    return torch.compiler.set_stance("force_eager") if is_compiled(model) else nullcontext()
+def _uncompiled(modules: Iterable[nn.Module]) -> AbstractContextManager[object]:
+    return torch.compiler.set_stance("force_eager") if _any_compiled(modules) else nullcontext()

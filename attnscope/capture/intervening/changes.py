@@ -255,3 +255,22 @@ class Write:
 
 
 Variant = tuple[Change | Held | Write, ...]  # what is changed in one run; the empty one is the model as it is
+
+
+def with_changes(seen: Attended, variants: Sequence[Variant]) -> Tensor:
+    """The answer with what every variant asks for in its entry."""
+    new = seen.output.clone()
+    for entry, variant in enumerate(variants):
+        for change in variant:
+            if isinstance(change, Write) or change.layer != seen.place[0]:
+                continue
+            parts = seen.parts(entry, len(variants))
+            if isinstance(change, Held):
+                new[parts] = seen.output[further(parts, change.over)]
+            else:
+                made = change.what.made(seen, change.head, parts)
+                if change.at is None:
+                    new[parts, change.head] = made
+                else:
+                    new[parts, change.head, list(change.at)] = made[:, list(change.at)]
+    return new

@@ -11,42 +11,39 @@ untouched run by more than rounding, the batch is run once more without these sa
 variant alone.
 """
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.evaluation_mode import evaluating, without_cache
 from attnscope.capture.intervening.along import Via, holding
 from attnscope.capture.intervening.changes import (
     AnswerRows,
     Attended,
-    Held,
     Logits,
     Place,
     Tap,
     Variant,
     Write,
-    further,
     rows_only,
+    with_changes,
 )
 from attnscope.capture.intervening.kept import Kept
 from attnscope.capture.intervening.passing import passing
 from attnscope.capture.intervening.read_back import ReadBack
+from attnscope.capture.intervening.rounding import carried, strays
 from attnscope.capture.intervening.writing import Writing
 from attnscope.capture.routes import Selection, nothing_seen, rungs, wanted_layers
 from attnscope.errors import AttnscopeError, InputError, is_out_of_memory
 from attnscope.model.anatomy.sites import Site, find_sites
 
 TOKENS_AT_ONCE = 4096  # positions of a batch: few enough for any memory that holds the model
-_STRAY = 0.25  # roots of the machine epsilon, of the largest score: what rounding moves no score by
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +204,11 @@ class Experiments:
 
     def _strays(self, control: Logits) -> bool:
         """Whether an entry that nothing was done to is off by more than rounding."""
-        return strays(control, self.untouched)
+        return strays(control, self.untouched, self._carried)
+
+    @cached_property
+    def _carried(self) -> float:
+        return carried(self.untouched)
 
     def _batch(
         self, first: int | None, variants: Sequence[Variant], *, saving: bool
@@ -256,7 +257,7 @@ class Experiments:
 
     @staticmethod
     def _changed(seen: Attended, variants: Sequence[Variant], back: ReadBack) -> Tensor:
-        new = _with(seen, variants)
+        new = with_changes(seen, variants)
         back.expect(seen, variants)
         return new
 
@@ -278,43 +279,6 @@ class Experiments:
         return self.writing.written
 
 
-def _with(seen: Attended, variants: Sequence[Variant]) -> Tensor:
-    """The answer with what every variant asks for in its entry."""
-    new = seen.output.clone()
-    for entry, variant in enumerate(variants):
-        for change in variant:
-            if isinstance(change, Write) or change.layer != seen.place[0]:
-                continue
-            parts = seen.parts(entry, len(variants))
-            if isinstance(change, Held):
-                new[parts] = seen.output[further(parts, change.over)]
-            else:
-                made = change.what.made(seen, change.head, parts)
-                if change.at is None:
-                    new[parts, change.head] = made
-                else:
-                    new[parts, change.head, list(change.at)] = made[:, list(change.at)]
-    return new
-
-
-def strays(control: Tensor, untouched: Tensor) -> bool:
-    """Whether an entry that nothing was done to is off the untouched run by more than rounding."""
-    if control.shape != untouched.shape:
-        return True
-    off = (control - untouched).nan_to_num(0.0).abs().max()
-    return bool(off > carried(untouched))
-
-
-def carried(untouched: Tensor) -> float:
-    """How far rounding on the way through a model may move its scores, in a batch or with gradients kept.
-
-    The same work on other shapes is added in another order, and every layer carries that on, some of them
-    enlarged: it cannot be counted as the rounding of one sum can.
-    """
-    largest = float(untouched[untouched.isfinite()].abs().max())
-    return _STRAY * math.sqrt(epsilon_of(untouched)) * (1 + largest)
-
-
 def repeated(inputs: Mapping[str, Any], entries: int) -> dict[str, Any]:
     """The inputs of one text as those of a batch of `entries` alike."""
     return {
@@ -325,16 +289,53 @@ def repeated(inputs: Mapping[str, Any], entries: int) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, eq=False)
+class Heard:
+    """What a model answers as it is, and its heads, by place, in the same run."""
+
+    untouched: Logits
+    answers: Mapping[Place, Tensor]
+
+    @classmethod
+    def of(
+        cls, model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site], asked: AnswerRows
+    ) -> "Heard":
+        answers: dict[Place, Tensor] = {}
+
+        def look(seen: Attended) -> None:
+            answers[seen.place] = seen.output.detach().clone()
+
+        with evaluating(model), passing(sites, look, changing=False) as passage:
+            scores = asked.of(model(**without_cache(model, inputs))).clone()
+        return cls(scores, {place: each for place, each in answers.items() if place not in passage.none})
+
+
+_Made = TypeVar("_Made", Experiments, Heard)
+
+
 def experiments_on(
     model: nn.Module, inputs: Mapping[str, Any], selection: Selection, asked: AnswerRows
 ) -> Experiments:
-    """Experiments with the selected attention, by the first route on which every wanted layer is seen.
+    """Experiments with the selected attention; `InputError` where there is none, or none can be reached."""
+    return _by_first_rung(Experiments, model, inputs, selection, asked)
 
-    Raises `InputError` where there is no such attention, or none that can be reached.
-    """
+
+def heard(model: nn.Module, inputs: Mapping[str, Any], selection: Selection, asked: AnswerRows) -> Heard:
+    """What experiments put in from elsewhere, in one run; `InputError` as for these."""
+    return _by_first_rung(Heard.of, model, inputs, selection, asked)
+
+
+def _by_first_rung(
+    make: Callable[..., _Made],
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    selection: Selection,
+    asked: AnswerRows,
+) -> _Made:
+    """By the first route on which every wanted layer is seen."""
     for rung in rungs(model, selection):
         wanted = wanted_layers(rung.tower, selection.layers)
-        made = Experiments(model, inputs, rung.watched, asked)
+        made = make(model, inputs, rung.watched, asked)
         if not (missing := wanted - {layer for layer, _ in made.answers}):
             return made
     raise nothing_seen(model, rung.tower, sorted(missing))

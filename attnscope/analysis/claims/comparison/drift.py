@@ -4,7 +4,7 @@ moved      half the sum of absolute differences of a query's two rows of weights
 written    |o' P' - o P| / |o P|      o what the head answers, P its part of the output projection
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -78,10 +78,13 @@ def intervals(values: Float[np.ndarray, "text layer head"]) -> tuple[ByHead, ByH
     return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
 
-def distance(before: Logits, after: Logits, vectors: bool) -> float:
-    """How far one answer lies from another: nats of divergence a row, of vectors 1 less their cosine."""
+def distances(before: Logits, others: Iterable[Logits], vectors: bool) -> list[float]:
+    """How far answers lie from one: nats of divergence a row, of vectors 1 less their cosine."""
     if vectors:
-        cosine = torch.nn.functional.cosine_similarity(exact(before[0]), exact(after[0]), dim=-1)
-        return float((1 - cosine).clamp_min(0).mean())
-    old, new = log_chances(before[0]), log_chances(after[0])
-    return float((old.exp() * (old - new)).nan_to_num().sum(-1).clamp_min(0).mean())
+        one = exact(before[0])
+        cosines = [torch.nn.functional.cosine_similarity(one, exact(each[0]), dim=-1) for each in others]
+        return [float((1 - each).clamp_min(0).mean()) for each in cosines]
+    old = log_chances(before[0])
+    share = old.exp()
+    divergences = ((share * (old - log_chances(each[0]))).nan_to_num().sum(-1) for each in others)
+    return [float(each.clamp_min(0).mean()) for each in divergences]

@@ -9,13 +9,13 @@ import torch
 
 from attnscope.analysis.claims.ablation.experiment import head_counts, others_drawn
 from attnscope.analysis.claims.ablation.question import word_at
-from attnscope.analysis.claims.comparison.drift import distance
+from attnscope.analysis.claims.comparison.drift import distances
 from attnscope.analysis.prediction import masks_of
 from attnscope.capture import Selection
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.changes import AnswerRows, Change, Logits, Put, Variant
-from attnscope.capture.intervening.experiments import experiments_on
+from attnscope.capture.intervening.experiments import experiments_on, heard
 from attnscope.results.claims.drift import PutBack
 from attnscope.results.claims.effect import Asks
 from attnscope.session.choosing import Chosen
@@ -74,10 +74,8 @@ def _in_one(
 ) -> _Answer:
     asks, asked = _asked(old)
     with if_it_runs(new.model.module, new.inputs, new.model.name):
-        before, after = (
-            experiments_on(each.model.module, each.inputs, _whole(which), asked)
-            for each, which in zip((old, new), chosen, strict=True)
-        )
+        before = heard(old.model.module, old.inputs, _whole(chosen[0]), asked)
+        after = experiments_on(new.model.module, new.inputs, _whole(chosen[1]), asked)
         counts = head_counts(after)
         drawn = _few(others_drawn(heads, counts, seed))
         every = [(layer, head) for layer, count in counts.items() for head in range(count)]
@@ -87,16 +85,18 @@ def _in_one(
         outcomes = after.run(variants)
         again = None if rounded is None else _answer_of(rounded, old.inputs, asked)
     vectors = asks is Asks.VECTOR
-    far = [distance(before.untouched, each.scores, vectors) for each in outcomes]
+    answers = [after.untouched, *(each.scores for each in outcomes), *([] if again is None else [again])]
+    tuned, *far = distances(before.untouched, answers, vectors)
+    floor = float("nan") if again is None else far.pop()
     others = dict(zip(drawn, far[len(heads) :], strict=False))
     beside = [[value for (layer, _), value in others.items() if layer == mine] for mine, _ in heads]
     return _Answer(
         vectors,
-        distance(before.untouched, after.untouched, vectors),
+        tuned,
         far[: len(heads)],
         [float(np.mean(each)) if each else float("nan") for each in beside],
         far[-1],
-        float("nan") if again is None else distance(before.untouched, again, vectors),
+        floor,
     )
 
 
