@@ -274,7 +274,7 @@ def test_texts_without_an_answer_and_models_without_a_head_are_refused(attnscope
 def test_a_failed_intervention_ends_with_its_exit_code(attnscope, monkeypatch: pytest.MonkeyPatch) -> None:
     from attnscope.capture.intervening import experiments
 
-    monkeypatch.setattr(experiments, "_with", lambda seen, variants: seen.output.clone())
+    monkeypatch.setattr(experiments, "with_changes", lambda seen, variants: seen.output.clone())
     result = attnscope("ablate", TEXT, "-m", "demo", "--layer", "3", "--head", "11", width=200)
     assert result.exit_code == 5
     assert "did not come as asked for to the next operation" in result.stdout

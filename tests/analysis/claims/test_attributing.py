@@ -120,7 +120,7 @@ def test_where_steps_do_not_suffice_the_column_is_absent_and_says_how_far_off(
     found, _, _ = asked("llama", made("llama"))
     told = next(each for each in found.attributed if each.method == INTEGRATED)
     assert told.values is None
-    assert "with 8 steps their sum may still be" in told.absent
+    assert "with 16 steps their sum may still be" in told.absent
     assert INTEGRATED not in found.methods
     assert f"no integrated gradients: {told.absent}" in found.text(width=300)
 

@@ -368,13 +368,13 @@ def test_the_certificate_notices_that_the_wrong_head_was_zeroed(
 ) -> None:
     from attnscope.capture.intervening import experiments as module
 
-    right = module._with
+    right = module.with_changes
 
     def next_head(seen: changes.Attended, variants: list[Variant]) -> Tensor:
         moved = [tuple(Change(c.layer, (c.head + 1) % HEADS, c.what) for c in v) for v in variants]
         return right(seen, moved)
 
-    monkeypatch.setattr(module, "_with", next_head)
+    monkeypatch.setattr(module, "with_changes", next_head)
     made = experiments(family)
     made.run([zeroed(1, 2)])
     assert (made.tally.back, made.tally.lost) == (0, 1)
@@ -388,14 +388,14 @@ def test_the_certificate_notices_a_change_that_spills_into_another_head(
 ) -> None:
     from attnscope.capture.intervening import experiments as module
 
-    right = module._with
+    right = module.with_changes
 
     def spilt(seen: changes.Attended, variants: list[Variant]) -> Tensor:
         new = right(seen, variants)
         new[-1, 4, 7, 0] += torch.finfo(new.dtype).eps * 8 + new[-1, 4, 7, 0].abs() * 1e-6
         return new
 
-    monkeypatch.setattr(module, "_with", spilt)
+    monkeypatch.setattr(module, "with_changes", spilt)
     made = experiments("bert")
     made.run([zeroed(1, 2)])
     assert (made.tally.back, made.tally.lost) == (0, 1)

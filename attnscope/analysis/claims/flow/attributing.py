@@ -68,10 +68,8 @@ def attributed(
     return tuple(found)
 
 
-def _slopes(
-    model: nn.Module, entrance: Entrance, measured: Measured, values: Sequence[Tensor]
-) -> tuple[Tensor, Tensor]:
-    """F of each of the values that enter, and its gradient."""
+def _slopes(model: nn.Module, entrance: Entrance, measured: Measured, values: Sequence[Tensor]) -> Tensor:
+    """The gradient of F at each of the values that enter."""
     with (
         evaluating(model),
         without_weights(model),
@@ -86,13 +84,20 @@ def _slopes(
             (slope,) = torch.autograd.grad(made.sum(), leaf)
     if not slope.isfinite().all():
         raise InputError("gradients are not numbers")
-    return made.detach(), slope
+    return slope
+
+
+def _values(model: nn.Module, entrance: Entrance, measured: Measured, values: Sequence[Tensor]) -> list[float]:
+    """F of each of the values that enter."""
+    with evaluating(model), entrance.put(values) as (inputs, _), running_again(model):
+        made: list[float] = measured.of(model, without_cache(model, inputs)).tolist()
+    return made
 
 
 def _gradient(model: nn.Module, entrance: Entrance, measured: Measured) -> Attributed:
     if measured.flat:
         return Attributed(GRADIENT, None, measured.flat)
-    _, slope = _slopes(model, entrance, measured, [entrance.there])
+    slope = _slopes(model, entrance, measured, [entrance.there])
     return Attributed(GRADIENT, entrance.by_position(slope * entrance.there))
 
 
@@ -101,38 +106,41 @@ def _integrated(model: nn.Module, entrance: Entrance, measured: Measured) -> Att
 
     So points lie close where F is steep, as where a norm leaves a text of nothing.
     """
-
-    def piece(start: float, stop: float, at_start: float) -> _Piece:
-        total, rise = torch.zeros_like(way), 0.0
-        points, weights = np.polynomial.legendre.leggauss(POINTS)
-        places = [*(start + (stop - start) * (points + 1) / 2), stop]
-        for part in batches(len(places), entrance.tokens, _AT_ONCE):
-            values = [(blank + way * place).to(entrance.there) for place in places[part]]
-            found, slope = _slopes(model, entrance, measured, values)
-            for each, number in zip(slope, range(part.start, part.stop), strict=True):
-                if number < POINTS:
-                    total += exact(each.cpu())[None] * weights[number] / 2 * (stop - start)
-            rise = float(found[-1])  # in the end that of the last place
-        products = total * way
-        return _Piece(start, stop, at_start, rise, products, float(products.sum()) - (rise - at_start))
-
     there, blank = exact(entrance.there.cpu()), exact(entrance.blank.cpu())
     way = there - blank
-    (none, every), _ = _slopes(model, entrance, measured, [entrance.blank, entrance.there])
-    whole = float(every) - float(none)
+    points, weights = np.polynomial.legendre.leggauss(POINTS)
+
+    def entering(places: Sequence[float]) -> list[Tensor]:
+        return [(blank + way * place).to(entrance.there) for place in places]
+
+    def halves(start: float, stop: float, low: float, high: float) -> list[_Piece]:
+        middle = (start + stop) / 2
+        (between,) = _values(model, entrance, measured, entering([middle]))
+        return [piece(start, middle, low, between), piece(middle, stop, between, high)]
+
+    def piece(start: float, stop: float, low: float, high: float) -> _Piece:
+        total, places = torch.zeros_like(way), (start + (stop - start) * (points + 1) / 2).tolist()
+        for part in batches(POINTS, entrance.tokens, _AT_ONCE):
+            slope = exact(_slopes(model, entrance, measured, entering(places[part])).cpu())
+            share = torch.from_numpy(weights[part]).to(slope) * (stop - start) / 2
+            total += torch.tensordot(share, slope, 1)[None]
+        products = total * way
+        return _Piece(start, stop, low, high, products, float(products.sum()) - (high - low))
+
+    ends = entrance.blank, entrance.there
+    none, every = (_values(model, entrance, measured, [each])[0] for each in ends)
+    whole = every - none
     allowed = max(measured.little, SHARE * abs(whole))
-    pieces = [piece(0.0, 1.0, float(none))]
+    pieces = halves(0.0, 1.0, none, every)  # as one it hardly ever suffices
     while (off := sum(abs(each.off) for each in pieces)) > allowed:
-        if len(pieces) == PIECES:
+        if len(pieces) >= PIECES:
             raise InputError(
-                f"with {PIECES * POINTS} steps their sum may still be {off:.2g} off, "
+                f"with {len(pieces) * POINTS} steps their sum may still be {off:.2g} off, "
                 f"where {allowed:.2g} is allowed"
             )
         worst = max(pieces, key=lambda each: abs(each.off))
-        middle = (worst.start + worst.stop) / 2
-        first = piece(worst.start, middle, worst.at_start)
         pieces = [each for each in pieces if each is not worst]
-        pieces += [first, piece(middle, worst.stop, first.at_stop)]
+        pieces += halves(worst.start, worst.stop, worst.low, worst.high)
     products = torch.stack([each.products for each in pieces]).sum(0)
     values = entrance.by_position(products)
     replaced = np.isin(np.arange(len(values)), entrance.places)
@@ -151,8 +159,8 @@ class _Piece:
 
     start: float
     stop: float
-    at_start: float
-    at_stop: float
+    low: float
+    high: float
     products: Tensor
     off: float
 
