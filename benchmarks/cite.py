@@ -1,6 +1,8 @@
-"""`cite` beside a script by hand for the same figures, on the bundled reader, once the model is open.
+"""`cite` beside a script by hand for the same figures, once the model is open.
 
-    python benchmarks/cite.py [--passages 24] [--repeats 3]
+    python benchmarks/cite.py [--passages 24] [--repeats 3] [--base]
+
+Of the bundled reader, or with `--base` of a Llama of bert-base size (12 layers of 768, random weights).
 
 By hand, one text after the other: what the answer loses without each passage, without all of them, and
 without as many random halves as ours draws; the mean attention by passage; the lengths of the values that it
@@ -30,11 +32,14 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--passages", type=int, default=24)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--base", action="store_true")
     given = parser.parse_args()
     torch.set_num_threads(1)
     facts = [f"The {thing} of {name} is blue." for name in NAMES for thing in THINGS][: given.passages - 1]
     text = " ".join([*facts, "Velmir has a red cup."]) + ASKED
     model = attnscope.load("demo-reader", attn="eager")
+    if given.base:
+        model = attnscope.wrap(of_base_size(len(model.tokenizer)), model.tokenizer)
     found = model.read(text).cite("red")
     controls = len(found.statements[0].controls)
 
@@ -48,6 +53,17 @@ def main() -> int:
     print(f"{given.passages} passages, {controls} controls: by hand {hand:.2f} s, ours {own:.2f} s "
           f"({own / hand:.2f}); lost without the source {one:.4f}, off {abs(one - other):.1g}")  # fmt: skip
     return int(own / hand > LIMIT)
+
+
+def of_base_size(vocabulary: int) -> torch.nn.Module:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=vocabulary, hidden_size=768, intermediate_size=3072, num_hidden_layers=12,
+        num_attention_heads=12, num_key_value_heads=12, pad_token_id=0, attn_implementation="eager",
+    )  # fmt: skip
+    return LlamaForCausalLM(config).eval()
 
 
 def _least(work: Callable[[], float], repeats: int) -> tuple[float, float]:
@@ -88,10 +104,11 @@ def by_hand(model: torch.nn.Module, found: Citation, controls: int) -> float:
     for weights, value, layer, gradient in zip(
         output.attentions, values, model.model.layers, of_weights, strict=True
     ):
-        heads = value[0].view(len(ids), -1, 32).repeat_interleave(2, 1)
-        moved = torch.einsum("khd,ohd->hko", heads, layer.self_attn.o_proj.weight.view(128, 8, 32)).norm(
-            dim=-1
-        )
+        count, out = weights.shape[1], layer.self_attn.o_proj.weight
+        out = out.view(len(out), count, -1)
+        heads = value[0].view(len(ids), -1, out.shape[2])
+        heads = heads.repeat_interleave(count // heads.shape[1], 1)
+        moved = torch.einsum("khd,ohd->hko", heads, out).norm(dim=-1)
         rows, rolled = weights[0, :, -1], (weights * gradient)[0].clamp_min(0).mean(0)
         for passage in passages:
             places = list(passage)

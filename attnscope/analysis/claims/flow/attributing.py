@@ -87,7 +87,9 @@ def _slopes(model: nn.Module, entrance: Entrance, measured: Measured, values: Se
     return slope
 
 
-def _values(model: nn.Module, entrance: Entrance, measured: Measured, values: Sequence[Tensor]) -> list[float]:
+def _values(
+    model: nn.Module, entrance: Entrance, measured: Measured, values: Sequence[Tensor]
+) -> list[float]:
     """F of each of the values that enter."""
     with evaluating(model), entrance.put(values) as (inputs, _), running_again(model):
         made: list[float] = measured.of(model, without_cache(model, inputs)).tolist()
