@@ -85,6 +85,14 @@ Subsets = Annotated[
 DrawSeed = Annotated[
     int, typer.Option("--seed", metavar="N", help="Seed of random halves and of the controls.")
 ]
+NoGradients = Annotated[
+    bool,
+    typer.Option(
+        "--no-gradients",
+        help="Leave out the columns that go back through the model by gradients: what is decided stays, in a "
+        "third of the time.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -101,13 +109,15 @@ class CiteOptions:
     gold: Gold = None
     subsets: Subsets = None
     seed: DrawSeed = 0
+    no_gradients: NoGradients = False
 
     def citing(self) -> "Citing":
         """The same for the session, checked."""
         from attnscope.session.questions.claims.passages import Citing
 
         answer, context = (None if each is None else decoded(each) for each in (self.answer, self.context))
-        return Citing(answer, self.generate, self.by, context, self.subsets, self.seed)
+        how = self.by, context, self.subsets, self.seed
+        return Citing(answer, self.generate, *how, gradients=not self.no_gradients)
 
 
 def cite(
@@ -185,7 +195,8 @@ def _judge(
 
     assert asked.gold is not None, "there are cases"
     cases = cases_in(asked.gold)
-    judging = Judging(cases, read.inputs(), str(asked.gold), asked.generate, asked.subsets, asked.seed)
+    how = asked.generate, asked.subsets, asked.seed, not asked.no_gradients
+    judging = Judging(cases, read.inputs(), str(asked.gold), *how)
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "attention is looked at"

@@ -215,6 +215,7 @@ class Model:
         generate: int | None = None,
         subsets: int | None = None,
         seed: int = 0,
+        gradients: bool = True,
         layers: Numbers = None,
         heads: Numbers = None,
         kind: str | None = None,
@@ -225,12 +226,13 @@ class Model:
 
         Each has `passages`, a `question`, an `answer` (without one the model writes at most `generate`
         tokens), and its `source`, None for none of them; the `template` makes a prompt of it,
-        "{passages} Question: {question} Answer:", behind the `system` message. `subsets` is that of
-        `Reading.cite`.
+        "{passages} Question: {question} Answer:", behind the `system` message. `subsets` and
+        `gradients` are those of `Reading.cite`.
         """
         self._remark()
         inputs = Inputs(template, system=system)
-        asked = Judging(cases_in(Path(cases)), inputs, str(cases), generate, subsets, seed)
+        how = generate, subsets, seed, gradients
+        asked = Judging(cases_in(Path(cases)), inputs, str(cases), *how)
         wanted = WantedReads(layers, heads, kind, tower)
         chosen = choose(self._opened.model, wanted, self._listener, sensed=False)
         return judge(encode_inputs(self._opened, asked.first, self._listener), chosen, asked)

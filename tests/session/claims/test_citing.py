@@ -214,6 +214,34 @@ def test_cases_are_scored_as_each_is_told_alone(reader: at.Model, tmp_path: Path
     assert found.judged[0].tops[methods.index("longest passage")] == longest.max()
 
 
+def test_without_gradients_all_else_is_the_same_and_their_columns_say_so(
+    reader: at.Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, file = " ".join((*FACTS, ASKED)), tmp_path / "cases.jsonl"
+    whole = reader.read(text).cite("red")
+
+    def back(*_: Any) -> None:
+        raise AssertionError("nothing goes back")
+
+    monkeypatch.setattr(torch.autograd, "grad", back)
+    found = reader.read(text).cite("red", gradients=False)
+    assert {each.method: each.absent for each in found.columns if each.values is None} == dict.fromkeys(
+        ("gradient x input", "integrated gradients", "attention x gradient", "attnlrp"), "left out"
+    )
+    assert [*found.methods] == [ATTENTION, COPYING, BY_NORM, "removal"]
+    assert all(np.array_equal(each, values(whole, name)) for name, each in found.methods.items())
+    assert (found.sources, found.certified) == (whole.sources, whole.certified)
+    file.write_text(case(FACTS, ASKED, "red", 0))
+    told = reader.cite("{passages} {question}", file, gradients=False)
+    assert {each.method for each in told.scores} == {
+        *found.methods,
+        "longest passage",
+        "nearest passage",
+        "shared words",
+    }
+    assert all(each.cases == 1 for each in told.scores)
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -1,10 +1,10 @@
 """`find` on a long text, by rows: against plain runs of the model, and against whole layers."""
 
 import families
+import long_text
 import numpy as np
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import BartForConditionalGeneration
 
 import attnscope as at
@@ -116,25 +116,17 @@ def test_a_row_that_the_kernel_answered_otherwise_is_not_certified(
 
 def test_no_run_holds_queries_by_keys(all_are_long: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """At a length at which code that did would be seen: no tensor of the whole answer has its pairs."""
-    length, squares = 61, []
+    length = 61
     reading = at.wrap(families.sharp("llama")).read(ids=families.ids(length)["input_ids"][0].tolist())
     monkeypatch.setattr(run, "TRIED", 12)  # tokens of the proof by cause, which exchanges them
-
-    class Watch(TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            made = function(*args, **(kwargs or {}))
-            if isinstance(made, torch.Tensor) and made.shape[-2:] == (length, length):
-                squares.append(function)
-            return made
-
-    with Watch():
+    with long_text.Squares(length) as squares:
         found = reading.find(f"@{length - 1}", f"@{KEY}", controls=2)
     assert found.by_rows
-    assert squares == []
+    assert squares.made == []
     monkeypatch.setattr(rows, "LONG", length)
-    with Watch():
+    with long_text.Squares(length) as squares:
         reading.find(f"@{length - 1}", f"@{KEY}", controls=2)
-    assert squares
+    assert squares.made
 
 
 @pytest.mark.parametrize(("model", "token"), [("demo", "door"), ("demo-causal", "opened")])

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
+import long_text
 import numpy as np
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers import AutoModelForCausalLM, LlamaForCausalLM
 
 import attnscope as at
 from attnscope import demo
@@ -29,21 +29,7 @@ def close(found: object, expected: object) -> None:
 
 @pytest.fixture(scope="module")
 def llama() -> LlamaForCausalLM:
-    """Grouped queries; sharp enough that the answer hangs on what is looked at."""
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=90, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
-        intermediate_size=48, max_position_embeddings=128, attn_implementation="eager",
-    )  # fmt: skip
-    model = LlamaForCausalLM(config).eval()
-    for parameter in model.parameters():
-        if parameter.ndim > 1:
-            parameter.data.mul_(6)
-    return model
-
-
-def ids() -> list[int]:
-    return torch.randint(3, 90, (LENGTH,), generator=torch.Generator().manual_seed(1)).tolist()
+    return long_text.llama(6)
 
 
 def guesses(made: Any) -> list[tuple[int, float]]:
@@ -85,7 +71,7 @@ def test_the_answer_to_a_long_text_is_what_the_plain_library_says(monkeypatch: p
 def test_the_word_head_answers_after_a_long_text_alone(
     llama: LlamaForCausalLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, reading = list[int](), at.wrap(llama).read(ids=ids())
+    made, reading = list[int](), at.wrap(llama).read(ids=long_text.ids(LENGTH))
     whole = reading.predict()
     monkeypatch.setattr(prediction, "_MANY", 4)
     with llama.lm_head.register_forward_hook(lambda _module, _given, output: made.append(output.shape[1])):
@@ -113,7 +99,7 @@ def test_layers_of_a_long_text_answer_as_those_of_a_short_one(
 def test_what_becomes_of_a_long_answer_is_what_becomes_of_a_short_one(
     how: dict, llama: LlamaForCausalLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reading = at.wrap(llama).read(ids=ids())
+    reading = at.wrap(llama).read(ids=long_text.ids(LENGTH))
     whole = reading.ablate(**how)
     monkeypatch.setattr(rows, "LONG", 4)
     long = reading.ablate(**how)
@@ -128,24 +114,15 @@ def test_no_answer_to_a_long_text_holds_queries_by_keys(
     asked: str, llama: LlamaForCausalLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At a length at which code that did would be seen: no tensor of the whole answer has its pairs."""
-    squares = []
-    reading = at.wrap(llama).read(ids=ids())
-
-    class Watch(TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            made = function(*args, **(kwargs or {}))
-            if isinstance(made, torch.Tensor) and made.shape[-2:] == (LENGTH, LENGTH):
-                squares.append(function)
-            return made
-
+    reading = at.wrap(llama).read(ids=long_text.ids(LENGTH))
     monkeypatch.setattr(rows, "LONG", 4)
-    with Watch():
+    with long_text.Squares(LENGTH) as squares:
         ASKED[asked](reading)
-    assert squares == []
+    assert squares.made == []
     monkeypatch.setattr(rows, "LONG", LENGTH)
-    with Watch():
+    with long_text.Squares(LENGTH) as squares:
         ASKED[asked](reading)
-    assert squares
+    assert squares.made
 
 
 @pytest.mark.parametrize("asked", ASKED)

@@ -1,10 +1,10 @@
 """Why a head of a long text looks where it looks, by rows: against whole layers, and against plain slices."""
 
+import long_text
 import numpy as np
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaForCausalLM
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 import attnscope as at
@@ -22,21 +22,7 @@ MODELS = {
 
 @pytest.fixture(scope="module")
 def llama() -> LlamaForCausalLM:
-    """Grouped queries; sharp enough that heads look somewhere."""
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=90, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
-        intermediate_size=48, max_position_embeddings=128, attn_implementation="eager",
-    )  # fmt: skip
-    model = LlamaForCausalLM(config).eval()
-    for parameter in model.parameters():
-        if parameter.ndim > 1:
-            parameter.data.mul_(4)
-    return model
-
-
-def ids() -> list[int]:
-    return torch.randint(3, 90, (LENGTH,), generator=torch.Generator().manual_seed(1)).tolist()
+    return long_text.llama(4)
 
 
 def alike(long: Why, whole: Why) -> None:
@@ -77,7 +63,7 @@ def test_parts_of_a_long_text_are_those_of_whole_layers(model: str, monkeypatch:
 def test_grouped_queries_have_the_parts_of_whole_layers_and_the_score_of_the_model_itself(
     llama: LlamaForCausalLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reading = at.wrap(llama).read(ids=ids())
+    reading = at.wrap(llama).read(ids=long_text.ids(LENGTH))
     whole = reading.why(LAYER, HEAD, f"@{QUERY}", f"@{KEY}")
     monkeypatch.setattr(rows, "LONG", 4)
     long = reading.why(LAYER, HEAD, f"@{QUERY}", f"@{KEY}")
@@ -90,7 +76,7 @@ def test_grouped_queries_have_the_parts_of_whole_layers_and_the_score_of_the_mod
             lambda _module, _args, named: entered.append(named), with_kwargs=True
         ),
     ):
-        llama(torch.tensor([ids()]))
+        llama(torch.tensor([long_text.ids(LENGTH)]))
     hidden, (cos, sin) = entered[0]["hidden_states"], entered[0]["position_embeddings"]
     query = attention.q_proj(hidden).view(1, LENGTH, 4, 8).transpose(1, 2)
     key = attention.k_proj(hidden).view(1, LENGTH, 2, 8).transpose(1, 2)
@@ -110,26 +96,17 @@ def test_another_text_gives_its_parts_to_a_long_one(monkeypatch: pytest.MonkeyPa
 def test_no_run_taken_apart_holds_queries_by_keys(
     llama: LlamaForCausalLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    squares = []
-    reading = at.wrap(llama).read(ids=ids())
+    reading = at.wrap(llama).read(ids=long_text.ids(LENGTH))
     monkeypatch.setattr("attnscope.capture.long.run.TRIED", 12)  # tokens of the proof by cause
     monkeypatch.setattr("attnscope.analysis.claims.why.account._AT_ONCE", 4 * LENGTH * 5)
-
-    class Watch(TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            made = function(*args, **(kwargs or {}))
-            if isinstance(made, torch.Tensor) and made.shape[-2:] == (LENGTH, LENGTH):
-                squares.append(function)
-            return made
-
     monkeypatch.setattr(rows, "LONG", 4)
-    with Watch():
+    with long_text.Squares(LENGTH) as squares:
         reading.why(LAYER, HEAD, f"@{QUERY}", f"@{KEY}")
-    assert squares == []
+    assert squares.made == []
     monkeypatch.setattr(rows, "LONG", LENGTH)
-    with Watch():
+    with long_text.Squares(LENGTH) as squares:
         reading.why(LAYER, HEAD, f"@{QUERY}", f"@{KEY}")
-    assert squares
+    assert squares.made
 
 
 def test_whole_layers_of_a_long_text_are_refused_with_the_size(monkeypatch: pytest.MonkeyPatch) -> None:

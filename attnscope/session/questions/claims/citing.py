@@ -84,7 +84,7 @@ def cite(reading: Reading, chosen: Chosen, asked: Citing) -> Citation:
         passages=parts.passages,
         answer=text_of(answers.tokens, answers.positions),
         statements=tuple(_statements(answers, taken)),
-        columns=(*_by_attention(seen), *_by_gradients(answers, chosen, passages)),
+        columns=(*_by_attention(seen), *_by_gradients(answers, chosen, passages, asked.gradients)),
         lost=taken.lost,
         kept=parts.kept,
         how=answers.how,
@@ -148,11 +148,11 @@ def _by_attention(seen: Looked) -> tuple[Column, ...]:
     )
 
 
-def _by_gradients(answers: Answers, chosen: Chosen, passages: Groups) -> tuple[Column, ...]:
+def _by_gradients(answers: Answers, chosen: Chosen, passages: Groups, wanted: bool) -> tuple[Column, ...]:
     """What goes back to each passage from the log probability of a sentence, its tokens added up."""
     reading, told = answers.reading, answers.answered
-    if told.length > MOST:
-        why = f"all of a run is kept for it: up to {MOST} positions"
+    if not wanted or told.length > MOST:
+        why = f"all of a run is kept for it: up to {MOST} positions" if wanted else "left out"
         return tuple(Column(Method(each), None, why) for each in ByGradients)
     model, places = reading.model.module, tuple(map(tuple, passages))
     selection: Selection | str = Selection(

@@ -10,6 +10,7 @@ from attnscope.analysis.claims.citing.judging import judged, scored
 from attnscope.errors import InputError
 from attnscope.results import Verdict
 from attnscope.results.claims.citation import FIT, Method
+from attnscope.results.claims.flow import ByGradients
 from attnscope.results.claims.prompts import Refused
 from attnscope.results.claims.referee import Judged, Referee
 from attnscope.session.choosing import Chosen
@@ -88,6 +89,7 @@ class Judging:
     generate: int | None = None
     subsets: int | None = None
     seed: int = 0
+    gradients: bool = True
 
     def __post_init__(self) -> None:
         open_ones = [each.line for each in self.cases if each.answer is None]
@@ -101,7 +103,8 @@ class Judging:
 
     def citing(self, case: Known) -> Citing:
         generate = None if case.answer is not None else self.generate
-        return Citing(case.answer, generate, None, None, self.subsets, self.seed, whole=True)
+        how = None, None, self.subsets, self.seed
+        return Citing(case.answer, generate, *how, whole=True, gradients=self.gradients)
 
 
 def judge(reading: Reading, chosen: Chosen, asked: Judging) -> Referee:
@@ -141,7 +144,8 @@ def judge(reading: Reading, chosen: Chosen, asked: Judging) -> Referee:
 
 
 def _methods(asked: Judging) -> tuple[Method, ...]:
-    return tuple(each for each in Method if each is not FIT or asked.subsets)
+    left = {*([] if asked.subsets else [FIT]), *([] if asked.gradients else ByGradients)}
+    return tuple(each for each in Method if each not in left)
 
 
 def _how(answers: Sequence[str | None]) -> str:

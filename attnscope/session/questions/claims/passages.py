@@ -36,7 +36,7 @@ class Citing:
     The `answer` is given, or the model writes at most `generate` tokens. Passages are the units `by` which
     the text is cut, within `context`; by default all of it but the question at its end. With `subsets` as
     many random halves of the passages are taken away in place of each. The answer is cut into sentences
-    unless it is asked about as a `whole`.
+    unless it is asked about as a `whole`. Without `gradients` nothing goes back through the model.
     """
 
     answer: str | None = None
@@ -46,6 +46,7 @@ class Citing:
     subsets: int | None = None
     seed: int = 0
     whole: bool = False
+    gradients: bool = True
 
     def __post_init__(self) -> None:
         if (self.answer is None) == (self.generate is None):
