@@ -19,6 +19,7 @@ from attnscope.results.claims.citation import (
     BY_NORM,
     COPYING,
     Case,
+    Method,
     candidates_of,
     sources_of,
     times,
@@ -225,21 +226,15 @@ def test_without_gradients_all_else_is_the_same_and_their_columns_say_so(
 
     monkeypatch.setattr(torch.autograd, "grad", back)
     found = reader.read(text).cite("red", gradients=False)
-    assert {each.method: each.absent for each in found.columns if each.values is None} == dict.fromkeys(
-        ("gradient x input", "integrated gradients", "attention x gradient", "attnlrp"), "left out"
-    )
-    assert [*found.methods] == [ATTENTION, COPYING, BY_NORM, "removal"]
+    back_ones = {"gradient x input", "integrated gradients", "attention x gradient", "attnlrp"}
+    assert {each.method for each in found.columns if each.absent == "left out"} == back_ones
+    assert back_ones <= {*whole.methods}
+    assert {*found.methods} == {*whole.methods} - back_ones
     assert all(np.array_equal(each, values(whole, name)) for name, each in found.methods.items())
     assert (found.sources, found.certified) == (whole.sources, whole.certified)
     file.write_text(case(FACTS, ASKED, "red", 0))
     told = reader.cite("{passages} {question}", file, gradients=False)
-    assert {each.method for each in told.scores} == {
-        *found.methods,
-        "longest passage",
-        "nearest passage",
-        "shared words",
-    }
-    assert all(each.cases == 1 for each in told.scores)
+    assert {ATTENTION, "removal"} <= {each.method for each in told.scores} <= {*Method} - back_ones
 
 
 @pytest.mark.parametrize(
