@@ -43,7 +43,7 @@ def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     logging.getLogger("attnscope").setLevel(logging.ERROR)
     torch.set_num_threads(1)
-    for job in (align, cite_losses, cite_everything, retrieval, drift_moved, drift_everything):
+    for job in JOBS:
         ours, script = job()
         spent: list[list[float]] = [[], []]
         for _ in range(runs):
@@ -112,12 +112,14 @@ def _by_sharpness(said: Any) -> Any:
     return strength / strength.sum()
 
 
-def cite_losses() -> tuple[Work, Work]:
+def cite_losses(gradients: bool = True, base: bool = False) -> tuple[Work, Work]:
     """The log probability of an answer, and what it loses without each passage."""
     model = attnscope.load("demo-reader", attn="eager")
+    if base:
+        model = attnscope.wrap(cite.of_base_size(len(model.tokenizer)), model.tokenizer)
 
     def ours() -> Any:
-        return model.read(ASKED).cite("red")
+        return model.read(ASKED).cite("red", gradients=gradients)
 
     found = ours()
 
@@ -135,6 +137,16 @@ def cite_losses() -> tuple[Work, Work]:
 
     same(found.lost[0], script(), "losses without a passage")
     return ours, script
+
+
+def cite_attention() -> tuple[Work, Work]:
+    """The same, ours without gradients."""
+    return cite_losses(gradients=False)
+
+
+def cite_base() -> tuple[Work, Work]:
+    """The same of a model of bert-base size."""
+    return cite_losses(gradients=False, base=True)
 
 
 def cite_everything() -> tuple[Work, Work]:
@@ -245,6 +257,10 @@ def drift_everything() -> tuple[Work, Work]:
     same(ours().mean, script()[0].mean(0), "how far heads moved")
     return ours, script
 
+
+JOBS = (
+    align, cite_losses, cite_attention, cite_base, cite_everything, retrieval, drift_moved, drift_everything,
+)  # fmt: skip
 
 if __name__ == "__main__":
     main()

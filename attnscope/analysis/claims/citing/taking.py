@@ -41,12 +41,17 @@ def taken_away(
     `CertificateError` for a model that answers otherwise where texts stand side by side.
     """
     runs, places = _Runs(answered, sentences), [frozenset(each) for each in passages]
-    before, floor = runs.untouched(places[0])
-    (all_gone,) = before - runs.without([frozenset().union(*places)])
+    alone = places if subsets is None else []
+    found = answered.without([(), frozenset().union(*places), *alone])
+    before, floor = runs.untouched(found[0])
+    all_gone, *without = before - runs.told(found[1:])
     lost = np.full((len(before), len(places)), np.nan)
     taken = Taken(before, floor, all_gone, lost, r2=[float("nan")] * len(before))
-    each = range(len(places)) if subsets is None else _by_halves(taken, runs, places, subsets, seed)
-    lost[:, list(each)] = (before - runs.without([places[i] for i in each])).T
+    if subsets is None:
+        lost[:] = np.transpose(without)
+    else:
+        each = _by_halves(taken, runs, places, subsets, seed)
+        lost[:, each] = (before - runs.without([places[i] for i in each])).T
     taken.candidates = [candidates_of(row) for row in lost]
     _hold_against(taken, runs, places, seed)
     return taken
@@ -59,20 +64,20 @@ class _Runs:
     answered: Answered
     sentences: Groups
 
-    def untouched(self, other: Removed) -> tuple[Float[np.ndarray, " sentence"], float]:
-        """What each sentence has, and by how much it moves beside a shorter text, by rounding alone."""
-        one, beside = self.answered.untouched(), self.answered.without([(), other])[0]
+    def untouched(self, beside: Float[np.ndarray, " token"]) -> tuple[Float[np.ndarray, " sentence"], float]:
+        """What each sentence has, and by how much it moved `beside` shorter texts, by rounding alone."""
+        one = self.answered.untouched()
         if self.answered.strays(one, beside):
             raise CertificateError(
                 "the model answers otherwise where texts stand side by side: what removing does is unknown"
             )
-        alone, moved = self._told(one[None])[0], self._told(beside[None])[0]
+        alone, moved = self.told(np.stack([one, beside]))
         return alone, float(np.abs(alone - moved).max())
 
     def without(self, removed: Sequence[Removed]) -> Float[np.ndarray, "run sentence"]:
-        return self._told(self.answered.without(removed))
+        return self.told(self.answered.without(removed))
 
-    def _told(self, chances: Float[np.ndarray, "run token"]) -> Float[np.ndarray, "run sentence"]:
+    def told(self, chances: Float[np.ndarray, "run token"]) -> Float[np.ndarray, "run sentence"]:
         return np.stack([chances[:, list(each)].sum(axis=1) for each in self.sentences], axis=1)
 
 
