@@ -48,7 +48,7 @@ def compare(name: str, ours: list[str], peer: list[str], *, runs: int = 7) -> No
     cost(ours), cost(peer)  # warm the page cache
     pairs = [(cost(ours), cost(peer)) for _ in range(runs)]
     print(f"{name} ({runs} pairs)")
-    for what, unit in (("seconds", "s"), ("memory", "MiB")):
+    for what, unit in (("seconds", "s"), ("cpu", "s"), ("memory", "MiB")):
         mine, other = ([getattr(pair[i], what) for pair in pairs] for i in (0, 1))
         ratios = [a / b for a, b in zip(mine, other, strict=True)]
         medians = (

@@ -18,11 +18,10 @@ def overlapping(
     boxes: Float[np.ndarray, "box 4"], others: Float[np.ndarray, "other 4"]
 ) -> Bool[np.ndarray, "box other"]:
     """Which boxes share more than an edge."""
-    shared = np.ones((len(boxes), len(others)), bool)
-    for low, high in ((0, 2), (1, 3)):
-        start = np.maximum(boxes[:, None, low], others[:, low])
-        shared &= start < np.minimum(boxes[:, None, high], others[:, high])
-    return shared
+    left, low, right, high = boxes.T[:, :, None]
+    other_left, other_low, other_right, other_high = others.T
+    beside = np.maximum(left, other_left) < np.minimum(right, other_right)
+    return np.asarray(beside & (np.maximum(low, other_low) < np.minimum(high, other_high)))
 
 
 def holding(boxes: Float[np.ndarray, "box 4"], point: Float[np.ndarray, " 2"]) -> Bool[np.ndarray, " box"]:
@@ -34,32 +33,28 @@ def through(
     segments: Float[np.ndarray, "segment 4"], boxes: Float[np.ndarray, "box 4"]
 ) -> Bool[np.ndarray, "segment box"]:
     """Which segments have a point inside which boxes (the slab method)."""
-    enters: Float[np.ndarray, "segment box"] = np.zeros((len(segments), len(boxes)))
-    leaves: Float[np.ndarray, "segment box"] = np.ones((len(segments), len(boxes)))
-    for low, high in ((0, 2), (1, 3)):
-        start = segments[:, None, low]
-        step = segments[:, None, high] - start
-        with np.errstate(divide="ignore", invalid="ignore"):  # along an axis the infinities come out right
-            first, second = (boxes[:, low] - start) / step, (boxes[:, high] - start) / step
-        enters = np.maximum(enters, np.minimum(first, second))
-        leaves = np.minimum(leaves, np.maximum(first, second))
-    return enters < leaves
+    enters: Float[np.ndarray, "segment box"] | float = 0.0
+    leaves: Float[np.ndarray, "segment box"] | float = 1.0
+    x, y, to_x, to_y = segments.T[:, :, None]
+    left, low, right, high = boxes.T
+    with np.errstate(divide="ignore", invalid="ignore"):  # along an axis the infinities come out right
+        for start, step, near, far in ((x, to_x - x, left, right), (y, to_y - y, low, high)):
+            first, second = (near - start) / step, (far - start) / step
+            enters = np.maximum(enters, np.minimum(first, second))
+            leaves = np.minimum(leaves, np.maximum(first, second))
+    return np.asarray(enters < leaves)
 
 
 def crossing(
     segments: Float[np.ndarray, "segment 4"], others: Float[np.ndarray, "other 4"]
 ) -> Bool[np.ndarray, "segment other"]:
     """Which segments cross; those that only touch do not."""
-    a, b = segments[:, None, :2], segments[:, None, 2:]
-    c, d = others[None, :, :2], others[None, :, 2:]
-    apart = _side(a, b, c) * _side(a, b, d) < 0
-    crossed: Bool[np.ndarray, "segment other"] = apart & (_side(c, d, a) * _side(c, d, b) < 0)
-    return crossed
-
-
-def _side(
-    start: Float[np.ndarray, "... 2"], end: Float[np.ndarray, "... 2"], point: Float[np.ndarray, "... 2"]
-) -> Float[np.ndarray, "..."]:
-    """Above 0 where `point` lies left of the line from `start` to `end`, below 0 where right."""
-    along, away = end - start, point - start
-    return np.asarray(along[..., 0] * away[..., 1] - along[..., 1] * away[..., 0])
+    x, y, to_x, to_y = segments.T[:, :, None]
+    other_x, other_y, other_to_x, other_to_y = others.T
+    along, up, other_along, other_up = to_x - x, to_y - y, other_to_x - other_x, other_to_y - other_y
+    # each product is above 0 where an end of one lies left of the other, below 0 where right
+    right, over = other_x - x, other_y - y
+    apart = (along * over - up * right) * (along * (other_to_y - y) - up * (other_to_x - x)) < 0
+    near_end = other_up * right - other_along * over
+    far_end = other_along * (to_y - other_y) - other_up * (to_x - other_x)
+    return np.asarray(apart & (near_end * far_end < 0))

@@ -25,7 +25,8 @@ _MARGIN = 0.04  # free at the edge
 _ON_LEADER, _CROSSED = 12.0, 6.0  # costs of a leader under a label, and of two that cross
 _NEIGHBOURHOOD = 0.5
 _BAD, _TAKEN_OFF = 3.0, 6  # the cost of a label that stands badly, and how many then choose anew
-_SWEEPS, _ROUNDS, _PARTS = 4, 2, 10
+_SWEEPS, _ROUNDS = 4, 2
+_PARTS = (24, 72)  # where the choices of a label, the cheapest first, are parted to be weighed in turn
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def _settle(choices: Choices, chosen: Int[np.ndarray, " label"], order: Int[np.n
         for label in order.tolist():
             if label not in weighed or _moved_into(choices, chosen, label, *weighed[label]):
                 seen = chosen.copy()
-                chosen[label], reach = _cheapest(choices, chosen, label)
+                chosen[label], _, reach = _cheapest(choices, chosen, label)
                 weighed[label] = seen, reach
         if (chosen == before).all():
             break
@@ -194,8 +195,8 @@ def _rearrange(
             now += _cost(choices, chosen, each)
         chosen[group] = -1
         for each in group:
-            chosen[each], _ = _cheapest(choices, chosen, each)
-            after += _cost(choices, chosen, each)
+            chosen[each], cost, _ = _cheapest(choices, chosen, each)
+            after += cost
         if round(after, 6) >= round(now, 6):
             chosen[group] = before
 
@@ -212,38 +213,43 @@ def _added(
     """What the labels that have chosen add to the costs of a `few` choices of `label`."""
     others = np.flatnonzero(chosen >= 0)
     others = others[others != label]
-    reach = grown(hull(choices.hulls[label, few]), _CLEAR)
-    others = others[overlapping(reach, choices.hulls[others, chosen[others]])[0]]
-    boxes, leaders = (each[others, chosen[others]] for each in (choices.boxes, choices.leaders))
+    reach, theirs = hull(choices.hulls[label, few]), choices.hulls[others, chosen[others]]
+    others = others[overlapping(grown(reach, _CLEAR), theirs)[0]]
+    if not others.size:
+        return np.zeros(len(few))
+    theirs = chosen[others]
+    boxes, leaders = choices.boxes[others, theirs], choices.leaders[others, theirs]
     own, lines = choices.boxes[label, few], choices.leaders[label, few]
-    added: Float[np.ndarray, " choice"] = (
-        _COVERS * overlapping(grown(own, _CLEAR), boxes).sum(axis=1)
-        + _ON_LEADER * through(lines, boxes).sum(axis=1)
-        + _ON_LEADER * through(leaders, own).sum(axis=0)
-        + _CROSSED * crossing(lines, leaders).sum(axis=1)
+    covered = overlapping(grown(own, _CLEAR), boxes) * _COVERS
+    on_leader = through(lines, boxes) * _ON_LEADER + through(leaders, own).T * _ON_LEADER
+    added: Float[np.ndarray, " choice"] = (covered + on_leader + crossing(lines, leaders) * _CROSSED).sum(
+        axis=1
     )
     return added
 
 
 def _cheapest(
     choices: Choices, chosen: Int[np.ndarray, " label"], label: int
-) -> tuple[int, Float[np.ndarray, "1 4"]]:
-    """The choice that costs least where the others stand as they do; the box around all that were weighed.
+) -> tuple[int, float, Float[np.ndarray, "1 4"]]:
+    """The choice that costs least where the others stand as they do, its cost, and the box around all that
+    were weighed.
 
     Others only add to what a choice costs alone, so most choices are out of the question from the start.
     """
     alone = choices.costs[label]
     order = np.argsort(alone, kind="stable")
-    best, least, weighed = -1, np.inf, list[Int[np.ndarray, " choice"]]()
-    for few in np.array_split(order, _PARTS):
+    best, cost, least, weighed = -1, np.inf, np.inf, list[Int[np.ndarray, " choice"]]()
+    for few in np.split(order, _PARTS):
         few = few[alone[few] < least]
         if not few.size:
             break
         weighed.append(few)
-        costs = (alone[few] + _added(choices, chosen, label, few)).round(6)
-        if costs.min() < least:
-            best, least = int(few[costs.argmin()]), float(costs.min())
-    return best, grown(hull(choices.hulls[label, np.concatenate(weighed)]), _CLEAR)
+        costs = alone[few] + _added(choices, chosen, label, few)
+        rounded = costs.round(6)
+        if rounded.min() < least:
+            at = int(rounded.argmin())
+            best, cost, least = int(few[at]), float(costs[at]), float(rounded[at])
+    return best, cost, grown(hull(choices.hulls[label, np.concatenate(weighed)]), _CLEAR)
 
 
 def _free(boxes: Float[np.ndarray, "label 4"], around: Surroundings) -> Bool[np.ndarray, " label"]:
