@@ -15,6 +15,7 @@ from torch import Tensor
 
 from attnscope.measures import MEASURES, Tile
 from attnscope.measures.tile import known
+from attnscope.tiles.softmax import Weighted
 
 Rows = Float[Tensor, " query"]
 _SEGMENT = 32  # keys among which the largest weight is looked for first
@@ -30,9 +31,14 @@ class QuickTile(Tile):
     first_query: int = 0
     first_key: int = 0
 
-    def know(self, logs: Float[Tensor, "query key"]) -> None:
-        """The logarithms of these weights; no other tile that is made of this one has them."""
-        self.__dict__["_logs"] = logs
+    def know(self, logs: Float[Tensor, "query key"] | None, rows: Weighted | None) -> None:
+        """The logarithms of these weights, or what was summed by them; no tile made of this one has it."""
+        self.__dict__.update(_logs=logs, _summed=rows)
+
+    @property
+    def summed(self) -> Weighted | None:
+        """What the first pass has summed over each row, where it has."""
+        return self.__dict__.get("_summed")
 
     def take_logs(self) -> Float[Tensor, "query key"]:
         """The logarithms, for once: whoever asks may write over them."""
@@ -65,12 +71,15 @@ def adds_nothing(tile: Tile, contribution: Rows) -> bool:
 
 def entropy(tile: QuickTile) -> Rows:
     """-sum w ln w, by logarithms that are known or taken of many at once."""
+    if tile.summed is not None:
+        return tile.summed.entropy
     return -tile.take_logs().mul_(tile.weights).sum(-1)
 
 
 def total(tile: Tile) -> Rows:
     """All weight on these keys."""
-    return tile.weights.sum(-1)
+    summed = tile.summed if isinstance(tile, QuickTile) else None
+    return summed.total if summed is not None else tile.weights.sum(-1)
 
 
 def distance(tile: QuickTile) -> Rows:

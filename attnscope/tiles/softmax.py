@@ -20,9 +20,12 @@ from torch.nn.functional import threshold
 from attnscope.reference import EXACT, exact, place
 from attnscope.sdpa import soft_cap
 from attnscope.tiles.call import LongCall
-from attnscope.tiles.tiling import Mask, Sizes, Tiling, tiling
+from attnscope.tiles.tiling import Mask, Room, Sizes, Tiling, laid_out, tiling
 
 Logits = tuple[Float[Tensor, "query key"], Mask | None]
+_ROOM = (
+    -40.0
+)  # logarithms above which an exponential, and the product of two, is far from the smallest number
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,30 +48,36 @@ class Head:
         """How many queries and keys there are."""
         return len(self.q), len(self.k)
 
-    def scaled(self, rows: slice, columns: slice) -> Float[Tensor, "query key"]:
-        """What enters the softmax, masks aside."""
-        scores = self.q[rows] @ self.k[columns].T
+    def scaled(
+        self, rows: slice, columns: slice, out: Float[Tensor, "query key"] | None = None
+    ) -> Float[Tensor, "query key"]:
+        """What enters the softmax, masks aside; written to `out` where nothing is done to the products."""
+        scores = torch.mm(self.q[rows], self.k[columns].T, out=out)
         if self.softcap is not None:
             scores = soft_cap(scores, self.softcap)
         for values in self.added:
             scores = scores + values[rows, columns].to(scores)
         return scores
 
-    def logits(self, rows: slice, columns: slice) -> Logits:
+    def logits(self, rows: slice, columns: slice, out: Float[Tensor, "query key"] | None = None) -> Logits:
         """The same, -inf where a query may not look; and where it may, None where that is everywhere."""
-        scores = self.scaled(rows, columns)
-        mask = self.tiles.mask(rows, columns)
-        return scores if mask is None else scores.minimum(mask.ceiling.to(scores.device)), mask
+        scores, mask = self.scaled(rows, columns, out), self.tiles.mask(rows, columns)
+        return masked_(scores, mask), mask
+
+
+def masked_(scores: Float[Tensor, "query key"], mask: Mask | None) -> Float[Tensor, "query key"]:
+    """Scores, -inf written over them where a query may not look."""
+    return scores if mask is None else torch.minimum(scores, mask.ceiling.to(scores), out=scores)
 
 
 def exponents(
     logits: Float[Tensor, "query key"], level: Float[Tensor, " query"]
 ) -> Float[Tensor, "query key"]:
-    """`logits - level`, no lower than the logarithm of about the smallest normal number.
+    """`logits - level`, written over them, no lower than the logarithm of about the smallest normal number.
 
     A processor takes a hundred times as long over an exponential that comes out smaller than that.
     """
-    return (logits - level[:, None]).clamp_min_(_lowest(logits.dtype))
+    return logits.sub_(level[:, None]).clamp_min_(_lowest(logits.dtype))
 
 
 def told_apart_(weights: Float[Tensor, "query key"]) -> Float[Tensor, "query key"]:
@@ -175,8 +184,8 @@ def values_of(head: Head, norms: Float[Tensor, " key"] | None = None) -> Values:
 
 def rows_of(head: Head, norms: Float[Tensor, " key"] | None = None) -> Rows:
     """Every row's denominator and output, over one tile after the other."""
-    values = values_of(head, norms)
-    return joined([block_of(head, rows, values)[0] for rows in head.tiles.rows()])
+    values, room = values_of(head, norms), Room(head.q, head.tiles.sizes)
+    return joined([block_of(head, rows, values, room)[0] for rows in head.tiles.rows()])
 
 
 def weights_of(head: Head, queries: range, keys: range) -> Float[Tensor, "query key"]:
@@ -186,7 +195,7 @@ def weights_of(head: Head, queries: range, keys: range) -> Float[Tensor, "query 
         mine = range(max(rows.start, queries.start), min(rows.stop, queries.stop))
         if not mine:
             continue
-        log_sum = block_of(head, rows, Values(head.v[:, :0], 0))[0].log_sum
+        log_sum = block_of(head, rows, Values(head.v[:, :0], 0), Room(head.q, head.tiles.sizes))[0].log_sum
         for columns in head.tiles.columns(rows):
             those = range(max(columns.start, keys.start), min(columns.stop, keys.stop))
             if not those:
@@ -202,25 +211,66 @@ def _within(part: range, start: int) -> slice:
     return slice(part.start - start, part.stop - start)
 
 
-def block_of(head: Head, rows: slice, values: Values, held: int = 0) -> tuple[Rows, dict[int, Logits]]:
-    """The rows of one block of queries; and what entered the softmax in as many of its tiles as are `held`,
-    by their first key."""
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A tile that is kept for the second pass: exp(logits - level), 0 where a query may not look.
+
+    None of the others lies so low that it could be lost. Of each row the `total` of these, and in `logs`
+    the sum of each times its `logits - level`, which is all that an entropy takes from logarithms.
+    """
+
+    exponentials: Float[Tensor, "query key"]
+    level: Float[Tensor, " query"]
+    total: Float[Tensor, " query"]
+    logs: Float[Tensor, " query"]
+    mask: Mask | None
+
+    def weights(self, log_sum: Float[Tensor, " query"]) -> "Weighted | None":
+        """The weights by what rows are divided by, written over these; None where some would be lost."""
+        below = self.level - log_sum
+        if not bool((below > _ROOM).all()):
+            return None
+        factor = below.exp()
+        total = self.total * factor
+        return Weighted(self.exponentials.mul_(factor[:, None]), total, -(self.logs * factor + below * total))
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Weights of a tile, their sum and -sum w ln w of each row."""
+
+    weights: Float[Tensor, "query key"]
+    total: Float[Tensor, " query"]
+    entropy: Float[Tensor, " query"]
+
+
+def block_of(
+    head: Head, rows: slice, values: Values, room: Room, held: int = 0
+) -> tuple[Rows, dict[int, Held]]:
+    """The rows of one block of queries; and as many of its tiles as may be `held`, by their first key."""
+    room.clear()
+    scratch = room.take()
     count, there = rows.stop - rows.start, place(head.q.device)
     peak = head.q.new_full((count,), -torch.inf)
     total = torch.zeros(count, dtype=EXACT, device=there)
     mixed = torch.zeros(count, values.beside.shape[1], dtype=EXACT, device=there)
-    kept: dict[int, Logits] = {}
+    kept: dict[int, Held] = {}
     for columns in head.tiles.columns(rows):
-        logits, mask = head.logits(rows, columns)
-        if len(kept) < held:
-            kept[columns.start] = logits, mask
+        scores = head.scaled(rows, columns, laid_out(scratch, rows, columns))
+        mask, lowest = head.tiles.mask(rows, columns), scores.amin(-1)
+        logits = masked_(scores, mask)
         higher = torch.maximum(peak, logits.amax(-1))
         level = higher.masked_fill(higher == -torch.inf, 0.0)  # a row without a key so far
-        each = exponents(logits, level).exp_()
+        holds = len(kept) < held and bool((lowest - level > _ROOM).all())
+        below = exponents(logits, level)
+        each = torch.exp(below, out=laid_out(room.take(), rows, columns) if holds else below)
         if mask is not None:
-            each.mul_(mask.factor.to(each.device))
+            each.mul_(mask.factor.to(each))
+        here = each.sum(-1)
+        if holds:
+            kept[columns.start] = Held(each, level, here, below.mul_(each).sum(-1), mask)
         faded = exact((peak - level).exp())
-        total.mul_(faded).add_(exact(each.sum(-1)))
+        total.mul_(faded).add_(exact(here))
         mixed.mul_(faded[:, None]).add_(exact(each @ values.beside[columns]))
         peak = higher
     log_sum = exact(peak) + total.log()

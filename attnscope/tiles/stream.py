@@ -10,7 +10,17 @@ from torch import Tensor
 
 from attnscope.measures import Need, Tile
 from attnscope.tiles.quick import QuickTile
-from attnscope.tiles.softmax import Head, Logits, Rows, block_of, exponents, joined, told_apart_, values_of
+from attnscope.tiles.softmax import (
+    Head,
+    Held,
+    Rows,
+    block_of,
+    exponents,
+    joined,
+    told_apart_,
+    values_of,
+)
+from attnscope.tiles.tiling import Room, laid_out
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,15 +59,16 @@ class Stream:
     def blocks(self) -> Iterator[tuple[slice, Iterator[tuple[slice, Tile]]]]:
         """Blocks of queries, each with its blocks of keys one after the other."""
         tiles, values = self.head.tiles, values_of(self.head, self.beside.norms)
+        room = Room(self.head.q, tiles.sizes)
         self.done.clear()
         for rows in tiles.rows():
-            block, held = block_of(self.head, rows, values, tiles.sizes.held)
+            block, held = block_of(self.head, rows, values, room, tiles.sizes.held)
             self.done.append(block)
-            here = block.to(self.head.q)
+            here, spare = block.to(self.head.q), (room.take(), room.take())
             yield (
                 rows,
                 (
-                    (columns, self._tile(rows, columns, here, held.pop(columns.start, None)))
+                    (columns, self._tile(rows, columns, here, held.pop(columns.start, None), spare))
                     for columns in tiles.columns(rows)
                 ),
             )
@@ -67,12 +78,19 @@ class Stream:
         """Those of all queries; they are there when every block has been asked for."""
         return joined(self.done)
 
-    def _tile(self, rows: slice, columns: slice, block: Rows, held: Logits | None) -> Tile:
-        logits, mask = self.head.logits(rows, columns) if held is None else held
-        logs = exponents(logits, block.log_sum)
-        weights = told_apart_(logs.exp())
-        if mask is not None:
-            weights.mul_(mask.factor)
+    def _tile(
+        self, rows: slice, columns: slice, block: Rows, held: Held | None, spare: tuple[Tensor, Tensor]
+    ) -> Tile:
+        weighted = None if held is None else held.weights(block.log_sum)
+        if held is not None and weighted is not None:
+            weights, mask, logs = weighted.weights, held.mask, None
+        else:
+            first, second = (laid_out(each, rows, columns) for each in spare)
+            logits, mask = self.head.logits(rows, columns, first)
+            logs = exponents(logits, block.log_sum)
+            weights = told_apart_(torch.exp(logs, out=second))
+            if mask is not None:
+                weights.mul_(mask.factor)
         needs, beside, rates = self.needs, self.beside, self._rates
         allowed = None if mask is None else mask.allowed
         everywhere = mask is None and Need.ALLOWED in needs
@@ -97,7 +115,7 @@ class Stream:
             first_query=rows.start,
             first_key=columns.start,
         )
-        made.know(logs)
+        made.know(logs, weighted)
         return made
 
     @cached_property

@@ -30,7 +30,7 @@ class Sizes:
     queries: int = 512
     keys: int = 1024
     grain: int = 512
-    held: int = 16
+    held: int = 24
 
     def __post_init__(self) -> None:
         assert self.keys % self.grain == 0, "a tile is made of whole blocks"
@@ -39,6 +39,32 @@ class Sizes:
 def sizes_for(device: torch.device) -> Sizes:
     """Tiles that stay in the cache of a processor, or that fill a GPU."""
     return Sizes() if device.type == "cpu" else Sizes(4096, 8192, 1024, 4)
+
+
+class Room:
+    """Memory for the tiles of one block of queries at a time; new memory costs more than what it is for."""
+
+    def __init__(self, like: Tensor, sizes: Sizes) -> None:
+        self.like, self.most = like, sizes.queries * sizes.keys
+        self.made: list[Float[Tensor, " pair"]] = []
+        self.taken = 0
+
+    def clear(self) -> None:
+        """Takes all back, for the next block."""
+        self.taken = 0
+
+    def take(self) -> Float[Tensor, " pair"]:
+        """Room for one tile."""
+        if self.taken == len(self.made):
+            self.made.append(self.like.new_empty(self.most))
+        self.taken += 1
+        return self.made[self.taken - 1]
+
+
+def laid_out(room: Float[Tensor, " pair"], rows: slice, columns: slice) -> Float[Tensor, "query key"]:
+    """As much of a room as these queries and keys need."""
+    shape = rows.stop - rows.start, columns.stop - columns.start
+    return room[: shape[0] * shape[1]].view(shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,12 +11,13 @@ from attnscope.analysis.scores import sorts
 from attnscope.measures import MEASURES, Need, whole
 from attnscope.measures.near import cosine_distances
 from attnscope.sdpa import Stages, attend
+from attnscope.tiles.call import EVERYWHERE
 from attnscope.tiles.collect import collect
 from attnscope.tiles.collectors import TopKeys
 from attnscope.tiles.measured import WITHOUT_FORM, collector_of
-from attnscope.tiles.softmax import Heads
+from attnscope.tiles.softmax import Head, Heads, block_of, values_of
 from attnscope.tiles.stream import Beside, Stream
-from attnscope.tiles.tiling import Sizes
+from attnscope.tiles.tiling import Room, Sizes, tiling
 
 SIZES = (Sizes(11, 18, 6, held=2), Sizes(64, 23, 23, held=0))
 HEADS = (0, 3)
@@ -203,3 +204,30 @@ def test_keys_whose_weights_are_no_longer_told_apart_are_not_among_the_strongest
         assert top.keys[query].tolist() == [*there[:3], -1, -1, -1][:3], query
         few += len(there) < 3
     assert few > QUERIES // 2
+
+
+def rising(step: float) -> Head:
+    """A head of which each key of the second tile scores `step` more than that of the first."""
+    q, k = torch.zeros(8, 5), torch.zeros(12, 5)
+    q[:, 0] = 1.0
+    k[:, 0] = torch.linspace(-3.0, 3.0, 6).repeat(2) + step * (torch.arange(12) >= 6)
+    tiles = tiling(EVERYWHERE, 0, 8, 12, Sizes(8, 6, 6), q.device)
+    return Head(q, k, torch.randn(12, 3, generator=random), None, (), None, tiles)
+
+
+@pytest.mark.parametrize(("step", "kept"), [(0.0, True), (30.0, True), (60.0, False)])
+def test_exponentials_of_the_first_pass_serve_the_second_unless_weights_would_be_lost(
+    step: float, kept: bool
+) -> None:
+    head = rising(step)
+    rows, held = block_of(head, slice(0, 8), values_of(head), Room(head.q, head.tiles.sizes), 32)
+    assert sorted(held) == [0, 6]
+    assert (held[0].weights(rows.log_sum.float()) is not None) == kept
+    plain = torch.softmax(head.q.double() @ head.k.double().T, -1)
+    for _, tiles in Stream(head).blocks():
+        for columns, tile in tiles:
+            expected = plain[:, columns]
+            torch.testing.assert_close(tile.weights.double(), expected, rtol=1e-4, atol=1e-37)
+            entropy = torch.special.entr(expected).sum(-1)
+            found = tile.once(MEASURES["entropy"].contribution).double()
+            torch.testing.assert_close(found, entropy, rtol=1e-4, atol=1e-30)
