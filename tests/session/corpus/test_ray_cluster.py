@@ -18,6 +18,7 @@ from typing import Any
 import corpus_of_demo as demo
 import letters
 import pytest
+from wire import KEYS, Wire
 
 from attnscope.errors import InputError
 from attnscope.results.stored.document import as_npz
@@ -27,6 +28,7 @@ from attnscope.session.corpus.engine.ray import cluster as clusters
 from attnscope.session.corpus.engine.ray.needs import Needs
 from attnscope.session.corpus.engine.ray.pool import on_ray
 from attnscope.session.corpus.splits import LEAST
+from attnscope.session.corpus.store import Place, streams
 from attnscope.session.listener import Quiet
 
 pytestmark = pytest.mark.skipif(
@@ -58,8 +60,8 @@ class Nodes:
 
 
 @pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    """One for all tests; when they are through nothing of it is left."""
+def nodes(store: Wire) -> Iterator[Nodes]:
+    """One for all tests, whose machines know how to reach the store; afterwards nothing of it is left."""
     from ray.cluster_utils import Cluster
 
     with pytest.MonkeyPatch.context() as patched:
@@ -67,6 +69,9 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
         patched.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
         patched.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patched.delenv(clusters.ADDRESS, raising=False)
+        for name, value in {**KEYS, "endpoint_url": store.address}.items():
+            patched.setenv(f"FSSPEC_S3_{name.upper()}", value)
+        patched.setenv("AWS_DEFAULT_REGION", "us-east-1")
         folder, others = clusters._folder(), {*clusters.descendants(os.getpid())}  # a browser of other tests
         head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False}
         made = Nodes(Cluster(initialize_head=True, head_node_args={**head, "temp_dir": str(folder)}))
@@ -238,6 +243,30 @@ def test_a_corpus_is_the_same_to_the_last_bit_where_command_and_nodes_are_killed
     assert (tmp_path / "ray.parquet").read_bytes() == (tmp_path / "alone.parquet").read_bytes()
     assert demo.everything(tmp_path / "ray") == demo.everything(tmp_path / "alone")
     assert (tmp_path / "ray.npz").read_bytes() == as_npz(measured)
+
+
+@pytest.mark.slow
+def test_texts_and_run_may_lie_in_an_object_store(
+    nodes: Nodes, store: Wire, bucket: Place, tmp_path: Path
+) -> None:
+    """As a job of Ray's runs the command: the address of the cluster in its environment, and nothing else."""
+    lines = "".join(f"The old dog sat on table {i} and slept.\n" for i in range(900)).encode()
+    (tmp_path / "texts.txt").write_bytes(lines)
+    demo.measure(tmp_path / "texts.txt", tmp_path / "alone", measures="entropy")
+    (bucket / "texts.txt").write(lines)
+    store.log.clear()
+    told = ["corpus", f"{bucket}/texts.txt", "-m", "demo", "--measure", "entropy", "-l", "0,2"]
+    told += ["--head", "1,4,7", "--engine", "ray", "--run", f"{bucket}/run", "-o", "s3.npz", "-q"]
+    surroundings = {**os.environ, clusters.ADDRESS: nodes.cluster.address, "HF_HUB_OFFLINE": "1"}
+    subprocess.run([sys.executable, "-m", "attnscope", *told], cwd=tmp_path, env=surroundings, check=True)
+    here = {each.name: each.read_bytes() for each in (tmp_path / "alone" / "parts").iterdir()}
+    there = bucket / "run" / "parts"
+    assert {name: (there / name).read() for name in there.names()} == here
+    assert len(here) > 1
+    assert store.given("/texts.txt") < 1.3 * len(lines) + 2**16, (
+        "what the command looks at first, and all once"
+    )
+    assert (tmp_path / "s3.npz").exists()
 
 
 def test_an_interrupt_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
