@@ -1,6 +1,7 @@
 """All measures of all heads over a corpus: read, measured by workers split by split, kept, merged in order.
 
-source, splits        files to numbered splits of texts, by what the files are alone
+source, texts         a file and how it is opened; the texts in a span of it; signed: whether it is as it was
+splits, ahead         files to numbered splits of texts, by what the files are alone; read ahead of the model
 engine                splits to parts in the run's folder, by workers of this machine or of a Ray cluster
 measurer, batches     what a worker does with a split
 folder, part, rows    what a run leaves on the disk, whole or not at all; identity: when two runs are the same

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
+from attnscope.analysis.corpus.sketch import keys_of
 from attnscope.errors import InputError
 from attnscope.process.ending import temporary_folder
 from attnscope.results.claims.estimate import Estimate, Sampled, Term
@@ -195,20 +196,23 @@ class _Trial:
         return zip(group, values, strict=True)
 
     def _kept(self, measured: Sequence[tuple[Ready, np.ndarray]]) -> Callable[[float, int], float]:
-        """How many bytes so many splits of so many texts are, by how parts of some texts grow.
+        """How many bytes so many splits of so many texts are, about.
 
-        What grows is how many rounded values occur: by as many, about, whenever texts double.
+        Parts grow by the rounded values that occur, of which there are as many more as in a normal
+        distribution that spreads as those of the sample do.
         """
         whole = self.clock.of("totals", lambda: self._part(measured))
         half = self._part(measured[: max(len(measured) // 2, 1)])
         small = len(half.written())  # the first one takes longer: a library is loaded
         content = self.clock.of("writing", whole.written)
         self.clock.of("merging", lambda: parts.read(content).merged(half))
-        large = len(content)
+        large, there = len(content), len(whole.totals.sketch.entry)
+        each = max(large - small, 0) / max(there - len(half.totals.sketch.entry), 1)
+        spread = _spread(np.stack([values for _, values in measured]).reshape(len(measured), -1))
+        in_sample = _occurring(spread, len(measured))
 
         def part_of(texts: float) -> float:
-            share = max(texts, 1) / len(measured)
-            return max(large + (large - small) * math.log2(share), large * min(share, 1))
+            return max(large + each * there * (_occurring(spread, texts) / in_sample - 1), 0.0)
 
         def bytes_of(texts: float, splits: int) -> float:
             together = [splits // FAN**TOP, splits % FAN**TOP // FAN, splits % FAN]
@@ -223,6 +227,24 @@ class _Trial:
         numbered = [Ready(_numbered(one.text, i), one.encoded) for i, one in enumerate(texts)]
         split.add(numbered, np.stack([values for _, values in measured]), 0, Proved())
         return split.part(Reading(split.split), Folder(Place.of(self.folder)))
+
+
+def _spread(values: np.ndarray) -> np.ndarray:
+    """Of each statistic the standard deviation of its rounded values, as whole numbers; 0 of no value."""
+    there = ~np.isnan(values)
+    keys = keys_of(np.where(there, values, 0.0).reshape(-1)).reshape(values.shape)
+    count = np.maximum(there.sum(axis=0), 1)
+    mean = np.where(there, keys, 0).sum(axis=0) / count
+    return np.asarray(np.sqrt((np.where(there, keys - mean, 0.0) ** 2).sum(axis=0) / count))
+
+
+def _occurring(spread: np.ndarray, texts: float) -> float:
+    """How many whole numbers occur among so many of normal distributions that spread so far."""
+    places = np.linspace(-8, 8, 161)
+    density = np.exp(-(places**2) / 2) / math.sqrt(2 * math.pi)
+    wide = np.maximum(spread, 1e-9)[:, None]
+    found = (wide * -np.expm1(-texts * density / wide)).sum(axis=1) * (places[1] - places[0])
+    return float(np.maximum(found, min(texts, 1)).sum())
 
 
 def _numbered(text: Text, number: int) -> Text:
