@@ -89,7 +89,7 @@ def norms_moved(passed: Passed, of: Float[Tensor, "head size value_dim"]) -> Flo
     ||v P|| is ||R v|| where Q R is P transposed: the triangle R is as wide as the value and not as the hidden
     state, found once for each head, and nothing is squared on the way (Golub and Van Loan, Section 5.2).
     """
-    values = exact(passed.values)
-    each = [values[:, head // passed.shared] @ of[head].mT.to(values.device) for head in passed.heads]
-    lengths: Tensor = torch.linalg.vector_norm(torch.stack(each, dim=1), dim=-1)
+    values, heads = exact(passed.values), list(passed.heads)
+    each = values[:, [head // passed.shared for head in heads]] @ of[heads].mT.to(values.device)
+    lengths: Tensor = torch.linalg.vector_norm(each, dim=-1)
     return lengths
