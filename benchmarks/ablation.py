@@ -23,7 +23,7 @@ from attnscope.analysis.claims.ablation.experiment import taken_away
 from attnscope.analysis.claims.ablation.question import word_at
 from attnscope.capture import Selection
 from attnscope.capture.intervening.changes import Zero
-from attnscope.capture.intervening.experiments import experiments_on
+from attnscope.capture.intervening.reached import experiments_on
 from attnscope.results.claims.effect import Asks
 
 LIMIT = 40

@@ -11,12 +11,12 @@ untouched run by more than rounding, the batch is run once more without these sa
 variant alone.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -39,7 +39,6 @@ from attnscope.capture.intervening.passing import passing
 from attnscope.capture.intervening.read_back import ReadBack
 from attnscope.capture.intervening.rounding import carried, strays
 from attnscope.capture.intervening.writing import Writing
-from attnscope.capture.routes import Selection, nothing_seen, rungs, wanted_layers
 from attnscope.errors import AttnscopeError, InputError, is_out_of_memory
 from attnscope.model.anatomy.sites import Site, find_sites
 
@@ -287,55 +286,3 @@ def repeated(inputs: Mapping[str, Any], entries: int) -> dict[str, Any]:
         else value
         for name, value in inputs.items()
     }
-
-
-@dataclass(frozen=True, eq=False)
-class Heard:
-    """What a model answers as it is, and its heads, by place, in the same run."""
-
-    untouched: Logits
-    answers: Mapping[Place, Tensor]
-
-    @classmethod
-    def of(
-        cls, model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site], asked: AnswerRows
-    ) -> "Heard":
-        answers: dict[Place, Tensor] = {}
-
-        def look(seen: Attended) -> None:
-            answers[seen.place] = seen.output.detach().clone()
-
-        with evaluating(model), passing(sites, look, changing=False) as passage:
-            scores = asked.of(model(**without_cache(model, inputs))).clone()
-        return cls(scores, {place: each for place, each in answers.items() if place not in passage.none})
-
-
-_Made = TypeVar("_Made", Experiments, Heard)
-
-
-def experiments_on(
-    model: nn.Module, inputs: Mapping[str, Any], selection: Selection, asked: AnswerRows
-) -> Experiments:
-    """Experiments with the selected attention; `InputError` where there is none, or none can be reached."""
-    return _by_first_rung(Experiments, model, inputs, selection, asked)
-
-
-def heard(model: nn.Module, inputs: Mapping[str, Any], selection: Selection, asked: AnswerRows) -> Heard:
-    """What experiments put in from elsewhere, in one run; `InputError` as for these."""
-    return _by_first_rung(Heard.of, model, inputs, selection, asked)
-
-
-def _by_first_rung(
-    make: Callable[..., _Made],
-    model: nn.Module,
-    inputs: Mapping[str, Any],
-    selection: Selection,
-    asked: AnswerRows,
-) -> _Made:
-    """By the first route on which every wanted layer is seen."""
-    for rung in rungs(model, selection):
-        wanted = wanted_layers(rung.tower, selection.layers)
-        made = make(model, inputs, rung.watched, asked)
-        if not (missing := wanted - {layer for layer, _ in made.answers}):
-            return made
-    raise nothing_seen(model, rung.tower, sorted(missing))

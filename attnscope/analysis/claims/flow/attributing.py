@@ -24,8 +24,8 @@ from attnscope.capture import Selection
 from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.evaluation_mode import evaluating, without_cache, without_weights
 from attnscope.capture.faults import Refused, running_again
-from attnscope.capture.intervening.experiments import experiments_on
 from attnscope.capture.intervening.passing import slopes
+from attnscope.capture.intervening.reached import experiments_on
 from attnscope.capture.intervening.rounding import strays
 from attnscope.capture.parts.relevance import Relevance, entry_by_entry
 from attnscope.capture.parts.run import ruled

@@ -17,7 +17,8 @@ from attnscope.analysis.claims.ablation.replacing import Replacement
 from attnscope.capture import Selection
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.changes import Change, Variant
-from attnscope.capture.intervening.experiments import Experiments, experiments_on
+from attnscope.capture.intervening.experiments import Experiments
+from attnscope.capture.intervening.reached import experiments_on
 from attnscope.errors import InputError
 from attnscope.results import Ablation
 from attnscope.results.claims.effect import HeadEffect, Path, Predicted

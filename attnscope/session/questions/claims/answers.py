@@ -22,7 +22,8 @@ from attnscope.analysis.prediction import last_of, masks_of
 from attnscope.capture import Selection
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.faults import if_it_runs
-from attnscope.capture.intervening.experiments import Experiments, experiments_on
+from attnscope.capture.intervening.experiments import Experiments
+from attnscope.capture.intervening.reached import experiments_on
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
 from attnscope.model.inputs.numbered import Numbered

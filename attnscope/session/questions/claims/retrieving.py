@@ -29,7 +29,8 @@ from attnscope.analysis.claims.relations.ranking import wilson
 from attnscope.capture import Selection
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.changes import Change
-from attnscope.capture.intervening.experiments import Experiments, experiments_on
+from attnscope.capture.intervening.experiments import Experiments
+from attnscope.capture.intervening.reached import experiments_on
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import limit_of
 from attnscope.model.loading.load import Plan

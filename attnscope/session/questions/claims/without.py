@@ -11,7 +11,7 @@ from attnscope.analysis.claims.ablation.question import LogChances, log_chances
 from attnscope.capture import Selection
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.changes import Change
-from attnscope.capture.intervening.experiments import experiments_on
+from attnscope.capture.intervening.reached import experiments_on
 from attnscope.errors import InputError
 from attnscope.results.claims.without import Choice, Place, Without
 from attnscope.session.choosing import Chosen
