@@ -13,6 +13,7 @@ import re
 import resource
 import statistics
 import sys
+import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,10 +22,13 @@ from typing import Any
 import cite
 import drift
 import numpy as np
+import soundfile
 import torch
+import transformers
 
 import attnscope
 from attnscope.analysis.claims.finding.needles import Planted
+from attnscope.demo import folder as demo_folder
 from attnscope.session.questions.claims.retrieving import Retrieving
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "specimens"))
@@ -110,6 +114,55 @@ def _by_sharpness(said: Any) -> Any:
     follows = [np.corrcoef(each, np.arange(said.shape[1]))[0, 1] for each in centres]
     strength = np.sqrt(np.clip(1 - entropy / np.log(whole.shape[2]), 0, None) * np.clip(follows, 0, None))
     return strength / strength.sum()
+
+
+def times() -> tuple[Work, Work]:
+    """Ten seconds of sound read, written and timed, beside the recogniser, which writes the same alone.
+
+    Its weights are random (6 + 6 layers of 512); what it writes is exchanged for words that can be timed.
+    """
+    folder, sound = _recogniser()
+    model = attnscope.load(folder, attn="eager")
+    words = torch.tensor(model.tokenizer("sataita sisu mamai " * 4)["input_ids"])
+    write, settings = model.module.generate, model.module.generation_config
+    settings.min_new_tokens = settings.max_new_tokens = len(words)
+
+    def written(**given: Any) -> Any:
+        made = write(**given | {"max_new_tokens": len(words)})
+        made.sequences[0, -len(words) :] = words
+        return made
+
+    model.module.generate = written
+    extractor = transformers.WhisperFeatureExtractor.from_pretrained(folder)
+
+    def script() -> Any:
+        samples, rate = soundfile.read(sound, dtype="float32")
+        heard = extractor(samples, sampling_rate=rate, return_tensors="pt")["input_features"]
+        with torch.no_grad():
+            return write(input_features=heard, max_new_tokens=len(words), do_sample=False)
+
+    return lambda: model.read(audio=sound).align(), script
+
+
+def _recogniser() -> tuple[str, str]:
+    """The folders of a Whisper-shaped model with the bundled one's words, and a sound."""
+    demo, folder = demo_folder("demo-speech"), tempfile.mkdtemp()
+    own, sides = transformers.AutoConfig.from_pretrained(demo).to_dict(), ("encoder", "decoder")
+    ids = {name: own[name] for name in own if name.endswith("token_id")}
+    sizes = {
+        f"{side}_{name}": size for side in sides for name, size in (("layers", 6), ("attention_heads", 8))
+    }
+    wide = {f"{side}_ffn_dim": 2048 for side in sides}
+    torch.manual_seed(0)
+    config = transformers.WhisperConfig(
+        **ids, **sizes, **wide, d_model=512, suppress_tokens=None, begin_suppress_tokens=None
+    )
+    transformers.WhisperForConditionalGeneration(config).save_pretrained(folder)
+    transformers.AutoTokenizer.from_pretrained(demo, model_max_length=448).save_pretrained(folder)
+    transformers.WhisperFeatureExtractor(feature_size=80).save_pretrained(folder)
+    samples = np.random.default_rng(0).normal(0, 0.1, 160_000).astype("float32")
+    soundfile.write(sound := f"{folder}/ten.wav", samples, 16_000)
+    return folder, sound
 
 
 def cite_losses(gradients: bool = True, base: bool = False) -> tuple[Work, Work]:
@@ -259,7 +312,8 @@ def drift_everything() -> tuple[Work, Work]:
 
 
 JOBS = (
-    align, cite_losses, cite_attention, cite_base, cite_everything, retrieval, drift_moved, drift_everything,
+    align, times, cite_losses, cite_attention, cite_base, cite_everything, retrieval, drift_moved,
+    drift_everything,
 )  # fmt: skip
 
 if __name__ == "__main__":

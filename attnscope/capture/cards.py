@@ -26,6 +26,8 @@ State = list[tuple[Callable[[Tensor], None], Tensor]]
 
 def cards_of(model: nn.Module) -> list[torch.device]:
     """The devices that hold weights of the model, the processor not among them."""
+    if not _some_card():
+        return []
     held = dict.fromkeys(each.device for each in model.parameters())
     return [device for device in held if _is_card(device)]
 
@@ -102,6 +104,11 @@ def _check(values: Any, index: Any, lowest: int, end: int) -> None:
     for found in (index.min().item(), index.max().item()):
         if not lowest <= found < end:
             raise IndexError(f"index {found} is out of bounds for a dimension of size {end}")
+
+
+def _some_card() -> bool:
+    """Whether this machine has any: else nobody has to go through all the weights of a model."""
+    return torch.accelerator.is_available()
 
 
 def _is_card(device: torch.device) -> bool:

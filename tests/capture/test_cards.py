@@ -20,6 +20,7 @@ COLUMN = torch.tensor([[[0], [3], [1]], [[2], [0], [3]]])
 def as_on_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every device is taken for a card, so that indices are looked at here."""
     monkeypatch.setattr(cards, "_is_card", lambda device: True)
+    monkeypatch.setattr(cards, "_some_card", lambda: True)
 
 
 @pytest.mark.parametrize(
