@@ -6,13 +6,16 @@ only numbers that are converted, or that move to another device, need room of th
 
 import re
 from collections.abc import Container, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
 from attnscope.errors import DoesNotFitError, InputError
-from attnscope.model.loaded import Model
 from attnscope.process.machine import gigabytes, left
+
+if TYPE_CHECKING:
+    from attnscope.model.loaded import Model
 
 _NAME = re.compile("([a-z]+)(:[0-9]{1,4})?")
 _KNOWN = ("cpu", "cuda", "mps")
@@ -97,13 +100,13 @@ def _free_on(device: torch.device) -> int | None:
         return None
 
 
-def is_notable(model: Model) -> bool:
+def is_notable(model: "Model") -> bool:
     """Whether the user should hear of it unasked: weights that were changed, and are large or quantised."""
     changed = model.quantised is not None or _stored(model) != _run(model)
     return changed and (model.quantised is not None or taken(model) > _LARGE)
 
 
-def statement(model: Model) -> str:
+def statement(model: "Model") -> str:
     """In what precision the model is stored and run, and what the loaded part of it takes."""
     stored, run = _stored(model), _run(model)
     part = "" if model.layers is None else f" for its first {model.layers} layers"
@@ -115,15 +118,15 @@ def statement(model: Model) -> str:
     return f"stored in {stored}: run in {run}, {takes}; --dtype auto runs it as stored"
 
 
-def _stored(model: Model) -> str | None:
+def _stored(model: "Model") -> str | None:
     """In what precision its weights are stored, None where that is not known."""
     return None if model.checkpoint is None else model.checkpoint.precision
 
 
-def taken(model: Model) -> int:
+def taken(model: "Model") -> int:
     """Bytes of the parameters that are loaded."""
     return sum(each.numel() * each.dtype.itemsize for each in model.module.parameters())
 
 
-def _run(model: Model) -> str:
+def _run(model: "Model") -> str:
     return str(model.module.dtype).removeprefix("torch.")

@@ -9,7 +9,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,15 +25,9 @@ from attnscope.session.corpus import part as parts
 from attnscope.session.corpus.batches import Ready
 from attnscope.session.corpus.engine.interface import SetAside, Split, Text
 from attnscope.session.corpus.folder import Folder
+from attnscope.session.corpus.identity import CorpusRecipe
 from attnscope.session.corpus.judged import Judged
-from attnscope.session.corpus.measurer import (
-    EVERY,
-    POOL,
-    CorpusMeasurer,
-    CorpusRecipe,
-    MeasuredSplit,
-    sampled,
-)
+from attnscope.session.corpus.measurer import EVERY, POOL, CorpusMeasurer, MeasuredSplit, sampled
 from attnscope.session.corpus.part import Part, Proved
 from attnscope.session.corpus.reader import BatchReader
 from attnscope.session.corpus.splits import Plan
@@ -71,8 +65,7 @@ def estimated(
         with temporary_folder() as folder:
             clock = _Stopwatch(time.process_time if recipe.request.device == "cpu" else time.perf_counter)
             clock.taken["command"] = time.process_time() - began
-            opened = CorpusRecipe(**{**vars(recipe), "into": str(folder)}).open()
-            assert isinstance(opened, CorpusMeasurer), "it is what the recipe opens"
+            opened = CorpusMeasurer.of(replace(recipe, into=folder))
             clock.taken["start"] = time.process_time() - began
             return _Trial(opened.reader, plan, clock, Path(folder)).estimate(files, workers, machines)
     finally:

@@ -10,7 +10,7 @@ So the sample does not depend on who measures, it grows with the corpus, and its
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 
 import numpy as np
@@ -21,9 +21,9 @@ from attnscope.analysis.corpus.totals import Totals
 from attnscope.errors import InputError
 from attnscope.results.claims.lengths import CorpusText
 from attnscope.session.corpus.batches import Ready, pools
-from attnscope.session.corpus.engine.interface import Finished, Measurer, SetAside, Split, Text
+from attnscope.session.corpus.engine.interface import Finished, SetAside, Split, Text
 from attnscope.session.corpus.folder import Folder
-from attnscope.session.corpus.identity import Instructions
+from attnscope.session.corpus.identity import CorpusRecipe
 from attnscope.session.corpus.judged import Judged
 from attnscope.session.corpus.part import Part, Proved, RowsFile
 from attnscope.session.corpus.reader import BatchReader
@@ -202,6 +202,13 @@ class CorpusMeasurer:
     reader: BatchReader
     folder: Folder
 
+    @classmethod
+    def of(cls, recipe: CorpusRecipe) -> "CorpusMeasurer":
+        """That of a recipe: the model in memory, and torch with one thread."""
+        torch.set_num_threads(1)
+        opened = open_model(recipe.request, Inputs("a"), recipe.wanted, Purpose.ATTENTION, Quiet())
+        return cls(BatchReader(recipe, opened), Folder(Place.of(recipe.into)))
+
     def measure(self, split: Split) -> Finished:
         """The part of a split, kept in the run's folder; a split on trial is measured and not kept."""
         measured = MeasuredSplit(self.reader, split)
@@ -211,19 +218,3 @@ class CorpusMeasurer:
         part = measured.part(reading, self.folder)
         named = self.folder.keep(part, 0, split.number)
         return Finished(split.number, part.texts, part.tokens, split.size, str(named))
-
-
-class CorpusRecipe(Instructions):
-    """The recipe of a corpus: what a worker is told, which it opens to a model that measures."""
-
-    def on(self, device: str) -> "CorpusRecipe":
-        """The same for a worker that has this device; a model that is spread has several."""
-        if self.request.device_map is not None:
-            return self
-        return replace(self, request=replace(self.request, device=device))
-
-    def open(self) -> Measurer:
-        """The model in memory, and torch with one thread."""
-        torch.set_num_threads(1)
-        opened = open_model(self.request, Inputs("a"), self.wanted, Purpose.ATTENTION, Quiet())
-        return CorpusMeasurer(BatchReader(self, opened), Folder(Place.of(self.into)))

@@ -181,9 +181,8 @@ def _parquet(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> bytes
 
     columns, how = {}, {}
     for name, array in arrays.items():
-        plain = array.reshape(-1)
-        values = pyarrow.array(plain if array.dtype.kind in "iufb" else plain.tolist())
-        columns[name] = pyarrow.LargeListArray.from_arrays([0, len(plain)], values)
+        ends = _column(np.array([0, array.size]))
+        columns[name] = pyarrow.LargeListArray.from_arrays(ends, _column(array))
         how[name] = [array.dtype.str, array.shape]
     text = json.dumps({**meta, "arrays": how}, ensure_ascii=True, sort_keys=True)
     table = pyarrow.table(columns).replace_schema_metadata({_META: text.encode()})
@@ -192,6 +191,15 @@ def _parquet(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> bytes
         table, buffer, compression="zstd", compression_level=1, use_dictionary=False, write_statistics=False
     )
     return buffer.getvalue()
+
+
+def _column(numbers: np.ndarray) -> Any:
+    """Numbers for pyarrow, flat. Its own door, `pyarrow.array`, imports pandas wherever that is installed."""
+    import pyarrow
+
+    plain = np.ascontiguousarray(numbers).reshape(-1)
+    kind = pyarrow.from_numpy_dtype(plain.dtype)
+    return pyarrow.Array.from_buffers(kind, len(plain), [None, pyarrow.py_buffer(plain)])
 
 
 def _array(column: Any, kind: str, shape: list[int]) -> np.ndarray:

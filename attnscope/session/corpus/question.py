@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attnscope import incoming
 from attnscope.errors import InputError
 from attnscope.measures import parse_measures
 from attnscope.process.ending import temporary_folder
+from attnscope.process.startup import lean_loading
 from attnscope.results.claims.corpus import Corpus
 from attnscope.results.claims.estimate import Estimate
 from attnscope.session.corpus.ahead import ahead
@@ -24,7 +25,7 @@ from attnscope.session.corpus.engine.interface import Done, Engine, Finished, Re
 from attnscope.session.corpus.engine.local import alone, local
 from attnscope.session.corpus.engine.machine import described, places, resolved, usual_workers
 from attnscope.session.corpus.folder import Folder
-from attnscope.session.corpus.identity import BATCH, LONGEST, Linked, identity_of, key_of
+from attnscope.session.corpus.identity import BATCH, LONGEST, CorpusRecipe, Linked, identity_of, key_of
 from attnscope.session.corpus.named import files_of, is_piped
 from attnscope.session.corpus.signed import Signed
 from attnscope.session.corpus.source import FIELD, Source, source_of
@@ -35,9 +36,6 @@ from attnscope.session.opening import find_checkpoint
 from attnscope.session.placing import AUTO
 from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Wanted
-
-if TYPE_CHECKING:
-    from attnscope.session.corpus.measurer import CorpusRecipe
 
 HOME = Path("outputs")
 FEW = 32  # texts: measured sooner here than by a process that is started for them
@@ -116,7 +114,7 @@ class _Planned:
     sources: tuple[Source, ...]
     plan: Plan
     few: bool
-    recipe: "CorpusRecipe"
+    recipe: CorpusRecipe
     signed: Signed | None
 
 
@@ -140,8 +138,6 @@ def _planned(
         with listener.working("looking at the texts"):
             texts, first = first_texts(spans, asked.limit or FEW + 1)
             plan = Plan.of(spans if asked.limit is None else first)
-        from attnscope.session.corpus.measurer import CorpusRecipe
-
         how = asked.longest, asked.batch, asked.truncate, asked.rows is not None, linked, asked.fast
         recipe = CorpusRecipe(request, wanted, names, *how)
         yield _Planned(sources, plan, texts <= FEW, recipe, signed)
@@ -193,7 +189,8 @@ def estimate_of(
     began = time.process_time() if "torch" in sys.modules else 0.0
     request = _resolved(request, asked)
     with _planned(request, asked, wanted, listener) as planned, listener.working("measuring a few seconds"):
-        from attnscope.session.corpus.estimate import estimated
+        with lean_loading():
+            from attnscope.session.corpus.estimate import estimated
 
         device = places(request.device)[0]
         workers = asked.workers or usual_workers(request.device)

@@ -23,7 +23,7 @@ from attnscope.session.corpus.folder import (
     Named,
     NotWrittenError,
 )
-from attnscope.session.corpus.measurer import CorpusRecipe
+from attnscope.session.corpus.identity import CorpusRecipe
 from attnscope.session.corpus.part import Part
 from attnscope.session.corpus.rows import AllRows
 from attnscope.session.corpus.signed import Signed

@@ -5,6 +5,8 @@ import os
 from importlib import metadata
 from pathlib import Path
 
+from attnscope.process.startup import lean_loading
+
 _LIBRARIES = ("torch", "transformers", "tokenizers", "numpy")
 _SETTINGS = (".json", ".txt", ".model")  # the small files beside the weights: configuration and tokenizer
 
@@ -19,7 +21,8 @@ def resolved(device: str) -> str:
 
     `InputError` where there is no such device.
     """
-    from attnscope.model.loading.memory import torch_device
+    with lean_loading():
+        from attnscope.model.loading.memory import torch_device
 
     chosen = torch_device(device)
     return chosen.type if device == "auto" else device
