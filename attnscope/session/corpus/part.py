@@ -203,5 +203,13 @@ def _column(numbers: np.ndarray) -> Any:
 
 
 def _array(column: Any, kind: str, shape: list[int]) -> np.ndarray:
-    values = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
-    return np.asarray(values.astype(kind, copy=False).reshape(shape))
+    """The numbers of a column again, past pyarrow's own door, as in `_column`."""
+    import pyarrow
+
+    values, numbers = column.combine_chunks().flatten(), np.dtype(kind)
+    if values.type != pyarrow.from_numpy_dtype(numbers) or values.null_count:
+        raise NotAPartError(f"a column of {values.type} where {numbers} should be")
+    if not len(values):
+        return np.zeros(shape, numbers)
+    found = np.frombuffer(values.buffers()[1], numbers, len(values), values.offset * numbers.itemsize)
+    return found.reshape(shape)
