@@ -1,8 +1,11 @@
 """A corpus as numbered splits, by what its sources are alone: the same whoever measures, and how often.
 
-A split is about so many bytes, cut out of a source where it can be read from its middle. Small sources stand
-together in one. Of large groups of rows, and of what is compressed, whoever plans hands on what stands there,
-so that nothing is read twice.
+A split is about so many bytes, cut out of a source where it can be read from its middle, and the last one no
+less than half of that. Small sources stand together in one. Of large groups of rows, and of what is
+compressed, whoever plans hands on what stands there, so that nothing is read twice.
+
+The least is about a thousand sentences: among fewer there are not many of near length, so that batches are
+filled up more, and a split that is certified costs as much beyond its texts as fifty sentences.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +18,7 @@ from attnscope.session.corpus.packed import BrokenArchive, position
 from attnscope.session.corpus.source import Form, Source, parquet
 from attnscope.session.corpus.texts import held, items, raw_lines, refusal, values
 
-LEAST, MOST, FEWEST = 2**14, 2**18, 64  # bytes of a split; splits that a corpus has where it is large enough
+LEAST, MOST, FEWEST = 2**16, 2**18, 64  # bytes of a split; splits that a corpus has where it is large enough
 
 _UNPACKED = 3  # bytes of text that a byte of a compressed file usually becomes: how far a run is, about
 
@@ -32,7 +35,9 @@ class Plan:
     def of(cls, spans: Sequence[Span]) -> "Plan":
         """That of these spans."""
         whole = sum(map(_size, spans))
-        return cls(tuple(spans), min(max(whole // FEWEST, LEAST), MOST), whole)
+        near = min(max(whole // FEWEST, LEAST), MOST)
+        number = max(round(whole / near), 1)
+        return cls(tuple(spans), max(-(-whole // number), LEAST), whole)
 
     @property
     def about(self) -> int:

@@ -102,13 +102,26 @@ def test_small_files_stand_together_and_the_plan_is_of_their_sizes_alone(tmp_pat
     assert [line for _, line, _ in read(plan)] == [0] * 50
 
 
-@pytest.mark.parametrize(("size", "expected"), [(10**4, 2**14), (2**21, 2**15), (4 * 10**9, 2**18)])
+@pytest.mark.parametrize(
+    ("size", "least", "most", "count"),
+    [
+        (10**4, 2**16, 2**16, 1),
+        (2**16 + 1000, 2**16, 2**16 + 1000, 1),  # no second one of a few lines
+        (2**16 + 2**15 + 1000, 2**16, 2**16, 2),
+        (2**23, 2**17, 2**17, 64),
+        (4 * 10**9, 2**18 - 2**10, 2**18 + 2**10, 15259),
+    ],
+)
 def test_splits_are_many_where_a_corpus_is_small_and_bounded_where_it_is_large(
-    size: int, expected: int, tmp_path: Path
+    size: int, least: int, most: int, count: int, tmp_path: Path
 ) -> None:
     with (tmp_path / "sparse").open("wb") as file:
         file.truncate(size)
-    assert Plan.of(everything([Source(Place.of(tmp_path) / "sparse", "sparse", Form.LINES)])).size == expected
+    plan = Plan.of(everything([Source(Place.of(tmp_path) / "sparse", "sparse", Form.LINES)]))
+    assert least <= plan.size <= most
+    assert len(sizes := [split.size for split in plan.splits()]) == plan.about == count
+    assert sum(sizes) == size
+    assert count == 1 or min(sizes) >= max(sizes) / 2
 
 
 def test_a_limit_reads_no_further_than_the_last_text(tmp_path: Path) -> None:
