@@ -159,7 +159,7 @@ def test_where_filling_up_does_harm_texts_of_one_length_alone_are_read_together(
 def test_the_size_of_a_split_changes_no_number_but_by_rounding(
     file: Path, tmp_path: Path, found: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "LEAST", 120)
+    monkeypatch.setattr(planning, "LEAST", 100)
     result = demo.measure(file, tmp_path / "run")
     assert len(list((tmp_path / "run" / "parts").iterdir())) == 3
     for name, each in found.measures.items():

@@ -12,6 +12,7 @@ from torch import nn
 from attnscope.analysis.corpus.names import DISCRETE, apart
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
+from attnscope.model.loading import products
 from attnscope.model.loading.products import ONEDNN, OneDNN
 from attnscope.results import Verdict
 from attnscope.session.corpus import question, reader
@@ -59,26 +60,12 @@ def test_fast_gives_the_numbers_of_the_models_own_layers_within_what_is_promised
 def test_a_product_that_is_off_by_more_than_is_promised_is_refused_and_fails_the_sample(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = OneDNN.put_into.__func__  # type: ignore[attr-defined]
-
-    class Off(nn.Module):
-        def __init__(self, layer: nn.Module) -> None:
-            super().__init__()
-            self.layer = layer
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.layer(x) * 1.001
-
-    def worse(cls: Any, model: nn.Module, name: str) -> OneDNN:
-        found = real(cls, model, name)
-        changed = OneDNN(tuple((owner, child, own, Off(fast)) for owner, child, own, fast in found.places))
-        changed._put(3)
-        return changed
-
-    monkeypatch.setattr(OneDNN, "put_into", classmethod(worse))
+    real = products.product
+    monkeypatch.setattr(products, "product", lambda layer, given: real(layer, given) * 1.001)
     with pytest.raises(InputError, match=r"off by .* of the range of '.*', more than 1e-05: leave it out"):
         corpus(tmp_path, fast=True, engine=question.alone)
-    monkeypatch.setattr(reader.BatchReader, "_made_fast", lambda self: worse(OneDNN, self.model.module, ""))
+    unchecked = reader.BatchReader
+    monkeypatch.setattr(unchecked, "_made_fast", lambda self: OneDNN.put_into(self.model.module, ""))
     assert corpus(tmp_path, fast=True, engine=question.alone).verdict is Verdict.FAILED
 
 
@@ -92,15 +79,19 @@ def test_only_torchs_own_linear_layers_in_float32_are_changed_and_all_come_back(
     model = nn.ModuleDict(
         {"a": shared, "again": shared, "own": Own(5, 5), "coarse": nn.Linear(5, 5).to(torch.bfloat16)}
     )
-    before = dict(model.items())
+    plain = {name: layer.forward for name, layer in model.items()}
     fast = OneDNN.put_into(model, "it")
-    assert model["a"] is model["again"] is not shared
-    assert (model["own"], model["coarse"]) == (before["own"], before["coarse"])
-    x = torch.randn(3, 5)
-    torch.testing.assert_close(model["a"](x), shared(x))
+    assert fast.layers == (shared,)
+    assert {name for name, layer in model.items() if layer.forward != plain[name]} == {"a", "again"}
+    x, weights, bias = torch.randn(3, 5), shared.weight.detach().double(), shared.bias.detach().double()
+    expected = (x.double() @ weights.T + bias).float()
+    torch.testing.assert_close(model["a"](x), expected)
+    with torch.no_grad():
+        shared.bias += 1  # the weights are the model's own
+        torch.testing.assert_close(model["again"](x), expected + 1)
     with fast.left_out():
-        assert model["a"] is shared
-    assert model["a"] is not shared
+        assert shared.forward == plain["a"]
+    assert shared.forward != plain["a"]
     del model["a"], model["again"]
     with pytest.raises(InputError, match=r"it has no torch\.nn\.Linear in float32"):
         OneDNN.put_into(model, "it")

@@ -14,7 +14,7 @@ from attnscope.session.corpus import lock, tree
 from attnscope.session.corpus import splits as planning
 from attnscope.session.corpus.store import Place
 
-SPLITS = 7  # of 120 bytes
+SPLITS = 7  # of 110 bytes
 
 
 class CutOffError(BaseException):
@@ -23,7 +23,7 @@ class CutOffError(BaseException):
 
 @pytest.fixture(autouse=True)
 def short_splits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "LEAST", 120)
+    monkeypatch.setattr(planning, "LEAST", 110)
 
 
 @pytest.fixture(scope="module")
