@@ -146,6 +146,10 @@ _CONDITIONS: dict[str, Call | None] = {
 }  # what torch asks its solver for unknown sizes, and needs none for where the sizes are numbers
 # by importing library and module, the names that have a stand-in
 UNNEEDED: Mapping[tuple[str, str], Mapping[str, Call | None]] = {
+    ("transformers", "accelerate"): {"dispatch_model": None},
+    ("transformers", "accelerate.hooks"): {"add_hook_to_module": None},
+    ("transformers", "accelerate.utils"): {"extract_model_from_parallel": None, "get_max_memory": None},
+    ("transformers", "accelerate.utils.modeling"): {"clean_device_map": None, "get_max_layer_size": None},
     ("transformers", "scipy.optimize"): {"linear_sum_assignment": None},  # in the losses of detectors
     ("transformers", "torch._dynamo._trace_wrapped_higher_order_op"): {"TransformGetItemToIndex": None},
     ("transformers", "torch.distributed._composable.fsdp"): {"fully_shard": None},

@@ -203,10 +203,10 @@ def _column(numbers: np.ndarray) -> Any:
 
 
 def _array(column: Any, kind: str, shape: list[int]) -> np.ndarray:
-    """The numbers of a column again, past pyarrow's own door, as in `_column`."""
+    """The numbers of a column of one row again; pyarrow's own doors import pandas and its `compute`."""
     import pyarrow
 
-    values, numbers = column.combine_chunks().flatten(), np.dtype(kind)
+    values, numbers = column.combine_chunks().values, np.dtype(kind)
     if values.type != pyarrow.from_numpy_dtype(numbers) or values.null_count:
         raise NotAPartError(f"a column of {values.type} where {numbers} should be")
     if not len(values):
