@@ -67,4 +67,5 @@ class OneDNN:
 
 def product(layer: nn.Linear, given: Tensor) -> Tensor:
     """What a linear layer answers, by oneDNN."""
-    return torch.ops.mkldnn._linear_pointwise(given, layer.weight, layer.bias, "none", [], "")
+    answer: Tensor = torch.ops.mkldnn._linear_pointwise(given, layer.weight, layer.bias, "none", [], "")
+    return answer
