@@ -35,7 +35,7 @@ from attnscope.session.opening import Purpose, open_model
 from attnscope.session.request import Inputs
 
 EVERY = 16  # splits
-POOL, _TOKENS = 512, 2**15  # of texts that are in memory at once
+POOL, _TOKENS = 1024, 2**15  # of texts that are in memory at once
 _NUMBERED = 24  # binary digits of a text's number in its split
 _DEADLY = "the process that reads it ends, twice"
 _NEITHER = "nothing reads the heads' outputs by a matrix alone"
