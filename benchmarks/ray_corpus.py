@@ -25,7 +25,7 @@ from attnscope.session.corpus.engine.local import local
 from attnscope.session.corpus.engine.ray.cluster import cluster, descendants
 from attnscope.session.corpus.engine.ray.needs import Needs
 from attnscope.session.corpus.engine.ray.pool import on_ray
-from attnscope.session.corpus.identity import CorpusRecipe
+from attnscope.session.corpus.recipe import CorpusRecipe
 from attnscope.session.corpus.source import Form, Source
 from attnscope.session.listener import Quiet
 from attnscope.session.request import ModelRequest

@@ -9,8 +9,8 @@ from typing import Any
 from attnscope.results import Corpus
 from attnscope.session.corpus.engine.interface import Finished, Split
 from attnscope.session.corpus.folder import Folder
-from attnscope.session.corpus.identity import CorpusRecipe
 from attnscope.session.corpus.question import CorpusQuestion, corpus_of
+from attnscope.session.corpus.recipe import CorpusRecipe
 from attnscope.session.corpus.store import Place
 from attnscope.session.listener import Listener, Quiet
 from attnscope.session.request import ModelRequest

@@ -25,11 +25,11 @@ from attnscope.session.corpus import part as parts
 from attnscope.session.corpus.batches import Ready
 from attnscope.session.corpus.engine.interface import SetAside, Split, Text
 from attnscope.session.corpus.folder import Folder
-from attnscope.session.corpus.identity import CorpusRecipe
 from attnscope.session.corpus.judged import Judged
 from attnscope.session.corpus.measurer import EVERY, POOL, CorpusMeasurer, MeasuredSplit, sampled
 from attnscope.session.corpus.part import Part, Proved
 from attnscope.session.corpus.reader import BatchReader
+from attnscope.session.corpus.recipe import CorpusRecipe
 from attnscope.session.corpus.splits import Plan
 from attnscope.session.corpus.store import Place
 from attnscope.session.corpus.texts import Reading

@@ -7,15 +7,13 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnscope.incoming import settings
-from attnscope.process.startup import lean_loading
 from attnscope.session.cache.witnesses import NO_NUMBERS_FROM
-from attnscope.session.corpus.engine.interface import Measurer
 from attnscope.session.corpus.engine.machine import settings_digest, versions
 from attnscope.session.corpus.source import Source
 from attnscope.session.corpus.splits import FEWEST, LEAST, MOST
@@ -40,7 +38,7 @@ class Linked:
 
 
 @dataclass(frozen=True)
-class CorpusRecipe:
+class Instructions:
     """All that a worker must know to measure, and to keep what comes of it in the folder `into`.
 
     `rows` says whether what each text gives is kept, `fast` whether oneDNN does the model's linear layers.
@@ -57,21 +55,9 @@ class CorpusRecipe:
     fast: bool = False
     into: str = ""
 
-    def on(self, device: str) -> "CorpusRecipe":
-        """The same for a worker that has this device; a model that is spread has several."""
-        if self.request.device_map is not None:
-            return self
-        return replace(self, request=replace(self.request, device=device))
-
-    def open(self) -> Measurer:
-        """The model in memory; whoever only plans a run imports none of what that takes."""
-        with lean_loading():
-            from attnscope.session.corpus.measurer import CorpusMeasurer
-        return CorpusMeasurer.of(self)
-
 
 def identity_of(
-    recipe: CorpusRecipe,
+    recipe: Instructions,
     sources: Sequence[Source],
     digests: Sequence[str],
     checkpoint: "Checkpoint",

@@ -23,7 +23,7 @@ from attnscope.results.claims.lengths import CorpusText
 from attnscope.session.corpus.batches import Ready, pools
 from attnscope.session.corpus.engine.interface import Finished, SetAside, Split, Text
 from attnscope.session.corpus.folder import Folder
-from attnscope.session.corpus.identity import CorpusRecipe
+from attnscope.session.corpus.identity import Instructions
 from attnscope.session.corpus.judged import Judged
 from attnscope.session.corpus.part import Part, Proved, RowsFile
 from attnscope.session.corpus.reader import BatchReader
@@ -203,7 +203,7 @@ class CorpusMeasurer:
     folder: Folder
 
     @classmethod
-    def of(cls, recipe: CorpusRecipe) -> "CorpusMeasurer":
+    def of(cls, recipe: Instructions) -> "CorpusMeasurer":
         """That of a recipe: the model in memory, and torch with one thread."""
         torch.set_num_threads(1)
         opened = open_model(recipe.request, Inputs("a"), recipe.wanted, Purpose.ATTENTION, Quiet())

@@ -25,8 +25,9 @@ from attnscope.session.corpus.engine.interface import Done, Engine, Finished, Re
 from attnscope.session.corpus.engine.local import alone, local
 from attnscope.session.corpus.engine.machine import described, places, resolved, usual_workers
 from attnscope.session.corpus.folder import Folder
-from attnscope.session.corpus.identity import BATCH, LONGEST, CorpusRecipe, Linked, identity_of, key_of
+from attnscope.session.corpus.identity import BATCH, LONGEST, Linked, identity_of, key_of
 from attnscope.session.corpus.named import files_of, is_piped
+from attnscope.session.corpus.recipe import CorpusRecipe
 from attnscope.session.corpus.signed import Signed
 from attnscope.session.corpus.source import FIELD, Source, source_of
 from attnscope.session.corpus.splits import Plan, check_tags, everything, first_texts

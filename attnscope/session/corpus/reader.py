@@ -29,7 +29,7 @@ from attnscope.results import Provenance
 from attnscope.results.claims.corpus import LINKS
 from attnscope.session.corpus.batches import Ready, batches, filled_up, joined
 from attnscope.session.corpus.engine.interface import Text
-from attnscope.session.corpus.identity import CorpusRecipe
+from attnscope.session.corpus.identity import Instructions
 from attnscope.session.opening import Opened
 from attnscope.vocabulary import WHOLE_SENTENCE, Kind, Route
 
@@ -43,7 +43,7 @@ _SPOKEN = ("A dog sleeps.", WHOLE_SENTENCE)
 class BatchReader:
     """The open model of a corpus, and how it reads what a recipe asks for."""
 
-    def __init__(self, recipe: CorpusRecipe, opened: Opened) -> None:
+    def __init__(self, recipe: Instructions, opened: Opened) -> None:
         assert opened.chosen is not None, "something was wanted"
         keep_freed(_KEPT)
         self.recipe, self.model, self.chosen = recipe, opened.model.settled(), opened.chosen

@@ -23,8 +23,8 @@ from attnscope.session.corpus.folder import (
     Named,
     NotWrittenError,
 )
-from attnscope.session.corpus.identity import CorpusRecipe
 from attnscope.session.corpus.part import Part
+from attnscope.session.corpus.recipe import CorpusRecipe
 from attnscope.session.corpus.rows import AllRows
 from attnscope.session.corpus.signed import Signed
 from attnscope.session.corpus.source import Source
