@@ -1,4 +1,4 @@
-"""The recipe of a corpus, apart from what measures: whoever only plans a run imports neither torch nor more."""
+"""The recipe of a corpus, apart from what measures: whoever only plans a run imports no torch."""
 
 from dataclasses import dataclass, replace
 
