@@ -14,6 +14,7 @@ from attnscope.results.claims.citation import (
     LEAST,
     LUCK,
     REMOVAL,
+    TIMES,
     Case,
     Citation,
     floor_of,
@@ -70,12 +71,25 @@ def _sentence(result: Citation, i: int) -> str:
             f"{said} comes from none of the passages: without {many} it keeps {kept} of its probability "
             f"({beside})."
         )
-    most = int(np.nanargmax(result.lost[i]))
-    moves = f"by a factor of {factor(floor_of(result.lost[i], (most,), own.controls))} at most"
+    needs = f"{said} needs the passages (without {many} {_falls(result, i, own.without_all)})"
+    return f"{needs}{_none_stands_out(result, i)}"
+
+
+def _none_stands_out(result: Citation, i: int) -> str:
+    """That none is the source; or that one may be, and how much further out luck can put it."""
+    lost = result.lost[i]
+    most = int(np.nanargmax(lost))
+    largest, floor = float(lost[most]), floor_of(lost, (most,), result.statements[i].controls)
+    falls = _falls(result, i, largest)
+    moves = f"without others it moves by a factor of {factor(floor)} at most"
+    if largest < max(LEAST, TIMES * floor):
+        told = f"without passage {most}, which counts most, {falls}, {moves}"
+        return f", but none stands out as its source: {told}."
+    others = int((~np.isnan(lost)).sum()) - 1
     return (
-        f"{said} needs the passages (without {many} {_falls(result, i, own.without_all)}), but none stands "
-        f"out as its source: without passage {most}, which counts most, "
-        f"{_falls(result, i, float(result.lost[i, most]))}, without others it moves {moves}."
+        f". Passage {most} counts most: without it {falls}, {moves}. That is {significant(largest / floor)} "
+        f"times as many nats; beside {counted(others, 'other passage')} luck is ruled out from "
+        f"{significant(times(1, others))} times on, so none is named."
     )
 
 

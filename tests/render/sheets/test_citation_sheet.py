@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 import made_citation as made
+import numpy as np
 
 from attnscope.render.present.written import written
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.citation import sheet
 from attnscope.render.sheets.referee import sheet as referee_sheet
+from attnscope.results.claims.citation import Case
 
 
 def test_one_passage_is_named_with_how_much_goes_without_it_and_what_attention_says() -> None:
@@ -33,6 +35,16 @@ def test_two_passages_none_and_several_that_do_not_stand_out_are_three_answers()
             "needs the passages (without all 3 passages it falls from 90.5 %"
             in sheet(made.citation(case)).answer
         )
+    assert ", but none stands out as its source: without passage" in sheet(made.citation("spread")).answer
+
+
+def test_a_passage_that_counts_most_beside_few_others_is_told_with_what_luck_can_do() -> None:
+    result = made.citation("spread")
+    own = replace(result.statements[0], controls=())
+    said = sheet(replace(result, statements=(own,), lost=np.array([[8.0, 1.0, np.nan]]))).answer
+    assert "Passage 0 counts most: without it it falls from 90.5 %" in said
+    assert "That is 8.0 times as many nats; beside 1 other passage luck is ruled out from 39 times on" in said
+    assert result.cases[0] is Case.SPREAD
 
 
 def test_of_several_sentences_it_is_counted_where_they_are_from_and_the_first_that_has_a_source_is_told() -> (
