@@ -83,6 +83,7 @@ def test_cases_are_a_referee_and_a_line_that_cannot_be_asked_is_left_out(
     [
         ((TEXT, *READER), "--answer TEXT or --generate N: say whose sources are asked for"),
         ((TEXT, "--answer", " ", *READER), "the answer is empty"),
+        ((TEXT, "--answer", "xylophone", *READER), "the vocabulary of demo-reader cannot spell it"),
         ((TEXT, "--answer", "red", "--generate", "1", *READER), "give one of the two"),
         (("One sentence.", "--answer", "red", *READER), "there are no two passages beside the question"),
         ((TEXT, "--answer", "red", "--by", "line", *READER), "passages are cut by word, sentence or passage"),

@@ -17,6 +17,18 @@ TEXT = "I was watching the door when [MASK] opened."
 PAIR = ("find", TEXT, "-m", "demo", "--from", "[MASK]", "--to", "door", "--controls", "12")
 
 
+def test_the_next_command_opens_the_head_that_the_first_line_names_though_another_leads_the_table(
+    attnscope: Run,
+) -> None:
+    asked = ("find", "I was watching the door when it opened.", "-m", "demo", "--pattern", "previous")
+    shown = attnscope(*asked, "--controls", "30").stdout
+    lines = shown.splitlines()
+    heading = next(i for i, line in enumerate(lines) if line.startswith("head"))
+    assert lines[heading + 2].startswith("L0 H6"), "what stands above its own controls leads the table"
+    assert shown.startswith("L0 H3 looks at the token before")
+    assert following(shown)[-4:] == ["--layer", "0", "--head", "3"]
+
+
 def test_the_screen_ranks_heads_beside_their_controls_and_opens_the_best(attnscope: Run) -> None:
     shown = attnscope(*PAIR)
     assert shown.exit_code == 0

@@ -372,7 +372,7 @@ def test_the_heading_names_model_head_kind_and_verdict_and_both_texts_of_a_cross
     assert "t-SNE map of L3 H11 · ✗ FAILED" in told
     assert "cross-attention, decoder to encoder · bundled demo model" in told
     assert "query “the cat sat”" in told
-    assert "key   “Das Haus”" in told
+    assert "key “Das Haus”" in told
 
 
 # bytes

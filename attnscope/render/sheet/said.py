@@ -86,7 +86,7 @@ def grid_size(layers: Iterable[int], heads: Iterable[int]) -> str:
 def read(kind: Kind, queries: Tokens, keys: Tokens) -> tuple[str, ...]:
     """The text that was read; of cross-attention both sides. Nothing of a picture or a sound."""
     if kind is Kind.CROSS and keys.texts:
-        return f"query {quoted(queries).plain}", f"key   {quoted(keys).plain}"
+        return f"query {quoted(queries).plain}", f"key {quoted(keys).plain}"
     return text(queries)
 
 

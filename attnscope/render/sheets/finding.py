@@ -188,6 +188,7 @@ def _next(result: Finding) -> Next | None:
     looking = looked_at(result.by, result.special)
     crosses = result.kind is Kind.CROSS and result.query_tokens.texts
     if sought.query is None or sought.key is None:
+        i, j = words.first_named(result)
         opened = opening_head(result, result.layers[i], result.heads[j])
         return Next("what does that head look at?", f"{opened}{looking}")
     if crosses and sought.query > 0:

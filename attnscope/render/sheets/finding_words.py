@@ -171,8 +171,21 @@ def _position_only(result: Finding) -> str:
     )
 
 
+def _by_weight(result: Finding) -> list[Place]:
+    return sorted(result.ranking, key=lambda place: (-float(result.weights[place]), place))
+
+
+def first_named(result: Finding) -> Place:
+    """The head that the first line names, which need not be the first of the table."""
+    if result.case in (Case.NOTHING, Case.POSITION_SOUGHT):
+        return _by_weight(result)[0]
+    if result.case is Case.POSITION_ONLY:
+        return result.evidence.of_group(Group.POSITION)[0]
+    return _nearest(result) if result.case is Case.CANNOT_TELL else result.ranking[0]
+
+
 def _nothing(result: Finding) -> str:
-    most = max(result.ranking, key=lambda place: float(result.weights[place]))
+    most = _by_weight(result)[0]
     even = (
         ""
         if result.even_attention is None
@@ -184,8 +197,7 @@ def _nothing(result: Finding) -> str:
 
 def _position_sought(result: Finding) -> str:
     """A pattern of positions: what heads do whatever stands there, and whether for these words."""
-    by_weight = sorted(result.ranking, key=lambda place: (-float(result.weights[place]), place))
-    best, more = by_weight[0], by_weight[1:_ALSO]
+    best, *more = _by_weight(result)[:_ALSO]
     whatever = f"whatever the {PLURAL[result.controls.of]}"
     own, mean = (weight(float(each[best])) for each in (result.weights, result.controls.mean))
     beside = f"{own} here, {mean} in {control_texts(result)}"

@@ -7,21 +7,23 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import counted, number, weight, weight_cell
+from attnscope.render.kit.numbers import counted, weight, weight_cell
 from attnscope.render.kit.scale import scale_of
 from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.kit.words.weights import special_words
 from attnscope.render.sheet.blocks import Matrix, Named, Names, Ranking
-from attnscope.render.sheet.said import at, certified, limits, numbered
+from attnscope.render.sheet.said import at, certified, in_sentence, limits, numbered
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
+from attnscope.render.sheets.looking import NO_CONTROL, about, seen_of, tokens_looked_at
 from attnscope.results import LongHead
 from attnscope.tokens import Tokens
-from attnscope.vocabulary import Pool, Scaling
+from attnscope.vocabulary import Kind, Pool, Scaling
 
 _EXCERPT = 300  # characters of a text that is far too long to be printed
 _RANKS = ("strongest", "second", "third", "fourth", "fifth")
 _MOST_KEYS, _LABEL = 25, 16  # keys of one query; cells of a token beside others
+_NAMED = 3  # keys of a sentence
 
 
 def sheet(result: LongHead, focus: Focus = WHOLE) -> Sheet:
@@ -158,13 +160,23 @@ def _of_query(result: LongHead, query: int) -> Ranking:
 
 
 def _answer(result: LongHead) -> str:
-    """The mean entropy of all queries that have a key, and what special tokens hold."""
+    """What the query that is asked about looks at, or how many tokens all look at; what special ones hold."""
+    if result.query is not None and result.row is not None:
+        keys = [
+            key for key in np.argsort(-result.row, kind="stable").tolist()[:_NAMED] if result.row[key] > 0
+        ]
+        most = [f"{in_sentence(result.key_tokens, key)} {weight(float(result.row[key]))}" for key in keys]
+        told = ", then ".join([*most[:1], ", ".join(most[1:])][: len(most)]) or "no key any weight"
+        return (
+            f"From {in_sentence(result.query_tokens, result.query)}, {result.name} gives {told}. {NO_CONTROL}"
+        )
     there = result.entropy[~np.isnan(result.entropy)]
     if not there.size:
         return "No query has a key."
-    told = f"Of all queries the entropy is {number(float(there.mean()))} nats on average"
+    seen = seen_of(result.kind, len(result.key_tokens), result.kind is Kind.DECODER)
+    told = f"{result.name} {about(tokens_looked_at(float(there.mean())), seen)}"
     special = special_words(result.special_mass)
-    return f"{told}; {special}." if special else f"{told}."
+    return f"{told}; {special}. {NO_CONTROL}" if special else f"{told}. {NO_CONTROL}"
 
 
 def _facts(result: LongHead) -> Iterator[tuple[object, ...]]:

@@ -77,13 +77,25 @@ def test_one_query_has_its_keys_by_weight_and_what_the_others_hold() -> None:
     assert ranking.marks[0].at == pytest.approx(weights[order])
 
 
+def test_the_first_line_names_the_head_and_what_the_query_that_is_asked_for_looks_at_most() -> None:
+    found = made.long_head(query=22)
+    key = int(made.weights()[22].argmax())
+    named = found.key_tokens.items[key].text
+    told = long_head(found).answer
+    assert found.name in told
+    assert told.index(named) < told.index(", then ")
+    tokens = np.exp(np.nanmean(found.entropy))
+    every = long_head(made.long_head()).answer
+    assert every.startswith(f"{found.name} looks at about {tokens:.0f} of those it may see on average")
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 140])
 @pytest.mark.parametrize("step", [1, 4])
 @pytest.mark.parametrize("tokens", [23, 200])
 def test_no_line_is_wider_than_the_terminal(width: int, step: int, tokens: int) -> None:
     text = written(made.long_head(step=step, tokens=tokens), width=width)
     assert max(map(len, text.splitlines())) <= width
-    assert "entropy" in text
+    assert "looks at about" in " ".join(text.split())
 
 
 def test_a_large_head_is_a_picture_that_says_what_a_cell_is() -> None:

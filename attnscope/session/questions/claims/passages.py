@@ -16,7 +16,7 @@ from attnscope.model.inputs.target import Target
 from attnscope.results.base.groups import units_of_text
 from attnscope.results.claims.citation import Passage
 from attnscope.session.prompts import Field, Prompt
-from attnscope.session.questions.claims.spoken import GIVEN, ids_behind, read_behind
+from attnscope.session.questions.claims.spoken import GIVEN, ids_behind, read_behind, spellable
 from attnscope.session.reading import Reading
 from attnscope.session.selection import check_seed
 from attnscope.spelling import spelled
@@ -224,6 +224,8 @@ def _of_decoder(reading: Reading, target: Target, asked: Citing) -> Answers:
     tokens, how = target.tokens, GIVEN if asked.answer is not None else "as it writes by itself"
     if len(tokens) < 2:
         raise InputError(f"{reading.model.name} writes nothing that could be from a passage: give --answer")
+    if asked.answer is not None and tokens.unknown:
+        spellable(reading, tokens.ids[1:], asked.answer)
     whole, length = replace(reading, target=target), len(reading.encoded.tokens)
     rows = tuple(range(len(tokens) - 1))
     told = Answered(reading.model.module, whole.inputs, length, rows, tokens.ids[1:], apart=True)

@@ -23,7 +23,7 @@ GIVEN = "given"
 Ids = tuple[int, ...]
 
 
-def ids_behind(reading: Reading, prompt: Tokens, answer: str) -> Ids:
+def ids_behind(reading: Reading, prompt: Tokens, answer: str, option: str = "--answer") -> Ids:
     """The tokens of a text that is read right behind the prompt, a blank between them where it has none."""
     tokenizer, before = reading.model.tokenizer, prompt.texts[-1] if prompt.texts else ""
     apart = " " if before[-1:].strip() and not prompt.sections and not answer[:1].isspace() else ""
@@ -38,7 +38,7 @@ def ids_behind(reading: Reading, prompt: Tokens, answer: str) -> Ids:
     ids = both[len(alone) :] if ends and both[: len(alone)] == alone else read(answer)
     if not ids:
         raise InputError(f"the answer has no tokens for {reading.model.name}")
-    return tuple(ids)
+    return spellable(reading, tuple(ids), answer, option)
 
 
 def read_behind(reading: Reading, prompt: Tokens, ids: Ids, how: str) -> Reading:
@@ -84,7 +84,7 @@ def with_answer(
 def _behind(
     reading: Reading, prompt: Tokens, question: Question, answer: str, against: str | None
 ) -> tuple[Reading, Question, Ids]:
-    ids = _known(reading, ids_behind(reading, prompt, answer), answer)
+    ids = ids_behind(reading, prompt, answer)
     whole = read_behind(reading, prompt, ids[:-1], GIVEN)
     first = len(prompt) - 1
     asked = replace(
@@ -92,7 +92,7 @@ def _behind(
     )
     question = replace(question, asked=asked, ids=ids, text=answer.strip())
     if against is not None:
-        rival = _known(reading, ids_behind(reading, prompt, against), against, "--against")
+        rival = ids_behind(reading, prompt, against, "--against")
         question = _held(reading, question, rival, against)
     return replace(_telling(whole, ids), said=prompt), question, ids[:-1]
 
@@ -123,10 +123,10 @@ def _written(reading: Reading, answer: str, against: str | None) -> tuple[Readin
     target = given(model.module, model.tokenizer, answer, model.name)
     whole = replace(reading, target=target)
     question = question_of(whole, None)
-    _known(reading, question.ids or (), answer)
+    spellable(reading, question.ids or (), answer)
     if against is not None:
         rival = given(model.module, model.tokenizer, against, model.name).tokens.ids[1:]
-        _known(reading, rival, against, "--against")
+        spellable(reading, rival, against, "--against")
         question = _held(reading, question, rival, against)
     return _telling(whole, question.ids or ()), question, ()
 
@@ -145,7 +145,8 @@ def _held(reading: Reading, question: Question, rival: Sequence[int], against: s
     return replace(question, against=tuple(rival), against_text=against.strip())
 
 
-def _known(reading: Reading, ids: Ids, answer: str, option: str = "--answer") -> Ids:
+def spellable(reading: Reading, ids: Ids, answer: str, option: str = "--answer") -> Ids:
+    """The same tokens; `InputError` where the vocabulary lacks what they stand for."""
     if reading.model.tokenizer.unk_token_id in ids and reading.model.tokenizer.unk_token not in answer:
         raise InputError(f"{option} '{answer}': the vocabulary of {reading.model.name} cannot spell it")
     return ids
