@@ -20,6 +20,7 @@ from attnscope.cli.streams import document, ours_alone
 from attnscope.errors import CertificateError, InputError, one_line
 from attnscope.printable import printable
 from attnscope.process.ending import undone_by_a_signal
+from attnscope.process.startup import lean_loading
 from attnscope.process.stopwatch import timed
 
 if TYPE_CHECKING:
@@ -204,8 +205,15 @@ class Output:
             if self.quiet or not sys.stderr.isatty():
                 yield
             else:
-                with undone_by_a_signal(_clear_line), _not_copied(), self._narration.status(what):
+                with undone_by_a_signal(_clear_line), _not_copied(), self._narration.status(what) as sign:
+                    sign.update(spinner="dots")  # drawn now: an import may hold its thread up for seconds
                     yield
+
+    @contextmanager
+    def importing(self) -> Iterator[None]:
+        """Around importing what a question is worked out with, and torch by it: a second, and often more."""
+        with self.working("importing torch"), lean_loading():
+            yield
 
 
 class PlainOutput(Output):

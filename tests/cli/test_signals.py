@@ -2,6 +2,7 @@
 
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from sharded import in_shards, llama
+
+from attnscope.cli.output import Output
 
 # the program as its command runs it, but that it sends itself a signal: when a module is about to be
 # imported, or, of `module:name`, when that function is called
@@ -141,6 +144,20 @@ def test_the_cursor_that_a_spinner_hides_is_given_back() -> None:
     hidden, shown = seen.rindex(b"\x1b[?25l"), seen.rindex(b"\x1b[?25h")
     assert hidden < shown
     assert seen[shown:].endswith(b"attnscope: interrupted\r\n")
+
+
+def test_a_spinner_is_drawn_before_the_work_begins_that_could_hold_its_thread_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rich.live._RefreshThread.run", lambda _: None)  # it never gets a turn
+    monkeypatch.setenv("TERM", "xterm")
+    ours, theirs = pty.openpty()
+    with open(theirs, "w") as screen:
+        monkeypatch.setattr(sys, "stderr", screen)
+        with Output().working("importing torch"):
+            assert select.select([ours], [], [], 10)[0], "nothing was drawn"
+            assert b"importing torch" in os.read(ours, 65536)
+    os.close(ours)
 
 
 def test_who_imports_the_package_keeps_the_answer_that_python_gives() -> None:

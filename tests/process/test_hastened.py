@@ -4,11 +4,16 @@ import builtins
 import gc
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import attnscope
+from attnscope.cli.app import app
+from attnscope.cli.output import Output
 from attnscope.process import startup
 
 FAMILIES = Path(__file__).with_name("families.py")
@@ -68,3 +73,42 @@ def test_the_collector_is_left_as_it_is_by_a_word_in_the_environment(monkeypatch
     with startup.lean_loading():
         pass
     assert (gc.get_freeze_count(), gc.get_threshold()) == (0, threshold)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["ablate", "hello"],
+        ["align", "hello"],
+        ["cite", "hello", "--generate", "1"],
+        ["compare", "hello", "hello", "--word", "hello"],
+        ["compose"],
+        ["explain", "hello", "--from", "hello", "--to", "hello"],
+        ["find", "hello"],
+        ["find", "--pattern", "retrieval"],
+        ["flow", "hello", "--from", "hello"],
+        ["report", "hello"],
+        ["verify"],
+        ["why", "hello", "--answer", "it"],
+        ["why", "hello", "--layer", "0", "--head", "0", "--from", "0", "--to", "0"],
+    ],
+    ids=" ".join,
+)
+def test_whatever_imports_torch_before_it_knows_the_model_says_so_and_is_lean(
+    asked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said, importing = list[bool](), Output.importing
+
+    @contextmanager
+    def noted(output: Output) -> Iterator[None]:
+        with importing(output):
+            said.append(builtins.__import__ is not ordinary)  # what stands in for unneeded modules
+            yield
+
+    ordinary = builtins.__import__
+    monkeypatch.setattr(startup, "_hastened", True)
+    monkeypatch.delenv(startup.EAGER_IMPORTS, raising=False)
+    monkeypatch.setattr(Output, "importing", noted)
+    done = CliRunner().invoke(app, [*asked, "-m", str(tmp_path)])
+    assert done.exit_code == 3
+    assert said[:1] == [True]

@@ -176,8 +176,10 @@ def ablate(
     if wanted.layer is None and wanted.head is None:
         wish = replace(wish, each=True)
     from attnscope.session.opening import Purpose
-    from attnscope.session.questions.claims.ablation import ablate as ablated
-    from attnscope.session.questions.claims.places import names_of
+
+    with output.importing():
+        from attnscope.session.questions.claims.ablation import ablate as ablated
+        from attnscope.session.questions.claims.places import names_of
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         assert chosen is not None, "heads are wanted"

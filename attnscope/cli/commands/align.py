@@ -65,8 +65,10 @@ def align(
         raise InputError("align takes a text or a sound: attnscope heads --image looks at a picture")
     check_delivery(delivery, "Timing" if inputs.sensed else "Alignment", many=read.source is not None)
     from attnscope.session.opening import Purpose
-    from attnscope.session.questions.claims.word_links import AligningWords
-    from attnscope.session.questions.claims.word_times import TimingWords
+
+    with output.importing():
+        from attnscope.session.questions.claims.word_links import AligningWords
+        from attnscope.session.questions.claims.word_times import TimingWords
 
     asked = (TimingWords if inputs.sensed else AligningWords)(gold, learn)
 

@@ -144,7 +144,8 @@ def cite(
     if asked.gold is not None:
         _judge(read, wanted, asked, delivery, request=request, output=output)
         return
-    citing = asked.citing()
+    with output.importing():
+        citing = asked.citing()
     inputs = _inputs(read, asked, citing)
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.claims.citing import check_passages
@@ -190,8 +191,10 @@ def _judge(
         if value is not None:
             raise InputError(f"--gold has passages and answers itself: leave --{name} out")
     from attnscope.session.opening import Purpose
-    from attnscope.session.questions.claims.citing import check_passages
-    from attnscope.session.questions.claims.judging import Judging, cases_in, judge
+
+    with output.importing():
+        from attnscope.session.questions.claims.citing import check_passages
+        from attnscope.session.questions.claims.judging import Judging, cases_in, judge
 
     assert asked.gold is not None, "there are cases"
     cases = cases_in(asked.gold)

@@ -77,7 +77,8 @@ def compare(
             output.deliver(senses, delivery)
         return
     inputs, words = sides.inputs(writing), sides.words
-    from attnscope.session.questions.comparison import compare_inputs, compare_layers, compare_models
+    with output.importing():
+        from attnscope.session.questions.comparison import compare_inputs, compare_layers, compare_models
 
     page = _page(delivery)
     if sides.layer_b is not None:

@@ -54,8 +54,9 @@ def compose(
     or sounds, only serves to read the matrices back.
     """
     check_delivery(delivery, "Composition")
-    from attnscope.session.questions.claims.composition import CompositionQuestion
-    from attnscope.session.questions.claims.composition import compose as composed_of
+    with output.importing():
+        from attnscope.session.questions.claims.composition import CompositionQuestion
+        from attnscope.session.questions.claims.composition import compose as composed_of
 
     asked = CompositionQuestion(wanted.layer, wanted.head, composed.through, composed.draws, composed.seed)
     result = composed_of(request, asked, wanted, output)

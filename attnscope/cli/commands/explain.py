@@ -79,7 +79,8 @@ def explain(
     """
     check_delivery(delivery, "Explanation")
     inputs = read.inputs()
-    linked = asked.linked()
+    with output.importing():
+        linked = asked.linked()
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.claims.explaining import check_pair
     from attnscope.session.questions.claims.explaining import explain as explained

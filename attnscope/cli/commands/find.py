@@ -182,7 +182,8 @@ def find(
         return
     check_something(read.text, read.ids, read.image, read.audio, read.texts, read.chat)
     inputs = read.inputs(writing)  # before anything is imported for it
-    wish = asked.wish()
+    with output.importing():
+        wish = asked.wish()
     kind = "Links" if wish.names_nothing else "Finding"
     check_delivery(delivery, kind, many=read.source is not None)
     from attnscope.session.opening import Purpose
@@ -220,7 +221,9 @@ def _retrieve(
         name for name in ("ids", "image", "audio", "texts", "chat", "fill", "target") if getattr(read, name)
     ]:
         raise InputError(f"--pattern {RETRIEVAL} puts facts into one TEXT: leave --{others[0]} out")
-    retrieving = asked.retrieving(read.inputs().text)
+    text = read.inputs().text
+    with output.importing():
+        retrieving = asked.retrieving(text)
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.claims.retrieving import check_retrieving, retrieve
 

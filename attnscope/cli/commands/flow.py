@@ -80,9 +80,11 @@ def flow(
     check_seed(seed)
     name, inputs = decoded(query), read.inputs(writing)
     from attnscope.session.opening import Purpose
-    from attnscope.session.questions.claims.flow import Meant, check_query
-    from attnscope.session.questions.claims.flow import flow as followed
-    from attnscope.session.questions.claims.pooled import is_pooled
+
+    with output.importing():
+        from attnscope.session.questions.claims.flow import Meant, check_query
+        from attnscope.session.questions.claims.flow import flow as followed
+        from attnscope.session.questions.claims.pooled import is_pooled
 
     meant = Meant(*(None if each is None else decoded(each) for each in (answer, against)))
 

@@ -40,8 +40,10 @@ def report(
     inputs = read.inputs(writing)
     from attnscope.session.naming import single_named
     from attnscope.session.opening import Purpose
-    from attnscope.session.questions.heads import OpenedHeads
-    from attnscope.session.questions.prediction import ONE_QUERY, check_looking, report_head
+
+    with output.importing():
+        from attnscope.session.questions.heads import OpenedHeads
+        from attnscope.session.questions.prediction import ONE_QUERY, check_looking, report_head
 
     check_looking(looking)
     names = single_named(query, ONE_QUERY)

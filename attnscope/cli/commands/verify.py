@@ -43,7 +43,9 @@ def verify(
     check_delivery(delivery, "Verification")
     inputs = read.inputs()
     from attnscope.session.opening import Purpose
-    from attnscope.session.questions.heads import verify_reading
+
+    with output.importing():
+        from attnscope.session.questions.heads import verify_reading
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         return Answer(verify_reading(reading, every_token=every_token))

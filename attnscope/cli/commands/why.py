@@ -87,11 +87,12 @@ class WhyOptions:
             )
         return Link(query, key, _meant(self.against), _meant(self.patch_from))
 
-    def answering(self, wanted: ArticleHead) -> "Answering | None":
+    def answering(self, wanted: ArticleHead, output: Output) -> "Answering | None":
         """The answer that is to be explained, None where it is a head; `InputError` for both."""
         if self.answer is None:
             return None
-        from attnscope.session.questions.claims.contributing import OF_ALL, Answering
+        with output.importing():
+            from attnscope.session.questions.claims.contributing import OF_ALL, Answering
 
         if (self.query, self.key) != (None, None) or wanted != ArticleHead():
             raise InputError(OF_ALL)
@@ -118,11 +119,13 @@ def why(
     what becomes of it without other heads of the same layer: only what exceeds these is called a reason.
     With --answer the same of an answer's logit, or of how far it lies above another one's (--against).
     """
-    if (answering := asked.answering(wanted)) is not None:
+    if (answering := asked.answering(wanted, output)) is not None:
         _why_answer(read, answering, delivery, request=request, output=output)
         return
     check_delivery(delivery, "Why", many=read.source is not None)
-    link, inputs = asked.link(), read.inputs()
+    inputs = read.inputs()
+    with output.importing():
+        link = asked.link()
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.claims.why import check_link
     from attnscope.session.questions.claims.why import why as explained

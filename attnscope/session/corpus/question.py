@@ -156,7 +156,7 @@ def corpus_of(
 
     `engine` measures in place of the one that is asked for; `done` is told how far it is.
     """
-    request = _resolved(request, asked)
+    request = _resolved(request, asked, listener)
     engine = engine or engine_of(asked, request)
     with _planned(request, asked, wanted, listener, signs=True) as planned:
         from attnscope.session.corpus.run import Run
@@ -188,7 +188,7 @@ def estimate_of(
     if request.device_map is not None:
         raise InputError("--estimate measures one worker on one device: leave --device-map out")
     began = time.process_time() if "torch" in sys.modules else 0.0
-    request = _resolved(request, asked)
+    request = _resolved(request, asked, listener)
     with _planned(request, asked, wanted, listener) as planned, listener.working("measuring a few seconds"):
         with lean_loading():
             from attnscope.session.corpus.estimate import estimated
@@ -242,10 +242,11 @@ def engine_of(asked: CorpusQuestion, request: ModelRequest) -> Engine | None:
     return on_ray(asked.ray_address, asked.workers, needs, request.device)
 
 
-def _resolved(request: ModelRequest, asked: CorpusQuestion) -> ModelRequest:
+def _resolved(request: ModelRequest, asked: CorpusQuestion, listener: Listener) -> ModelRequest:
     """The same with what `auto` is here, so that a run that goes on later goes on with the same."""
     if request.device_map is None:
-        return replace(request, device=device_for(asked.engine, request.device))
+        with listener.working("importing torch"):
+            return replace(request, device=device_for(asked.engine, request.device))
     if request.device_map == AUTO:
         raise InputError(
             "--device-map auto follows what is free, and a corpus may go on later: give it the map itself, "

@@ -134,7 +134,10 @@ def parquet(source: Source) -> Iterator[Any]:
             file = ParquetFile(opened, metadata=footer)
             there = file.schema_arrow.names
             if source.field not in there:
-                raise InputError(f"no field '{source.field}' in '{source.name}': {', '.join(there)}")
+                names = ", ".join(f"'{name}'" for name in there) or "none"
+                raise InputError(
+                    f"no field '{source.field}' in '{source.name}': its columns are {names} (--field)"
+                )
             yield file
         except (OSError, pyarrow.ArrowException) as error:
             why = getattr(error, "strerror", None) or "it is no whole Parquet file"

@@ -185,7 +185,7 @@ def _of_record(record: Any, span: Span, number: int) -> Item:
         return aside("it is no object with fields")
     if field not in record:
         there = ", ".join(f"'{name}'" for name in record) or "none"
-        return aside(f"it has no field '{field}': its fields are {there}")
+        return aside(f"it has no field '{field}': its fields are {there} (--field)")
     value = record[field]
     if not isinstance(value, str):
         kind = "null" if value is None else type(value).__name__

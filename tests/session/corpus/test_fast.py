@@ -16,6 +16,7 @@ from attnscope.model.loading import products
 from attnscope.model.loading.products import ONEDNN, OneDNN
 from attnscope.results import Verdict
 from attnscope.session.corpus import question, reader
+from attnscope.session.listener import Quiet
 
 NAMES = ("entropy", "distance", "same", "fixed", "moved")
 _has_onednn = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch has no oneDNN")
@@ -100,7 +101,7 @@ def test_only_torchs_own_linear_layers_in_float32_are_changed_and_all_come_back(
 def test_fast_on_no_cpu_or_in_another_type_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     for how, words in (({"dtype": "bfloat16"}, "--dtype bfloat16"), ({"device_map": {"": "cpu"}}, "several")):
         request = question._resolved(
-            demo.ModelRequest("no/such-model", **how), demo.asked(tmp_path, tmp_path)
+            demo.ModelRequest("no/such-model", **how), demo.asked(tmp_path, tmp_path), Quiet()
         )
         with pytest.raises(InputError, match=f"--fast .*{words}.*: leave it out"):
             question._check_fast(request)
