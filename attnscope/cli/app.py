@@ -133,6 +133,7 @@ def _one_line_each() -> Iterator[None]:
 def _misused(error: Any) -> str:
     """What the option parser says, on one line and as we would say it, and where the options are told."""
     said = " ".join(error.format_message().split()).removesuffix(".").replace(": Value error, ", ": ")
+    said = said.partition(", unable to parse")[0].replace("Input should be", "it should be")
     if (option := getattr(error, "option_name", None)) is not None and hasattr(error, "possibilities"):
         said = f"{error.message}{_meant_option(option, error.ctx)}"
     if "unexpected extra argument" in said:
