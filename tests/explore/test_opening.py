@@ -210,3 +210,16 @@ def test_the_card_tells_the_signs_that_are_on_the_screen_and_no_others(explored:
         assert "Enter open the first of the heads that were found" in third
 
     explored(keys, size=(140, 90))
+
+
+def test_the_card_keeps_its_end_on_the_screen_when_the_terminal_gets_smaller(explored: Explored) -> None:
+    async def keys(app: Explorer, screen) -> None:
+        await screen.press("question_mark")
+        for width, height in ((80, 24), (120, 50), (60, 20)):
+            await screen.pilot.resize_terminal(width, height)
+            await screen.pilot.pause()
+            card = app.screen.query_one("#card").region
+            assert 0 < card.y < card.bottom < height
+            assert card.height == height - 2
+
+    explored(keys, size=(100, 30))

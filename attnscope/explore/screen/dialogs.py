@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from rich.console import RenderableType
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
@@ -33,8 +34,14 @@ class Card(ModalScreen[None]):
         yield self._pane
 
     def on_mount(self) -> None:
-        self._pane.styles.height = min(self._lines + 2, self.app.size.height - 2)
+        self._fit(self.app.size.height)
         self._pane.show("card", lambda width, height: self._shown, self._title, "any key closes")
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._fit(event.size.height)
+
+    def _fit(self, height: int) -> None:
+        self._pane.styles.height = min(self._lines + 2, height - 2)
 
     def action_page(self, step: int) -> None:
         self._pane.page(step)

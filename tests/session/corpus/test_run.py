@@ -304,6 +304,7 @@ def test_a_disk_that_is_full_is_one_line_and_what_was_done_is_kept(
         ("a.jsonl", '{"text": 3}\n[1]\n', {}, "its field 'text' is no text but int"),
         ("a.jsonl", "{half", {}, "it is no JSON"),
         ("a.conllu", "1\tbroken\n", {}, "'a.conllu': a.conllu:1: 2 fields between tabs"),
+        ("a.conllu", "broken\n", {}, "'a.conllu': a.conllu:1: 1 field between tabs"),
         ("a.txt", "It is late.", {"form": "csv"}, "no format 'csv': lines, file, jsonl, conllu, parquet"),
         ("a.txt", "It is late.", {"source": "VERB"}, "go together"),
         ("a.txt", "It is late.", {"source": "VERB", "target": "X"}, "a .conllu file"),

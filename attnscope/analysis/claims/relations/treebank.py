@@ -127,7 +127,8 @@ def _word(text: str, line: int, before: int) -> _Word | None:
         return None
     fields = text.split("\t")
     if len(fields) != _FIELDS:
-        raise _MalformedError(f"{len(fields)} fields between tabs, a word of CoNLL-U has {_FIELDS}")
+        there = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
+        raise _MalformedError(f"{there} between tabs, a word of CoNLL-U has {_FIELDS}")
     if (number := _NUMBER.fullmatch(fields[0])) is None:
         raise _MalformedError(f"'{fields[0]}' is no number of a word: 1, 1-2 or 1.1")
     first, between, last = number.groups()
