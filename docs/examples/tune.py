@@ -46,4 +46,6 @@ def main(folder: str, rate: float) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("tune.py takes two arguments: FOLDER RATE")
     main(sys.argv[1], float(sys.argv[2]))

@@ -56,7 +56,7 @@ def test_one_head_over_a_picture(attnscope: Any, saved: Any, square: str, tmp_pa
     result = attnscope("heads", "--image", square, "-m", saved("vit"), "-l", "1", "--head", "2", *wanted)
     assert result.exit_code == 0
     assert "square.png, read as 40 x 60 pixels, 4 x 6 patches of 10 x 10\n" in result.stdout
-    assert "Query [CLS] gives the most to patch r" in result.stdout
+    assert "From query [CLS], L1 H2 gives the most to patch r" in result.stdout
     assert "✓ certified" in result.stdout
     assert "note: showing query 0 [CLS] (--query chooses)" in result.stderr
     with Image.open(files[0]) as drawn:

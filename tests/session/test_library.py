@@ -168,6 +168,13 @@ def test_a_model_in_memory_is_read_as_it_is_and_left_as_it_was(kernel: str, regi
     assert [dict(table) for table in registries] == tables
 
 
+def test_no_fewer_than_one_answer_can_be_asked_for() -> None:
+    reading = at.load("demo").read("The [MASK] opened.")
+    assert len(reading.predict(1).blanks[0].guesses) == 1
+    with pytest.raises(at.AttnscopeError, match="--top 0: it is how many answers are shown, 1 or more"):
+        reading.predict(0)
+
+
 def test_a_wrapped_model_without_a_head_predicts_nothing() -> None:
     tokenizer = AutoTokenizer.from_pretrained(MINILM)
     reading = at.wrap(AutoModel.from_pretrained(MINILM), tokenizer).read("The river bank.")

@@ -121,9 +121,9 @@ def descending(weights: Float[np.ndarray, " place"]) -> list[int]:
 
 
 def _answer(result: OneHead, key: int | None) -> str:
-    """Where the query looks hardest, what it gives to `key`, and how much of its attention lies where."""
+    """Where the head looks hardest from a query, what `key` gets, how much of its attention lies where."""
     weights, words = result.weights.ravel(), query_words(result)
-    subject = f"The {words}" if result.gaze.query is None else f"Q{words[1:]}"
+    subject = f"{'In the' if result.gaze.query is None else 'From'} {words}, {result.head.name}"
     if not (order := descending(weights)):
         return f"{subject} reads no {part(result)} of the {medium(result)}."
     strongest = f"{part(result)} {place_name(result, order[0])}, {significant(float(weights[order[0]]))}"

@@ -28,6 +28,8 @@ def predict(reading: Reading, top: int = TOP, answer: str | None = None) -> Pred
     Where an `answer` is named how likely it is, its tokens multiplied. `InputError` for a model that has no
     head to answer with, and for a text that asks for nothing.
     """
+    if top < 1:
+        raise InputError(f"--top {top}: it is how many answers are shown, 1 or more")
     with fused_where_long(reading) as told:
         made = _predicted(reading, top) if answer is None else _named(reading, answer)
         return replace(made, provenance=told(made.provenance), notes=reading.notes)

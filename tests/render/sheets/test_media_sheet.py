@@ -92,7 +92,7 @@ def test_a_window_that_reads_no_patch_says_so_in_every_medium() -> None:
     window = made.window_head(None)
     nothing = replace(window.gaze, keys=np.full((3, 5), -1))
     empty = replace(window, gaze=nothing, weights=np.full((3, 5), np.nan))
-    assert sheet_of(empty).answer == "The mean over 6 queries reads no patch of the picture."
+    assert sheet_of(empty).answer == "In the mean over 6 queries, L3 H11 reads no patch of the picture."
     assert "reads no patch" in shown(empty)
     assert "reads no patch" in written(figure_of(empty))
 
