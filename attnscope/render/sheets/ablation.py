@@ -102,7 +102,8 @@ def _next(result: Ablation) -> Next | None:
     if result.case in (Case.NO_GAP, Case.LITTLE, Case.ROUNDING):
         ran = asking(result, "ablate", *named)
         if result.case is Case.NO_GAP or len(result.heads) < 2:
-            return Next("which heads does the answer need?", ran)
+            needs = "the text's vector" if result.answer.asks is Asks.VECTOR else "the answer"
+            return Next(f"which heads does {needs} need?", ran)
     elif result.link is not None:
         return Next("do heads look there because of the words?", _finding(result, *result.link))
     elif result.case in (Case.EACH, Case.FLAT):
