@@ -254,6 +254,8 @@ class Folder:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+        value = [" ".join(str(field)[:12] for field in each.values()) for each in value]  # of each file
     shown = json.dumps(value, ensure_ascii=False)
     return shown if len(shown) <= 80 else shown[:77] + "..."
 

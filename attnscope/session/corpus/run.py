@@ -40,7 +40,7 @@ _ROUNDS = 3  # of measuring a file again that is damaged, before the disk is to 
 class Run:
     """What is measured (`recipe`) of which texts (`plan`), and where it is kept.
 
-    `splits` are how many there are, once all were handed out.
+    `splits` are how many there are, once all were handed out; `fresh`, whether any was measured now.
     """
 
     recipe: CorpusRecipe
@@ -49,6 +49,7 @@ class Run:
     folder: Folder
     listener: Listener
     splits: int = 0
+    fresh: bool = False
 
     @property
     def sources(self) -> Sequence[Source]:
@@ -62,7 +63,10 @@ class Run:
             self._measure(tree, engine, done)
             try:
                 if not tree.damaged:
-                    return self._result(tree, rows)
+                    found = self._result(tree, rows)
+                    if not self.fresh:
+                        self.listener.notice(f"all was measured before, and is read from {self.folder.place}")
+                    return found
             except DamagedError:
                 pass
             except DamagedRowsError as error:
@@ -100,6 +104,7 @@ class Run:
         first = next(coming, None)
         if first is None:
             return
+        self.fresh = True
         if tree.parts:
             share = min(tree.splits / self.plan.about, 1)
             self.listener.notice(f"about {share:.0%} were measured before: going on in {self.folder.place}")

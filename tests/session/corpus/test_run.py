@@ -100,6 +100,11 @@ def test_what_is_done_is_not_measured_again_and_what_is_damaged_is_named_and_mea
     assert demo.everything(run) == kept
     told = "were measured before" if how == "gone" else f"{place.name}' is damaged: measured again"
     assert any(told in each for each in hearing.told)
+    assert not any("all was measured" in each for each in hearing.told)
+    measured.clear()
+    assert as_npz(demo.measure(file, run, hearing, engine)) == expected
+    assert measured == []
+    assert f"all was measured before, and is read from {run}" in hearing.told
 
 
 @pytest.mark.parametrize("fan", [2, 16])
@@ -224,7 +229,7 @@ def test_a_folder_of_another_run_is_refused_and_says_in_what_they_differ(file: P
         demo.measure(file, run, measures="entropy", limit=3)
     other = tmp_path / "texts.txt"
     other.write_bytes(file.read_bytes() + b"\nOne more.")
-    with pytest.raises(InputError, match="belongs to another run: files is"):
+    with pytest.raises(InputError, match=r"files is .*texts\.txt .* there and .*texts\.txt .* here"):
         demo.measure(other, run, measures="entropy")
     assert demo.everything(run) == before
     (tmp_path / "mine").mkdir()
@@ -391,7 +396,7 @@ def test_texts_that_change_while_they_are_measured_give_no_result(file: Path, tm
 
     with pytest.raises(InputError, match=r"'texts\.txt' changed while it was measured"):
         demo.measure(texts, run, engine=changing)
-    with pytest.raises(InputError, match="belongs to another run: files is"):
+    with pytest.raises(InputError, match=r"files is .*texts\.txt .* there and .*texts\.txt .* here"):
         demo.measure(texts, run)
     found = demo.measure(texts, tmp_path / "other")
     os.utime(texts)  # its time is another, its content is not
