@@ -12,7 +12,7 @@ from attnscope.session.corpus.tree import FAN
 
 TEXTS = (
     "The door opened.", "A dog barks, and the old dog sleeps.", "She was watching the boat.", "It is late.",
-    "the river and the bank", "Maria sat on the table and she slept.", "caf\udce9", "very " * 90, "",
+    "the river and the bank", "Maria sat on the table and she slept.", "caf\udce9", "very " * 90, " " * 3000,
 )  # fmt: skip
 KILLS = 6
 

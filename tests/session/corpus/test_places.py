@@ -107,7 +107,7 @@ def two(emulated: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def measured(folder: Path, run: str, **how: Any) -> Any:
     texts = folder / "texts.txt"
-    texts.write_text("\n".join(TEXTS * 200) + "\n")
+    texts.write_text("\n".join([*TEXTS, " " * 1000] * 200) + "\n")  # several splits
     workers = how.pop("workers", None)
     asked = CorpusQuestion((texts,), workers=workers, run=folder / run, measures="entropy,distance")
     return corpus_of(ModelRequest("demo", **how), asked, Wanted(layer="1"), Quiet())
