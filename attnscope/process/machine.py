@@ -31,10 +31,10 @@ def keep_freed(size: int) -> None:
     Matrices of some megabytes that come and go are else mapped anew, and each page is cleared and touched as
     if it were new: a tenth of the time of a corpus of long texts. For glibc alone; elsewhere nothing is done.
     """
-    if sys.platform != "linux" or not hasattr(library := ctypes.CDLL(None), "mallopt"):
-        return
-    library.mallopt(_MAPPED_FROM, _MOST_MAPPED)
-    library.mallopt(_GIVEN_BACK_FROM, size)
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if library is not None and hasattr(library, "mallopt"):
+        library.mallopt(_MAPPED_FROM, _MOST_MAPPED)
+        library.mallopt(_GIVEN_BACK_FROM, size)
 
 
 def gigabytes(size: int) -> str:
