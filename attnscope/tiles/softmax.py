@@ -23,9 +23,7 @@ from attnscope.tiles.call import LongCall
 from attnscope.tiles.tiling import Mask, Room, Sizes, Tiling, laid_out, tiling
 
 Logits = tuple[Float[Tensor, "query key"], Mask | None]
-_ROOM = (
-    -40.0
-)  # logarithms above which an exponential, and the product of two, is far from the smallest number
+_ROOM = -40.0  # logarithms above which an exponential, and a product of two, is far from the smallest number
 
 
 @dataclass(frozen=True, eq=False)

@@ -257,20 +257,24 @@ class Write:
 Variant = tuple[Change | Held | Write, ...]  # what is changed in one run; the empty one is the model as it is
 
 
+def asked_of(seen: Attended, variants: Sequence[Variant]) -> Iterator[tuple[slice, Change | Held]]:
+    """What variants ask for of this layer's answer, each with the parts of the batch that it is for."""
+    for entry, variant in enumerate(variants):
+        for change in variant:
+            if not isinstance(change, Write) and change.layer == seen.place[0]:
+                yield seen.parts(entry, len(variants)), change
+
+
 def with_changes(seen: Attended, variants: Sequence[Variant]) -> Tensor:
     """The answer with what every variant asks for in its entry."""
     new = seen.output.clone()
-    for entry, variant in enumerate(variants):
-        for change in variant:
-            if isinstance(change, Write) or change.layer != seen.place[0]:
-                continue
-            parts = seen.parts(entry, len(variants))
-            if isinstance(change, Held):
-                new[parts] = seen.output[further(parts, change.over)]
+    for parts, change in asked_of(seen, variants):
+        if isinstance(change, Held):
+            new[parts] = seen.output[further(parts, change.over)]
+        else:
+            made = change.what.made(seen, change.head, parts)
+            if change.at is None:
+                new[parts, change.head] = made
             else:
-                made = change.what.made(seen, change.head, parts)
-                if change.at is None:
-                    new[parts, change.head] = made
-                else:
-                    new[parts, change.head, list(change.at)] = made[:, list(change.at)]
+                new[parts, change.head, list(change.at)] = made[:, list(change.at)]
     return new

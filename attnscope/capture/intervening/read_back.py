@@ -31,7 +31,7 @@ from attnscope.capture.intervening.changes import (
     Put,
     Rounded,
     Variant,
-    Write,
+    asked_of,
     further,
 )
 from attnscope.capture.trace.operations import tensors_in
@@ -149,36 +149,32 @@ def _expected(attended: Attended, variants: Sequence[Variant]) -> _Expected:
     dim = attended.output.shape[-1]
     kernel = attended.output.detach().transpose(1, 2).flatten(2)
     rows, off = kernel.clone(), None
-    for entry, variant in enumerate(variants):
-        for change in variant:
-            if isinstance(change, Write) or change.layer != attended.place[0]:
-                continue
-            parts = attended.parts(entry, len(variants))
-            if isinstance(change, Held):
-                rows[parts] = kernel[further(parts, change.over)]
-                continue
-            columns = slice(change.head * dim, (change.head + 1) * dim)
-            at = slice(None) if change.at is None else list(change.at)
-            if isinstance(change.what, Cut):
-                off = torch.zeros_like(rows) if off is None else off
-                for query in change.what.queries:
-                    row, tolerance = _without_links(attended, change, query, parts)
-                    rows[parts, query, columns] = row
-                    off[parts, query, columns] = tolerance
-            elif isinstance(change.what, Lent) and change.what.inputs not in ("", INPUTS):
-                off = torch.zeros_like(rows) if off is None else off
-                rows[parts, :, columns], off[parts, :, columns] = _of_both(attended, change, parts)
-            elif isinstance(change.what, Lent):
-                whose = further(parts, change.what.over if change.what.inputs else 0)
-                rows[parts, :, columns] = kernel[whose, :, columns]
-            elif isinstance(change.what, Rounded):
-                rows[parts, :, columns] = change.what.made(attended, change.head, parts)
-            else:
-                put = change.what.answers[attended.place] if isinstance(change.what, Put) else None
-                new = 0 if put is None else put[:, change.head].to(rows)
-                rows[parts, at, columns] = new if isinstance(new, int) else new[:, at]
-            if off is not None and not isinstance(change.what, Cut | Lent):
-                off[parts, at, columns] = 0
+    for parts, change in asked_of(attended, variants):
+        if isinstance(change, Held):
+            rows[parts] = kernel[further(parts, change.over)]
+            continue
+        columns = slice(change.head * dim, (change.head + 1) * dim)
+        at = slice(None) if change.at is None else list(change.at)
+        if isinstance(change.what, Cut):
+            off = torch.zeros_like(rows) if off is None else off
+            for query in change.what.queries:
+                row, tolerance = _without_links(attended, change, query, parts)
+                rows[parts, query, columns] = row
+                off[parts, query, columns] = tolerance
+        elif isinstance(change.what, Lent) and change.what.inputs not in ("", INPUTS):
+            off = torch.zeros_like(rows) if off is None else off
+            rows[parts, :, columns], off[parts, :, columns] = _of_both(attended, change, parts)
+        elif isinstance(change.what, Lent):
+            whose = further(parts, change.what.over if change.what.inputs else 0)
+            rows[parts, :, columns] = kernel[whose, :, columns]
+        elif isinstance(change.what, Rounded):
+            rows[parts, :, columns] = change.what.made(attended, change.head, parts)
+        else:
+            put = change.what.answers[attended.place] if isinstance(change.what, Put) else None
+            new = 0 if put is None else put[:, change.head].to(rows)
+            rows[parts, at, columns] = new if isinstance(new, int) else new[:, at]
+        if off is not None and not isinstance(change.what, Cut | Lent):
+            off[parts, at, columns] = 0
     shape = (len(variants), -1, *rows.shape[1:])
     control = len(variants) > 1 and not variants[0]
     return _Expected(attended.place, rows.view(shape), None if off is None else off.view(shape), control)
