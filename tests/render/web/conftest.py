@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ QUIET = (
     "--force-color-profile=srgb",
 )  # fmt: skip
 DRAWN = "body[data-thumbnails]"
+AT_ONCE = 8  # pages that stay open; all of them take four gigabytes, and a browser dies where there is less
 Open = Callable[..., Any]
 
 
@@ -48,7 +50,7 @@ def browser() -> Iterator[Any]:
 
 
 class Shown:
-    """Pages in one context of the browser, offline; each result is opened once and then only looked at again.
+    """Pages in one context of the browser, offline; the last few results stay open and are looked at again.
 
     Any request, error or line in the console of a page fails the test that it comes up in.
     """
@@ -59,14 +61,20 @@ class Shown:
         )
         self.context.set_default_timeout(6_000)
         self.folder = folder
-        self.open: dict[int, tuple[Any, Any, list[str]]] = {}
+        self.open: dict[int, tuple[Any, Any, list[str]]] = {}  # the one that was looked at last stands last
+        self.files = count()
 
     def page(self, result: Result | bytes) -> tuple[Any, list[str]]:
         """The page of a result, and what it complained of."""
-        if id(result) not in self.open:
-            file = self.folder / f"{len(self.open)}.html"
+        if id(result) in self.open:
+            self.open[id(result)] = self.open.pop(id(result))
+        else:
+            file = self.folder / f"{next(self.files)}.html"
             file.write_bytes(result if isinstance(result, bytes) else content(result, ".html"))
             self.open[id(result)] = result, self._listened(file), self.heard
+            if len(self.open) > AT_ONCE:
+                _, oldest, _ = self.open.pop(next(iter(self.open)))
+                oldest.close()
         _, view, heard = self.open[id(result)]
         return view, heard
 

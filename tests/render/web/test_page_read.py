@@ -262,8 +262,8 @@ FINDINGS = """async () => (await axe.run()).violations.map(each =>
   each.id + ': ' + each.nodes.slice(0, 3).map(node => node.target + ' ' + node.failureSummary).join(' | '))"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("kind", ["page", *made_pages.KINDS])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_to_complain_of(opened, go, page, axe, kind, scheme) -> None:
     result = page if kind == "page" else made_pages.KINDS[kind]()
     with opened(result, "", scheme) as view:
