@@ -28,6 +28,7 @@ from attnscope.capture.trace.tracer import TracedAttention, traced
 from attnscope.errors import InputError
 from attnscope.results import Route
 from attnscope.tokens import Tokens
+from attnscope.vocabulary import Standing
 
 Made = TypeVar("Made")
 Make = Callable[[int, Any], Made]  # gets the weights, `row head query key`, or what a reader hands on of them
@@ -36,6 +37,7 @@ Seen = list[tuple[Source, Tensor | None, AttentionCall | None]]
 Take = Callable[[int, Seen], None]
 _OF_ANY_TEXT = ("module", "call", "layer", "kind", "route", "tower", "block")
 _PROVED = ("unread", "standing", "tried", "reach")  # by other runs
+DISPLACED = "its positions are not the tokens in their place"
 
 
 class _Enough(Exception):
@@ -64,7 +66,10 @@ class OneText:
         else:
             assert isinstance(source, KernelCall), "it has been answered"
             made = of_kernel(source, self.row, heads=self.heads, **place)
-        return replace(made, **{name: getattr(like, name) for name in _PROVED})
+        reservation = made.reservation or like.reservation
+        if like.standing is Standing.OTHER:
+            reservation = reservation or DISPLACED
+        return replace(made, reservation=reservation, **{name: getattr(like, name) for name in _PROVED})
 
 
 class Weights:
@@ -214,7 +219,7 @@ class Passed:
 class Passing(Weights):
     """Reads batch after batch as `Weights` does; what is made of a layer gets a `Passed`."""
 
-    _mask: tuple[object, Bool[Tensor, "row mask_head query key"] | None] | None = None
+    _mask: tuple[Tensor, Bool[Tensor, "row mask_head query key"] | None] | None = None
 
     def _handed(self, source: Source, weights: Tensor, call: AttentionCall | None) -> Any:
         count = source.query.shape[1]
@@ -228,13 +233,18 @@ class Passing(Weights):
     def _allowed(self, source: Source) -> Bool[Tensor, "row mask_head query key"] | None:
         if not isinstance(source, KernelInputs):
             return None if source.allowed is None else _four_axes(source.allowed, source.query.shape[0])
-        if isinstance(source.mask, Tensor) and self._mask is not None and self._mask[0] is source.mask:
-            return self._mask[1]  # one mask serves most layers
+        mask = source.mask if isinstance(source.mask, Tensor) and source.mask.ndim == 4 else None
+        if mask is not None and self._mask is not None and _equal(self._mask[0], mask):
+            return self._mask[1]  # one mask serves most layers; some narrow it in its place
         rows = source.query.shape[0]
         each = [terms_and_allowed(source, row)[1] for row in range(rows)]
         found = None if all(one is None for one in each) else _stacked(each)
-        self._mask = (source.mask, found)
+        self._mask = None if mask is None else (mask.clone(), found)
         return found
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    return one.dtype == other.dtype and one.device == other.device and torch.equal(one, other)
 
 
 def _four_axes(allowed: Tensor, rows: int) -> Bool[Tensor, "row mask_head query key"]:

@@ -8,7 +8,7 @@ from families import FAMILIES, ids, sharp, twin
 from torch import nn
 
 from attnscope.capture import Selection
-from attnscope.capture.weights import Weights
+from attnscope.capture.weights import Passing, Weights
 from attnscope.errors import InputError
 from attnscope.results import Kind
 
@@ -75,3 +75,24 @@ def test_an_attention_that_is_not_there_is_refused() -> None:
         Weights(sharp("bert"), Selection(kind=Kind.CROSS)).read(ids(), kept)
     with pytest.raises(InputError, match="no dense softmax attention in layer 0-2"):
         Weights(sharp("bert"), Selection(), block=1).read(ids(), kept)
+
+
+def test_a_mask_that_layers_narrow_in_its_place_is_read_anew_in_each() -> None:
+    model, lowest = sharp("bert"), torch.finfo(torch.float32).min
+    far = (torch.arange(11)[:, None] - torch.arange(11)).abs()
+    for i, layer in enumerate(model.encoder.layer):
+
+        def narrow(_module: nn.Module, args: tuple, given: dict, reach: int = 4 - i) -> None:
+            mask = next(each for each in (*args, *given.values()) if getattr(each, "ndim", 0) == 4)
+            mask.masked_fill_(far > reach, lowest)
+
+        layer.attention.self.register_forward_pre_hook(narrow, with_kwargs=True)
+    inputs = ids(batch=2)
+    inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+    inputs["attention_mask"][1, 8:] = 0
+    seen = Passing(model, Selection()).read(inputs, lambda _layer, passed: passed)
+    for i, passed in seen.items():
+        assert passed.allowed is not None
+        assert torch.equal(passed.allowed[0, 0], far <= 4 - i)
+        assert torch.equal(passed.allowed[0, 0], (passed.weights[0] > 0).any(0))
+        assert torch.equal(passed.allowed[1, 0, :8, :8], (far <= 4 - i)[:8, :8])

@@ -2,7 +2,7 @@
 
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -181,6 +181,27 @@ def test_a_head_whose_answer_does_not_act_in_the_sentence_is_not_certified_in_an
     with changed(module, thrown_away):
         mute = BatchReader(recipe, _Again(opened.reader))
         proved = judged_of(mute, ready(mute, TEXTS[2]), 0)
+    assert proved.certified == {Verdict.CERTIFIED.value: 3, Verdict.PARTIAL.value: 3}
+
+
+@pytest.mark.parametrize("rolled", ["value", "key value", "query", "query key value and back"])
+def test_a_layer_whose_positions_are_not_the_tokens_is_not_certified_in_any_text(rolled: str) -> None:
+    """`attnscope heads` calls the first three partial, the last it numbers; a corpus counts by tokens."""
+    recipe = demo.CorpusRecipe(demo.ModelRequest("demo"), demo.WANTED, ("entropy",), longest=98)
+    opened = recipe.open()
+    module = opened.reader.passing.rung.watched[2].module  # type: ignore[union-attr]
+    with ExitStack() as open_while:
+        for name in {"query", "key", "value"}.intersection(rolled.split()):
+            by = changed(getattr(module, name), lambda _module, _inputs, made: made.roll(1, dims=1))
+            open_while.enter_context(by)
+        if "back" in rolled:
+
+            def back(_module: Any, _inputs: Any, made: Any) -> Any:
+                return made[0].roll(-1, dims=1), *made[1:]
+
+            open_while.enter_context(changed(module, back))
+        other = BatchReader(recipe, _Again(opened.reader))
+        proved = judged_of(other, ready(other, TEXTS[2]), 0)
     assert proved.certified == {Verdict.CERTIFIED.value: 3, Verdict.PARTIAL.value: 3}
 
 
