@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -30,21 +31,14 @@ class OneDNN:
     def put_into(cls, model: nn.Module, name: str) -> "OneDNN":
         """Change every linear layer of `model`; `InputError` in one line where there is none to change.
 
-        Classes derived from torch's own do something else besides, and are left alone.
+        Classes derived from torch's own do something else besides, and are left alone; so are layers with a
+        `forward` of their own.
         """
         if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
             raise InputError("--fast is oneDNN's product, and this torch was built without it")
         if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
             raise InputError(f"--fast is oneDNN's product, and torch {torch.__version__} has no door to it")
-        found = cls(
-            tuple(
-                layer
-                for layer in model.modules()
-                if type(layer) is nn.Linear
-                and layer.weight.dtype is torch.float32
-                and layer.weight.device.type == "cpu"
-            )
-        )
+        found = cls(tuple(layer for layer in model.modules() if _is_plain(layer)))
         if not found.layers:
             raise InputError(f"--fast: {name} has no torch.nn.Linear in float32 that oneDNN could do")
         found._put()
@@ -63,6 +57,14 @@ class OneDNN:
             yield
         finally:
             self._put()
+
+
+def _is_plain(layer: nn.Module) -> TypeGuard[nn.Linear]:
+    """Whether it is torch's own linear layer, of numbers that oneDNN reads: of a bias it takes no strides."""
+    if type(layer) is not nn.Linear or "forward" in vars(layer):
+        return False
+    on_cpu = layer.weight.dtype is torch.float32 and layer.weight.device.type == "cpu"
+    return on_cpu and (layer.bias is None or layer.bias.is_contiguous())
 
 
 def product(layer: nn.Linear, given: Tensor) -> Tensor:

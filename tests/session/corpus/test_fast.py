@@ -75,6 +75,23 @@ class Own(nn.Linear):
 
 
 @_has_onednn
+def test_a_layer_that_computes_something_else_or_whose_bias_is_strided_is_left_alone() -> None:
+    """oneDNN reads a bias as if its numbers stood side by side: other memory, where they do not."""
+    strided, doubled, plain = (nn.Linear(5, 4) for _ in range(3))
+    strided.bias = nn.Parameter(torch.randn(8)[::2])
+    of_its_class = doubled.forward
+    doubled.forward = lambda given: 2 * of_its_class(given)  # type: ignore[method-assign]
+    x = torch.randn(3, 5)
+    expected = [layer(x) for layer in (strided, doubled)]
+    fast = OneDNN.put_into(nn.ModuleList([strided, doubled, plain]), "it")
+    assert fast.layers == (plain,)
+    with fast.left_out():
+        assert torch.equal(doubled(x), expected[1])
+    assert torch.equal(strided(x), expected[0])
+    assert torch.equal(doubled(x), expected[1])
+
+
+@_has_onednn
 def test_only_torchs_own_linear_layers_in_float32_are_changed_and_all_come_back() -> None:
     shared = nn.Linear(5, 5)
     model = nn.ModuleDict(
