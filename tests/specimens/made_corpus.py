@@ -44,6 +44,8 @@ def corpus(
     *,
     linked: bool = False,
     failed: bool = False,
+    held: int = 44,
+    untried: int = 0,
     measures: tuple[str, ...] = MEASURES,
     drawn: np.ndarray | None = None,
     tokens: Sequence[int] | None = None,
@@ -56,11 +58,12 @@ def corpus(
         drawn[:, -1] = drawn[:, -3] - drawn[:, -2]
     origin = asdict(replace(made_results.head().provenance, token_ids=()))
     read = [CorpusText(f"0:{i + 1}", int(tokens[i]), f"Text {i} of {name}.", i % 5 > 0) for i in range(texts)]
+    verdicts = {"certified": 23, "failed": 1} if failed else {"certified": 24}
     part = Part(
         first=0, measures=measures, layers=LAYERS, heads=HEADS, kind="encoder", tower="", texts=texts,
         tokens=17 * texts, longest=64, limit=64, unknown=2, padded=texts // 2, cut=1, blanks=3,
         lines={0: texts + 4}, set_aside=(SetAside(0, 9, "it is not valid UTF-8", "caf\\xe9"),), absent={},
-        proved=Proved({"certified": 23, "failed": 1} if failed else {"certified": 24}, 2, 3e-7, origin),
+        proved=Proved(verdicts, 2, 3e-7, origin, (), held, 44, untried),
         totals=Totals.of(drawn, np.arange(texts), read), read=texts,
     )  # fmt: skip
     pair = Linked("VERB", "NOUN") if linked else None

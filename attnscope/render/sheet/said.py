@@ -230,6 +230,9 @@ def proof_in(
     The counts are of heads in texts. Where their verdicts are not alike they are told as that.
     """
     counts = {verdict: count for verdict, count in certified.items() if count}
+    if not counts:
+        none = Verdict.UNCERTIFIED
+        return ((none, f"{verdict_words(none)}: no head was recomputed in any of {among}"),)
     if len(counts) == 1 and sampled > 1:
         ((verdict, count),) = counts.items()
         return proof({verdict: count // sampled}, "head", f", in each of {sampled} of {among}; {known}")

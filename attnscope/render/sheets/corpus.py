@@ -77,9 +77,22 @@ def _following(result: Corpus) -> Next | None:
 def _failed(result: Corpus) -> str:
     """What is not as it was measured in the sample, and in which text; else how alike they are alone."""
     if not result.failed:
-        return f"{in_sample(result.unlike)}; {_ACTS}"
+        return f"{_alone(result)}; {_acts(result)}"
     more = len(result.failed) - 1
     return f"{result.failed[0]}{f'; and {more} more' if more else ''}"
+
+
+def _alone(result: Corpus) -> str:
+    """What reading the sampled texts alone says, and in how many of their queries."""
+    if not result.held:
+        return "measured alone, not among others"
+    some = f" in {result.held:,} of their {result.queries:,} queries"
+    return in_sample(result.unlike) + (some if result.held < result.queries else "")
+
+
+def _acts(result: Corpus) -> str:
+    among = len(result.layers) * len(result.heads)
+    return _ACTS + (f", and not told of {result.untried:,} of {among:,} heads" if result.untried else "")
 
 
 def _legend(result: Corpus, in_tokens: bool) -> Iterator[str]:

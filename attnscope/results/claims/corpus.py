@@ -169,10 +169,10 @@ class Corpus(Presented):
 
     `linked` are the parts of speech that were asked for, from and to, None where none were. `certified`
     counts heads by verdict in the `sampled` texts, a certificate a head and text; `unlike` is the largest
-    difference of a weight there from that of the text read alone, and `failed` says what of them is not as it
-    was measured, and where. Whether answers act was tried on one sentence, not on these texts. `texts` are
-    those that lie outermost in any measure of any head, in their order, and `lengths` the classes of length
-    that texts fall into.
+    difference of a weight there from that of the text read alone, in `held` of its `queries`, and `failed`
+    says what of them is not as it was measured, and where. Whether answers act was tried on one sentence, not
+    on these texts; of `untried` heads that could not be told. `texts` are those that lie outermost in any
+    measure of any head, in their order, and `lengths` the classes of length that texts fall into.
     """
 
     read: CorpusRead
@@ -191,6 +191,9 @@ class Corpus(Presented):
     linked: tuple[str, str] | None = None
     notes: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    held: int = 0
+    queries: int = 0
+    untried: int = 0
 
     @property
     def verdict(self) -> Verdict:

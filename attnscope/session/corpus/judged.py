@@ -20,11 +20,12 @@ from attnscope.analysis.claims.relations.answers import Sample
 from attnscope.capture.long.call import sample_rows
 from attnscope.capture.weights import OneText, Passed
 from attnscope.reference import place
-from attnscope.results import Verdict
+from attnscope.results import Reach, Verdict
 from attnscope.session.corpus.batches import Ready, filled_up
 from attnscope.session.corpus.engine.interface import SetAside
 from attnscope.session.corpus.part import Proved
 from attnscope.session.corpus.reader import UNLIKE, BatchReader
+from attnscope.vocabulary import Effect
 
 _SHOWN = 4  # heads that failed
 
@@ -59,7 +60,28 @@ class Judged:
         failed = tuple(SetAside(*place, why, "") for why in self._wrong(off, unlike))
         verdicts = self.sample.verdicts
         counts = {verdict.value: verdicts[verdict] for verdict in Verdict if verdicts[verdict]}
-        return Proved(counts, 1, unlike, asdict(self.reader.provenance), failed)
+        queries = len(self.one)
+        held = 0 if self.is_alone and self.reader.fast is None else len(self.queries)
+        return Proved(
+            counts,
+            1,
+            unlike,
+            asdict(self.reader.provenance),
+            failed,
+            held,
+            queries,
+            self._untried(),
+        )
+
+    def _untried(self) -> int:
+        """How many heads there are of which it could not be told whether their answers act."""
+        calls, heads = self.reader.tried.values(), self.reader.chosen.heads
+        reaches = (
+            Reach() if call.reach is None else call.reach.get(head, Reach())
+            for call in calls
+            for head in heads
+        )
+        return sum(reach.effect is Effect.UNKNOWN for reach in reaches)
 
     def _alone(self, values: Float[np.ndarray, "measure layer head"]) -> tuple[str, float]:
         """What is wrong with --fast, and how far weights are off those of the text alone.

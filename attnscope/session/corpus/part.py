@@ -25,7 +25,9 @@ _COUNTED = ("splits", "read", "texts", "tokens", "unknown", "padded", "cut", "bl
 class Proved:
     """What full captures of some texts say: heads by verdict, and how far reading them alone differs.
 
-    `failed` are the texts of which something is not as it was measured, each with what.
+    Alone they were held against what was measured in so many of their queries, `held` of `queries`. `untried`
+    are the heads, by layer and number, of which it could not be told whether their answers act. `failed` are
+    the texts of which something is not as it was measured, each with what.
     """
 
     certified: Mapping[str, int] = field(default_factory=dict)
@@ -33,6 +35,9 @@ class Proved:
     unlike: float = 0.0
     provenance: Mapping[str, Any] | None = None
     failed: tuple[SetAside, ...] = ()
+    held: int = 0
+    queries: int = 0
+    untried: int = 0
 
     def merged(self, later: "Proved") -> "Proved":
         """With what was proved in a later part."""
@@ -43,6 +48,9 @@ class Proved:
             max(self.unlike, later.unlike),
             self.provenance or later.provenance,
             self.failed + later.failed,
+            self.held + later.held,
+            self.queries + later.queries,
+            max(self.untried, later.untried),
         )
 
 

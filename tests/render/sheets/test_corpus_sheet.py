@@ -1,6 +1,7 @@
 """The sheets of a corpus and of two: every number beside its error, a link beside its distances."""
 
 from dataclasses import replace
+from typing import Any
 
 import made_corpus as made
 import numpy as np
@@ -20,7 +21,7 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.corpora import sheet as corpora
 from attnscope.render.sheets.corpora_words import ranked
 from attnscope.render.sheets.corpus import sheet as corpus
-from attnscope.results import Corpus, CorpusDifference
+from attnscope.results import Corpus, CorpusDifference, Verdict
 from attnscope.results.base.parts import Damaged
 from attnscope.results.claims.corpus import Case
 from attnscope.results.claims.lengths import LengthPair
@@ -527,3 +528,21 @@ def test_a_mean_by_length_has_an_interval_where_two_texts_or_more_have_that_leng
         off = 1.959963984540054 * values.std(ddof=1) / np.sqrt(len(values))
         assert (band.at[row], band.to[row]) == pytest.approx((values.mean() - off, values.mean() + off))
     assert len(curve.names) == len(result.lengths) > 5
+
+
+def test_the_proof_says_no_more_than_what_was_held_against_what() -> None:
+    def told(**how: Any) -> str:
+        return corpus(made.corpus(**how)).proof[0][1]
+
+    assert told().endswith(
+        "read alone, these give the same weights to 3e-7; whether their answers act was tried on one sentence"
+    )
+    assert "the same weights to 3e-7 in 16 of their 44 queries;" in told(held=16)
+    assert "in each of 2 of 41 texts; measured alone, not among others;" in told(held=0)
+    assert told(untried=4).endswith("was tried on one sentence, and not told of 4 of 12 heads")
+
+
+def test_a_corpus_of_which_no_text_was_certified_says_so() -> None:
+    ((verdict, told),) = corpus(replace(made.corpus(), certified={}, sampled=0)).proof
+    assert verdict is Verdict.UNCERTIFIED
+    assert told.endswith("uncertified: no head was recomputed in any of 41 texts")

@@ -14,11 +14,14 @@ import torch
 from torch import nn
 
 from attnscope.capture.weights import Passed
-from attnscope.results import Verdict
+from attnscope.results import Reach, Verdict
+from attnscope.session.corpus import judged as of_judged
 from attnscope.session.corpus.engine.interface import Text
 from attnscope.session.corpus.judged import Judged
 from attnscope.session.corpus.measurer import sampled
+from attnscope.session.corpus.part import Proved
 from attnscope.session.corpus.reader import BatchReader
+from attnscope.vocabulary import Effect
 
 TEXTS = ("It is late.", "The parrots fly to the bank.", "A dog barks, and the old dog sleeps.")
 
@@ -140,10 +143,32 @@ def test_a_text_that_is_alone_takes_no_run_beyond_that_which_measures_it(reader:
     with changed(embeddings, lambda *_: runs.append(1)):
         reader.values(ready(reader, TEXTS[1]))
         assert len(runs) == 1
-        judged_of(reader, ready(reader, TEXTS[1]), 0)
+        alone = judged_of(reader, ready(reader, TEXTS[1]), 0)
         assert len(runs) == 2
-        judged_of(reader, ready(reader, *TEXTS), 0)
+        among = judged_of(reader, group := ready(reader, *TEXTS), 0)
         assert len(runs) == 4  # and once alone
+    assert (alone.held, alone.queries, among.held) == (0, len(ready(reader, TEXTS[1])[0]), len(group[0]))
+
+
+def test_it_is_said_in_how_many_queries_a_text_was_held_against_itself(
+    reader: BatchReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The demo model reads 64 tokens, of which none would be left out."""
+    monkeypatch.setattr(of_judged, "sample_rows", lambda queries, _keys: torch.tensor([0, 2, queries - 1]))
+    proved = judged_of(reader, group := ready(reader, *TEXTS), 1)
+    assert (proved.held, proved.queries) == (3, len(group[1]))
+
+
+def test_heads_whose_answers_could_not_be_tried_are_counted(reader: BatchReader) -> None:
+    group, tried = ready(reader, TEXTS[1]), dict(reader.tried)
+    assert judged_of(reader, group, 0).untried == 0
+    reader.tried[2] = replace(tried[2], reach={1: Reach(Effect.UNKNOWN), 7: Reach(Effect.OWN)})
+    try:
+        proved = judged_of(reader, group, 0)
+    finally:
+        reader.tried.update(tried)
+    assert proved.untried == 2  # L2 H1, which was not told, and L2 H4, of which nothing is known
+    assert proved.merged(Proved(untried=1)).untried == 2
 
 
 def test_a_layer_is_let_go_of_before_the_next_one_is_judged(reader: BatchReader) -> None:
