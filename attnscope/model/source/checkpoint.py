@@ -76,6 +76,19 @@ class Checkpoint:
         worker.shutdown(wait=False)
         return future
 
+    @property
+    def told_apart(self) -> str:
+        """What other weights do not have: their hash, or above 4 GiB the commit that they are, if any.
+
+        An adapter is of another place than that commit, and a folder of no commit may hold other weights
+        tomorrow: then all is hashed, however long that takes.
+        """
+        if (hashed := self.digest.result()) is not None:
+            return hashed
+        if self.adapter is None and self.source.revision is not None:
+            return self.source.revision
+        return _hashed(self.files + (self.adapter.files if self.adapter else ()))
+
     def part(self, needed: Container[str]) -> "Checkpoint":
         """The same with only the files that hold weights named in `needed`; all that are there sound."""
         if not self.shards:
@@ -191,6 +204,10 @@ def digest(files: tuple[Path, ...]) -> str | None:
     """SHA-256 of files, as `sha256sum` prints it for a single one; None above 4 GiB in all."""
     if sum(file.stat().st_size for file in files) > _HASH_AT_MOST:
         return None
+    return _hashed(files)
+
+
+def _hashed(files: tuple[Path, ...]) -> str:
     each = [digests.sha256(file) for file in files]
     whole = each[0] if len(each) == 1 else hashlib.sha256("".join(each).encode()).hexdigest()
     return f"sha256:{whole}"

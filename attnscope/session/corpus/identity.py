@@ -80,7 +80,7 @@ def identity_of(
         "files": files,
         "limit": limit,
         "model": checkpoint.source.name,
-        "weights": checkpoint.digest.result() or checkpoint.source.revision,
+        "weights": checkpoint.told_apart,
         "tokenizer": settings_digest(checkpoint.source.folder),
         "device": device.partition(":")[0] if spread is None else "several",
         "how": {name: value for name, value in request.items() if name != "model"},

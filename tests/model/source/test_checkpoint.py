@@ -3,7 +3,10 @@
 import hashlib
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import torch
@@ -156,6 +159,31 @@ def test_the_digest_changes_with_one_bit_of_the_weights(folder: Path) -> None:
     content[-1] ^= 1
     file.write_bytes(content)
     assert opened(folder).digest.result() != before
+
+
+@pytest.mark.parametrize("adapted", [False, True])
+def test_large_weights_without_a_commit_are_told_apart_by_their_content(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, adapted: bool
+) -> None:
+    """An answer has no hash of more than 4 GiB; whatever is kept of a run must not be taken for another's."""
+    monkeypatch.setattr(checkpoint, "_HASH_AT_MOST", 0)
+    file = folder / ("adapter.safetensors" if adapted else "model.safetensors")
+    file.write_bytes(file.read_bytes() if file.exists() else b"0123")
+
+    def told_apart(revision: str | None) -> str:
+        whole = opened(folder)
+        adapter = SimpleNamespace(files=(file,)) if adapted else None
+        of = replace(whole, source=replace(whole.source, revision=revision), adapter=cast(Any, adapter))
+        assert of.digest.result() is None
+        return of.told_apart
+
+    before = told_apart(None), told_apart("abc")
+    assert (before[1] == "abc") is not adapted  # a commit says nothing of what is put into it
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    assert told_apart(None) != before[0]
+    assert (told_apart("abc") != before[1]) is adapted
 
 
 def test_the_digest_of_a_part_depends_on_each_file_that_is_read_and_on_no_other(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def there_is(recipe: Recipe) -> dict[str, str]:
     if isinstance(request, ModelRequest):
         checkpoint = find_checkpoint(request, Quiet())
         whole = len(checkpoint.there) == len(checkpoint.files)
-        weights = (checkpoint.digest.result() if whole else None) or checkpoint.source.revision
+        weights = checkpoint.told_apart if whole else checkpoint.source.revision
         depends_on[f"weights of {checkpoint.source.name}"] = str(weights)
         depends_on[f"settings of {checkpoint.source.name}"] = (
             f"sha256:{settings_digest(checkpoint.source.folder)}"
