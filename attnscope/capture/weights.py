@@ -2,7 +2,8 @@
 
 `Weights` goes through the same doors as `attnscope.capture.run` (takeover, custom name, traced operations)
 and takes of what passes by nothing but the model's own weights, which are handed on at once; `Passing` also
-takes the values, and where queries may look, and of `OneText` of the batch the whole call. Nothing here is
+takes the values, and where queries may look, and of `OneText` of the batch the whole call. A run ends with
+the last layer that is wanted, unless somebody wants what the model says at its `end`. Nothing here is
 certified: whoever uses it certifies a sample by such calls, or by a `Capture`.
 """
 
@@ -35,6 +36,7 @@ Make = Callable[[int, Any], Made]  # gets the weights, `row head query key`, or 
 Source = KernelInputs | TracedAttention
 Seen = list[tuple[Source, Tensor | None, AttentionCall | None]]
 Take = Callable[[int, Seen], None]
+End = Callable[[Any], object]  # gets what the model returns
 _OF_ANY_TEXT = ("module", "call", "layer", "kind", "route", "tower", "block")
 _PROVED = ("unread", "standing", "tried", "reach")  # by other runs
 DISPLACED = "its positions are not the tokens in their place"
@@ -46,7 +48,7 @@ class _Enough(Exception):
 
 @dataclass(frozen=True, eq=False)
 class OneText:
-    """A row of a batch whose calls are wanted, with the `tokens` of that batch.
+    """A row of a batch whose calls are wanted, with the `tokens` of that batch; `keys` if these are others.
 
     What no text changes is that of the call of the same layer in `like`, of another text: its place in the
     model, whether its positions are the tokens in their place, and whether its heads' answers act.
@@ -56,10 +58,12 @@ class OneText:
     tokens: Tokens
     like: Mapping[int, AttentionCall]
     heads: tuple[int, ...]
+    keys: Tokens | None = None
 
     def call(self, layer: int, source: Source | KernelCall) -> AttentionCall:
         """The call of this row, in memory of its own."""
-        like, tokens = self.like[layer], {"query_tokens": self.tokens, "key_tokens": self.tokens}
+        like = self.like[layer]
+        tokens = {"query_tokens": self.tokens, "key_tokens": self.tokens if self.keys is None else self.keys}
         place = {name: getattr(like, name) for name in _OF_ANY_TEXT} | tokens
         if isinstance(source, TracedAttention):
             made = of_trace(source, self.row, heads=self.heads, **place)
@@ -83,7 +87,11 @@ class Weights:
         self.rung: Rung | None = None  # the one that saw all layers
 
     def read(
-        self, inputs: Mapping[str, Any], make: Make[Made], text: OneText | None = None
+        self,
+        inputs: Mapping[str, Any],
+        make: Make[Made],
+        text: OneText | None = None,
+        end: End | None = None,
     ) -> dict[int, Made]:
         """What `make` says of each layer; it gets its number and the weights of all rows.
 
@@ -91,7 +99,7 @@ class Weights:
         """
         for rung in rungs(self.model, self.selection) if self.rung is None else (self.rung,):
             wanted = wanted_layers(rung.tower, self.selection.layers)
-            made = self._made(inputs, rung, wanted, make, text)
+            made = self._made(inputs, rung, wanted, make, text, end)
             if not (missing := sorted(wanted - made.keys())):
                 self.rung = rung
                 return dict(sorted(made.items()))
@@ -104,6 +112,7 @@ class Weights:
         wanted: set[int],
         make: Make[Made],
         text: OneText | None,
+        end: End | None,
     ) -> dict[int, Made]:
         made: dict[int, Made] = {}
 
@@ -113,11 +122,13 @@ class Weights:
             if layer in wanted and source is not None and weights is not None:
                 own = self._of_heads(weights, batch_size(inputs), layer)
                 made[layer] = make(layer, self._handed(source, own, call))
-            if made.keys() >= wanted:
+            if end is None and made.keys() >= wanted:
                 raise _Enough
 
         with suppress(_Enough), evaluating(self.model), _watching(rung, wanted, take, text):
-            self.model(**inputs)
+            said = self.model(**inputs)
+            if end is not None:
+                end(said)
         return made
 
     def _handed(self, source: Source, weights: Tensor, call: AttentionCall | None) -> Any:

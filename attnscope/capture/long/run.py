@@ -1,6 +1,6 @@
 """Running a model over a long text to the last layer that is needed, nothing of queries by keys held."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -55,14 +55,19 @@ class _LongRecorder(Recorder):
 
 
 class _RowsRecorder(_LongRecorder):
-    """Hands on the first attention of every layer; in the last one the kernel need not answer."""
+    """Hands on the first attention of every layer; in the last one the kernel need not answer.
+
+    Unless the model goes `on` behind it.
+    """
 
     rows = ()
     through: set[int]
+    on: bool
 
     def of_kernel(self, given: KernelInputs) -> tuple[Tensor, Tensor | None]:
         assert self.wanted is not None, "some layers are wanted"
-        self.chunks.silent = self.wanted - self.through == {self._layer(self.site_of[given.module])}
+        last = self.wanted - self.through == {self._layer(self.site_of[given.module])}
+        self.chunks.silent = last and not self.on
         return super().of_kernel(given)
 
 
@@ -115,12 +120,17 @@ def record_long(
 
 
 def read_calls(
-    model: nn.Module, inputs: Mapping[str, Any], selection: Selection, labels: Labels, keep: Keep
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    selection: Selection,
+    labels: Labels,
+    keep: Keep,
+    end: Callable[[Any], object] | None = None,
 ) -> None:
     """Hands the first attention of each layer to `keep`, in a run over one long text that holds none of them.
 
-    They are `LongCall`s without a sample. Nothing of them is proved, as it is in `record_long`; the output of
-    the last one is not there.
+    They are `LongCall`s without a sample. Nothing of them is proved, as it is in `record_long`. With the last
+    one the run ends, without its output, unless somebody wants what the model says at its `end`.
     """
     rung = next(rungs(model, selection))
     _check_route(rung, model)
@@ -138,9 +148,12 @@ def read_calls(
     where = lambda device: device  # noqa: E731 - as above
     heads, row = selection.heads, selection.row
     recorder = _RowsRecorder(rung.watched, wanted, keep_first, sides, heads, row, batch, None, where)
-    recorder.through = through
-    with without_squares(model, modules) as recorder.chunks, evaluating(model), recorder.until(wanted):
-        model(**called)
+    recorder.through, recorder.on = through, end is not None
+    watching = recorder.until(wanted) if end is None else recorder.watching(lambda _: None)
+    with without_squares(model, modules) as recorder.chunks, evaluating(model), watching:
+        said = model(**called)
+        if end is not None:
+            end(said)
     if missing := sorted(wanted - through):
         raise nothing_seen(model, rung.tower, missing)
 

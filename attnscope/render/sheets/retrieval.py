@@ -51,7 +51,8 @@ def _proved(result: Retrieval) -> str:
         shown = ", ".join(name(*head) for head in result.failed[:4])
         more = len(result.failed) - 4
         return f"{shown}{f' and {more} more' if more > 0 else ''} not as recomputed"
-    return "of each length those whose fact stands first and last"
+    tried = f"; whether their answers act was tried on {result.acts}" if result.acts else ""
+    return f"of each length those whose fact stands first and last{tried}"
 
 
 def _facts(result: Retrieval) -> Iterator[tuple[object, ...]]:

@@ -86,6 +86,7 @@ class Retrieval(Presented):
     `confirmation` is there where a head is named. `how` says where facts and text are from, `seed` draws
     them and where they stand. `certified` counts heads by verdict in the `sampled` needles' texts, a
     certificate a head and text; `failed` are those that are not as they were recomputed in any of them.
+    `acts` says on what it was tried whether heads' answers act; nothing where on every such text.
     """
 
     needles: tuple[Needle, ...]
@@ -108,6 +109,7 @@ class Retrieval(Presented):
     notes: tuple[str, ...] = ()
     sampled: tuple[int, ...] = ()
     failed: tuple[Head, ...] = ()
+    acts: str = ""
 
     for_readers = ("verdict", "named", "scores", "controls", "alike")
 

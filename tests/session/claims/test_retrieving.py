@@ -1,6 +1,8 @@
 """Heads that fetch: those of demo-reader, as a plain script has them; random weights have none."""
 
+import copy
 import random
+from collections import Counter
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -41,15 +43,15 @@ def reader() -> tuple[Any, Any]:
     return model.eval(), AutoTokenizer.from_pretrained(path)
 
 
-def texts(again: bool) -> list[Planted]:
+def texts(again: bool, lengths: tuple[int, ...] = LENGTHS, count: int = COUNT) -> list[Planted]:
     """Those that were read: of seed 0, and others of the next."""
     _, tokenizer = reader()
-    facts = bundled_facts(COUNT, int(again))
+    facts = bundled_facts(count, int(again))
 
     def size(text: str) -> int:
         return len(tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    return planted(facts, bundled_text(), LENGTHS, COUNT, int(again), size)
+    return planted(facts, bundled_text(), lengths, count, int(again), size)
 
 
 def test_the_heads_of_the_reader_are_found_and_removal_confirms_them() -> None:
@@ -140,6 +142,39 @@ def test_what_is_left_without_heads_is_what_hooks_leave() -> None:
         for handle in handles:
             handle.remove()
         assert right == (told.right if masked is None else masked.right)
+
+
+@pytest.mark.parametrize("length", [70, 1100])
+def test_a_text_goes_through_the_model_once_and_what_is_said_there_is_what_it_says_alone(length: int) -> None:
+    model, tokenizer = reader()
+    torch.manual_seed(0)
+    config = copy.deepcopy(model.config)
+    config._attn_implementation = "sdpa"
+    other, read = LlamaForCausalLM(config).eval(), Counter[tuple[int, ...]]()
+
+    def count(_: Any, _given: Any, named: dict[str, Any]) -> None:
+        read.update(map(tuple, named["input_ids"].tolist()))
+
+    handle = other.register_forward_pre_hook(count, with_kwargs=True)
+    result = attnscope.wrap(other, tokenizer).retrieval(lengths=(length,), needles=3)
+    handle.remove()
+    assert result.confirmation is None
+    plain = LlamaForCausalLM(model.config).eval()
+    plain.load_state_dict(other.state_dict())
+    for k, (needle, each) in enumerate(zip(result.needles, texts(False, (length,), 3), strict=True)):
+        *ids, answer = whole = tokenizer(f"{each.text} {each.fact.answer}")["input_ids"]
+        assert len(whole) == needle.tokens
+        assert read[tuple(whole)] == 1 or (length == 1100 and k in result.sampled)
+        with torch.no_grad():
+            said = plain(torch.tensor([ids]), output_attentions=True)
+        chance = said.logits[0, -1].softmax(-1)[answer]
+        assert needle.probability == pytest.approx(float(chance), rel=1e-4)
+        offsets = tokenizer(each.text, return_offsets_mapping=True)["offset_mapping"]
+        inside = [i for i, (a, b) in enumerate(offsets) if a >= each.at[0] and b <= each.at[1] and b > a]
+        rows = torch.stack([layer[0, :, -1, inside].sum(-1) for layer in said.attentions]).numpy()
+        np.testing.assert_allclose(rows, result.weights[..., k], atol=1e-5)
+    assert result.certified == {Verdict.CERTIFIED: 2 * 24}
+    assert result.acts == ("a fact and its question alone" if length < 1024 else "")
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -48,8 +48,11 @@ class Answered:
     def chances(self) -> LogChances:
         """The log probability of every choice at each row of the answer, as the model itself has it."""
         with evaluating(self.model):
-            scores = self.model(**without_cache(self.model, self.inputs)).logits[0]
-        return log_chances(scores[list(self.rows)])
+            return self.chances_in(self.model(**without_cache(self.model, self.inputs)))
+
+    def chances_in(self, said: Any) -> LogChances:
+        """The same, of what the model returned."""
+        return log_chances(said.logits[0][list(self.rows)])
 
     def untouched(self) -> Float[np.ndarray, " token"]:
         """That of each token of the answer."""

@@ -1,29 +1,34 @@
 """Texts with a fact that is asked for: read with their answer, and what heads look at where it is written.
 
-Of each length the text whose fact stands first and the one whose stands last are certified in full, the
-weights that were read of them as of all others held against what is recomputed. Of a text that is too long
-to hold all pairs some rows are.
+One run of each tells what the model answers and has the rows of weights that do it. Of each length the text
+whose fact stands first and the one whose stands last are certified in that very run, in full; whether heads'
+answers act is tried on a fact and its question alone. Of a text that is too long to hold all pairs some rows
+are certified, in a run of their own in which that is tried as well.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import exp
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
+from attnscope.analysis.claims.ablation.question import LogChances
 from attnscope.analysis.claims.finding.needles import Planted
 from attnscope.analysis.claims.finding.rows import AnyRows, Layer, rows_of
 from attnscope.analysis.claims.relations.answers import Sample
-from attnscope.attention import Capture
+from attnscope.attention import AttentionCall, Capture
+from attnscope.capture.evaluation_mode import without_cache
 from attnscope.capture.faults import if_it_runs
+from attnscope.capture.long.call import sample_rows
 from attnscope.capture.returned import Returned
 from attnscope.capture.routes import Selection
-from attnscope.capture.weights import Weights
+from attnscope.capture.weights import End, OneText, Source, Weights
 from attnscope.errors import InputError
-from attnscope.reference import exact
+from attnscope.reference import exact, place
 from attnscope.results import Provenance, Verdict
 from attnscope.results.claims.retrieval import Head, Needle
 from attnscope.session.choosing import Chosen
@@ -33,14 +38,13 @@ from attnscope.session.opening import Opened
 from attnscope.session.prompts import Field
 from attnscope.session.questions.claims.citing import attention_of
 from attnscope.session.questions.claims.passages import Answers, Citing, answered
-from attnscope.session.questions.claims.rows import (
-    check_whole_fits,
-    layers_of,
-    may_read_rows,
-    rows_in,
-)
+from attnscope.session.questions.claims.rows import check_whole_fits, may_read_rows, rows_in
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs
+from attnscope.vocabulary import Kind
+
+ACTS = "a fact and its question alone"
+_EVERY = 4  # of the rows in which a fault is looked for first
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +56,9 @@ class Asked:
     at: tuple[int, ...]
     other_at: tuple[int, ...]
 
-    def needle(self) -> Needle:
-        """What was asked, and what the model answers."""
-        told, each, reading = self.answers.answered, self.planted, self.answers.reading
-        with if_it_runs(reading.model.module, reading.inputs, reading.model.name):
-            chances = told.chances()
+    def needle(self, chances: LogChances) -> Needle:
+        """What was asked, and what the model answers with these."""
+        told, each = self.answers.answered, self.planted
         right = chances.argmax(-1).tolist() == list(told.ids)
         probability = exp(float(chances[range(len(told.ids)), list(told.ids)].sum()))
         return Needle(
@@ -103,18 +105,29 @@ def sampled(texts: Sequence[Planted]) -> tuple[int, ...]:
     return tuple(sorted({*ends}))
 
 
+class _Rows(Weights):
+    """Reads weights, and of `OneText` its calls."""
+
+    def _handed(self, source: Source, weights: Tensor, call: AttentionCall | None) -> Any:
+        return weights, call
+
+
 class Looks:
     """What every chosen head looks at in text after text, and what is proved of it."""
 
     provenance: Provenance
     tower: str
+    acts = (
+        ""  # on what it was tried whether heads' answers act; nothing where on every text that is certified
+    )
 
     def __init__(self, reading: Reading, chosen: Chosen) -> None:
-        self.chosen = chosen
+        self.reading, self.chosen = reading, chosen
         selection = Selection(chosen.layers, chosen.heads, chosen.kind, chosen.tower.pattern, chosen.route)
-        self._weights = Weights(reading.model.module, selection, chosen.block)
+        self._weights = _Rows(reading.model.module, selection, chosen.block)
         self._sample = Sample(chosen.layers, chosen.heads, chosen.block)
         self._returned = False
+        self._tried: dict[int, AttentionCall] = {}
         self._verdicts = Counter[Verdict]()
 
     @property
@@ -127,23 +140,29 @@ class Looks:
         """The heads that are not as they were recomputed in any sampled text."""
         return tuple(sorted({*self._sample.failed}))
 
-    def at(self, one: Asked, *, certify: bool) -> Float[np.ndarray, "layer 4 head"]:
-        """Of one text; a model whose weights are only returned has these."""
-        reading, chosen, queries = one.answers.reading, self.chosen, one.answers.answered.rows
-        long = may_read_rows(reading, chosen)
+    def at(self, one: Asked, *, certify: bool) -> tuple[Needle, Float[np.ndarray, "layer 4 head"]]:
+        """What is answered in one text, and looked at; a model whose weights are only returned has these."""
+        reading, chosen, told = one.answers.reading, self.chosen, one.answers.answered
+        long, said = may_read_rows(reading, chosen), list[LogChances]()
         layers: list[AnyRows] = []
+
+        def end(output: Any) -> None:
+            said.append(told.chances_in(output))
+
         if long and not certify:
-            layers = [*rows_in(reading, chosen, reading.inputs, queries)]
+            layers = [*rows_in(reading, chosen, reading.inputs, told.rows, end)]
         elif long or self._returned:
             layers = self._told(*attention_of(one.answers, chosen))
         else:
             check_whole_fits(reading, chosen, "retrieval")
-            attention = reading.attention(chosen) if certify else None
-            if not isinstance(attention, Returned):
-                return np.array([one.looks(rows) for rows in self._read(one, attention)])
-            self._returned = True
-            layers = self._told(attention, *layers_of(attention, chosen))
-        return np.array([one.looks(rows_of(layer, chosen.heads, queries)) for layer in layers])
+            if certify and not self._tried and not self._try():
+                return self.at(one, certify=True)
+            rows = self._read(one, end, certify)
+            return one.needle(said[0]), np.array([one.looks(each) for each in rows])
+        with if_it_runs(reading.model.module, reading.inputs, reading.model.name):
+            chances = said[0] if said else told.chances()
+        rows = [rows_of(layer, chosen.heads, told.rows) for layer in layers]
+        return one.needle(chances), np.array([one.looks(each) for each in rows])
 
     def _told(
         self, attention: Capture | Returned, layers: Sequence[Layer], verdicts: Mapping[Verdict, int]
@@ -153,19 +172,33 @@ class Looks:
         self.provenance, self.tower = attention.provenance.of_no_text, attention.tower
         return [*layers]
 
-    def _read(self, one: Asked, proof: Capture | None) -> Iterator[Float[np.ndarray, "head row key"]]:
-        """The rows that write the answer in a run of their own, which a capture of the text proves."""
-        reading, whole = one.answers.reading, dict[int, Tensor]()
-        queries = list(one.answers.answered.rows)
+    def _try(self) -> bool:
+        """Whether heads can be recomputed; what is proved by cause of a fact and its question is for all."""
+        attention, chosen = replace(self.reading, keeper=None).attention(self.chosen), self.chosen
+        if isinstance(attention, Returned):
+            self._returned = True
+            return False
+        self._tried = {layer: attention.call(layer, block=chosen.block) for layer in chosen.layers}
+        self.provenance, self.tower = attention.provenance.of_no_text, attention.tower
+        self.acts = ACTS
+        return True
 
-        def make(layer: int, weights: Tensor) -> Tensor:
-            if proof is not None:
-                whole[layer] = weights[0].cpu()
-            return exact(weights[0, :, queries]).cpu()
+    def _read(self, one: Asked, end: End, certify: bool) -> list[Float[np.ndarray, "head row key"]]:
+        """The rows that write the answer; layer by layer, as these pass by, all are certified."""
+        reading, chosen, queries = one.answers.reading, self.chosen, list(one.answers.answered.rows)
+        read, keys = reading.tokens_of(chosen.kind), reading.encoded.tokens
+        keys = keys if chosen.kind is Kind.CROSS else read
+        text = OneText(0, read, self._tried, chosen.heads, keys) if certify else None
+        few = sorted({*queries, *sample_rows(len(read), len(keys)).tolist()[::_EVERY]})
 
+        def make(layer: int, passed: tuple[Tensor, AttentionCall | None]) -> Tensor:
+            weights, call = passed[0][0].detach(), passed[1]
+            if call is not None:
+                where = place(weights.device)
+                self._sample.certify(call.at(where), weights.to(where), few)
+            return exact(weights[:, queries]).cpu()
+
+        inputs = without_cache(reading.model.module, reading.inputs)
         with if_it_runs(reading.model.module, reading.inputs, reading.model.name):
-            rows = self._weights.read(reading.inputs, make)
-        if proof is not None:
-            self._sample.add(proof, whole, whole)
-            self.provenance, self.tower = proof.provenance.of_no_text, proof.tower
-        yield from (rows[layer].numpy() for layer in self.chosen.layers)
+            rows = self._weights.read(inputs, make, text, end)
+        return [rows[layer].numpy() for layer in chosen.layers]

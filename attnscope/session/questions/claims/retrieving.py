@@ -148,6 +148,7 @@ def retrieve(reading: Reading, chosen: Chosen, asked: Retrieving) -> Retrieval:
     _check_kind(chosen, reading.model.writes)
     if chosen.route is Route.RETURNED:
         raise InputError("--route returned has weights alone: no head can be taken away")
+    reading = replace(reading, model=reading.model.settled())
     model, listener = reading.model, reading.listener
     if model.tokenizer is None:
         raise InputError("facts are put into a text: give a model with its tokenizer")
@@ -158,8 +159,7 @@ def retrieve(reading: Reading, chosen: Chosen, asked: Retrieving) -> Retrieval:
     for done, number in enumerate(sorted(range(len(texts)), key=lambda number: number not in sample)):
         with listener.working(f"fact {done + 1} of {len(texts)}"):
             one = read_planted(reading, chosen, texts[number])
-            needles[number] = one.needle()
-            seen[number] = looks.at(one, certify=number in sample)
+            needles[number], seen[number] = looks.at(one, certify=number in sample)
     asks, places = (tuple(by_number[i] for i in range(len(texts))) for by_number in (needles, seen))
     first, first_other, weights, weights_other = np.moveaxis(np.array(places), (0, 1, 2, 3), (3, 1, 0, 2))
     right = [i for i, each in enumerate(asks) if each.right]
@@ -167,7 +167,7 @@ def retrieve(reading: Reading, chosen: Chosen, asked: Retrieving) -> Retrieval:
     made = Retrieval(
         asks, chosen.kind, chosen.layers, chosen.heads, first, first_other, weights, weights_other,
         low, high, chance, None, _how(asked), looks.certified, looks.provenance, looks.tower, asked.seed,
-        sampled=sample, failed=looks.failed,
+        sampled=sample, failed=looks.failed, acts=looks.acts,
     )  # fmt: skip
     if not made.named:
         return made

@@ -113,16 +113,23 @@ def controls_by_rows(
 
 
 def rows_in(
-    reading: Reading, chosen: Chosen, inputs: dict[str, Any], queries: Sequence[int]
+    reading: Reading,
+    chosen: Chosen,
+    inputs: dict[str, Any],
+    queries: Sequence[int],
+    end: Callable[[Any], object] | None = None,
 ) -> list[LayerRows]:
-    """These rows of every layer of what is read as `inputs`, of which nothing is proved."""
+    """These rows of every layer of what is read as `inputs`, of which nothing is proved.
+
+    `end` gets what the model returns, if anybody wants it.
+    """
     module, found = reading.model.module, dict[int, LayerRows]()
 
     def keep(call: AttentionCall) -> None:
         found[call.layer] = LayerRows.of(call, queries)
 
     with if_it_runs(module, beginning(inputs), reading.model.name):
-        read_calls(module, inputs, selection_of(chosen), reading.labels(chosen), keep)
+        read_calls(module, inputs, selection_of(chosen), reading.labels(chosen), keep, end)
     return [found[layer] for layer in sorted(found)]
 
 
