@@ -80,7 +80,8 @@ class Question:
     `check` in its place is given all that is known of the model by then.
     `over` puts the answers for many texts together; without it they are shown one after the other.
     `ask_kept` asks the same of heads that the cache holds; None where it is not asked, and none are kept.
-    An answer that is wanted `anew` each time is not printed again.
+    An answer that is wanted `anew` each time is not printed again. Of a text that is not the user's `own`
+    nothing is told about how it is read.
     """
 
     ask: Ask
@@ -96,6 +97,7 @@ class Question:
     check: "Check | None" = None
     over: "str | None" = None
     anew: bool = False
+    own: bool = True
 
     def put(self, inputs: "Inputs", purpose: "Purpose") -> None:
         """Load the model, read, ask, and show; of many texts one after the other."""
@@ -197,9 +199,10 @@ class Question:
 
     def answered(self, opened: "Opened", inputs: "Inputs") -> "tuple[Reading, Answer]":
         from attnscope.session.entering import read_inputs
+        from attnscope.session.listener import Quiet
 
         looked_at = replace(opened, chosen=None) if self.whole else opened
-        reading = read_inputs(looked_at, inputs, self.output)
+        reading = read_inputs(looked_at, inputs, self.output if self.own else Quiet())
         if self.paged and not self.ranks and opened.chosen is not None:
             check_room(reading, opened.chosen)
         return reading, self.ask(reading, opened.chosen)

@@ -71,8 +71,8 @@ COMMANDS = {
             'attnscope flow "The [MASK] opened." --from "[MASK]" -m demo -o flow.png',
         ),
         "cite": (
-            'attnscope cite "Cup is red. Hat is blue. Hat is" -m demo-reader --answer blue',
-            'attnscope cite "It was red. He sat. What is it?" -m demo-reader --answer none',
+            'attnscope cite "Kano is red. Olfa is wet. Olfa is" -m demo-reader --answer wet',
+            'attnscope cite "Red. Wet. What is Olfa\'s? Answer:" -m demo-reader --generate 1',
             'attnscope cite "It fell. I saw. He sat." -m demo-translate --answer "il est"',
         ),
     },

@@ -75,7 +75,7 @@ _WEIGHED = (
     mass_on("the next token", "next", rows.on_offset(1), _CLARK, positional=True, missing=_NONE, brief=True),
     mass_on("the first key", "first", rows.on_first, _XIAO, brief=True),
     mass_on(
-        "the first token, as a sink",
+        "the first token, from all later ones",
         "sink",
         rows.on_sink,
         _XIAO,

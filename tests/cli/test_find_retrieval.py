@@ -17,6 +17,7 @@ def test_the_first_line_names_heads_and_what_is_left_without_them(attnscope: Run
     said = " ".join(attnscope(*ASKED, *READER, "-o", str(tmp_path / "x.png")).stdout.split())
     assert (tmp_path / "x.png").stat().st_size > 10_000
     shown = attnscope("find", "--pattern", "retrieval", *READER, "-o", str(place))
+    assert "chat template" not in shown.stderr, "no text of the user's is read"
     said = " ".join(shown.stdout.split())
     found = json.loads(place.read_text())
     assert found["schema"] == "attnscope.retrieval/2"

@@ -232,5 +232,5 @@ def _retrieve(
         return Answer(retrieve(reading, chosen, retrieving))
 
     check = partial(check_retrieving, asked=retrieving, code=request.trust_remote_code)
-    question = Question(ask, request, read, wanted, delivery, output, check=check)
+    question = Question(ask, request, read, wanted, delivery, output, check=check, own=text is not None)
     question.put(retrieving.first, Purpose.ANSWER)

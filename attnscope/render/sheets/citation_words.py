@@ -59,11 +59,14 @@ def _sentence(result: Citation, i: int) -> str:
         each = "either of them" if len(named) == 2 else "any of them" if named[1:] else "that"
         where = f" ({quoted(result.passages[named[0]].text)})" if len(named) == 1 else ""
         least = min(float(result.lost[i, one]) for one in named)
+        alone = len(result.passages) == len(named) + 1
+        others = "the other" if alone else "others, or half of them together,"
         return (
             f"{said} comes from {passages(named)}{where}: without {each} {_falls(result, i, least)}, without "
-            f"others, or half of them together, it moves {moves}."
+            f"{others} it moves {moves}."
         )
-    many, left = f"all {len(result.passages)} passages", own.log_probability - own.without_all
+    many = "both passages" if len(result.passages) == 2 else f"all {len(result.passages)} passages"
+    left = own.log_probability - own.without_all
     if result.cases[i] is Case.NONE:
         kept = percent(math.exp(-own.without_all)) if own.without_all > 0 else "all"
         beside = f"{likely(own.probability)} with them, {likely(math.exp(min(left, 0.0)))} without"
@@ -81,11 +84,13 @@ def _none_stands_out(result: Citation, i: int) -> str:
     most = int(np.nanargmax(lost))
     largest, floor = float(lost[most]), floor_of(lost, (most,), result.statements[i].controls)
     falls = _falls(result, i, largest)
-    moves = f"without others it moves by a factor of {factor(floor)} at most"
+    others = int((~np.isnan(lost)).sum()) - 1
+    moves = (
+        f"without {'the other' if others == 1 else 'others'} it moves by a factor of {factor(floor)} at most"
+    )
     if largest < max(LEAST, TIMES * floor):
         told = f"without passage {most}, which counts most, {falls}, {moves}"
         return f", but none stands out as its source: {told}."
-    others = int((~np.isnan(lost)).sum()) - 1
     return (
         f". Passage {most} counts most: without it {falls}, {moves}. That is {significant(largest / floor)} "
         f"times as many nats; beside {counted(others, 'other passage')} luck is ruled out from "

@@ -44,18 +44,20 @@ def sheet(result: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
     others = [each for each in result.measures.values() if each is not result.main]
     in_tokens = result.main.scores.measure == "entropy" and not focus.in_nats
     main, both = _grid(result, result.main), zip("AB", result.verdict_of_each, strict=True)
+    shown = (
+        _ranking(result, result.main, in_tokens),
+        main,
+        *_measures(result, focus.verbose),
+        *_by_length(result, in_tokens),
+    )
+    nothing = result.nothing and not focus.verbose  # zeros are no evidence: one line says it
     return Sheet(
         title=f"corpora: B minus A, A {a}, B {b}",
         setting=f"{attention(result.kind, result.tower)} · {' and '.join(models)}",
         origins=result.provenances,
         answer=words.answer(result, in_tokens),
-        blocks=(
-            _ranking(result, result.main, in_tokens),
-            main,
-            *_measures(result, focus.verbose),
-            *_by_length(result, in_tokens),
-        ),
-        more=tuple(_grid(result, each) for each in others),
+        blocks=() if nothing else shown,
+        more=(*(shown if nothing else ()), *(_grid(result, each) for each in others)),
         table=lambda: Table.of(_FACTS, _facts(result)),
         control=words.control(result),
         notes=(words.read(result), *words.equal_length(result), *result.notes),

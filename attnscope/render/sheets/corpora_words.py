@@ -31,6 +31,9 @@ def answer(result: CorpusDifference, in_tokens: bool) -> str:
     heads, what = counted(len(ranked(scores)), "head"), scores.scores.description.title
     if in_tokens:
         what = "how many tokens they look at"
+    if result.nothing:
+        every = counted(len(result.measures), "measure")
+        return f"Nothing differs between A and B: {every} of {heads}, to the last bit."
     if not np.nan_to_num(scores.difference).any():
         return f"The corpora are the same in {what}: no head differs at all."
     most = _most(result, ranked(scores)[0], in_tokens)

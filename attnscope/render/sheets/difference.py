@@ -31,13 +31,15 @@ _FACTS = "fact layer head layer_b head_b query query_token key key_token a b val
 def sheet(result: Difference, focus: Focus = WHOLE) -> Sheet:
     a, b = result.a.name, result.b.name
     matrix, alike = _matrix(result), result.largest[result.shown] == 0
+    shown = (_heads(result), *([] if alike else [matrix]), *_rows(result), *_grids(result))
+    nothing = not focus.verbose and not np.nan_to_num(result.largest).any()  # zeros are no evidence
     layer, head = result.pairs[result.shown][:2]
     return Sheet(
         title=f"{result.name(result.shown)}: {b} minus {a}",
         setting="",
         origins=(result.a.provenance, result.b.provenance),
         answer=_answer(result),
-        blocks=(_heads(result), *([] if alike else [matrix]), *_rows(result), *_grids(result)),
+        blocks=() if nothing else shown,
         table=lambda: Table.of(_FACTS, _facts(result)),
         texts=(f"A {a}: {_run(result.a, result.b)}", f"B {b}: {_run(result.b, result.a)}"),
         control=_control(result),
@@ -45,7 +47,7 @@ def sheet(result: Difference, focus: Focus = WHOLE) -> Sheet:
         proof=tuple(_proof(result)),
         main=matrix,
         summary=(counted(len(result.pairs), "head"),),
-        more=tuple(of_difference(result)),
+        more=(*(shown if nothing else ()), *of_difference(result)),
         opens={"layer": layer, "head": head},
     )
 
@@ -85,7 +87,7 @@ def _other_tokens(result: Difference) -> str:
 
 def _rounding(result: Difference) -> str:
     if np.isfinite(result.rounding).any():
-        if len(result.pairs) == 1:
+        if len(result.pairs) == 1 or not np.nan_to_num(result.largest).any():
             return ""  # the answer tells
         within = f"{result.within_rounding:,}" if result.within_rounding else "none"
         return f"{within} of {counted(len(result.pairs), 'head')} may differ by rounding alone"
@@ -99,7 +101,7 @@ def _answer(result: Difference) -> str:
         return f"{named} has no query with a key."
     if not np.nan_to_num(result.largest).any():
         of = named if many == 1 else f"each of {counted(many, 'head')}"
-        return f"A and B attend the same: {of}, to the bit."
+        return f"A and B attend the same: {of}, to the last bit."
     if result.within_rounding == many:
         return f"A and B attend the same: 0 of {counted(many, 'head')} differ by more than rounding."
     change = np.abs(np.nan_to_num(result.signed))

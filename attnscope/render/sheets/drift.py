@@ -28,15 +28,17 @@ _WRITES = "how far what it then writes lies from what it wrote in A, over the si
 
 
 def sheet(result: Drift, focus: Focus = WHOLE) -> Sheet:
-    grid, whole, same = _grid(result), focus.verbose, result.case is Case.SAME
+    grid, whole = _grid(result), focus.verbose
+    nothing = result.case is Case.SAME and not whole  # zeros are no evidence: one line says it
     a, b = map(model_words, (result.before, result.after))
     return Sheet(
         title=f"what tuning changed: B {b}, A {a}, over {counted(len(result.texts), 'text')}",
         setting=f"{attention(result.kind, result.tower)} · {model_words(result.before)}",
         origins=(result.before, result.after),
         answer=words.answer(result),
-        blocks=(grid,) if same else (_moved(result, whole), *_touched(result, whole), grid,
-                                     *_profiles(result, whole)),
+        blocks=() if nothing else (_moved(result, whole), *_touched(result, whole), grid,
+                                   *_profiles(result, whole)),
+        more=(grid,) if nothing else (),
         table=lambda: Table.of(_FACTS, _facts(result)),
         texts=(f"A {a}", f"B {b}", words.read(result)),
         control=words.control(result),

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from attnscope.render.kit.numbers import counted, percent, significant
 from attnscope.results import Drift
-from attnscope.results.claims.drift import Case, Place
+from attnscope.results.claims.drift import SAME, Case, Place
 
 _FEW = 8  # texts: of fewer the answer says how few
 
@@ -23,7 +25,12 @@ def _over(result: Drift) -> str:
 
 
 def _same(result: Drift) -> str:
-    return f"Nothing changed: none of {counted(result.mean.size, 'head')} looks or writes otherwise."
+    """That nothing changed, to what precision, and what rounding would have done."""
+    written = "" if np.isnan(result.written).any() else f", and writes the same to 1 part in {1 / SAME:,.0f}"
+    return (
+        f"Nothing changed: each of {counted(result.mean.size, 'head')} gives every token the same weight, to "
+        f"the last bit{written}; {_rounding(result)}."
+    )
 
 
 def _most(result: Drift) -> str:

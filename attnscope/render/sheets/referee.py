@@ -11,7 +11,8 @@ from attnscope.render.sheet.said import begun, proof, setting
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
 from attnscope.render.sheets.citation_words import quoted
-from attnscope.results.claims.citation import ATTENTION, CONTROLS, REMOVAL
+from attnscope.results.claims.citation import ATTENTION, CONTROLS, REMOVAL, Method
+from attnscope.results.claims.flow import ByGradients
 from attnscope.results.claims.referee import Referee, Score
 
 _TELLS = "chance that its first passage gets more in a case with a source than without one; .50 tells nothing"
@@ -55,13 +56,20 @@ def _answer(result: Referee) -> str:
     if removal is None or attention is None:
         return begun(none)
     best = max((each for each in map(result.score, _by_model(result)) if each), key=lambda each: each.top1)
+    least = "removal and gradients" if _left_out(result) else "removal"
     also = (
-        "" if best.method == ATTENTION else f", the best way without removal ({best.method}) {_share(best)}"
+        "" if best.method == ATTENTION else f", the best way without {least} ({best.method}) {_share(best)}"
     )
     return (
         f"In {counted(removal.cases, 'case')} with a source removal puts it first {_share(removal)}, "
         f"attention {_share(attention)}{also}; a passage drawn by lot {percent(result.chance)}. {begun(none)}"
     )
+
+
+def _left_out(result: Referee) -> list[Method]:
+    """The ways by gradients, where the cases were not asked by them."""
+    asked = {each.method for each in result.scores}
+    return [] if asked & {*ByGradients} else [Method(each) for each in ByGradients]
 
 
 def _by_model(result: Referee) -> list[str]:
@@ -152,6 +160,8 @@ def _notes(result: Referee) -> Iterator[str]:
     silent = [each.method for each in result.scores if math.isnan(each.top1) and result.sourced]
     if silent:
         yield f"nothing to say in any case: {', '.join(silent)}"
+    if left := _left_out(result):
+        yield f"not asked (--no-gradients): {', '.join(left)}"
     if result.sourced:
         yield (
             f"of {counted(result.sourced, 'case')} with a source removal names none in {result.missed}, a "

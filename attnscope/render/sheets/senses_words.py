@@ -122,7 +122,7 @@ def control(result: Senses) -> str:
     if parted is None:
         return "none without labels; lines of LABEL, tab and text have one"
     if parted.exact:
-        others = f"the labels put on the texts in all {parted.controls:,} other ways"
+        others = f"every other way to put the labels on the texts ({parted.controls:,})"
     else:
         others = f"the labels shuffled among the texts {parted.controls:,} times"
     return f"{others}; of each only its clearest layer counts"

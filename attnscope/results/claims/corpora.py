@@ -133,6 +133,11 @@ class CorpusDifference(Presented):
             return Case.ONE_HEAD
         return Case.APART if len(main.beyond) > 1 else Case.ALIKE
 
+    @property
+    def nothing(self) -> bool:
+        """Whether no head differs in any measure, to the last bit."""
+        return not any(np.nan_to_num(each.difference, nan=0.0).any() for each in self.measures.values())
+
     def check_parts(self) -> None:
         check_measures(self)
         classes = {each.of_lengths.shape[2] for each in self.measures.values()}

@@ -14,7 +14,7 @@ from attnscope.results.claims.prompts import Prompt
 from attnscope.results.heads import head_name
 
 Place = tuple[int, int]
-_SAME = 1e-9  # of what a head writes: less is rounding of its measurement
+SAME = 1e-9  # of what a head writes: less is rounding of its measurement
 
 
 class Case(StrEnum):
@@ -179,8 +179,8 @@ class Drift(Presented):
         """
         if np.isnan(self.own_mean).any():
             return None
-        changed = np.fmax(self.own_mean, self.written_mean) > _SAME
-        first = _ordered(self.own_mean + _SAME * np.nan_to_num(self.written_mean))
+        changed = np.fmax(self.own_mean, self.written_mean) > SAME
+        first = _ordered(self.own_mean + SAME * np.nan_to_num(self.written_mean))
         return tuple(place for place in first if changed[place])
 
     @property
@@ -191,7 +191,7 @@ class Drift(Presented):
     @property
     def case(self) -> Case:
         """What can be said of all heads together."""
-        if not self.moved.any() and not (np.nan_to_num(self.written) > _SAME).any():
+        if not self.moved.any() and not (np.nan_to_num(self.written) > SAME).any():
             return Case.SAME
         return Case.MOVED if self.beyond else Case.WITHIN
 

@@ -92,7 +92,7 @@ def test_a_run_beside_itself_is_the_same_to_the_bit() -> None:
     found = difference(made.run(), made.run(), ("a", "b"))
     assert (found.within_rounding, found.other_tokens) == (len(found.pairs), 0)
     assert not found.divergences.any()
-    assert "the same to the bit" in found.text()
+    assert "each of 12 heads, to the last bit" in found.text()
 
 
 def test_two_heads_of_one_run_can_be_held_against_each_other() -> None:
@@ -161,7 +161,7 @@ def test_files_are_compared_by_the_library_and_by_the_command(tmp_path: Path, mo
 
     shown = run("a.npz", "b.npz", "-o", "c.json", "-o", "c.png")
     assert shown.exit_code == 0, shown.stderr
-    assert "A and B attend the same: each of 12 heads, to the bit." in shown.stdout
+    assert "A and B attend the same: each of 12 heads, to the last bit." in shown.stdout
     assert max(map(len, shown.stdout.splitlines())) <= 80
     assert json.loads((tmp_path / "c.json").read_text("utf-8"))["looked_at"] == 12
     for arguments, why in (

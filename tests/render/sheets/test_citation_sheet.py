@@ -9,7 +9,7 @@ from attnscope.render.present.written import written
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.citation import sheet
 from attnscope.render.sheets.referee import sheet as referee_sheet
-from attnscope.results.claims.citation import Case
+from attnscope.results.claims.citation import Case, Method
 
 
 def test_one_passage_is_named_with_how_much_goes_without_it_and_what_attention_says() -> None:
@@ -86,9 +86,31 @@ def test_ways_to_cite_stand_side_by_side_with_none_apart() -> None:
     notes = referee_sheet(made.referee()).notes
     assert "nothing to say in any case: attnlrp" in notes
     assert "1 line could not be asked: 9" in notes
+    assert not [each for each in notes if "--no-gradients" in each]
+
+
+def test_cases_that_were_not_asked_by_gradients_say_which_ways_are_left_out() -> None:
+    whole = made.referee()
+    by_attention = replace(whole.scores[1], method=Method.COPYING, top1=0.5)
+    made_without = referee_sheet(replace(whole, scores=(*whole.scores[:2], by_attention)))
+    assert "the best way without removal and gradients (copying heads) in 50 %" in made_without.answer
+    left = "gradient x input, integrated gradients, attention x gradient, attnlrp"
+    assert f"not asked (--no-gradients): {left}" in made_without.notes
 
 
 def test_both_fit_a_narrow_terminal_and_have_a_picture_of_their_own() -> None:
     for result in (made.citation("from", "none"), made.citation(), made.referee()):
         assert max(map(len, written(result, width=60).splitlines())) <= 60
         assert sheet_of(result).main is not None
+
+
+def test_of_two_passages_it_says_both_and_the_other() -> None:
+    whole = made.citation()
+    two = replace(whole, passages=whole.passages[:2], lost=whole.lost[:, :2], columns=())
+    assert two.sources == ((0,),)
+    attention = replace(whole.columns[0], values=whole.columns[0].values[:, :2])
+    said = sheet(replace(two, columns=(attention,))).answer
+    assert "from 90.5 % to 1.7 %, without the other it moves by a factor of" in said
+    none = replace(two.statements[0], candidates=(), controls=(), without_all=0.1)
+    said = sheet(replace(two, columns=(attention,), statements=(none,))).answer
+    assert "none of the passages: without both passages it keeps 90 % of its probability" in said

@@ -412,6 +412,10 @@ def test_the_answer_of_two_corpora_is_that_of_its_case() -> None:
         ),
         "alike, to the last bit": (
             differing(np.zeros((3, 4))),
+            "Nothing differs between A and B: 1 measure of 12 heads, to the last bit.",
+        ),
+        "alike, to the last bit in this measure alone": (
+            replace(same := differing(np.zeros((3, 4))), measures={**same.measures, "first": apart.main}),
             "The corpora are the same in how many tokens they look at: no head differs at all.",
         ),
         "apart": (apart, f"2 of 12 heads differ in how many tokens they look at {luck} {most}"),
@@ -453,6 +457,15 @@ def test_the_answer_of_two_corpora_is_that_of_its_case() -> None:
     for row_, (result, sentence) in table.items():
         assert corpora(result).answer == sentence, row_
         assert result.case == row_.partition(",")[0]
+
+
+def test_tables_of_zeros_of_two_corpora_stand_aside_until_all_is_wanted() -> None:
+    same = differing(np.zeros((3, 4)))
+    assert corpora(same).every == ()
+    assert [each.title for each in corpora(same).more[:2]] == [
+        each.title for each in corpora(same, Focus(verbose=True)).every[:2]
+    ]
+    assert len(corpora(differing(np.full((3, 4), 1e-12))).every) > 1
 
 
 def test_every_case_of_one_corpus_or_two_has_its_row() -> None:

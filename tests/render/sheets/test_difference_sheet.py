@@ -48,7 +48,7 @@ def test_the_answer_tells_the_head_that_changes_most_and_whether_it_is_rounding(
     )
     control = difference(found).control
     assert control == f"two neighbouring heads of a layer of one run differ by {number(found.unlike, 3)} nats"
-    assert difference(same).answer == "A and B attend the same: each of 12 heads, to the bit."
+    assert difference(same).answer == "A and B attend the same: each of 12 heads, to the last bit."
     rounded = replace(found, rounding=np.ones_like(found.rounding))
     assert (
         difference(rounded).answer == "A and B attend the same: 0 of 12 heads differ by more than rounding."

@@ -6,6 +6,7 @@ import made_drift
 import numpy as np
 import pytest
 
+from attnscope.render.focus import Focus
 from attnscope.render.sheets.drift import sheet
 from attnscope.results import Drift
 from attnscope.results.claims.drift import Case
@@ -28,11 +29,20 @@ def test_the_answer_says_what_moved_beside_rounding_by_whose_doing_and_what_it_d
     )
 
 
-def test_nothing_that_changed_has_one_block_and_no_next_command() -> None:
-    made = sheet(made_drift.drift(moved=False))
-    assert made.answer.startswith("Nothing changed: none of 6 heads looks or writes otherwise.")
-    assert [block.title for block in made.every] == ["how far each head moved"]
+def test_of_nothing_that_changed_one_line_tells_the_precision_and_tables_of_zeros_stand_aside() -> None:
+    result = made_drift.drift(moved=False)
+    made, loudest = sheet(result), 100 * result.loudest.mean()
+    assert made.answer == (
+        "Nothing changed: each of 6 heads gives every token the same weight, to the last bit, and writes the "
+        f"same to 1 part in 1,000,000,000; bfloat16 alone moves a head by {loudest:.1f} % at most. Over only 4 "
+        "texts."
+    )
+    assert made.every == ()
+    assert [block.title for block in made.more] == ["how far each head moved"]
+    assert "how far each head moved" in [block.title for block in sheet(result, Focus(verbose=True)).every]
     assert made.next is None
+    unheard = sheet(replace(result, written=np.full_like(result.written, np.nan))).answer
+    assert "to the last bit; bfloat16 alone" in unheard
 
 
 def test_heads_within_rounding_are_said_so_with_their_share() -> None:
