@@ -106,7 +106,10 @@ def test_both_fit_a_narrow_terminal_and_have_a_picture_of_their_own() -> None:
 
 def test_of_two_passages_it_says_both_and_the_other() -> None:
     whole = made.citation()
-    two = replace(whole, passages=whole.passages[:2], lost=whole.lost[:, :2], columns=())
+    told = replace(whole.statements[0], controls=())
+    two = replace(
+        whole, passages=whole.passages[:2], lost=np.array([[4.0, 0.02]]), statements=(told,), columns=()
+    )
     assert two.sources == ((0,),)
     attention = replace(whole.columns[0], values=whole.columns[0].values[:, :2])
     said = sheet(replace(two, columns=(attention,))).answer
