@@ -34,8 +34,8 @@ def test_of_nothing_that_changed_one_line_tells_the_precision_and_tables_of_zero
     made, loudest = sheet(result), 100 * result.loudest.mean()
     assert made.answer == (
         "Nothing changed: each of 6 heads gives every token the same weight, to the last bit, and writes the "
-        f"same to 1 part in 1,000,000,000; bfloat16 alone moves a head by {loudest:.1f} % at most. Over only 4 "
-        "texts."
+        f"same to 1 part in 1,000,000,000; bfloat16 alone moves a head by {loudest:.1f} % at most. "
+        "Over only 4 texts."
     )
     assert made.every == ()
     assert [block.title for block in made.more] == ["how far each head moved"]
