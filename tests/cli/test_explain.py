@@ -24,7 +24,7 @@ def told(attnscope: Run, *command: str) -> str:
 
 def test_the_planted_circuit_comes_out_without_a_head_being_named(attnscope: Run) -> None:
     """Heads of layer 1 look for what followed, by what the previous-token head wrote there."""
-    said = told(attnscope, *CAUSAL)
+    said = told(attnscope, *CAUSAL, "-v")
     assert re.match(
         r"L1 H\d+ looks from “garden”@11 at “father” because of two earlier heads, L0 H2 \(at “garden”@11 it "
         r"reads “garden”@11\) and L0 H0 \(at “father” it reads “garden”@5\): without the first its weight "
@@ -37,6 +37,20 @@ def test_the_planted_circuit_comes_out_without_a_head_being_named(attnscope: Run
         in said
     )
     assert "the answer without L0 H0 in the keys of the" in said
+
+
+def test_every_sentence_stands_on_the_first_screen_and_its_figures_and_commands_under_v(
+    attnscope: Run,
+) -> None:
+    brief, whole = (attnscope(*CAUSAL, *more).stdout.splitlines() for more in ((), ("-v",)))
+    questions = [line for line in whole if line.endswith("?") and line[0].islower()]
+    assert len(questions) == 7
+    for question in questions:
+        (row,) = [i for i, line in enumerate(brief) if line.startswith(f"{question} ")]
+        assert row < 30, question
+    assert not [line for line in brief if line.startswith("  attnscope ablate")]
+    assert [line for line in whole if line.startswith("  attnscope ablate")]
+    assert "-v has the figures of each sentence, and the command that shows more" in brief
 
 
 @pytest.mark.parametrize(
@@ -176,7 +190,7 @@ def test_a_key_behind_the_query_is_refused_in_a_decoder(attnscope: Run) -> None:
 
 def test_an_answer_that_gains_without_the_word_is_not_said_to_hardly_depend_on_it(attnscope: Run) -> None:
     text = "I was watching the [MASK] when it opened."
-    said = told(attnscope, "explain", text, "-m", "demo", "--from", "it", "--to", "the")
+    said = told(attnscope, "explain", text, "-m", "demo", "--from", "it", "--to", "the", "-v")
     flow = json.loads(attnscope("flow", text, "-m", "demo", "--from", "[MASK]", "--json").stdout)
     assert float(flow["ablated"]["effects"][4]) < -0.1, "the answer gains where “the” is replaced"
     assert "is likelier without “the” (8.3 %" in said

@@ -19,7 +19,7 @@ from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import Wanted
 
 Explored = Callable[..., Explorer]
-SAID = "sharpest of the heads that position does not explain"
+SAID = "sharpest not explained by position"
 
 
 class Unasked:
@@ -64,6 +64,15 @@ def test_it_opens_at_the_sharpest_head_that_position_does_not_explain(
         assert SAID not in screen.pane("status")
 
     explored(keys, source=Unasked(demo))
+
+
+def test_the_narrowest_terminal_says_where_help_is_before_any_key(explored: Explored, demo: Source) -> None:
+    async def keys(app: Explorer, screen) -> None:
+        assert SAID in screen.pane("status")
+        assert screen.pane("status").endswith("? help  q quit")
+        assert len(screen.pane("status")) <= 60
+
+    explored(keys, source=Unasked(demo), size=(60, 20))
 
 
 def test_a_head_that_was_asked_for_and_one_that_somebody_went_to_stay(

@@ -117,7 +117,7 @@ class Basis(App[str]):
         place = sharpest(measured)
         if place is None:
             return
-        told = f"L{place[0]} H{place[1]}: sharpest of the heads that position does not explain"
+        told = f"L{place[0]} H{place[1]}: sharpest not explained by position"
         if time.monotonic() - self._gone < _SOON:
             self.go(state.to_head(*place))
             self.tell(told)

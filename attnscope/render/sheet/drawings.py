@@ -82,7 +82,8 @@ class Statement:
 
 @dataclass(frozen=True, eq=False)
 class Statements(Drawing):
-    """Sentences that belong together, in their order."""
+    """Sentences that belong together, in their order; a terminal has figures and commands of them `whole`."""
 
     title: str
     statements: tuple[Statement, ...]
+    whole: bool = False

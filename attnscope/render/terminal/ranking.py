@@ -72,6 +72,15 @@ def folded(text: Text, width: int) -> list[Text]:
     return [Text(each, style=text.style) for each in _words(text.plain, width)]
 
 
+def parted(text: Text, width: int) -> list[Text]:
+    """The lines of words that are not all of one style."""
+    lines, begin = list[Text](), 0
+    for each in folded(Text(text.plain), width):
+        lines.append(text[begin : begin + len(each.plain)])
+        begin += len(each.plain) + 1  # a space
+    return lines
+
+
 def _words(text: str, cells: int) -> list[str]:
     """Lines of so many cells, broken at spaces but not at those that are to hold words together: `3.2 %`."""
     first, *others = _BREAK.split(text)

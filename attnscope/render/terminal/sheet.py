@@ -17,12 +17,13 @@ from attnscope.render.kit.words.command import Command, continued
 from attnscope.render.kit.words.header import reading
 from attnscope.render.kit.words.origin import origin_words
 from attnscope.render.sheet.blocks import Beside, Block, Matrix, Ranking, Rows, flat
+from attnscope.render.sheet.drawings import Statements
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import meanings
 from attnscope.render.terminal.blocks import lines_of, picture_of
 from attnscope.render.terminal.matrix import Picture
-from attnscope.render.terminal.ranking import folded, kept_columns, lines_of_ranking, room_of_bars
+from attnscope.render.terminal.ranking import folded, kept_columns, lines_of_ranking, parted, room_of_bars
 from attnscope.render.terminal.raster import Raster
 from attnscope.render.terminal.thumbnails import Mosaic
 from attnscope.results import Verdict
@@ -120,19 +121,10 @@ def _proved(sheet: Sheet, width: int, focus: Focus) -> list[Text]:
     joined = Text(_BETWEEN, style=DIM).join(
         [*(Text(each, style=style) for each, style in proved), *(Text(each, style=DIM) for each in words)]
     )
-    lines = _parted(joined, width) if joined.plain else []
+    lines = parted(joined, width) if joined.plain else []
     if focus.verbose:
         told = *identity(sheet), *sheet.details
         lines += [line for each in told if each for line in folded(Text(each, style=DIM), width)]
-    return lines
-
-
-def _parted(text: Text, width: int) -> list[Text]:
-    """The lines of words that are not all of one style."""
-    lines, begin = list[Text](), 0
-    for each in folded(Text(text.plain), width):
-        lines.append(text[begin : begin + len(each.plain)])
-        begin += len(each.plain) + 1  # a space
     return lines
 
 
@@ -162,8 +154,8 @@ def _shown(sheet: Sheet, width: int) -> list[Block | Beside]:
 
 
 def _whole(block: Block) -> Block:
-    """A grid with all its numbers, however many lines these take."""
-    return replace(block, whole=True) if isinstance(block, HeadGrid) else block
+    """A grid with all its numbers, however many lines these take, and sentences with their figures."""
+    return replace(block, whole=True) if isinstance(block, HeadGrid | Statements) else block
 
 
 def _height(block: Block, width: int) -> int:

@@ -1,4 +1,4 @@
-"""Sentences in a terminal: the question, the sentence, its figures, and the command that shows more."""
+"""Sentences in a terminal: the question and the sentence; of all of it its figures, and the command for more."""
 
 from collections.abc import Iterator
 
@@ -8,17 +8,28 @@ from rich.text import Text
 from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.words.command import continued
 from attnscope.render.sheet.drawings import Statement, Statements
-from attnscope.render.terminal.ranking import folded
+from attnscope.render.terminal.ranking import folded, parted
 
 _INDENT = "  "
+_MORE = "-v has the figures of each sentence, and the command that shows more"
 
 
 def statements(block: Statements, width: int) -> list[Text]:
-    """One below the other; a command keeps its lines, which a shell takes as one, where they have room."""
-    return [line for each in block.statements for line in _lines(each, width)]
+    """One below the other, each behind its question, or with all that belongs to it."""
+    if block.whole:
+        return [line for each in block.statements for line in _lines(each, width)]
+    told = [line for each in block.statements for line in _brief(each, width)]
+    return [*told, *folded(Text(_MORE, style=DIM), width)]
+
+
+def _brief(told: Statement, width: int) -> Iterator[Text]:
+    """The sentence, and the figures where no command has them."""
+    yield from parted(Text.assemble((told.question, "bold"), f" {told.sentence}"), width)
+    yield from () if told.command else _indented(told.figures, DIM, width)
 
 
 def _lines(told: Statement, width: int) -> Iterator[Text]:
+    """Everything; a command keeps its lines, which a shell takes as one, where they have room."""
     yield from folded(Text(told.question, style="bold"), width)
     yield from _indented(told.sentence, "", width)
     yield from _indented(told.figures, DIM, width)
