@@ -17,7 +17,7 @@ from attnscope.render.kit.numbers import (
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.command import showing_second
 from attnscope.render.kit.words.header import model_words
-from attnscope.render.sheet.blocks import Curve, Ranking
+from attnscope.render.sheet.blocks import Block, Curve, Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import Place, attention, named
 from attnscope.render.sheet.scale import Scale
@@ -44,7 +44,7 @@ def sheet(result: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
     others = [each for each in result.measures.values() if each is not result.main]
     in_tokens = result.main.scores.measure == "entropy" and not focus.in_nats
     main, both = _grid(result, result.main), zip("AB", result.verdict_of_each, strict=True)
-    shown = (
+    shown: tuple[Block, ...] = (
         _ranking(result, result.main, in_tokens),
         main,
         *_measures(result, focus.verbose),

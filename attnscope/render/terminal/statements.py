@@ -1,4 +1,4 @@
-"""Sentences in a terminal: the question and the sentence; of all of it its figures, and the command for more."""
+"""Sentences in a terminal: the question and the sentence; with -v its figures, and the command for more."""
 
 from collections.abc import Iterator
 
