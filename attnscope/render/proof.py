@@ -1,7 +1,7 @@
 """What is proved of a result, in words: for a notebook, and for what a picture's file says of itself."""
 
 from attnscope.render.focus import Focus
-from attnscope.render.kit.words.figure import whole_source
+from attnscope.render.kit.words.certificate import whole_source
 from attnscope.render.kit.words.header import own_name
 from attnscope.render.look import Look
 from attnscope.render.sheets import sheet_of

@@ -14,7 +14,7 @@ from attnscope.errors import InputError
 from attnscope.process.ending import undone_by_a_signal
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.look import USUAL, Look
-from attnscope.render.pictured import NO_PICTURE
+from attnscope.render.sheets import NO_PICTURE
 from attnscope.render.web.beside import NOTHING, Beside
 from attnscope.results import Result
 from attnscope.results.heads import MEAN

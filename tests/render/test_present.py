@@ -24,7 +24,7 @@ from PIL import Image
 
 from attnscope.errors import InputError
 from attnscope.render.kit.palette import TINTS
-from attnscope.render.pictured import NO_PICTURE
+from attnscope.render.sheets import NO_PICTURE
 from attnscope.results import Overview, Prediction, Result, Verdict
 
 matplotlib.use("agg")

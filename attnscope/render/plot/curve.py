@@ -4,10 +4,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from attnscope.render.kit.frame import only_spines
 from attnscope.render.kit.palette import FAINT, INK, TINTS
 from attnscope.render.kit.typesetting import line_height, tick
-from attnscope.render.plot.panel import SAYS, TICK, Panel, key_above, lines_of_key
+from attnscope.render.plot.panel import SAYS, TICK, Panel, key_above, lines_of_key, only_spines
 from attnscope.render.sheet.blocks import Curve
 from attnscope.render.sheet.table import Line
 

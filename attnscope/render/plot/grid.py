@@ -10,11 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.patches import Rectangle
 
-from attnscope.render.kit.frame import only_spines
 from attnscope.render.kit.palette import FAINT, INK, OUTLINES, TINTS
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.kit.words.certificate import GLYPHS
-from attnscope.render.plot.panel import SMALL, TICK, Panel, colours, inches
+from attnscope.render.plot.panel import SMALL, TICK, Panel, colours, inches, only_spines
 from attnscope.render.sheet.heads import Companion, HeadGrid
 
 _NUMBER, _SMALL, _LEAST_NUMBER = 6.0, 5.0, 5.5  # points: of a number, what is below it, of many heads

@@ -19,7 +19,7 @@ from attnscope.render.plot.heat import draw_head
 from attnscope.render.plot.layout import Grid, grid, head_frame, sparse, tick_step
 from attnscope.render.plot.panel import TICK, Panel, inches
 from attnscope.render.sheet.blocks import Matrix
-from attnscope.render.sheet.panel import as_panel
+from attnscope.render.sheet.drawings import as_panel
 
 _MAP = 1.6  # inches of a map
 _BAR, _BAR_GAP, _BAR_ROOM, _LEAST_BAR, _TALLEST_BAR = 0.16, 0.12, 0.95, 1.5, 4.0  # inches

@@ -16,13 +16,12 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.patches import Rectangle
 
-from attnscope.render.kit.frame import only_spines
 from attnscope.render.kit.numbers import largest_magnitude, percent, significant
 from attnscope.render.kit.palette import CHOSEN, INK, OUTLINES
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.plot.heat import WEIGHTS, weight_norm
-from attnscope.render.plot.panel import TICK, Panel, inches
+from attnscope.render.plot.panel import TICK, Panel, inches, only_spines
 from attnscope.render.sheets.media import query_words
 from attnscope.render.sheets.picture import Original, Overlay, Overlays
 from attnscope.results import Picture, PictureHeads

@@ -1,4 +1,7 @@
-"""A panel: the axes of one block, the room that its labels need, and what draws it."""
+"""A panel: the axes of one block, the room that its labels need, and what draws it.
+
+What stands around bars is said here too: the names of their rows, and the edges of the frame that are left.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
+from attnscope.render.kit.palette import FAINT, INK
 from attnscope.render.kit.typesetting import line_height, text_width
 from attnscope.render.look import look_now
 from attnscope.render.sheet.scale import Scale
@@ -98,3 +102,20 @@ def _abreast(labels: Sequence[str], room: float) -> tuple[int, float]:
         if tried == 1 or needed < room + 0.1:
             across, wide = max(len(columns), 1), needed
     return across, wide
+
+
+def only_spines(axes: Axes, *kept: str) -> None:
+    """Of the frame around `axes` only the `kept` edges."""
+    for name, spine in axes.spines.items():
+        spine.set_visible(name in kept)
+        spine.set_color(FAINT)
+
+
+def named_rows(axes: Axes, names: Sequence[str], places: Sequence[int], measured: str, size: float) -> None:
+    """One row below the other, at its place and by its name, over one axis that says what is measured."""
+    axes.set_ylim((places[-1] if places else 0) + 0.6, -0.6)
+    axes.set_yticks(places, names, size=size)
+    axes.tick_params(axis="y", length=0, pad=5, colors=INK)  # clear of a ring at 0
+    axes.tick_params(axis="x", labelsize=size, length=2, colors=INK)
+    axes.set_xlabel(measured, size=size, color=INK)
+    only_spines(axes, "bottom")

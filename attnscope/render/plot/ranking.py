@@ -5,11 +5,19 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from attnscope.render.kit.frame import named_rows
 from attnscope.render.kit.numbers import likely
 from attnscope.render.kit.palette import FAINT, INK, TINTS
 from attnscope.render.kit.typesetting import line_height, percent_tick, text_width, tick
-from attnscope.render.plot.panel import SAYS, TICK, Panel, inches, key_above, lines_of_key, width_of_key
+from attnscope.render.plot.panel import (
+    SAYS,
+    TICK,
+    Panel,
+    inches,
+    key_above,
+    lines_of_key,
+    named_rows,
+    width_of_key,
+)
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.scale import missing
 from attnscope.render.sheet.table import Column, Mark

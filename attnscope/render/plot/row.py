@@ -22,7 +22,7 @@ from attnscope.render.plot.heat import WEIGHTS, background, weight_norm
 from attnscope.render.plot.layout import MOST_NAMED, side, sparse, tick_step, token_labels
 from attnscope.render.plot.panel import Panel
 from attnscope.render.sheet.blocks import KeyBars
-from attnscope.render.sheet.panel import as_panel
+from attnscope.render.sheet.drawings import as_panel
 from attnscope.tokens import Tokens
 
 STRIP, HIGH = 0.34, 1.7  # inches

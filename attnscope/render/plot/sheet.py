@@ -16,8 +16,7 @@ from attnscope.render.kit.figure.page import EDGE, Line, write_lines
 from attnscope.render.kit.figure.shown_figure import ShownFigure
 from attnscope.render.kit.palette import FAINT, OUTLINES
 from attnscope.render.kit.typesetting import drawing, line_height, shortened, wrapped
-from attnscope.render.kit.words.certificate import verdict_words
-from attnscope.render.kit.words.figure import source_words
+from attnscope.render.kit.words.certificate import source_words, verdict_words
 from attnscope.render.look import DPI, look_now
 from attnscope.render.plot import (
     curve,

@@ -6,12 +6,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from attnscope.render.kit.frame import only_spines
 from attnscope.render.kit.palette import INK, OUTLINES
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.plot.grid import colour_bar
 from attnscope.render.plot.heat import WEIGHTS, weight_norm
-from attnscope.render.plot.panel import TICK, Panel
+from attnscope.render.plot.panel import TICK, Panel, only_spines
 from attnscope.render.sheet.heads import HeadMatrices
 
 _WIDTH, _MOST, _LEAST = 11.0, 0.95, 0.2  # inches: of all heads about, of one at most and at least

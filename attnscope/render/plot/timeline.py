@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 
-from attnscope.render.kit.frame import only_spines
 from attnscope.render.kit.numbers import largest_magnitude, percent, significant
 from attnscope.render.kit.palette import CHOSEN, INK, PAPER
 from attnscope.render.kit.scale import Scale as Weights
@@ -20,7 +19,7 @@ from attnscope.render.kit.typesetting import text_width, tick
 from attnscope.render.plot.heat import WEIGHTS, weight_norm
 from attnscope.render.plot.layout import token_labels
 from attnscope.render.plot.overlay import BAR, weight_bar
-from attnscope.render.plot.panel import TICK, Panel
+from attnscope.render.plot.panel import TICK, Panel, only_spines
 from attnscope.render.sheets.sound import Timeline
 from attnscope.results import SoundAttention, Spectrogram
 

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 from attnscope.errors import InputError
 from attnscope.render.focus import focus_on
 from attnscope.render.look import USUAL, Look
-from attnscope.render.present.notebook import html, page, png
-from attnscope.render.present.summary import summary
-from attnscope.render.present.written import written
+from attnscope.render.present.notebook import html, page, png, summary
 from attnscope.render.saving import PICTURES, check_targets, content, write
+from attnscope.render.screen import written
 from attnscope.results import Result
 
 if TYPE_CHECKING:

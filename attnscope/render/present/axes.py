@@ -8,9 +8,8 @@ from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus, focus_on
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.look import USUAL, Look
-from attnscope.render.pictured import NO_PICTURE
 from attnscope.render.plot.sheet import draw as draw_block
-from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets import NO_PICTURE, sheet_of
 from attnscope.results import (
     Result,
 )

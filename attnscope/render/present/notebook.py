@@ -1,4 +1,4 @@
-"""A result in a notebook: its picture or else its text, what is proved, and by choice its page.
+"""A result in a notebook: its `repr` in one line, its picture or else its text, what is proved, and its page.
 
 The picture is small and follows the notebook's theme: what is white is left out of it, and on a dark theme
 light and dark change places while hues stay. Nothing is loaded from elsewhere. A page is a fragment: as high
@@ -14,15 +14,16 @@ from weakref import WeakKeyDictionary
 from attnscope.errors import InputError
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.look import Look
-from attnscope.render.present.summary import summary
-from attnscope.render.present.written import USUAL, written
 from attnscope.render.saving import PAGE, content, picture_suffixes
+from attnscope.render.screen import USUAL, written
 from attnscope.render.sheets import sheet_of
 from attnscope.render.web.beside import Beside
 from attnscope.results import PictureAttention, PictureHeads, Result
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+from attnscope.render.kit.labels import fit
+from attnscope.render.kit.words.header import model_words
 
 _LINE = "font-family:monospace;white-space:pre-wrap;margin:.4em 0 0 0"
 _TEXT = "font-family:monospace;white-space:pre;line-height:1.2;overflow-x:auto;margin:0"
@@ -149,3 +150,16 @@ def _proof(result: Result) -> str:
     if not any(told) and result.verdict is not None:
         told = [verdict_words(result.verdict)]
     return " · ".join(each for each in (*told, ".page() is interactive") if each)
+
+
+_MOST, _MOST_NAME = 150, 40  # cells of all but the verdict, and of one name in it
+
+
+def summary(result: Result) -> str:
+    """`<HeadAttention L3 H11 · encoder self-attention · 11 queries x 11 keys · demo · ✓ certified>`."""
+    sheet = sheet_of(result)
+    model = [fit(model_words(each), _MOST_NAME) for each in sheet.origins[:1]]
+    parts = [fit(sheet.title, 2 * _MOST_NAME), *sheet.summary, *model]
+    told = fit(" · ".join(part for part in parts if part), _MOST)
+    proved = [] if result.verdict is None else [verdict_words(result.verdict)]
+    return f"<{type(result).__name__} {' · '.join([told, *proved])}>"

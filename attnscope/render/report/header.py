@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 
 from attnscope.printable import printable
-from attnscope.render.kit.figure.sheet import MARGIN, TITLE, Sheet
+from attnscope.render.kit.figure.page import MARGIN, TITLE, Sheet
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import likely
 from attnscope.render.kit.palette import FAINT, INK, INKS, OUTLINES
 from attnscope.render.kit.sentence import SetText, Sizes, set_text
 from attnscope.render.kit.typesetting import line_height, shortened, text_width, wrapped
-from attnscope.render.kit.words.certificate import verdict_words
-from attnscope.render.kit.words.figure import proof_words, source_words
+from attnscope.render.kit.words.certificate import proof_words, source_words, verdict_words
 from attnscope.render.kit.words.header import attention_words, feature_words, model_words
 from attnscope.render.kit.words.weights import special_words, view_words
 from attnscope.render.look import look_now

@@ -1,26 +1,25 @@
-"""The panels of a report, each under its title: on one page together, or larger on a page of its own."""
+"""The panels of a report, each under its title: on one page together, or larger on a page of its own.
 
+What each key adds to one query's output is drawn as bars, hollow where a key pulls back.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
-from attnscope.render.kit.figure.sheet import TITLE, Sheet
-from attnscope.render.kit.numbers import counted, parameter
-from attnscope.render.kit.palette import FAINT
+from attnscope.render.kit.figure.page import RULE, TITLE, Sheet
+from attnscope.render.kit.numbers import counted, parameter, percent, weight
+from attnscope.render.kit.palette import FAINT, INK, INKS
 from attnscope.render.kit.stage import Panel, Show, panel
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.kit.words.weights import sums_words
 from attnscope.render.plot.map import draw as draw_map
 from attnscope.render.report.plot_pair import Cells, draw_cells
-from attnscope.render.report.plot_shares import (
-    FACT_ROW,
-    SHARE_ROW,
-    draw_contributions,
-    draw_facts,
-    numbers_width,
-)
 from attnscope.render.sheets.map import DISCLAIMER, Map
-from attnscope.render.sheets.report import Share, facts, query_name, shares_remark
+from attnscope.render.sheets.report import Fact, Share, facts, query_name, shares_remark
 from attnscope.results import HeadAttention, Report
 
 UNDER, REMARK = 0.24, 0.12  # inches for what stands under a panel, and for a remark below that
@@ -112,3 +111,120 @@ def scores_words(head: HeadAttention) -> str:
     elif not np.allclose(head.scaled[head.allowed], head.scale * head.scores[head.allowed], atol=1e-6):
         words += ", and what the model adds to them"
     return words
+
+
+SHARE_ROW = 0.19  # inches for one bar
+_SHARE, _REST, _BACK, _GRID = INKS["key"], "#9aa4b1", "white", "#e8e8e8"
+_DOT = "#111111"
+_SIZE, _HEADING, _TICKS = 8.0, 7.5, 7.0
+_WEIGHT_AT, _SHARE_AT = 92.0, 48.0  # points from the right edge of the axes to the end of each column
+
+
+def numbers_width(zoom: float = 1.0) -> float:
+    """Inches that the two columns of numbers take at the right of the axes."""
+    return zoom * (_WEIGHT_AT + 1.5) / 72
+
+
+def label_width(listed: Sequence[Share], zoom: float = 1.0) -> float:
+    """Inches that the labels take at the left of the axes."""
+    return max((text_width(each.name, zoom * _SIZE) for each in listed), default=0.0) + 0.06
+
+
+def draw_contributions(listed: Sequence[Share], axes: Axes, zoom: float = 1.0) -> None:
+    """A bar for each share and a dot for its weight, both along one scale, and both as numbers beside it.
+
+    Letters are `zoom` times as large as on a page with other panels.
+    """
+    rows = np.arange(len(listed))
+    inks = [_REST if each.key is None else _SHARE for each in listed]
+    axes.barh(
+        rows,
+        [each.share for each in listed],
+        height=0.62,
+        color=[ink if each.share >= 0 else _BACK for ink, each in zip(inks, listed, strict=True)],
+        edgecolor=inks,
+        linewidth=0.9,
+        label="share",
+        zorder=2,
+    )
+    axes.plot(
+        [each.weight for each in listed], rows, "o", color=_DOT, mec="white", mew=0.7, ms=5.0 * zoom,
+        label="weight", zorder=3, clip_on=False,
+    )  # fmt: skip
+    _scale(listed, axes, zoom)
+    _labels(listed, axes, zoom)
+    _numbers(listed, axes, zoom)
+
+
+def _scale(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
+    """Limits that hold every bar and every dot, and a few ticks in percent."""
+    ends = [end for each in listed for end in (each.share, each.weight)]
+    low, high = min(0.0, *ends), max(ends)
+    room = 0.03 * (high - low)
+    low, high = low - (room if low < -room else 0), high + room
+    ticks = [tick for tick in MaxNLocator(5).tick_values(low, high) if low <= tick <= high]
+    axes.set_xlim(low, high)
+    axes.set_ylim(len(listed) - 0.4, -0.6)
+    axes.set_xticks(ticks, [percent(tick) for tick in ticks])
+    axes.tick_params(axis="x", labelsize=zoom * _TICKS, length=0, pad=3, colors=FAINT)
+    axes.grid(axis="x", color=_GRID, linewidth=0.7, zorder=0)
+    axes.axvline(0, color=INK, linewidth=0.8, zorder=2.5)
+    axes.spines[:].set_visible(False)
+
+
+def _labels(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
+    axes.set_yticks(range(len(listed)), [each.name for each in listed], size=zoom * _SIZE, parse_math=False)
+    axes.tick_params(axis="y", length=0, pad=4)
+    for each, label in zip(listed, axes.get_yticklabels(), strict=True):
+        label.set_color(FAINT if each.key is None else _SHARE)
+
+
+def _numbers(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
+    """Two columns at the right, under a heading that is also the legend."""
+    at = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center", "ha": "right"}
+    for row, each in enumerate(listed):
+        ink = FAINT if each.key is None else INK
+        for text, place, boldness in (
+            (percent(each.share), _SHARE_AT, "bold"),
+            (weight(each.weight, 3), _WEIGHT_AT, "normal"),
+        ):
+            style = {"size": zoom * _SIZE, "color": ink, "weight": boldness}
+            axes.annotate(text, (1, row), (zoom * place, 0), **at, **style)  # type: ignore[arg-type]
+    for text, place, ink in (("■ share", _SHARE_AT, _SHARE), ("● weight", _WEIGHT_AT, _DOT)):
+        axes.annotate(text, (1, -0.6), (zoom * place, 7), size=zoom * _HEADING, color=ink, **at)  # type: ignore[arg-type]
+
+
+FACT_ROW = 0.25  # inches for one fact
+_NAME, _VALUE, _MEANING = 8.0, 10.5, 7.5  # points
+_BETWEEN_COLUMNS = 0.14
+
+
+def facts_width(listed: Sequence[Fact], zoom: float = 1.0) -> float:
+    """Inches that the table needs."""
+    meaning = max(text_width(each.meaning, zoom * _MEANING) for each in listed)
+    return _second_column(listed, zoom) + zoom * _BETWEEN_COLUMNS + meaning
+
+
+def draw_facts(listed: Sequence[Fact], axes: Axes, zoom: float = 1.0) -> None:
+    """One line for each fact, with thin rules between them, the letters `zoom` times as large as usual."""
+    width = axes.get_window_extent().width / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
+    values = _second_column(listed, zoom)
+    axes.set(xlim=(0, width), ylim=(len(listed), 0))
+    axes.set_axis_off()
+    for row, each in enumerate(listed):
+        for place, text, size, style in (
+            (0.0, each.name, _NAME, {"color": INK}),
+            (values, each.value, _VALUE, {"color": INK, "weight": "bold", "ha": "right"}),
+            (values + zoom * _BETWEEN_COLUMNS, each.meaning, _MEANING, {"color": FAINT}),
+        ):
+            at = {"size": zoom * size, "va": "center_baseline", "parse_math": False}
+            axes.text(place, row + 0.5, text, **at, **style)  # type: ignore[arg-type]
+    axes.hlines(range(len(listed) + 1), 0, width, colors=RULE, linewidth=0.7)
+
+
+def _second_column(listed: Sequence[Fact], zoom: float) -> float:
+    """Where the values end, which stand behind the names."""
+    name = max(text_width(each.name, zoom * _NAME) for each in listed)
+    return (
+        name + zoom * _BETWEEN_COLUMNS + max(text_width(each.value, zoom * _VALUE, True) for each in listed)
+    )

@@ -1,12 +1,14 @@
 """What a page draws of any result beside rankings, curves and grids: a text as it reads, a heap of dots."""
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from jaxtyping import Float
 
 from attnscope.render.kit.scale import Scale as Weights
-from attnscope.render.sheet.blocks import Drawing
+from attnscope.render.kit.stage import Panel
+from attnscope.render.sheet.blocks import Dimensions, Drawing, Matrix
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.table import Form
 from attnscope.tokens import Tokens
@@ -87,3 +89,27 @@ class Statements(Drawing):
     title: str
     statements: tuple[Statement, ...]
     whole: bool = False
+
+
+def as_panel(block: Matrix) -> Panel:
+    """Rows and columns under their names; weights on their scale, all else around 0.
+
+    What draws a panel asks of its tokens names, positions and labels, which `Names` have too.
+    """
+    visible = ~np.isnan(block.values)
+    vectors = isinstance(block.columns, Dimensions)
+    weights = block.scale if isinstance(block.scale, Weights) else None
+    return Panel(
+        show="scaled" if weights is None else "weights",
+        row_word=block.words[0],
+        row_tokens=cast("Tokens", block.rows),
+        column_tokens=None if vectors else cast("Tokens", block.columns),
+        values=block.values,
+        visible=visible,
+        answered=visible.any(axis=1) | (not block.unanswered),
+        unanswered=block.unanswered,
+        limit=None if isinstance(block.scale, Weights) else block.scale.high,
+        common=weights,
+        form=block.form,
+        columns=block.words[1],
+    )

@@ -12,7 +12,7 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.sheet.guard import guarded
 from attnscope.render.sheet.said import messages
 from attnscope.render.sheet.sheet import Sheet, harmless
-from attnscope.results import Result
+from attnscope.results import Check, Outline, Result
 from attnscope.results.result import name_of
 from attnscope.tokens import Tokens
 
@@ -33,3 +33,9 @@ def _messages(result: Result) -> str:
             if isinstance(tokens, Tokens) and tokens.sections:
                 return messages(tokens)
     return ""
+
+
+NO_PICTURE: dict[type, str] = {
+    Outline: "an outline of a model has no picture: it is a table of layers",
+    Check: "a check of a stored run has no picture: it is a line for each head",
+}

@@ -9,8 +9,7 @@ from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import quoted as quoted_tokens
 from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.said import Place, in_sentence, name
-from attnscope.render.sheets.ablation_measured import beyond
-from attnscope.render.sheets.ablation_paths import NAMED, listed_words, only, receivers, via
+from attnscope.render.sheets.ablation_measured import NAMED, beyond, listed_words, only, receivers, via
 from attnscope.results import Ablation, Kind, Verdict
 from attnscope.results.claims.ablation import AHEAD, MUCH, Case, Method
 from attnscope.results.claims.effect import Asks, Group, HeadEffect, PlaceEffect

@@ -13,8 +13,16 @@ from attnscope.render.kit.numbers import (
 )
 from attnscope.render.sheet.said import name
 from attnscope.render.sheets import ablation_labels as labels
-from attnscope.render.sheets.ablation_measured import is_share, pair, share, subject, told_share, value
-from attnscope.render.sheets.ablation_paths import only, other_ways
+from attnscope.render.sheets.ablation_measured import (
+    is_share,
+    only,
+    other_ways,
+    pair,
+    share,
+    subject,
+    told_share,
+    value,
+)
 from attnscope.render.sheets.ablation_words import (
     closes,
     closes_no_gap,

@@ -13,13 +13,13 @@ from attnscope.render.sheets.ablation_measured import (
     in_unit,
     is_share,
     moved_by,
+    other_ways,
     pair,
     quoted_answer,
     share,
     subject,
     value,
 )
-from attnscope.render.sheets.ablation_paths import other_ways
 from attnscope.results import Ablation
 from attnscope.results.claims.ablation import Case
 from attnscope.results.claims.effect import Effect, Group, HeadEffect, PlaceEffect

@@ -14,8 +14,7 @@ from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.words.certificate import STYLES
 from attnscope.render.kit.words.command import Command, continued
-from attnscope.render.kit.words.header import reading
-from attnscope.render.kit.words.origin import origin_words
+from attnscope.render.kit.words.header import origin_words, reading
 from attnscope.render.sheet.blocks import Beside, Block, Matrix, Ranking, Rows, flat
 from attnscope.render.sheet.drawings import Statements
 from attnscope.render.sheet.heads import HeadGrid

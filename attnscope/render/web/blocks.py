@@ -1,4 +1,7 @@
-"""What a page holds beside its document: numbers and tables, deflated and in base64, each under a name."""
+"""What a page holds beside its document: numbers and tables, deflated and in base64, each under a name.
+
+And what all of its markup uses: text escaped, a number on its shade, the strip that says what shades mean.
+"""
 
 import base64
 import html
@@ -12,7 +15,8 @@ import numpy as np
 from rich.color_triplet import ColorTriplet
 
 from attnscope.printable import LEFT_TO_RIGHT, printable
-from attnscope.render.kit.palette import luminance
+from attnscope.render.kit.palette import Ground, luminance
+from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.sheet.scale import Scale
 
 _EVEN = 0.179  # of the luminance on which black and white are read alike
@@ -109,3 +113,22 @@ def short(values: np.ndarray, digits: int = 6) -> list[Any]:
         return [short(each, digits) for each in values]
     number = float(values)
     return float(f"{number:.{digits}g}") if math.isfinite(number) else None  # type: ignore[return-value]
+
+
+_STOPS = 8  # colours of a strip, between which a browser mixes
+_WHOLE = Scale(0.0, 1.0)
+
+
+def strip(scale: Scale | Weights, low: str, high: str) -> str:
+    """A line that is read as `0 none [strip] .98 all of it`."""
+    parts = [i / _STOPS for i in range(_STOPS + 1)]
+    if isinstance(scale, Weights):
+        paper, values = _WHOLE, [scale.shade(part * scale.top) for part in parts]
+    else:
+        paper, values = scale, [scale.low + part * (scale.high - scale.low) for part in parts]
+    grounds: tuple[tuple[str, Ground], ...] = (("l", "light"), ("d", "dark"))
+    style = ";".join(
+        f"--{name}:linear-gradient(90deg,{','.join(paper.paper(each, ground)[0] for each in values)})"
+        for name, ground in grounds
+    )
+    return f'<span class="ends">{escape(low)} <i class="strip" style="{style}"></i> {escape(high)}</span>'

@@ -9,8 +9,8 @@ from attnscope.render.kit.numbers import parameter
 from attnscope.render.sheet.blocks import Curve
 from attnscope.render.sheet.scale import missing
 from attnscope.render.sheet.table import Line
-from attnscope.render.web.axis import colour, ticks
 from attnscope.render.web.blocks import escape
+from attnscope.render.web.marks import colour, ticks
 
 _WIDE, _HIGH, _LEFT, _BELOW, _EDGE = 350, 190, 40, 36, 8  # pixels
 _LETTER = 7.0  # pixels of a letter below the axis

@@ -4,8 +4,7 @@ from attnscope.render.kit.palette import TINTS
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.scale import missing
-from attnscope.render.web.blocks import escape, shaded
-from attnscope.render.web.key import strip
+from attnscope.render.web.blocks import escape, shaded, strip
 
 _MOST_NUMBERS = 24  # heads of a layer whose number stands in its cell
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from attnscope.render.sheet.drawings import Heap
-from attnscope.render.web.axis import ticks
 from attnscope.render.web.blocks import escape
+from attnscope.render.web.marks import ticks
 
 _WIDE, _RADIUS, _EDGE = 352, 3.6, 12  # pixels
 _BINS = int((_WIDE - 2 * _EDGE) / (2 * _RADIUS))  # dots that have room beside one another

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.sheet.drawings import Passage
 from attnscope.render.sheet.scale import Scale
-from attnscope.render.web.blocks import escape, shaded
-from attnscope.render.web.key import strip
+from attnscope.render.web.blocks import escape, shaded, strip
 
 _LONG = 110  # tokens of which a text is set smaller
 _SHARES = Scale(0.0, 1.0)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from attnscope.render.sheet.blocks import Block, Drawing, Matrix, Rows
-from attnscope.render.sheet.drawings import Heap, Linked, Passage, Statements
+from attnscope.render.sheet.drawings import Heap, Linked, Passage, Statement, Statements
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import legend
@@ -19,8 +19,20 @@ from attnscope.render.web.matrix import matrix
 from attnscope.render.web.media import original
 from attnscope.render.web.passage import passage
 from attnscope.render.web.ranking import paragraph, ranking
-from attnscope.render.web.statements import statements
 from attnscope.render.web.steps import steps
+
+
+def statements(block: Statements) -> str:
+    """One below the other. All text is escaped."""
+    title = f"<h2>{escape(block.title)}</h2>" if block.title else ""
+    return title + "".join(map(_told, block.statements))
+
+
+def _told(told: Statement) -> str:
+    command = f'<p class="told"><code>{escape(told.command)}</code></p>' if told.command else ""
+    said = f'<p class="said">{escape(told.sentence)}</p>{paragraph(told.figures, "told")}'
+    return f'<div class="statement"><h2>{escape(told.question)}</h2>{said}{command}</div>'
+
 
 _CELLS = 100  # of a line
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image
 
-from attnscope.render.kit.figure.figure_file import figure_bytes
+from attnscope.render.figure import figure_bytes
 from attnscope.render.kit.numbers import weight
 from attnscope.render.kit.palette import OUTLINES, TINTS
 from attnscope.render.kit.typesetting import drawing

@@ -12,8 +12,8 @@ from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import cell, give_or_take, number, signed, signed_cell, with_error
 from attnscope.render.kit.words.command import Typed, as_typed, runs
-from attnscope.render.present.written import written
 from attnscope.render.saving import content
+from attnscope.render.screen import written
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Curve, Ranking
 from attnscope.render.sheet.heads import HeadGrid

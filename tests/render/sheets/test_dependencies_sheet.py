@@ -14,7 +14,7 @@ from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import weight
 from attnscope.render.kit.words.command import Typed, as_typed
-from attnscope.render.present.written import written
+from attnscope.render.screen import written
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.dependencies import finder, groups

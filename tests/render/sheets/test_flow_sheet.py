@@ -16,7 +16,7 @@ from attnscope.render.files import as_csv
 from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import number, signed
 from attnscope.render.kit.palette import RAMPS, SIGNED, TINTS
-from attnscope.render.present.written import written
+from attnscope.render.screen import written
 from attnscope.render.sheet.blocks import Beside, Matrix, Ranking
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.flow import patches_of

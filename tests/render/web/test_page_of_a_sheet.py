@@ -22,8 +22,8 @@ from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.table import Line, Mark
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.worked import Steps
-from attnscope.render.web.axis import ticks
 from attnscope.render.web.blocks import shaded
+from attnscope.render.web.marks import ticks
 from attnscope.render.web.sheet import section
 from attnscope.results import Result, Verdict
 from attnscope.tokens import Token, Tokens

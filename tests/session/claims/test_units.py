@@ -13,7 +13,7 @@ import attnscope as at
 from attnscope.errors import InputError
 from attnscope.render.kit.stage import only, panel
 from attnscope.render.plot.layout import grid
-from attnscope.render.present.written import written
+from attnscope.render.screen import written
 from attnscope.render.sheets import sheet_of
 from attnscope.results import HeadView
 from attnscope.session.questions.claims import rows as by_rows

@@ -1,16 +1,22 @@
-"""What pictures have in common: inks, the room that axes need, and lines of words placed to the inch."""
+"""What pictures have in common: inks, the room that axes need, an empty page on which things are
+placed to the inch from its upper left corner.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from rich.color_triplet import ColorTriplet
 
 from attnscope.printable import LEFT_TO_RIGHT, printable
-from attnscope.render.kit.palette import INK, readable_on
+from attnscope.render.kit.figure.shown_figure import ShownFigure
+from attnscope.render.kit.palette import CHOSEN, FAINT, INK, readable_on
+from attnscope.render.kit.sentence import SetText
 from attnscope.render.kit.typesetting import line_height
+from attnscope.render.look import DPI, look_now
 
 EDGE = 1 + 1e-9  # so that no side ends a hair below a whole number of dots
 
@@ -53,3 +59,97 @@ def ink_on(drawn: ScalarMappable, value: float) -> str:
     """Black or white, whichever is easier to read on the colour of `value`."""
     red, green, blue, _ = drawn.to_rgba(np.array([value]), bytes=True)[0].tolist()
     return readable_on(ColorTriplet(red, green, blue)).hex
+
+
+MARGIN = 0.4
+TITLE, SUBTITLE = 10.5, 7.5
+TITLE_ROOM = 0.42  # from the top of a panel's title to its content
+_SUBTITLE_RISE = 5.0  # points from the content of a panel up to the base line
+RULE = "#dcdcdc"
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A page of `width` by `height` inches; every `top` is the distance from its upper edge.
+
+    It lies in the middle of the figure, which has other sides where a size was asked for.
+    """
+
+    figure: Figure
+    width: float
+    height: float
+
+    def axes(self, left: float, top: float, width: float, height: float) -> Axes:
+        wide, high = self.figure.get_size_inches()
+        return self.figure.add_axes((*self._place(left, top + height), width / wide, height / high))
+
+    def _place(self, left: float, top: float) -> tuple[float, float]:
+        """The same as shares of the figure, from its lower left corner."""
+        wide, high = self.figure.get_size_inches()
+        return (left + (wide - self.width) / 2) / wide, 1 - (top + (high - self.height) / 2) / high
+
+    def write(
+        self,
+        left: float,
+        base: float,
+        text: str,
+        size: float,
+        weight: str = "normal",
+        color: str = INK,
+        ha: str = "left",
+    ) -> None:
+        """One line with its base line at `base`."""
+        self.figure.text(
+            *self._place(left, base),
+            printable(text, LEFT_TO_RIGHT),
+            size=size,
+            weight=weight,
+            color=color,
+            ha=ha,
+            va="baseline",
+            parse_math=False,
+        )
+
+    def title(self, left: float, top: float, title: str, subtitle: str = "", zoom: float = 1.0) -> None:
+        """The two lines above a panel whose content begins at `top`, `zoom` times as large as usual."""
+        self.write(left, top - title_rise(zoom) / 72, title, zoom * TITLE, "bold")
+        if subtitle:
+            self.write(left, top - _SUBTITLE_RISE / 72, subtitle, zoom * SUBTITLE, color=FAINT)
+
+    def paragraph(self, left: float, top: float, lines: list[str], size: float, color: str = FAINT) -> None:
+        for i, line in enumerate(lines):
+            self.write(left, top + (i + 0.78) * line_height(size), line, size, color=color)
+
+    def set(self, left: float, top: float, text: SetText) -> None:
+        """A text that was set, its marked token white on a chip."""
+        for i, line in enumerate(text.lines):
+            base = top + text.base + i * text.pitch
+            for indent, run in line:
+                if not run.chosen:
+                    self.write(left + indent, base, run.text, text.size)
+                    continue
+                place = self._place(left + indent + run.pad(text.size), base)
+                box = {
+                    "boxstyle": "round,pad=0.14,rounding_size=0.2",
+                    "facecolor": CHOSEN,
+                    "edgecolor": "none",
+                }
+                self.figure.text(
+                    *place, printable(run.text, LEFT_TO_RIGHT), size=text.size, weight="bold", color="white",
+                    bbox=box, va="baseline", parse_math=False,
+                )  # fmt: skip
+
+
+def title_rise(zoom: float = 1.0) -> float:
+    """Points from the content of a panel up to the base line of its title."""
+    return _SUBTITLE_RISE + 1.6 * zoom * SUBTITLE
+
+
+def sheet(width: float, height: float) -> Sheet:
+    """An empty page of that size; where another is asked for, in the middle of one as large as that."""
+    size = look_now().sides
+    zoom = 1.0 if size is None else min(size[0] / width, size[1] / height)
+    sides = (width, height) if size is None else (EDGE * size[0] / zoom, EDGE * size[1] / zoom)
+    figure = ShownFigure(figsize=sides, dpi=DPI, facecolor="white")
+    figure.zoom = zoom
+    return Sheet(figure, width, height)

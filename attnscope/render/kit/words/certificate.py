@@ -1,11 +1,16 @@
-"""A certificate in one line: the verdict as glyph, word and colour, and in full the numbers it rests on."""
+"""A certificate in one line: the verdict as glyph, word and colour, and in full the numbers it rests on.
+
+The small print of a picture has it in fewer words, and what pins its numbers down.
+"""
 
 import math
 
 from rich.text import Text
 
+from attnscope.printable import printable
 from attnscope.render.kit.numbers import cell, counted, significant
-from attnscope.results import Certificate, Verdict
+from attnscope.render.look import look_now
+from attnscope.results import Certificate, Provenance, Verdict
 from attnscope.vocabulary import Effect, Standing
 
 GLYPHS = {
@@ -145,3 +150,21 @@ def _faults(certificate: Certificate) -> str:
         return f"{tried}, not seen: {named}"
     hardest = min(certificate.faults, key=lambda fault: fault.power)
     return f"{tried}, faintest: {hardest.name} at {power_words(hardest.power)}"
+
+
+def proof_words(certificate: Certificate) -> str:
+    """The certificate for the small print: in a few words, unless the caption has everything."""
+    return certificate_line(certificate, full=look_now().in_full).plain
+
+
+def source_words(provenance: Provenance) -> str:
+    """What pins the numbers down, for the small print of a picture that has everything; else nothing."""
+    return whole_source(provenance, provenance.model) if look_now().in_full else ""
+
+
+def whole_source(provenance: Provenance, name: str) -> str:
+    """The model by this name, commit or hash, device, kernel, route, versions."""
+    versions = " ".join(f"{name} {version}" for name, version in sorted(provenance.versions.items()))
+    how = (provenance.device, provenance.dtype, f"kernel {provenance.kernel}", provenance.route)
+    parts = (name, provenance.source, *how, versions)
+    return " · ".join(printable(part) for part in parts if part)

@@ -1,14 +1,15 @@
 """What a page shows of claims about heads, each beside its control: found, taken away, compared, counted."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from attnscope.render.sheets import comparison_words as words
 from attnscope.render.sheets import sheet_of
-from attnscope.render.web import readings as sides
-from attnscope.render.web import runs
+from attnscope.render.web import readings
 from attnscope.render.web.beside import Beside
+from attnscope.render.web.blocks import Blocks
 from attnscope.render.web.document.parts import Document, all_heads, opened, opens, told
-from attnscope.results import Comparison, Difference
+from attnscope.results import Comparison, Difference, Overview, Result, Special
 from attnscope.vocabulary import Unit
 
 
@@ -19,16 +20,16 @@ def of_sheet(made: Document, found: Any, beside: Beside) -> None:
     all_heads(made, beside, getattr(found, "by", Unit.WORD))
     made.heading = told(sheet.title, sheet.setting)
     if sheet.opens:
-        made.opener = sides.opener(found)
+        made.opener = readings.opener(found)
         opens(made, **opened(made, sheet.opens))
 
 
 def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
     made.first = "sheet"
-    made.readings = runs.of_sides(found, beside.heads, made.blocks)
+    made.readings = of_sides(found, beside.heads, made.blocks)
     a = found.a
     made.both = {
-        "pairs": runs.pairs_of(found, beside.heads),
+        "pairs": pairs_of(found, beside.heads),
         "aligned": found.divergence is not None,
     }
     made.heading = told(words.subject(found), words.heads(found), words.models(found))
@@ -42,5 +43,62 @@ def of_difference(made: Document, found: Difference, beside: Beside) -> None:
     made.first = "sheet"
     made.heading = sheet.title
     made.both = {"pairs": found.pairs, "aligned": True}
-    made.readings, looked = runs.of_runs(found, beside.heads, made.blocks)
+    made.readings, looked = of_runs(found, beside.heads, made.blocks)
     opens(made, view="both", **sheet.opens, **looked)
+
+
+def of_runs(
+    found: Difference, held: Sequence[Result], blocks: Blocks
+) -> tuple[list[readings.Reading], dict[str, Any]]:
+    """The readings of both sides, and how they are looked at; the pair that is shown is there exactly.
+
+    `held` are the results that were compared, or nothing.
+    """
+    names = [f"{letter}: {run.name}" for letter, run in zip("ab", (found.a, found.b), strict=True)]
+    looked = [_looked(result) for result in held]
+    pairs = zip(held, names, strict=True) if held else ()
+    whole = [readings.of_result(result, blocks, name) for result, name in pairs]
+    known = [each for each in whole if each is not None]
+    if len(known) < 2 or looked[0] != looked[1]:
+        return _alone(found, names, blocks), {}
+    if looked[0] == _looked(None):
+        for each, exact in zip(known, _alone(found, names, blocks), strict=True):
+            each["full"] = exact["full"] | each["full"]
+    return known, looked[0]
+
+
+def of_sides(found: Comparison, held: Sequence[Result], blocks: Blocks) -> list[readings.Reading]:
+    """Both sides of a word: the heads of the layer that is shown where they are `held`, that one exactly."""
+    made = []
+    for i, (letter, side) in enumerate(zip("ab", found.sides, strict=True)):
+        name = f"{letter}: {words.side_words(found, side) or words.sentence(side)}"
+        overview = held[i] if held else None
+        if isinstance(overview, Overview):
+            made.append(readings.of_overview(overview, blocks, [side.head], name, found.by))
+            made[-1]["opens"] = {"layer": side.head.layer, "head": side.head.head}
+        else:
+            made.append(readings.of_heads([side.head], blocks, name, found.by))
+        made[-1]["opens"]["query"] = side.position
+    return made
+
+
+def pairs_of(found: Comparison, held: Sequence[Result]) -> list[list[int]]:
+    """Heads of one number belong together."""
+    a, b = (side.head for side in found.sides)
+    heads = found.heads if held else (a.head,)
+    return [[a.layer, head, b.layer, head] for head in heads]
+
+
+def _alone(found: Difference, names: Sequence[str], blocks: Blocks) -> list[readings.Reading]:
+    layer, head, other, second = found.pairs[found.shown]
+    return [
+        readings.of_matrix(found.a, names[0], (layer, head), found.before, blocks),
+        readings.of_matrix(found.b, names[1], (other, second), found.after, blocks),
+    ]
+
+
+def _looked(result: Result | None) -> dict[str, Any]:
+    """By words, or without special tokens, or as it is."""
+    special = getattr(result, "special", Special.SHOW)
+    by = getattr(result, "by", Unit.TOKEN)
+    return {"words": by.joins, "special": special.value}

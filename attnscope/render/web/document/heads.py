@@ -9,10 +9,19 @@ from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.kit.words.weights import weights_words
 from attnscope.render.sheet.said import attention, grid_size
 from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets.map import (
+    DISCLAIMER,
+    centring_words,
+    correlation_words,
+    points_words,
+    settings_words,
+    trust_words,
+)
 from attnscope.render.sheets.thumbnails import pooled_words
-from attnscope.render.web import answers, media
+from attnscope.render.web import media
 from attnscope.render.web import readings as sides
 from attnscope.render.web.beside import Beside, Laid
+from attnscope.render.web.blocks import short
 from attnscope.render.web.document.parts import Document, all_heads, opened, opens, told
 from attnscope.render.web.opening import told as told_first
 from attnscope.results import (
@@ -96,7 +105,7 @@ def of_thumbnails(made: Document, small: Thumbnails, beside: Beside) -> None:
 
 def of_map(made: Document, found: Projection, beside: Beside) -> None:
     of_head(made, found.head, beside, Unit.WORD if found.view is None else found.view.by)
-    made.map = answers.of_map(found)
+    made.map = known_map(found)
     made.opening["view"] = "map"
     if found.view is not None:
         made.opening |= {"words": found.view.by.joins, "special": found.view.special.value}
@@ -145,3 +154,27 @@ def _by_place(found: Laid) -> np.ndarray:
     """Patches row by row, or frames, along the last axis."""
     laid = found.gaze.keys.ndim
     return np.asarray(found.weights.reshape(*found.weights.shape[:-laid], -1))
+
+
+def known_map(found: Projection) -> dict[str, Any]:
+    """Points with their names and weights; a point of a view stands for the tokens in its group."""
+    view = found.view
+    rows = [[i] for i in range(len(found.query_tokens))] if view is None else view.query_groups
+    says = [
+        trust_words(found),
+        correlation_words(found),
+        centring_words(found),
+        ", ".join(settings_words(found)),
+    ]
+    return {
+        "queries": short(found.queries),
+        "keys": short(found.keys),
+        "queryNames": list(found.query_tokens.names),
+        "keyNames": list(found.key_tokens.names),
+        "rows": rows,
+        "weights": [
+            [weight if allowed else None for weight, allowed in zip(*row, strict=True)]
+            for row in zip(short(found.weights), found.allowed.tolist(), strict=True)
+        ],
+        "says": [each for each in (*says, *points_words(found), DISCLAIMER) if each],
+    }
