@@ -22,7 +22,7 @@ def main() -> None:
 
     hasten()
     with running.part("imports"):
-        from attnscope.process.bugs import show_bugs_harmlessly
+        from attnscope.process.standard_error import show_bugs_harmlessly
 
         show_bugs_harmlessly()
         from attnscope.cli.app import main as program

@@ -9,8 +9,7 @@ from rich.console import Console
 
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.screen.messages import Notices
-from attnscope.explore.screen.moving import Moving
-from attnscope.explore.screen.viewing import Viewing
+from attnscope.explore.screen.viewing import Moving, Viewing
 from attnscope.explore.screen.writing import Writing
 from attnscope.explore.source import Source
 from attnscope.explore.terminal import left_as_it_was, shows_pictures

@@ -1,4 +1,4 @@
-"""How the program ends: by a signal, without tidying up. What it does by a bug stands in `bugs`.
+"""How the program ends: by a signal, without tidying up. What it does by a bug stands in `standard_error`.
 
 Python answers Ctrl-C with an exception. A library that is being imported may swallow it or make another
 error of it, a destructor prints it and goes on, and before the program stands it is a traceback. So nothing

@@ -13,7 +13,7 @@ from torch import Tensor
 from attnscope.measures import MEASURES, Measure, Tile, near, pattern
 from attnscope.measures.apart import positivity
 from attnscope.reference import EXACT, exact
-from attnscope.tiles.collect import Collector
+from attnscope.tiles.collectors import Collector
 from attnscope.tiles.quick import adds_nothing
 
 WITHOUT_FORM: Mapping[str, str] = {

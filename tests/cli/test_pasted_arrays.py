@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnscope.cli.arrays.typed import typed
+from attnscope.cli.arrays.files import typed
 from attnscope.errors import InputError
 
 ROWS = [[1.0, 0.0, -2.5], [0.0, 1e8, 1.0]]

@@ -11,8 +11,7 @@ from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.showing.answer import answers, asks_nothing, of_prediction
 from attnscope.explore.source import Source
 from attnscope.explore.state import State, start
-from attnscope.results.claims.effect import Asks
-from attnscope.results.claims.without import Choice, Place, Without
+from attnscope.results.claims.effect import Asks, Choice, Place, Without
 
 
 def drawn(state: State, find: Callable[[object], object], width: int = 40) -> list[str]:

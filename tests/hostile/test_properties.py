@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as any_
 
-from attnscope.cli.arrays.typed import typed
+from attnscope.cli.arrays.files import typed
 from attnscope.errors import InputError, one_line
 from attnscope.printable import printable
 from attnscope.results import load

@@ -77,7 +77,7 @@ def test_nothing_of_a_traceback_steers_and_all_of_it_is_told(bug: str, tmp_path:
 
 def test_who_imports_the_package_keeps_the_hooks_of_python() -> None:
     code = (
-        "import sys, threading, attnscope, attnscope.__main__, attnscope.process.bugs\n"
+        "import sys, threading, attnscope, attnscope.__main__, attnscope.process.standard_error\n"
         "assert sys.excepthook is sys.__excepthook__\n"
         "assert threading.excepthook is threading.__excepthook__"
     )

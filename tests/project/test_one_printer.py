@@ -12,7 +12,7 @@ MAY_PRINT = {  # and what
     "cli/streams.py": "lines, and documents whose texts are escaped",
     "render/terminal/console.py": "whatever is laid out for a terminal",
     "process/ending.py": "one line of its own, and what ends the streams",
-    "process/bugs.py": "the traceback of a bug",
+    "process/standard_error.py": "the traceback of a bug",
     "cli/output.py": "what takes the spinner away",
     "cli/asked_terminal.py": "the terminal's own question",
     "explore/terminal.py": "the same, and its modes as they were",

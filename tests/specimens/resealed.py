@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.results.stored.seal import KEY, sealed
+from attnscope.results.stored.document import KEY, sealed
 
 
 def document(changed: Mapping[str, Any]) -> dict[str, Any]:

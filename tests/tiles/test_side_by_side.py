@@ -5,7 +5,7 @@ import threading
 import pytest
 import torch
 
-from attnscope.tiles.collect import Halt, side_by_side
+from attnscope.tiles.collectors import Halt, side_by_side
 
 CPU = torch.device("cpu")
 

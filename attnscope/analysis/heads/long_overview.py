@@ -17,8 +17,7 @@ from attnscope.reference import EXACT
 from attnscope.results import Certificate, Kind, Overview, SpecialMass
 from attnscope.tiles.call import LongCall
 from attnscope.tiles.certify import certify_long
-from attnscope.tiles.collect import Collector, Halt, collect, side_by_side
-from attnscope.tiles.collectors import OnKeys, Strongest
+from attnscope.tiles.collectors import Collector, Halt, OnKeys, Strongest, collect, side_by_side
 from attnscope.tiles.measured import collector_of
 from attnscope.tiles.softmax import Heads
 from attnscope.tiles.stream import Stream

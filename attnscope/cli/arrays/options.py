@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope import incoming
-from attnscope.cli.arrays.files import SINGLE, read_array, read_arrays
-from attnscope.cli.arrays.typed import typed
+from attnscope.cli.arrays.files import SINGLE, read_array, read_arrays, typed
 from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attnscope.cli.arrays.files import number
 from attnscope.cli.arrays.options import Arrays
-from attnscope.cli.arrays.typed import number
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import Brief

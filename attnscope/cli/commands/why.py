@@ -16,8 +16,7 @@ from attnscope.errors import InputError
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
-    from attnscope.session.questions.claims.contributing import Answering
-    from attnscope.session.questions.claims.why import Link
+    from attnscope.session.questions.claims.why import Answering, Link
     from attnscope.session.reading import Reading
 
 From = Annotated[
@@ -92,7 +91,7 @@ class WhyOptions:
         if self.answer is None:
             return None
         with output.importing():
-            from attnscope.session.questions.claims.contributing import OF_ALL, Answering
+            from attnscope.session.questions.claims.why import OF_ALL, Answering
 
         if (self.query, self.key) != (None, None) or wanted != ArticleHead():
             raise InputError(OF_ALL)
@@ -145,7 +144,7 @@ def _why_answer(
     check_delivery(delivery, "Contributions", many=read.source is not None)
     inputs = read.inputs()
     from attnscope.session.opening import Purpose
-    from attnscope.session.questions.claims.contributing import told_of, why_answer
+    from attnscope.session.questions.claims.why import told_of, why_answer
 
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         return Answer(why_answer(reading, answering))

@@ -19,8 +19,7 @@ from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.ranking import folded
 from attnscope.render.terminal.sheet import laid
 from attnscope.results import Ablation, Prediction
-from attnscope.results.claims.effect import Asks
-from attnscope.results.claims.without import Choice, Without
+from attnscope.results.claims.effect import Asks, Choice, Without
 
 _LONGEST, _FINEST = 12, 2  # cells of an answer; decimals of a per cent
 _ROOM = 26  # cells with room for whole headings, and for a decimal more

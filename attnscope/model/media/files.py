@@ -6,8 +6,8 @@ the very numbers that the model is given, brought back to colours, so that nothi
 
 import hashlib
 import io
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from transformers import AutoFeatureExtractor, AutoImageProcessor
 from attnscope import incoming
 from attnscope.errors import InputError, ModelUnavailableError, is_out_of_memory, one_line
 from attnscope.model.media.patches import Reader, position_token
-from attnscope.process.hush import hushed
+from attnscope.process.ending import temporary_folder
+from attnscope.process.standard_error import hushed
 from attnscope.tokens import Frames, Tokens
 
 _WINDOW = 0.03  # seconds at the end that no whole window fits into
@@ -195,3 +196,24 @@ def _hop(extractor: Any) -> float:
     """Seconds from one column of the features to the next: the extractor's own, or Kaldi's 10 ms."""
     hop = getattr(extractor, "hop_length", None)
     return hop / extractor.sampling_rate if hop else 0.01 * getattr(extractor, "stride", 1)
+
+
+_SIZE, _RATE = 224, 16_000  # pixels to a side; samples of one second
+
+
+@contextmanager
+def noise(medium: str) -> Iterator[Path]:
+    """A file of it, of an `image` or of `audio`, for as long as this lasts."""
+    random = np.random.default_rng(0)
+    with temporary_folder() as folder:
+        if medium == "image":
+            from PIL import Image
+
+            path = Path(folder) / "noise.png"
+            Image.fromarray(random.integers(0, 256, (_SIZE, _SIZE, 3), np.uint8)).save(path)
+        else:
+            import soundfile
+
+            path = Path(folder) / "noise.wav"
+            soundfile.write(path, random.uniform(-0.5, 0.5, _RATE), _RATE)
+        yield path

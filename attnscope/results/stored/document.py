@@ -4,12 +4,17 @@ Both have a versioned schema and keys named by the words of the axes. Numbers th
 in JSON and `nan` in npz. The same result gives the same bytes. The dense weights of an overview, the pixels
 of a picture and the samples and the spectrogram of a sound stand in their npz only. Whatever is wrong with a
 file that is read is one line.
+
+What a file holds is told by hashes: a key or an array that was changed afterwards is named. They find what
+was damaged, edited or mixed up. Who changes a file on purpose can write them anew: what is shown with a tick
+was computed again (`again`).
 """
 
+import hashlib
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +31,6 @@ from attnscope.results.stored.again import view_follows
 from attnscope.results.stored.archive import ARCHIVE, arrays_in
 from attnscope.results.stored.arrays import parted
 from attnscope.results.stored.codec import Place, decode, encode
-from attnscope.results.stored.seal import check_seal, sealed
 from attnscope.results.stored.strict import LAYOUT, VERSION, exactly, strict
 
 _SCHEMA = re.compile(r"attnscope\.([a-z-]{1,40})/([0-9]{1,9})")
@@ -216,3 +220,44 @@ def _from_npz(content: bytes, name: str) -> tuple[Any, Arrays]:
         return json.loads(str(meta), parse_constant=_refuse), arrays
     except (ValueError, RecursionError) as error:
         raise InputError(f"'{name}' is damaged: its 'meta' is no JSON") from error
+
+
+KEY = "digests"
+# other programs write 1.0 as 1; what stands in a text stays
+_WHOLE = re.compile(r'("(?:[^"\\]|\\.)*")|\.0(?=[,\]}]|$)')
+
+
+def sealed(plain: dict[str, Value], arrays: Arrays | None = None) -> dict[str, Value]:
+    """The document of a file with a hash of each of its keys and, in an npz, of each array."""
+    return plain | {KEY: dict(_hashes(plain, arrays))}
+
+
+def check_seal(plain: dict[str, Value], arrays: Arrays | None, name: str) -> None:
+    """Takes the hashes out of a document; `CertificateError` where it is not what they say."""
+    said = plain.pop(KEY, None)
+    found = dict(_hashes(plain, arrays))
+    if not isinstance(said, dict) or (changed := sorted(_differing(said, found))):
+        what = ", ".join(f"'{each}'" for each in changed[:3]) if isinstance(said, dict) else f"'{KEY}'"
+        more = f" and {len(changed) - 3} more" if isinstance(said, dict) and len(changed) > 3 else ""
+        raise CertificateError(f"'{name}' was changed after it was written: {what}{more} is not as it was")
+
+
+def _differing(said: Mapping[str, Value], found: Mapping[str, str]) -> Iterator[str]:
+    for key in {*said, *found}:
+        if said.get(key) != found.get(key):
+            yield ascii(str(key))[1:-1][:60]
+
+
+def _hashes(plain: Mapping[str, Value], arrays: Arrays | None) -> Iterator[tuple[str, str]]:
+    for key, value in plain.items():
+        yield key, _hash(_WHOLE.sub(r"\1", json.dumps(value, sort_keys=True)).encode())
+    for name, values in (arrays or {}).items():
+        about = f"{values.dtype.str} {values.shape}".encode()
+        yield f"{name}.npy", _hash(about, np.ascontiguousarray(values).tobytes())
+
+
+def _hash(*contents: bytes) -> str:
+    whole = hashlib.sha256()
+    for content in contents:
+        whole.update(content)
+    return whole.hexdigest()[:32]

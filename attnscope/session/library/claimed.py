@@ -26,13 +26,12 @@ from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.ablation import ablate
 from attnscope.session.questions.claims.citing import cite
-from attnscope.session.questions.claims.contributing import OF_ALL, Answering, why_answer
 from attnscope.session.questions.claims.explaining import Linked, explain
 from attnscope.session.questions.claims.finding import Wish, find, head_named
 from attnscope.session.questions.claims.flow import Meant, flow
 from attnscope.session.questions.claims.links import links_in
 from attnscope.session.questions.claims.passages import Citing
-from attnscope.session.questions.claims.why import Link, why
+from attnscope.session.questions.claims.why import OF_ALL, Answering, Link, why, why_answer
 from attnscope.session.questions.claims.word_links import AligningWords
 from attnscope.session.questions.claims.word_times import TimingWords
 from attnscope.session.reading import Reading as SessionReading

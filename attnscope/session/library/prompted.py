@@ -12,7 +12,7 @@ from attnscope.session.effects import Ablating
 from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener
 from attnscope.session.prompts import Made
-from attnscope.session.questions.claims.contributing import told_of
+from attnscope.session.questions.claims.why import told_of
 from attnscope.session.questions.prompts import Gathered
 
 _OF_ABLATING = {each.name for each in fields(Ablating)}

@@ -9,10 +9,9 @@ import torch
 import transformers as hf
 from torch import nn
 
-from attnscope.analysis.claims.citing.design import fitted, halves, log_odds, others_together
 from attnscope.analysis.claims.citing.judging import rank, scored
 from attnscope.analysis.claims.citing.removal import Answered
-from attnscope.analysis.claims.citing.taking import taken_away
+from attnscope.analysis.claims.citing.taking import fitted, halves, log_odds, others_together, taken_away
 from attnscope.errors import InputError
 from attnscope.results.claims.citation import LEAST, Method, candidates_of, sources_of
 from attnscope.results.claims.referee import Judged

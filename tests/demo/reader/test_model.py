@@ -13,7 +13,7 @@ from attnscope.demo.train.cards import reader as card
 from attnscope.demo.train.evaluation import reader as evaluate
 from attnscope.demo.train.evaluation.induction import without
 from attnscope.demo.train.reading import batches, prompts
-from attnscope.demo.train.reading.words import is_new
+from attnscope.demo.train.reading.sentences import is_new
 
 PATH = folder("demo-reader")
 PASSAGES = (

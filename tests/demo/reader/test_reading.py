@@ -11,9 +11,10 @@ from itertools import pairwise
 import pytest
 
 from attnscope.demo.train.reading import prompts, stream, tokenizer
-from attnscope.demo.train.reading.sentences import FACTS, LAST
-from attnscope.demo.train.reading.words import (
+from attnscope.demo.train.reading.sentences import (
+    FACTS,
     FIRST,
+    LAST,
     LIKE,
     MET,
     NAMES,

@@ -19,7 +19,7 @@ import pytest
 from checkpoints import tiny_bert
 
 from attnscope.errors import InputError
-from attnscope.process.hush import hushed
+from attnscope.process.standard_error import hushed
 from attnscope.session.corpus.engine import machine
 from attnscope.session.corpus.engine.interface import Span, Split
 from attnscope.session.corpus.engine.ray import nodes

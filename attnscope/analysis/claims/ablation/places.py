@@ -3,20 +3,29 @@
 all tokens        layer by layer, beside the same part of the other layers
 some tokens       layer by layer, beside as many other tokens of the same layer, drawn by lot
 token by token    the grid of layers and tokens, each beside the other tokens of its layer
+one path          what a change does along it, beside what it does by all, and along it to other heads
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
-from attnscope.analysis.claims.ablation.experiment import MOST_DRAWN, against, floor_of, head_counts
-from attnscope.analysis.claims.ablation.paths import along, beside_all_ways, beside_other_receivers
+from attnscope.analysis.claims.ablation.experiment import (
+    MOST_DRAWN,
+    against,
+    floor_of,
+    groups_drawn,
+    head_counts,
+    layers_drawn,
+)
 from attnscope.analysis.claims.ablation.question import Tell
 from attnscope.analysis.claims.ablation.replacing import Replacement
+from attnscope.capture.intervening.along import Via
 from attnscope.capture.intervening.changes import Change, Cut, Rounded, Tap, Variant, What, Write
 from attnscope.capture.intervening.experiments import Experiments
-from attnscope.results.claims.effect import Effect, Floor, Path, PlaceEffect
+from attnscope.results.claims.effect import Beside, Effect, Floor, Group, Path, PlaceEffect, Receiver
 from attnscope.results.claims.intervention import Part
 
 Tokens = tuple[int, ...]
@@ -155,3 +164,53 @@ def _told(asked: Asked, drawn: Sequence[Cell]) -> str:
         few = "tokens" if len(asked.tokens[0]) == 1 else f"stretches of {len(asked.tokens[0])} tokens"
         return f"other {few} of the same {row}, drawn by lot" if drawn else ""
     return f"the other {row}s"
+
+
+One = TypeVar("One", bound=Beside)
+
+
+def along(experiments: Experiments, path: Path | None) -> Experiments:
+    """The same experiments, with what is changed let along this path alone where there is one."""
+    return experiments if path is None else experiments.along(Via(path.receivers, path.direct))
+
+
+def beside_all_ways(
+    experiments: Experiments,
+    path: Path | None,
+    effects: Sequence[One],
+    made: Callable[[One], Variant],
+    tell: Tell,
+) -> tuple[One, ...]:
+    """The effects along a path, each with that of the same change where it comes to everything."""
+    if path is None:
+        return tuple(effects)
+    outcomes = experiments.run([made(each) for each in effects])
+    return tuple(
+        replace(one, whole=tell(outcome.scores).change)
+        for one, outcome in zip(effects, outcomes, strict=True)
+    )
+
+
+def beside_other_receivers(
+    experiments: Experiments, path: Path | None, variant: Variant, tell: Tell, seed: int
+) -> Path | None:
+    """The path with what this change does where it comes to as many other heads of the same layers.
+
+    Where all heads of the layers are its receivers, to all of as many other layers that come after it.
+    """
+    if path is None:
+        return None
+    mine = [(each.layer, each.head) for each in path.receivers]
+    inputs, counts = [each.inputs for each in path.receivers], head_counts(experiments)
+    groups = groups_drawn(mine, counts, seed) if mine else []
+    if not groups and len({*inputs}) == 1:
+        first = min(change.layer for change in variant)
+        later = {layer: count for layer, count in counts.items() if layer > first}
+        groups = layers_drawn(mine, later, seed) if {layer for layer, _ in mine} <= set(later) else []
+    others = []
+    for heads in groups:
+        by_head = inputs if len(inputs) == len(heads) else inputs[:1] * len(heads)
+        receivers = tuple(Receiver(*head, by) for head, by in zip(heads, by_head, strict=True))
+        (outcome,) = experiments.along(Via(receivers, path.direct)).run([variant])
+        others.append(Group(heads, tell(outcome.scores)))
+    return replace(path, others=tuple(others))

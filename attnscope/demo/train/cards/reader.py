@@ -8,9 +8,8 @@ from typing import Any
 
 from attnscope.demo.train.cards import spread
 from attnscope.demo.train.reading.batches import STAGES
-from attnscope.demo.train.reading.sentences import FACTS
+from attnscope.demo.train.reading.sentences import FACTS, FIRST, LIKE, NAMES, NEW, SECOND, THINGS
 from attnscope.demo.train.reading.stream import BEGUN, CHAT, PLAIN
-from attnscope.demo.train.reading.words import FIRST, LIKE, NAMES, NEW, SECOND, THINGS
 
 TRAINED = [str(length) for length in sorted({stage.length for stage in STAGES})]
 LONGER = "2048"

@@ -9,9 +9,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from attnscope.demo.train.reading.sentences import Fact, stated
+from attnscope.demo.train.reading.sentences import LIKE, MET, NAMES, NEW, THINGS, Fact, Name, stated
 from attnscope.demo.train.reading.stream import NONE, PASSAGE, STYLES, Pair, asking, opening, passages
-from attnscope.demo.train.reading.words import LIKE, MET, NAMES, NEW, THINGS, Name
 
 NEW_NAME, MET_NAME = KINDS = ("new", "met")
 STATED_SHARE = 0.75

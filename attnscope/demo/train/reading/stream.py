@@ -11,8 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from attnscope.demo.train.reading.sentences import Fact, aside, question, stated
-from attnscope.demo.train.reading.words import FIRST, LIKE, MET, SECOND, THINGS, Name, is_new
+from attnscope.demo.train.reading.sentences import (
+    FIRST,
+    LIKE,
+    MET,
+    SECOND,
+    THINGS,
+    Fact,
+    Name,
+    aside,
+    is_new,
+    question,
+    stated,
+)
 
 BEGIN, END, SYSTEM, USER, ASSISTANT = "[BOS]", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"
 NONE = "none"  # the answer where no passage says it

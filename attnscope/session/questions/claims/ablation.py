@@ -11,7 +11,7 @@ from attnscope.analysis.claims.ablation.experiment import (
     head_counts,
     taken_away,
 )
-from attnscope.analysis.claims.ablation.paths import along, beside_all_ways, beside_other_receivers
+from attnscope.analysis.claims.ablation.places import along, beside_all_ways, beside_other_receivers
 from attnscope.analysis.claims.ablation.question import Question
 from attnscope.analysis.claims.ablation.replacing import Replacement
 from attnscope.capture import Selection

@@ -16,7 +16,7 @@ from attnscope.capture.circuits.paths import Circuits, read_circuits
 from attnscope.capture.faults import if_it_runs
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.placed import device_of
-from attnscope.model.media.noise import noise
+from attnscope.model.media.files import noise
 from attnscope.reference import place
 from attnscope.results import Composition, Verdict
 from attnscope.results.base.origin import tallied

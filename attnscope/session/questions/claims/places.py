@@ -9,7 +9,7 @@ from typing import Any
 
 from attnscope.analysis.claims.ablation import places, replacing
 from attnscope.analysis.claims.ablation.experiment import check_heads, head_counts, intervention
-from attnscope.analysis.claims.ablation.paths import along
+from attnscope.analysis.claims.ablation.places import along
 from attnscope.analysis.claims.ablation.question import Question
 from attnscope.analysis.claims.ablation.replacing import Replacement
 from attnscope.capture import provenance_of

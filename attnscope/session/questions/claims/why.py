@@ -1,16 +1,20 @@
-"""Why one head looks from one token at another: which parts of the model its score comes from."""
+"""Why one head looks from one token at another, and why a model answers as it does: which parts bring it."""
 
 from dataclasses import dataclass, replace
 
 from attnscope.analysis.claims.finding.rows import certificates_of, rows_of
+from attnscope.analysis.claims.why.answer import contributions
 from attnscope.analysis.claims.why.explain import Question, explain
 from attnscope.attention import Capture
+from attnscope.capture import provenance_of
 from attnscope.capture.faults import if_it_runs
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Why
+from attnscope.results.claims.contributions import Contributions
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.ablation import read_other
+from attnscope.session.questions.claims.answers import question_of
 from attnscope.session.questions.claims.rows import fused_where_long, may_read_rows, sample_with
 from attnscope.session.questions.long import captured_long
 from attnscope.session.reading import Reading
@@ -118,3 +122,59 @@ def _check(query: int, key: int, against: int | None, kind: Kind, queries: Token
     for each in (key, against):
         if kind is Kind.DECODER and each is not None and each > query:
             raise InputError(f"{queries.named(query)} may not look at {keys.named(each)}, which follows it")
+
+
+OF_ALL = "why --answer is of all parts of the model: leave the head, --from and --to out"
+
+
+@dataclass(frozen=True)
+class Answering:
+    """An answer, another one that it is held against, and the text that parts are put from."""
+
+    answer: str
+    against: str | None = None
+    patch_from: str | None = None
+
+
+def told_of(answer: str, against: str | None) -> str:
+    """What is asked, in a few words: `“it” and not “they”`."""
+    return f"“{answer}”" + ("" if against is None else f" and not “{against}”")
+
+
+def why_answer(reading: Reading, asked: Answering) -> Contributions:
+    """The answer's logit, or how far it lies above the other one's, as a sum over the parts of the model.
+
+    Raises `InputError` for an answer that the model cannot give, and for a model whose sum is not exact.
+    """
+    model, tokens = reading.model, reading.encoded.tokens
+    if reading.asked.goes_on or reading.captured is not None:
+        raise InputError("why reads a text at once: leave --generate out")
+    if reading.task == "generated":
+        raise InputError(
+            f"why --answer asks one place of a text, and {model.name} writes a text of its own: it works for "
+            "models that fill a [MASK], go on with a text or name a class"
+        )
+    asked = replace(asked, **reading.filled(vars(asked)))
+    question = question_of(reading, asked.answer, asked.against)
+    if len(tokens) > MOST:
+        raise InputError(f"why holds all of a run at once: up to {MOST} tokens, here are {len(tokens)}")
+    other = None if asked.patch_from is None else read_other(reading, asked.patch_from)
+    with (
+        reading.listener.working("taking the answer apart"),
+        if_it_runs(model.module, reading.inputs, model.name),
+    ):
+        told = contributions(
+            model.module,
+            reading.inputs,
+            find_sites(model.module),
+            question,
+            None if other is None else other.inputs,
+        )
+    return Contributions(
+        **vars(told),
+        tokens=tokens,
+        position=question.position,
+        provenance=provenance_of(model.module, tokens, {**model.origin(), "route": "untouched"}),
+        other_tokens=None if other is None else other.encoded.tokens,
+        notes=reading.notes,
+    )

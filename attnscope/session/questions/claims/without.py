@@ -13,7 +13,7 @@ from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.changes import Change
 from attnscope.capture.intervening.reached import experiments_on
 from attnscope.errors import InputError
-from attnscope.results.claims.without import Choice, Place, Without
+from attnscope.results.claims.effect import Choice, Place, Without
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.answers import question_of
 from attnscope.session.reading import Reading

@@ -30,7 +30,7 @@ from attnscope.session.questions.claims.aligning import (
     Scored,
     Told,
 )
-from attnscope.session.questions.claims.word_sides import Side, written_by
+from attnscope.session.questions.claims.word_links import Side, written_by
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs
 from attnscope.tokens import Frames, Tokens

@@ -23,7 +23,7 @@ from typing import Any
 
 from attnscope.errors import InputError, one_line
 from attnscope.process.ending import undone_by_a_signal
-from attnscope.process.hush import hushed
+from attnscope.process.standard_error import hushed
 from attnscope.session.corpus.engine.ray.quiet import environment, own_signals, replaced
 from attnscope.session.listener import Listener
 
