@@ -18,7 +18,7 @@ Name = tuple[str, str]
 
 _WORDS: dict[str, tuple[str, ...]] = {
     name: tuple(text.split())
-    for name, text in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
+    for name, text in tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8")).items()
 }
 FIRST, SECOND = _WORDS["first"], tuple(f"##{piece}" for piece in _WORDS["second"])
 THINGS, LIKE = _WORDS["things"], _WORDS["like"]
