@@ -1,6 +1,6 @@
 """Many heads of a long text at a glance: measures, strongest links and certificates, over tiles."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,8 +24,6 @@ from attnscope.tiles.stream import Stream
 from attnscope.tiles.tiling import sizes_for
 from attnscope.tokens import Tokens
 
-Progress = Callable[[int, int], None]
-
 
 @dataclass(frozen=True)
 class _Measured:
@@ -45,11 +43,10 @@ def measure_long(
     measures: Sequence[str] = ENTROPY,
     *,
     among_all: bool = False,
-    progress: Progress = lambda done, of: None,
 ) -> Overview:
     """As `attnscope.analysis.heads.overview.measure_heads`, of long calls; the weights are not there.
 
-    The strongest links are those of ordinary tokens, or `among_all`. `progress` is told of every head.
+    The strongest links are those of ordinary tokens, or `among_all`.
     """
     layers = tuple(dict.fromkeys(call.layer for call in captured.calls))
     calls = [long_call_of(captured, layer, block) for layer in layers]
@@ -66,14 +63,10 @@ def measure_long(
     ordinary = not among_all and not (sorts.special(queries).all() or sorts.special(keys).all())
     there = tuple(name for name in measures if not absent[name])
     rows: list[list[_Measured]] = []
-    for i, call in enumerate(calls):
+    for call in calls:
         computed = heads_of(call)
-        rows.append([])
-        progress(i * len(chosen), len(calls) * len(chosen))
         look = partial(_head, call, computed, there, queries, keys, ordinary)
-        for one in side_by_side(look, chosen, call.q.device):
-            rows[i].append(one)
-            progress(i * len(chosen) + len(rows[i]), len(calls) * len(chosen))
+        rows.append(list(side_by_side(look, chosen, call.q.device)))
     values = np.array(
         [
             [

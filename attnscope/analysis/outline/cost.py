@@ -71,7 +71,7 @@ def _shards(listing: Listing, model: nn.Module, cut: int | None) -> tuple[str, .
     return tuple(sorted({listing.shards[name] for name in names}))
 
 
-def recomputation(call: DryCall, *, masked: bool = True) -> tuple[int, int]:
+def recomputation(call: DryCall) -> tuple[int, int]:
     """Floating-point operations of one recomputation of one head in float64, and bytes of all its stages."""
     shape = {"dtype": EXACT, "device": "meta"}
     pairs = (1, call.queries, call.keys)
@@ -82,7 +82,7 @@ def recomputation(call: DryCall, *, masked: bool = True) -> tuple[int, int]:
         scale=1.0,
         softcap=call.softcap,
         bias=torch.empty(pairs, **shape) if call.biased else None,  # type: ignore[call-overload]
-        allowed=torch.empty(pairs, dtype=torch.bool, device="meta") if masked else None,
+        allowed=torch.empty(pairs, dtype=torch.bool, device="meta"),
         sinks=torch.empty(1, **shape) if call.sinks else None,  # type: ignore[call-overload]
     )
     with Count() as count:

@@ -73,12 +73,11 @@ def window(count: int, room: int, cursor: int) -> range:
     return range(first, first + room)
 
 
-def part_words(shown: range, count: int, noun: str, positions: Sequence[int] | None = None) -> str:
+def part_words(shown: range, count: int, noun: str) -> str:
     """`queries 40-62 of 251`; empty where all are shown."""
     if len(shown) >= count or not shown:
         return ""
-    ends = (shown[0], shown[-1]) if positions is None else (positions[shown[0]], positions[shown[-1]])
-    return f"{noun} {ends[0]}-{ends[1]} of {count}"
+    return f"{noun} {shown[0]}-{shown[-1]} of {count}"
 
 
 class Surface:

@@ -10,6 +10,8 @@ from rich.cells import cell_len
 
 from attnscope.printable import LEFT_TO_RIGHT
 
+_MOST_LINES = 3  # of a heading
+
 
 def settled(name: str) -> str:
     """`name` made safe to stand beside other text in one line.
@@ -81,15 +83,15 @@ def stacked(text: str, cells: int) -> list[str]:
     return [settled(line) for line in lines]
 
 
-def column_widths(labels: Sequence[str], least: int, room: int, most_lines: int = 3) -> list[int]:
+def column_widths(labels: Sequence[str], least: int, room: int) -> list[int]:
     """Width of each column so that its heading stands in as few stacked lines as `room` allows.
 
-    Every column gets `least` cells. What is left goes first to headings of more than `most_lines` lines,
-    then of more than `most_lines - 1`, the cheapest first. One cell of each column is its gap.
+    Every column gets `least` cells. What is left goes first to headings of more than `_MOST_LINES` lines,
+    then of more than one less, the cheapest first. One cell of each column is its gap.
     """
     widths = [least] * len(labels)
     spare = room - sum(widths)
-    for lines in range(most_lines, 0, -1):
+    for lines in range(_MOST_LINES, 0, -1):
         wishes = [(_width_for(label, lines, least - 1) + 1, i) for i, label in enumerate(labels)]
         for wish, i in sorted(wishes, key=lambda pair: pair[0] - widths[pair[1]]):
             extra = max(wish - widths[i], 0)

@@ -99,8 +99,8 @@ def facts_height(result: Report, zoom: float = 1.0) -> float:
     return zoom * FACT_ROW * len(facts(result))
 
 
-def shares_height(listed: list[Share], zoom: float = 1.0) -> float:
-    return zoom * SHARE_ROW * len(listed)
+def shares_height(listed: list[Share]) -> float:
+    return SHARE_ROW * len(listed)
 
 
 def scores_words(head: HeadAttention) -> str:

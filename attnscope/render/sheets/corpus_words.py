@@ -9,7 +9,7 @@ from attnscope.render.kit.numbers import counted, give_or_take, percent, weight,
 from attnscope.render.kit.words.command import asking_of_file
 from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet import measured
-from attnscope.render.sheet.said import Place, named
+from attnscope.render.sheet.said import Place, begun, named
 from attnscope.render.sheet.sheet import Next
 from attnscope.render.sheets.looking import many
 from attnscope.results import Corpus
@@ -48,7 +48,7 @@ def _sharpest(result: Corpus) -> str:
         for where, share, place in _positions(result)
     ]
     if given:
-        told += f" {_begun(' and '.join(given[:2]))}: position alone can do this."
+        told += f" {begun(' and '.join(given[:2]))}: position alone can do this."
     return f"{told} Either half of the texts names the same sharpest head."
 
 
@@ -134,10 +134,6 @@ def _texts(scores: CorpusScores, place: Place) -> str:
 
 def _tokens(entropy: float) -> str:
     return many(float(np.exp(entropy)))
-
-
-def _begun(told: str) -> str:
-    return told[:1].upper() + told[1:]
 
 
 def _linked(result: Corpus) -> str:

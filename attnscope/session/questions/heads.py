@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from attnscope.analysis import measure_heads, recompute_head, verify_model
+from attnscope.analysis.corpus.names import needs_norms
 from attnscope.analysis.heads.dimensions import head_dimensions
 from attnscope.analysis.heads.head import head_terms
 from attnscope.analysis.heads.mean import mean_head
@@ -18,7 +19,7 @@ from attnscope.capture import provenance_of
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
-from attnscope.measures import MEASURES, Need
+from attnscope.measures import MEASURES
 from attnscope.results import (
     Dimensions,
     HeadAttention,
@@ -163,11 +164,6 @@ def allowed_pairs(attention: Capture, chosen: Chosen, layers: Sequence[int]) -> 
     """Where queries may look, by the place of a layer and of a head."""
     calls = [without_padding(attention.call(layer, block=chosen.block)) for layer in layers]
     return lambda layer, head: calls[layer].allowed_matrix(chosen.heads[head])
-
-
-def needs_norms(measures: Sequence[str]) -> bool:
-    """Whether one of them needs what takes the heads' outputs to the hidden state."""
-    return any(Need.NORMS in MEASURES[name].needs for name in measures)
 
 
 def _layers_by_memory(reading: Reading, chosen: Chosen) -> Iterator[Capture | Returned]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from attnscope.analysis.corpus.names import needs_norms
 from attnscope.analysis.heads.long import WORTH, Cost, gigabytes, read_long_head
 from attnscope.analysis.heads.long_overview import measure_long
 from attnscope.attention import Capture
@@ -19,7 +20,7 @@ from attnscope.results import LongHead, Overview
 from attnscope.session.choosing import Chosen
 from attnscope.session.looking import ENTROPY
 from attnscope.session.questions.apart import with_apart
-from attnscope.session.questions.heads import TOKENS, needs_norms
+from attnscope.session.questions.heads import TOKENS
 from attnscope.session.reading import Reading
 from attnscope.session.selection import window
 from attnscope.session.wanted import Looking

@@ -13,6 +13,7 @@ import torch
 
 from attnscope.analysis import measure_heads, recompute_head
 from attnscope.analysis.claims.finding.rows import Layer, rows_of
+from attnscope.analysis.corpus.names import needs_norms
 from attnscope.analysis.heads.returned import returned_overview
 from attnscope.analysis.heads.thumbnails import View, made_small
 from attnscope.analysis.scores.supplies import AllowedPairs
@@ -24,7 +25,7 @@ from attnscope.results.base.evidence import Link, Opening, Weights
 from attnscope.session.choosing import Chosen
 from attnscope.session.looking import ENTROPY
 from attnscope.session.questions.claims.exchanging import Controls, exchange_of, layers_of, rounding, runs
-from attnscope.session.questions.heads import allowed_pairs, check_has_words, needs_norms
+from attnscope.session.questions.heads import allowed_pairs, check_has_words
 from attnscope.session.questions.media import tell_windows
 from attnscope.session.reading import Reading
 from attnscope.session.wanted import Looking

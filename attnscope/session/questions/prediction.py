@@ -51,7 +51,7 @@ def _named(reading: Reading, answer: str) -> Prediction:
         )
 
 
-def predict_beside(reading: Reading, kind: Kind, top: int = TOP) -> Prediction | None:
+def predict_beside(reading: Reading, kind: Kind) -> Prediction | None:
     """The same beside attention of one kind: None where the model has no head for it, or nothing is asked.
 
     Where the encoder was looked at and its decoder only opened, the model now writes.
@@ -61,7 +61,7 @@ def predict_beside(reading: Reading, kind: Kind, top: int = TOP) -> Prediction |
     if kind is Kind.ENCODER and reading.captured is None:
         reading = replace(reading, target=read_target(reading))
     try:
-        return predict(reading, top)
+        return predict(reading)
     except (InputError, CertificateError) as error:
         reading.listener.notice(f"no prediction: {error}")
         return None

@@ -59,9 +59,9 @@ class Bundle:
         probabilities: Tensor = self.model(ids).logits[0].softmax(-1)
         return probabilities
 
-    def next_words(self, text: str, best: int = 5) -> list[tuple[str, float]]:
-        """The likeliest words after a text, each with its probability."""
-        probability, index = self.after(corpus.spaced(text).split())[-1].topk(best)
+    def next_words(self, text: str) -> list[tuple[str, float]]:
+        """The five likeliest words after a text, each with its probability."""
+        probability, index = self.after(corpus.spaced(text).split())[-1].topk(5)
         names = self.tokenizer.convert_ids_to_tokens(index.tolist())
         return [(word, round(p, 3)) for word, p in zip(names, probability.tolist(), strict=True)]
 

@@ -22,7 +22,7 @@ from attnscope.vocabulary import Route
 TOP = 5  # of each run
 
 
-def answer_without(reading: Reading, chosen: Chosen, heads: Sequence[Head], top: int = TOP) -> Without:
+def answer_without(reading: Reading, chosen: Chosen, heads: Sequence[Head]) -> Without:
     """Run the model as it is and without those heads; `InputError` where it answers nothing.
 
     `reading` has what the decoder reads in full.
@@ -42,13 +42,13 @@ def answer_without(reading: Reading, chosen: Chosen, heads: Sequence[Head], top:
         (outcome,) = experiments.run([tuple(Change(layer, head, zeros) for layer, head in heads)])
     before, after = log_chances(experiments.untouched[0]), log_chances(outcome.scores[0])
     places = tuple(
-        _place(before[row], after[row], number, question.name, top) for row, number in enumerate(answer.ids)
+        _place(before[row], after[row], number, question.name) for row, number in enumerate(answer.ids)
     )
     return Without(tuple(heads), answer.asks, answer.position, places)
 
 
-def _place(before: LogChances, after: LogChances, meant: int, name: Callable[[int], str], top: int) -> Place:
-    likeliest = [chances.topk(min(top, len(chances))).indices.tolist() for chances in (before, after)]
+def _place(before: LogChances, after: LogChances, meant: int, name: Callable[[int], str]) -> Place:
+    likeliest = [chances.topk(min(TOP, len(chances))).indices.tolist() for chances in (before, after)]
     numbers = sorted({meant, *likeliest[0], *likeliest[1]}, key=lambda number: -float(before[number]))
     choices = tuple(
         Choice(name(number), float(before[number].exp()), float(after[number].exp())) for number in numbers
