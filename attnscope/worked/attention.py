@@ -51,7 +51,7 @@ def work_out(
     notes: tuple[str, ...] = (),
     beside: Beside = PLAIN,
 ) -> Worked:
-    """Every step from `given` (keys as in `roles.ROLES`) to the output, in float64, and what proves it.
+    """Every step from `given` (keys as in `shapes`) to the output, in float64, and what proves it.
 
     Scores that are given stand in the place of Q and K, and need no V; -inf among them is a masked key. Under
     a `causal` mask query i may look at keys 0 to i, also where there are more keys than queries: aligned at

@@ -49,7 +49,6 @@ ADDITIVE = {
     "additive_v": Role("a", "one", "d_a"),
 }
 SCORES = {"scores": Role("scores", "query", "key")}
-ROLES = VECTORS | SCORES | PROJECTIONS | BACK | OPTIONAL | ADDITIVE
 NAMES = {"query_names": "query", "key_names": "key", "token_names": "T", "dims": "d_k", "value_dims": "d_v"}
 
 

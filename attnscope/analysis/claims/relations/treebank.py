@@ -14,7 +14,6 @@ from pathlib import Path
 from attnscope import incoming
 from attnscope.errors import InputError
 
-ROOT = "root"
 _FIELDS = 10
 _NUMBER = re.compile(r"(0|[1-9][0-9]{0,5})(?:([-.])([1-9][0-9]{0,5}))?")
 

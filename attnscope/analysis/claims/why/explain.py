@@ -21,7 +21,6 @@ from attnscope.tiles.call import LongCall
 
 TRIED = 5  # parts of each side that are taken away
 PAIRED, PAIRS = 8, 12  # parts of the query in pairs, and pairs that are kept
-Tested = dict[tuple[Side, Name], Outcome]
 
 
 @dataclass(frozen=True)
