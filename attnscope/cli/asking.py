@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnscope.cli import repeated
-from attnscope.cli.named import seems_a_file
+from attnscope.cli.lines import seems_a_file
 from attnscope.cli.naming import is_of_each_head, of_head
 from attnscope.errors import InputError
 

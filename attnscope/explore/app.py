@@ -1,21 +1,109 @@
 """The explorer as one program of Textual: all that its keys do, on one board.
 
-Nothing is computed here, and nothing slow runs on this thread: the model is opened and asked on others.
+Nothing is computed here, and nothing slow runs on this thread: the model is opened and asked on others. Keys
+come from the terminal also where the text was piped in, and it is left as it was.
 """
 
 import os
+import re
+import select
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 from rich.console import Console
 
+from attnscope.errors import InputError
+from attnscope.explore.drawing import graphics
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.screen.messages import Notices
 from attnscope.explore.screen.viewing import Moving, Viewing
 from attnscope.explore.screen.writing import Writing
 from attnscope.explore.source import Source
-from attnscope.explore.terminal import left_as_it_was, shows_pictures
+from attnscope.process.ending import undone_by_a_signal
 from attnscope.render.terminal.ramps import Background
 from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import Wanted
+
+# out of the alternate screen, cursor, wrapping, mouse, pasting and keys as they were
+_MODES = (
+    b"?1049l",
+    b"?25h",
+    b"?7h",
+    b"?1000l",
+    b"?1003l",
+    b"?1015l",
+    b"?1006l",
+    b"?2004l",
+    b"?1004l",
+    b"<u",
+    b"0m",
+)
+_WHO, _IT_IS = b"\x1b[c", re.compile(rb"\x1b\[\?[0-9;]*c")
+_PATIENCE = 0.5  # seconds
+_LEFT = b"".join(b"\x1b[" + mode for mode in _MODES)
+
+
+def keys_from_the_terminal() -> None:
+    """Standard input, which was read to its end, becomes the terminal; `InputError` where there is none."""
+    try:
+        there = os.open("/dev/tty", os.O_RDWR)
+    except OSError as error:
+        raise InputError(
+            "explore needs a terminal to read keys from, and found none behind the piped text: "
+            "give the text itself"
+        ) from error
+    os.dup2(there, 0)
+    os.close(there)
+
+
+def shows_pictures(environment: Mapping[str, str]) -> bool:
+    """Whether the terminal puts pictures into cells: asked only of one that may."""
+    return graphics.likely(environment) and graphics.TAKEN in _answer(graphics.ASKED)
+
+
+def _answer(question: bytes) -> bytes:
+    """What the terminal says to it before it says what it is, which every one does at once."""
+    if sys.platform == "win32":
+        return b""
+    import termios
+    import tty
+
+    place, heard = sys.__stdin__.fileno() if sys.__stdin__ is not None else 0, b""
+    before = termios.tcgetattr(place)
+    try:
+        tty.setcbreak(place)
+        os.write(1, question + _WHO)
+        while _IT_IS.search(heard) is None and select.select([place], [], [], _PATIENCE)[0]:
+            heard += os.read(place, 1024)
+    finally:
+        termios.tcsetattr(place, termios.TCSANOW, before)
+    return heard
+
+
+@contextmanager
+def left_as_it_was() -> Iterator[None]:
+    """Textual puts the terminal back where it ends by itself; here a signal does so too."""
+    with undone_by_a_signal(_restoring()):
+        yield
+
+
+def _restoring() -> Callable[[], object]:
+    if sys.platform == "win32":
+        return lambda: None
+    import termios
+
+    place = sys.__stdin__.fileno() if sys.__stdin__ is not None else 0
+    before = termios.tcgetattr(place)
+
+    def restore() -> None:
+        with suppress(OSError):
+            os.write(2, _LEFT)
+        with suppress(termios.error):
+            termios.tcsetattr(place, termios.TCSANOW, before)
+
+    return restore
+
 
 INTERRUPTED = "interrupted"
 

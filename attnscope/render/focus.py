@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from attnscope.errors import InputError
 from attnscope.render.kit.scale import scaling
 from attnscope.render.kit.stage import MOST_LISTED, OF_KEYS, SHOWS, VECTORS, Show
-from attnscope.render.sheet.stored import Stored
+from attnscope.render.sheet.guard import Stored
 from attnscope.results import (
     HeadAttention,
     HeadTerms,

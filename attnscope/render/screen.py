@@ -9,7 +9,7 @@ import shutil
 from rich.console import RenderableType
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.sheet.stored import as_stored
+from attnscope.render.sheet.guard import as_stored
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.console import Paper
 from attnscope.render.terminal.sheet import screen as of_sheet

@@ -40,7 +40,7 @@ def test_keys_come_from_the_terminal_behind_a_pipe_and_without_one_that_is_one_l
     """In a process of its own session, with a terminal of ours to control it and without."""
     program = (
         "import os, sys; from attnscope.errors import InputError\n"
-        "from attnscope.explore.terminal import keys_from_the_terminal\n"
+        "from attnscope.explore.app import keys_from_the_terminal\n"
         "try: keys_from_the_terminal(); print(os.ttyname(0))\n"
         "except InputError as error: print(error)"
     )

@@ -15,7 +15,7 @@ MAY_PRINT = {  # and what
     "process/standard_error.py": "the traceback of a bug",
     "cli/output.py": "what takes the spinner away",
     "cli/asked_terminal.py": "the terminal's own question",
-    "explore/terminal.py": "the same, and its modes as they were",
+    "explore/app.py": "the same, and its modes as they were",
     "render/script/again/": "the programs that are written into files and run alone",
     "demo/train/": "the programs that train the package's own models",
 }

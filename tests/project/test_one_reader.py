@@ -24,7 +24,7 @@ MAY_READ = {  # and what, which is bounded by whoever wrote it
     "process/standard_error.py": "nothing: it opens what swallows all",
     "cli/streams.py": "the standard streams, to be written to",
     "cli/asked_terminal.py": "the terminal itself, a few bytes",
-    "explore/terminal.py": "the same",
+    "explore/app.py": "the same",
     "cli/commands/explore.py": "whether standard input is a terminal",
 }
 READS = {"read_text", "read_bytes", "readinto", "fromfile", "loadtxt", "genfromtxt", "memmap"}

@@ -6,8 +6,7 @@ import made_results as made
 import numpy as np
 
 from attnscope.analysis.claims.flow.replacing import trusted
-from attnscope.analysis.claims.flow.rollout import max_flow, mixed, rollout
-from attnscope.analysis.claims.flow.units import by_units
+from attnscope.analysis.claims.flow.rollout import by_units, max_flow, mixed, rollout
 from attnscope.analysis.heads.view import Units
 from attnscope.results import Flow, Kind, Verdict
 from attnscope.results.base.groups import joined

@@ -32,8 +32,7 @@ def explore(
     piped = read.text == "-" and not sys.stdin.isatty()
     _check_terminal(piped)
     inputs = read.inputs(writing)
-    from attnscope.explore.app import run
-    from attnscope.explore.terminal import keys_from_the_terminal
+    from attnscope.explore.app import keys_from_the_terminal, run
 
     if piped:
         keys_from_the_terminal()

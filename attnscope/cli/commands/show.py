@@ -50,7 +50,7 @@ def show(
     """
     from attnscope.render.focus import focus_on, listed
     from attnscope.render.kit.words.shell import word
-    from attnscope.render.sheet.stored import Stored
+    from attnscope.render.sheet.guard import Stored
     from attnscope.results.stored.document import stored
 
     most, (result, verdict) = listed(rows), stored(file)

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from attnscope import incoming
-from attnscope.cli.lines import Line, fill_in, read_lines
-from attnscope.cli.named import check_is_text
+from attnscope.cli.lines import Line, check_is_text, fill_in, read_lines
 from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
 from attnscope.session import request

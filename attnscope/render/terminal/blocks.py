@@ -10,13 +10,12 @@ from attnscope.render.sheet.drawings import Statements
 from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
 from attnscope.render.sheets.sound import Timeline
 from attnscope.render.sheets.worked import Steps
-from attnscope.render.terminal.grid import grid, shades
+from attnscope.render.terminal.grid import Mosaic, cells_of, grid, shades
 from attnscope.render.terminal.matrix import Picture, numbers
 from attnscope.render.terminal.ranking import folded, lines_of_ranking
 from attnscope.render.terminal.raster import Raster
 from attnscope.render.terminal.statements import statements
 from attnscope.render.terminal.steps import steps
-from attnscope.render.terminal.thumbnails import Mosaic, cells_of
 from attnscope.render.terminal.timeline import timeline
 
 

@@ -21,10 +21,10 @@ from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import meanings
 from attnscope.render.terminal.blocks import lines_of, picture_of
+from attnscope.render.terminal.grid import Mosaic
 from attnscope.render.terminal.matrix import Picture
 from attnscope.render.terminal.ranking import folded, kept_columns, lines_of_ranking, parted, room_of_bars
 from attnscope.render.terminal.raster import Raster
-from attnscope.render.terminal.thumbnails import Mosaic
 from attnscope.results import Verdict
 
 _GAP = 3  # cells between blocks that stand side by side

@@ -15,7 +15,7 @@ So no identity is mixed in: what a token keeps of itself stands on the diagonal 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,12 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 from torch import nn
 
+from attnscope.analysis.heads.view import Units
 from attnscope.capture import Selection
 from attnscope.capture.intervening.value_zeroing import value_zeroing_on
 from attnscope.errors import InputError
+from attnscope.results.base.groups import members
+from attnscope.results.claims.flow import Ablated, Flow
 from attnscope.results.claims.intervention import Intervention
 
 Matrix = Float[np.ndarray, "query key"]
@@ -112,3 +115,37 @@ def shares_of_change(distances: Matrix) -> Matrix:
     sums = distances.sum(axis=1, keepdims=True)
     itself = np.eye(len(distances))
     return np.asarray(np.where(sums > 0, distances / np.where(sums > 0, sums, 1), itself))
+
+
+Shares = Float[np.ndarray, "layer key"]
+
+
+def by_units(result: Flow, units: Units) -> Flow:
+    """`result` by units, whose query is the one that was followed; effects are of whole units already."""
+    assert units.query is not None, "something was followed"
+    belongs = members(units.keys, len(result.tokens)).T.astype(float)
+
+    def summed(shares: Shares | None) -> Float[np.ndarray, "layer unit"] | None:
+        return None if shares is None else np.asarray(shares @ belongs)
+
+    return replace(
+        result,
+        query=units.query,
+        tokens=units.key_tokens,
+        raw=result.raw @ belongs,
+        rollout=result.rollout @ belongs,
+        by_norm=summed(result.by_norm),
+        zeroed=summed(result.zeroed),
+        ablated=None if result.ablated is None else _effects(result.ablated, units),
+        answers_at=result.query,
+    )
+
+
+def _effects(ablated: Ablated, units: Units) -> Ablated:
+    """Of each unit that was replaced its effect; nothing of the others."""
+    effects = np.full(len(units.keys), np.nan)
+    replaced = set(ablated.groups)
+    for number, unit in enumerate(units.keys):
+        if unit in replaced:
+            effects[number] = ablated.effects[unit[0]]
+    return replace(ablated, effects=effects, groups=())

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from attnscope.analysis.claims.why.account import Account, find_row, named_masks, source_shares
 from attnscope.analysis.claims.why.names import Name, Names
-from attnscope.analysis.claims.why.removal import Outcome, Removals
+from attnscope.analysis.claims.why.removal import Removals
 from attnscope.attention import AttentionCall
 from attnscope.capture.faults import Refused
 from attnscope.capture.parts.leaves import Change

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from attnscope.demo.train.english import lexicon as lex
-from attnscope.demo.train.english.clauses import does, ending, go, handle, like, modal, outcome, when
 from attnscope.demo.train.english.inflection import gerund, past, plural, third
-from attnscope.demo.train.english.phrases import Speaker, with_article
+from attnscope.demo.train.english.phrases import (
+    Speaker,
+    does,
+    ending,
+    go,
+    handle,
+    like,
+    modal,
+    outcome,
+    when,
+    with_article,
+)
 
 
 def happened(s: Speaker) -> str:

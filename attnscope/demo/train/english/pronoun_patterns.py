@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attnscope.demo.train.english import lexicon as lex
-from attnscope.demo.train.english.clauses import ending, event, handle, like, when
 from attnscope.demo.train.english.inflection import past
-from attnscope.demo.train.english.phrases import Speaker
+from attnscope.demo.train.english.phrases import Speaker, ending, event, handle, like, when
 
 WAYS = ("street", "road", "bridge", "field", "river")
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from attnscope.demo.train.english import lexicon as lex
-from attnscope.demo.train.english.clauses import ending, tense
-from attnscope.demo.train.english.phrases import Speaker
+from attnscope.demo.train.english.phrases import Speaker, ending, tense
 
 
 def money_bank(s: Speaker) -> str:

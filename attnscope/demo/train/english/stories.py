@@ -10,9 +10,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from attnscope.demo.train.english import lexicon as lex
-from attnscope.demo.train.english.clauses import does, event, like, modal, outcome, tense, when
 from attnscope.demo.train.english.inflection import gerund, past, third
-from attnscope.demo.train.english.phrases import Mention, Speaker, with_article
+from attnscope.demo.train.english.phrases import (
+    Mention,
+    Speaker,
+    does,
+    event,
+    like,
+    modal,
+    outcome,
+    tense,
+    when,
+    with_article,
+)
 
 
 @dataclass(frozen=True)

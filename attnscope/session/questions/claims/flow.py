@@ -8,8 +8,7 @@ from jaxtyping import Float
 
 from attnscope.analysis.claims.finding.rows import Layer, rows_of
 from attnscope.analysis.claims.flow.back import followed_back, mean_weights
-from attnscope.analysis.claims.flow.rollout import max_flow, mixed, rolled_out
-from attnscope.analysis.claims.flow.units import by_units
+from attnscope.analysis.claims.flow.rollout import by_units, max_flow, mixed, rolled_out
 from attnscope.analysis.heads.view import Units, units_of
 from attnscope.attention import Capture
 from attnscope.capture import Selection

@@ -16,9 +16,9 @@ from jaxtyping import Int
 from torch import Tensor
 
 from attnscope.analysis.claims.relations.answers import Sample, answers, looks_ahead, pieces_of, together
-from attnscope.analysis.claims.relations.examples import Pairs
 from attnscope.analysis.claims.relations.ranking import (
     FIXED_DISTANCES,
+    Pairs,
     Tally,
     accuracies,
     distance_accuracies,
