@@ -1,64 +1,151 @@
-"""The four jobs of docs/guide/jobs.md beside plain scripts of the same figures, models open.
+"""The four jobs of docs/guide/jobs.md beside plain scripts of the same figures (`job_scripts.py`).
 
-    python benchmarks/jobs.py [RUNS]
+    python benchmarks/jobs.py [RUNS]               models open: what remains once they are
+    python benchmarks/jobs.py [RUNS] --processes   commands: what a person at the terminal waits for
 
 Each script has its figures from plain transformers (`output_attentions`, hooks on the way out of the heads)
 and NumPy, and they must be those of attnscope. Of `cite` and of drift there are two scripts: one of the
-figures that people ask for first, one of all that ours has beside them (`cite.py`, `drift.py`). User time of
-the processor, both sides in one process in turn on one thread, medians; ours certifies every head besides.
+figures that people ask for first, one of all that ours has beside them (`cite.py`, `drift.py`). Models open:
+user time of the processor, both sides in one process in turn on one thread, medians. As commands: the
+processor and the clock of whole processes on one thread, in turn, medians; both print their answer, nothing
+is kept from one to the next, and everything is counted, importing and loading too. Ours certifies heads
+besides.
 """
 
+import argparse
+import json
 import logging
-import re
 import resource
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import cite
 import drift
+import job_scripts
 import numpy as np
 import soundfile
 import torch
 import transformers
+from pairs import ATTNSCOPE, Cost, cost
+from startup import settings
 
 import attnscope
-from attnscope.analysis.claims.finding.needles import Planted
 from attnscope.demo import folder as demo_folder
+from attnscope.demo.train.evaluation import gold
 from attnscope.session.questions.claims.retrieving import Retrieving
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "specimens"))
 
 SOURCE, TARGET = "The red door opened.", "la porte rouge s'est ouverte."
+PAIR = {"source": SOURCE, "target": TARGET}
 FACTS = (
     "The key of Norris is blue. The lamp of Holso is green. The hat of Kormel is white. Velmir has a red cup."
 )
 ASKED = FACTS + " Question: what is the cup of Velmir? Answer:"
-LENGTH = 128
+LENGTH, PAIRS = 128, 200
 Work = Callable[[], Any]
 
 
 def main() -> None:
     """Every job, the script and ours in turn."""
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    parser = argparse.ArgumentParser()
+    parser.add_argument("runs", type=int, nargs="?", default=3)
+    parser.add_argument("--processes", action="store_true")
+    parser.add_argument("--only", nargs="*", help="the names of jobs, as they are printed")
+    given = parser.parse_args()
     logging.getLogger("attnscope").setLevel(logging.ERROR)
     torch.set_num_threads(1)
-    for job in JOBS:
+    for name, job in () if given.processes else JOBS.items():
+        if given.only and name not in given.only:
+            continue
         ours, script = job()
         spent: list[list[float]] = [[], []]
-        for _ in range(runs):
+        for _ in range(given.runs):
             for side, work in zip(spent, (ours, script), strict=True):
                 before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
                 work()
                 side.append(resource.getrusage(resource.RUSAGE_SELF).ru_utime - before)
-        own, plain = map(statistics.median, spent)
-        print(
-            f"{job.__name__:<17} ours {own:6.2f} s  script {plain:6.2f} s  {own / plain:5.2f} x", flush=True
+        tell(name, "processor", *spent)
+    if given.processes:
+        as_processes(given.runs, given.only)
+
+
+def tell(name: str, what: str, ours: list[float], script: list[float]) -> None:
+    """Medians of both, and of their ratios."""
+    own, plain = map(statistics.median, (ours, script))
+    ratio = statistics.median(a / b for a, b in zip(ours, script, strict=True))
+    print(f"{name:<17} {what:<9} ours {own:6.2f} s  script {plain:6.2f} s  {ratio:5.2f} x", flush=True)
+
+
+def as_processes(runs: int, only: list[str] | None) -> None:
+    """Every command beside its script."""
+    with tempfile.TemporaryDirectory() as work:
+        for name, script, command, given in commands(Path(work)):
+            if only and name not in only:
+                continue
+            file = Path(work) / f"{name}.json"
+            file.write_text(json.dumps(given), "utf-8", newline="\n")
+            sides = [ATTNSCOPE, *command], [sys.executable, job_scripts.__file__, script, str(file)]
+            for each in sides:  # byte code is made, files are in memory
+                fresh(each, work)
+            spent = [[fresh(each, work) for each in sides] for _ in range(runs)]
+            for what, of in (("processor", "cpu"), ("clock", "seconds")):
+                tell(name, what, *([getattr(pair[i], of) for pair in spent] for i in (0, 1)))
+
+
+def fresh(command: list[str], work: str) -> Cost:
+    """The cost of a command to which nothing is known of those before it."""
+    with tempfile.TemporaryDirectory() as kept:
+        return cost(command, **settings(work) | {"ATTNSCOPE_CACHE": kept})
+
+
+def commands(work: Path) -> Iterator[tuple[str, str, list[str], dict[str, Any]]]:
+    """What each is called, its script, our command, and what the script is given."""
+    translator = {"folder": str(demo_folder("demo-translate")), "kind": "BartForConditionalGeneration"}
+    pair = ["align", SOURCE, "--target", TARGET, "-m", "demo-translate"]
+    yield "align", "align", pair, translator | PAIR
+    lines, file = [*gold.links(PAIRS, "judge")], work / "gold.txt"
+    file.write_text("\n".join(lines) + "\n", "utf-8", newline="\n")
+    yield "align_gold", "gold", [*pair, "--gold", str(file)], translator | {"lines": lines}
+    speech = demo_folder("demo-speech")
+    heard = {"folder": str(speech), "kind": "WhisperForConditionalGeneration"}
+    heard["sound"] = sound = str(speech / "example.wav")
+    for script in ("timed", "heard"):
+        yield script, script, ["align", "--audio", sound, "-m", "demo-speech"], heard
+    reader = str(demo_folder("demo-reader"))
+    for name, folder in (("", reader), ("_base", _saved(work / "reader", of_base_size(), reader))):
+        model = {"folder": folder, "kind": "LlamaForCausalLM"}
+        asked = ["cite", ASKED, "--answer", "red", "-m", folder]
+        said = {"text": ASKED, "answer": "red"}
+        yield f"cite{name}", "cite", asked, model | said
+        yield f"cite_attention{name}", "cite", [*asked, "--no-gradients"], model | said
+        finding = ["find", "--pattern", "retrieval", "--lengths", str(LENGTH), "-m", folder]
+        yield f"retrieval{name}", "retrieval", finding, model | facts_in(attnscope.load(folder, attn="eager"))
+    from planted import random_bert, tuned
+
+    texts, file = texts_of_drift(), work / "texts.txt"
+    file.write_text("\n".join(texts) + "\n", "utf-8", newline="\n")
+    sizes = {"": drift.encoder(), "_base": random_bert(0, len(drift.numbered()), 768)}
+    for name, old in sizes.items():
+        first, second = (
+            _saved(work / f"{which}{name}", each, str(drift.ENCODER))
+            for which, each in (("old", old), ("new", tuned(old, 2, 5, 0.5)))
         )
+        comparing = ["compare", "--texts", str(file), "-m", first, "--model-b", second]
+        both = {"folder": first, "second": second, "kind": "BertForMaskedLM", "texts": texts}
+        yield f"drift{name}", "drift", comparing, both
+
+
+def _saved(folder: Path, model: Any, tokenizer: str) -> str:
+    """The folder of a checkpoint with the tokenizer of another one."""
+    model.save_pretrained(folder)
+    transformers.AutoTokenizer.from_pretrained(tokenizer).save_pretrained(folder)
+    return str(folder)
 
 
 def same(ours: Any, plain: Any, what: str) -> None:
@@ -76,44 +163,10 @@ def align() -> tuple[Work, Work]:
         return model.read(SOURCE, target=TARGET).align()
 
     def script() -> tuple[Any, Any]:
-        read = model.tokenizer(SOURCE, return_offsets_mapping=True)
-        write = model.tokenizer(text_target=TARGET, return_offsets_mapping=True)
-        ids = torch.tensor([[2, *write["input_ids"][:-1]]])
-        with torch.no_grad():
-            made = model.module(
-                torch.tensor([read["input_ids"]]), decoder_input_ids=ids, output_attentions=True
-            )
-        weights = torch.cat(made.cross_attentions).flatten(0, 1).double().numpy()
-        rows = [weights[:, each].mean(1) for each in _pieces(TARGET, write["offset_mapping"])]
-        words = [np.stack(rows, 1)[..., each].sum(-1) for each in _pieces(SOURCE, read["offset_mapping"])]
-        said = np.stack(words, 2)
-        shares = _by_sharpness(said)
-        says = np.sqrt(said * said / (said.sum(1, keepdims=True) + 0.1))
-        draw, each = np.random.default_rng(0), np.arange(len(said))[:, None]
-        orders = [np.argsort(draw.random(said.shape[:2]), 1) for _ in range(99)]
-        by_luck = [np.tensordot(shares, says[each, order], 1).max(1).mean() for order in orders]
-        return np.tensordot(shares, says, 1), by_luck
+        return job_scripts.align(model.module, model.tokenizer, PAIR)
 
     same(ours().strengths, script()[0], "strengths of links")
     return ours, script
-
-
-def _pieces(text: str, offsets: Any) -> list[list[int]]:
-    """The tokens of every word; a mark at its end is a word of its own."""
-    spans = [each.span() for each in re.finditer(r"\w(?:\S*\w)?|[^\w\s]", text)]
-    return [
-        [i for i, (start, end) in enumerate(offsets) if end > start and low <= start < high]
-        for low, high in spans
-    ]
-
-
-def _by_sharpness(said: Any) -> Any:
-    whole = np.concatenate([said, np.clip(1 - said.sum(2, keepdims=True), 0, None)], 2)
-    entropy = -(whole * np.log(whole + 1e-12)).sum(2).mean(1)
-    centres = said @ np.arange(said.shape[2]) / (said.sum(2) + 1e-12)
-    follows = [np.corrcoef(each, np.arange(said.shape[1]))[0, 1] for each in centres]
-    strength = np.sqrt(np.clip(1 - entropy / np.log(whole.shape[2]), 0, None) * np.clip(follows, 0, None))
-    return strength / strength.sum()
 
 
 def times() -> tuple[Work, Work]:
@@ -121,7 +174,7 @@ def times() -> tuple[Work, Work]:
 
     Its weights are random (6 + 6 layers of 512); what it writes is exchanged for words that can be timed.
     """
-    folder, sound = _recogniser()
+    folder, sound = job_scripts.recogniser(str(demo_folder("demo-speech")))
     model = attnscope.load(folder, attn="eager")
     words = torch.tensor(model.tokenizer("sataita sisu mamai " * 4)["input_ids"])
     write, settings = model.module.generate, model.module.generation_config
@@ -144,62 +197,25 @@ def times() -> tuple[Work, Work]:
     return lambda: model.read(audio=sound).align(), script
 
 
-def _recogniser() -> tuple[str, str]:
-    """The folders of a Whisper-shaped model with the bundled one's words, and a sound."""
-    demo, folder = demo_folder("demo-speech"), tempfile.mkdtemp()
-    own, sides = transformers.AutoConfig.from_pretrained(demo).to_dict(), ("encoder", "decoder")
-    ids = {name: own[name] for name in own if name.endswith("token_id")}
-    sizes = {
-        f"{side}_{name}": size for side in sides for name, size in (("layers", 6), ("attention_heads", 8))
-    }
-    wide = {f"{side}_ffn_dim": 2048 for side in sides}
-    torch.manual_seed(0)
-    config = transformers.WhisperConfig(
-        **ids, **sizes, **wide, d_model=512, suppress_tokens=None, begin_suppress_tokens=None
-    )
-    transformers.WhisperForConditionalGeneration(config).save_pretrained(folder)
-    transformers.AutoTokenizer.from_pretrained(demo, model_max_length=448).save_pretrained(folder)
-    transformers.WhisperFeatureExtractor(feature_size=80).save_pretrained(folder)
-    samples = np.random.default_rng(0).normal(0, 0.1, 160_000).astype("float32")
-    soundfile.write(sound := f"{folder}/ten.wav", samples, 16_000)
-    return folder, sound
-
-
 def cite_losses(gradients: bool = True, base: bool = False) -> tuple[Work, Work]:
     """The log probability of an answer, and what it loses without each passage."""
     model = attnscope.load("demo-reader", attn="eager")
     if base:
-        model = attnscope.wrap(cite.of_base_size(len(model.tokenizer)), model.tokenizer)
+        model = attnscope.wrap(of_base_size(), model.tokenizer)
 
     def ours() -> Any:
         return model.read(ASKED).cite("red", gradients=gradients)
 
-    found = ours()
-
     def script() -> list[float]:
-        *ids, answer = found.tokens.ids
+        return job_scripts.cite(model.module, model.tokenizer, {"text": ASKED, "answer": "red"})
 
-        @torch.no_grad()
-        def chance(left: list[int]) -> float:
-            return float(model.module(torch.tensor([left])).logits[0, -1].log_softmax(-1)[answer])
-
-        gone = [{*each.positions} for each in found.passages]
-        without = [chance([id for i, id in enumerate(ids) if i not in each]) for each in gone]
-        before = chance(ids)
-        return [before - each for each in without]
-
-    same(found.lost[0], script(), "losses without a passage")
+    same(ours().lost[0], script(), "losses without a passage")
     return ours, script
 
 
-def cite_attention() -> tuple[Work, Work]:
-    """The same, ours without gradients."""
-    return cite_losses(gradients=False)
-
-
-def cite_base() -> tuple[Work, Work]:
-    """The same of a model of bert-base size."""
-    return cite_losses(gradients=False, base=True)
+def of_base_size() -> Any:
+    """A reader of bert-base size with the bundled one's words."""
+    return cite.of_base_size(len(transformers.AutoTokenizer.from_pretrained(demo_folder("demo-reader"))))
 
 
 def cite_everything() -> tuple[Work, Work]:
@@ -218,17 +234,11 @@ def retrieval() -> tuple[Work, Work]:
     def ours() -> Any:
         return model.retrieval(lengths=(LENGTH,))
 
-    found = ours()
+    found, given = ours(), facts_in(model)
     done = found.confirmation
-    groups = [each.heads for each in (done.found, *done.others)]
 
     def script() -> tuple[Any, Any, list[int]]:
-        asked = Retrieving(lengths=(LENGTH,))
-        texts, others = (asked.texts(again, lambda text: len(_ids(model, text)) - 1) for again in (0, 1))
-        looks = [_looks(model, each) for each in texts]
-        right = [[_answers(model, each, group) for each in others] for group in groups]
-        first, other = np.moveaxis(np.array(looks), 1, 0)
-        return first, other, [sum(each) for each in right]
+        return job_scripts.retrieval(model.module, model.tokenizer, given)
 
     first, other, right = script()
     same(np.moveaxis(found.first, 2, 0), first, "looks at the fact")
@@ -237,45 +247,33 @@ def retrieval() -> tuple[Work, Work]:
     return ours, script
 
 
-def _ids(model: Any, text: str) -> list[int]:
-    return list(model.tokenizer(text)["input_ids"])
+def facts_in(model: Any) -> dict[str, Any]:
+    """The texts of a retrieval, and the groups of heads that ours takes away."""
+    asked, done = Retrieving(lengths=(LENGTH,)), model.retrieval(lengths=(LENGTH,)).confirmation
+
+    def size(text: str) -> int:
+        return len(model.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    texts, others = (
+        [
+            {"text": each.text, "at": each.at, "other_at": each.other_at, "answer": each.fact.answer}
+            for each in asked.texts(again, size)
+        ]
+        for again in (False, True)
+    )
+    groups = [] if done is None else [each.heads for each in (done.found, *done.others)]
+    return {"texts": texts, "others": others, "groups": groups}
 
 
-def _looks(model: Any, each: Planted) -> tuple[Any, Any]:
-    read = model.tokenizer(each.text, return_offsets_mapping=True)
-    with torch.no_grad():
-        made = model.module(torch.tensor([read["input_ids"]]), output_attentions=True)
-    places = torch.stack(made.attentions)[:, 0, :, -1].argmax(-1)
-    middles = np.array([(start + end) / 2 for start, end in read["offset_mapping"]])[places.numpy()]
-    fact, other = ((middles > low) & (middles < high) for low, high in (each.at, each.other_at))
-    return fact, other
-
-
-def _answers(model: Any, each: Planted, without: Any) -> bool:
-    def put(layer: int) -> Callable[..., Any]:
-        def zeros(_: Any, given: Any) -> Any:
-            values = given[0].clone()
-            for at, head in without:
-                if at == layer:
-                    values[..., 32 * head : 32 * head + 32] = 0
-            return (values,)
-
-        return zeros
-
-    with ExitStack() as stack, torch.no_grad():
-        for number, layer in enumerate(model.module.model.layers):
-            hook = layer.self_attn.o_proj.register_forward_pre_hook(put(number))
-            stack.callback(hook.remove)
-        ids = _ids(model, each.text)
-        said = model.module(torch.tensor([ids])).logits[0, -1].argmax()
-    return bool(said == _ids(model, f"{each.text} {each.fact.answer}")[len(ids)])
+def texts_of_drift() -> list[str]:
+    return [" ".join(drift.SENTENCES[i:] + drift.SENTENCES[:i]) for i in range(6)]
 
 
 def _tuned() -> tuple[Any, Any, list[str]]:
     from planted import tuned
 
-    model, texts = drift.encoder(), [" ".join(drift.SENTENCES[i:] + drift.SENTENCES[:i]) for i in range(6)]
-    return model, tuned(model, 2, 5, 0.5), texts
+    model = drift.encoder()
+    return model, tuned(model, 2, 5, 0.5), texts_of_drift()
 
 
 def drift_moved() -> tuple[Work, Work]:
@@ -284,13 +282,7 @@ def drift_moved() -> tuple[Work, Work]:
     ours, _ = drift_everything()
 
     def script() -> Any:
-        moved = []
-        for text in texts:
-            ids = drift.numbered()(text, return_tensors="pt")
-            with torch.no_grad():
-                old, new = (each(**ids, output_attentions=True).attentions for each in (model, other))
-            moved.append(drift.apart(old, new).numpy())
-        return np.mean(moved, 0)
+        return job_scripts.drift(model, drift.numbered(), {"other": other, "texts": texts})
 
     same(ours().mean, script(), "how far heads moved")
     return ours, script
@@ -311,10 +303,17 @@ def drift_everything() -> tuple[Work, Work]:
     return ours, script
 
 
-JOBS = (
-    align, times, cite_losses, cite_attention, cite_base, cite_everything, retrieval, drift_moved,
-    drift_everything,
-)  # fmt: skip
+JOBS = {
+    "align": align,
+    "times": times,
+    "cite": cite_losses,
+    "cite_attention": partial(cite_losses, gradients=False),
+    "cite_base": partial(cite_losses, gradients=False, base=True),
+    "cite_everything": cite_everything,
+    "retrieval": retrieval,
+    "drift": drift_moved,
+    "drift_everything": drift_everything,
+}
 
 if __name__ == "__main__":
     main()

@@ -124,23 +124,6 @@ class Experiments:
         made.via = via
         return made
 
-    def beside(
-        self, inputs: Mapping[str, Any], asked: AnswerRows, variants: Sequence[Variant]
-    ) -> Logits | None:
-        """The answers to other inputs in one batch: as the model is, then in each variant.
-
-        What is asked for is read back, but nothing is held against a run of one entry: that was done with the
-        inputs of these experiments. None where it failed there, or the batch is too large.
-        """
-        size = (len(variants) + 1) * max((each.shape[2] for each in self.answers.values()), default=1)
-        if not self.alike or size > TOKENS_AT_ONCE:
-            return None
-        made = copy(self)
-        made.inputs, made.asked = without_cache(self.model, inputs), asked
-        scores, back = made._batch(None, [(), *variants], saving=False)
-        self._count(back)
-        return scores
-
     def run(self, variants: Sequence[Variant]) -> list[Outcome]:
         """What becomes of the answer in each variant, in their order."""
         groups: dict[int | None, list[int]] = {}
@@ -168,7 +151,7 @@ class Experiments:
             behind = [] if self.alike else [()]
             entries, answers = self._entries(variants, first)
             try:
-                scores, back = self._batch(first, [(), *entries, *behind], saving=self.plainness == 0)
+                scores, back = self.batch(first, [(), *entries, *behind], saving=self.plainness == 0)
             except AttnscopeError:
                 raise
             except Exception as error:
@@ -178,7 +161,7 @@ class Experiments:
             else:
                 if not self._strays(scores[:1]) and not self._strays(scores[-1:] if behind else scores[:1]):
                     self.alike = True
-                    self._count(back)
+                    self.count(back)
                     control = scores[:1]
                     each = [scores[i : i + 1] for i in answers]
                     return [Outcome(v, own, control) for v, own in zip(variants, each, strict=True)]
@@ -197,8 +180,8 @@ class Experiments:
         return [each for pair in pairs for each in pair], [answering + 2 * i for i in range(len(pairs))]
 
     def _alone(self, variant: Variant) -> Outcome:
-        scores, back = self._batch(None, [variant], saving=False)
-        self._count(back)
+        scores, back = self.batch(None, [variant], saving=False)
+        self.count(back)
         return Outcome(variant, scores, None)
 
     def _strays(self, control: Logits) -> bool:
@@ -209,9 +192,13 @@ class Experiments:
     def _carried(self) -> float:
         return carried(self.untouched)
 
-    def _batch(
-        self, first: int | None, variants: Sequence[Variant], *, saving: bool
+    def batch(
+        self, first: int | None, variants: Sequence[Variant], *, saving: bool, growing: bool = False
     ) -> tuple[Logits, ReadBack]:
+        """The scores in each variant and what was read back of them.
+
+        What comes before the layer `first` is not run again with `saving`, and for one entry if `growing`.
+        """
         entries, back = len(variants), ReadBack(self.model)
         every = [change for variant in variants for change in variant]
         layers = {change.layer for change in every if not isinstance(change, Write)}
@@ -237,15 +224,17 @@ class Experiments:
             stack.enter_context(evaluating(self.model))
             if saving and first is not None:
                 stack.enter_context(self.kept.replayed(first, entries))
+            if growing and first is not None:
+                stack.enter_context(self.kept.growing(first, entries))
             if touched or others:
                 stack.enter_context(passing([*touched, *others], handle, changing=True, begun=begun))
             if taps:
                 stack.enter_context(self.writing.changing(taps, variants, back))
             if touched or taps:
                 stack.enter_context(back.watching())
-            if saving and first is not None:  # after whoever reads back what is handed on last
+            if (saving or growing) and first is not None:  # after whoever reads back what is handed on last
                 stack.enter_context(rows_only(self.model, self.asked))
-            output = self.model(**repeated(self.inputs, entries))
+            output = self.model(**(self.inputs if growing else repeated(self.inputs, entries)))
             back.end(output)
             scores = self.asked.of(output)
         missed = {place for place in self.answers if place[0] in layers} - changed
@@ -266,7 +255,8 @@ class Experiments:
         mine = {site.module for site in self.sites}
         return [site for site in find_sites(self.model) if site.module not in mine]
 
-    def _count(self, back: ReadBack) -> None:
+    def count(self, back: ReadBack) -> None:
+        """Add what was read back to the tally."""
         good, lost, unseen = back.counts(self.passes)
         self.tally.back += good
         self.tally.lost += lost

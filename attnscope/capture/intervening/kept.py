@@ -7,6 +7,9 @@ The model's own code runs from its start all the same, so that masks and positio
 that there is; only the forward of layers that had ended before is replaced. What a layer leaves behind
 elsewhere than in its result is not seen here: whoever replays holds an untouched entry of the batch against
 the first run.
+
+An input of which there is no such run may grow on its way (`growing`): one entry up to a layer, from there on
+as many copies. Whoever lets it holds all entries against a batch that had them from the start.
 """
 
 from collections import Counter
@@ -30,6 +33,11 @@ class Kept:
         self.site_of = {site.module: site for site in sites}
         there = [site.path for site in find_sites(model)]
         self.layers = list(dict.fromkeys(item for path in there for item in holding(model, path)))
+        self.starts = {
+            site.layers[0]: held[0]
+            for site in sites
+            if len(site.layers) == 1 and (held := holding(model, site.path))
+        }
         self.results: dict[Ended, Any] = {}
         self.counts: dict[Ended, Counter[nn.Module]] = {}  # of the layers, as each of them ended
         self.before: dict[int, frozenset[Ended]] = {}
@@ -69,6 +77,20 @@ class Kept:
         with ExitStack() as stack:
             for module in dict.fromkeys(module for module, _ in ended):
                 stack.enter_context(standing_in(module, self._answer(module, ended, forwards, copies)))
+            yield
+
+    @contextmanager
+    def growing(self, layer: int, copies: int) -> Iterator[None]:
+        """While open, what `layer` reads becomes as many copies of one entry; beside it masks stay of one.
+
+        `KeyError` where that layer does not stand in a list, or its module is that of other layers too.
+        """
+
+        def grow(_module: nn.Module, args: Any, kwargs: Any) -> Any:
+            hidden, *others = args or (kwargs.pop("hidden_states"),)
+            return (_copied(hidden, copies), *others), kwargs
+
+        with self.starts[layer].register_forward_pre_hook(grow, with_kwargs=True, prepend=True):
             yield
 
     def _answer(

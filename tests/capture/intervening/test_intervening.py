@@ -16,6 +16,7 @@ from attnscope.capture.intervening import changes
 from attnscope.capture.intervening.changes import AnswerRows, Change, Cut, Put, Variant, Zero
 from attnscope.capture.intervening.experiments import Experiments
 from attnscope.capture.intervening.kept import Kept
+from attnscope.capture.intervening.others import Others
 from attnscope.capture.intervening.passing import answers_to, gradients
 from attnscope.capture.intervening.reached import experiments_on
 from attnscope.errors import InputError
@@ -73,9 +74,10 @@ def reading(model: nn.Module, path: str, change: object) -> Iterator[None]:
         handle.remove()
 
 
-def sliced(family: str, layer: int, heads: list[int]) -> Tensor:
+def sliced(family: str, layer: int, heads: list[int], others: dict[str, Tensor] | None = None) -> Tensor:
     """The same heads' columns of the output projection set to zero by hand, in a run that nothing watches."""
-    model, inputs = model_and_inputs(family)
+    model, own = model_and_inputs(family)
+    inputs = others or own
     projection = model.get_submodule(PROJECTIONS[family].format(layer))
     weight = projection.weight.data
     before, rows = weight.clone(), type(projection).__name__ == "Conv1D"
@@ -321,6 +323,62 @@ def test_a_strayed_control_makes_every_variant_run_alone(monkeypatch: pytest.Mon
     assert made.plainness == 2
     assert outcome.control is None
     assert torch.allclose(outcome.scores, sliced("bert", 2, [1]), atol=2e-5)
+
+
+def other_inputs(family: str, seed: int) -> dict[str, Tensor]:
+    _, inputs = model_and_inputs(family)
+    drawn = torch.Generator().manual_seed(seed)
+    ids = inputs["input_ids"]
+    return {**inputs, "input_ids": ids[:, torch.randperm(ids.shape[1], generator=drawn)]}
+
+
+GONE = [0], [1, 4]  # heads of layer 1
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, "albert"])
+def test_other_inputs_grow_where_their_entries_begin_to_differ(family: str) -> None:
+    first, variants = experiments(family), [zeroed(1, *heads) for heads in GONE]
+    first.run(variants)
+    others, entries = Others(first, variants), list[int]()
+    below = first.model.get_submodule(PROJECTIONS[family].format(0))
+    for seed in (1, 2):
+        inputs = other_inputs(family, seed)
+        handle = below.register_forward_pre_hook(lambda _, args: entries.append(args[0].shape[0]))
+        scores = others.scores(inputs, first.asked)
+        handle.remove()
+        assert scores is not None
+        if family == "albert":  # one module is all its layers: no head of one can be cut out by hand
+            continue
+        by_hand = [plain(first.model, inputs), *(sliced(family, 1, heads, inputs) for heads in GONE)]
+        for ours, theirs in zip(scores, by_hand, strict=True):
+            assert torch.allclose(ours, theirs[0], atol=2e-5)
+        assert all((each - by_hand[0]).abs().max() > 1e-3 for each in by_hand[1:])
+    if family in ("albert", "bloom"):  # the other's positions are added for as many entries as it began with
+        assert others.grows is False
+        assert entries[-1] == 3
+    else:
+        assert entries == [1, 3, 1], "one entry, held once against all from the start"
+    assert first.tally.lost == 0
+
+
+def test_an_input_that_must_not_grow_has_all_its_entries_from_the_start() -> None:
+    model = copy.deepcopy(sharp("llama"))
+    first = experiments_on(model, ids(), Selection(), AnswerRows(hidden, tuple(range(11)), 11))
+    first.run([zeroed(1, 0)])
+    read = list[int]()
+
+    def refuse(_: nn.Module, args: tuple[Tensor, ...]) -> None:
+        if len(args[0]) != read[-1]:
+            raise RuntimeError("as many entries as there were")
+
+    model.embed_tokens.register_forward_pre_hook(lambda _, args: read.append(len(args[0])))
+    model.layers[1].register_forward_pre_hook(refuse)
+    others, inputs = Others(first, [zeroed(1, 0)]), other_inputs("llama", 1)
+    for _ in range(2):
+        scores = others.scores(inputs, first.asked)
+        assert scores is not None
+        assert torch.allclose(scores[1], sliced("llama", 1, [0], inputs)[0], atol=2e-5)
+    assert read == [1, 2, 2]
 
 
 def test_a_model_that_treats_the_entries_of_a_batch_unlike_is_run_one_by_one() -> None:

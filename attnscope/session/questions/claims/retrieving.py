@@ -29,7 +29,7 @@ from attnscope.analysis.claims.relations.ranking import wilson
 from attnscope.capture import Selection
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.changes import Change
-from attnscope.capture.intervening.experiments import Experiments
+from attnscope.capture.intervening.others import Others
 from attnscope.capture.intervening.reached import experiments_on
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import limit_of
@@ -243,7 +243,7 @@ class _Without:
         self.selection = Selection(
             kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=layers
         )
-        self.first: Experiments | None = None
+        self.others: Others | None = None
 
     def right(self, one: Asked) -> tuple[bool, list[bool]]:
         """Whether the answer is the likeliest as the model is, and without each group of heads."""
@@ -251,10 +251,11 @@ class _Without:
         module, inputs, name = reading.model.module, reading.inputs, reading.model.name
         asked = written_at(told.rows, len(one.answers.tokens), told.ids, reading.model.spell).asked
         with if_it_runs(module, inputs, name), fused_where_long(reading):
-            found = None if self.first is None else self.first.beside(inputs, asked, self.variants)
+            found = None if self.others is None else self.others.scores(inputs, asked)
             if found is None:
-                self.first = experiments_on(module, inputs, self.selection, asked)
-                outcomes = self.first.run(self.variants)
-                found = torch.cat([self.first.untouched, *(each.scores for each in outcomes)])
+                first = experiments_on(module, inputs, self.selection, asked)
+                outcomes = first.run(self.variants)
+                self.others = self.others or Others(first, self.variants)
+                found = torch.cat([first.untouched, *(each.scores for each in outcomes)])
         whole, *without = (scores.argmax(-1).tolist() == list(told.ids) for scores in found)
         return whole, without
