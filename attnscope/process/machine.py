@@ -31,10 +31,25 @@ def keep_freed(size: int) -> None:
     Matrices of some megabytes that come and go are else mapped anew, and each page is cleared and touched as
     if it were new: a tenth of the time of a corpus of long texts. For glibc alone; elsewhere nothing is done.
     """
-    library = ctypes.CDLL(None) if sys.platform == "linux" else None
-    if library is not None and hasattr(library, "mallopt"):
+    if (library := _glibc()) is not None:
         library.mallopt(_MAPPED_FROM, _MOST_MAPPED)
         library.mallopt(_GIVEN_BACK_FROM, size)
+
+
+def let_freed_go() -> None:
+    """Give back what `keep_freed` kept, and keep no more than glibc itself does of large pieces.
+
+    That is what it comes to by itself, once such a piece was freed; that it comes to it by itself again
+    cannot be had: who has set a bound once has set it for good.
+    """
+    if (library := _glibc()) is not None:
+        library.mallopt(_GIVEN_BACK_FROM, 2 * _MOST_MAPPED)
+        library.malloc_trim(0)
+
+
+def _glibc() -> ctypes.CDLL | None:
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    return library if library is not None and hasattr(library, "mallopt") else None
 
 
 def gigabytes(size: int) -> str:

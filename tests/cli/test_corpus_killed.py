@@ -1,4 +1,4 @@
-"""`attnscope corpus` as a process that is killed again and again, and goes on to the same bytes."""
+"""`attnscope corpus` and its workers, killed again and again: the same command goes on to the same bytes."""
 
 import os
 import random
@@ -6,8 +6,10 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
+from attnscope.session.corpus.engine.ray.cluster import descendants
 from attnscope.session.corpus.tree import FAN
 
 TEXTS = (
@@ -15,6 +17,7 @@ TEXTS = (
     "the river and the bank", "Maria sat on the table and she slept.", "caf\udce9", "very " * 90, " " * 3000,
 )  # fmt: skip
 KILLS = 6
+WORKER = b"attnscope.session.corpus.engine.worker"
 
 
 def corpus(folder: Path, run: str, workers: int) -> subprocess.Popen[bytes]:
@@ -42,13 +45,23 @@ def done(folder: Path) -> int:
     return sum(FAN ** int(name[0]) for name in names)
 
 
+def kill_a_worker(process: int) -> bool:
+    """Kill one of those that measure for this process, if there is any."""
+    for each in descendants(process):
+        with suppress(OSError):
+            if WORKER in Path(f"/proc/{each}/cmdline").read_bytes():
+                os.kill(each, signal.SIGKILL)
+                return True
+    return False
+
+
 def test_a_corpus_that_is_killed_at_random_moments_ends_in_the_same_bytes(tmp_path: Path) -> None:
     lines = [TEXTS[i % len(TEXTS)] for i in range(1100)]
     (tmp_path / "texts.txt").write_bytes("\n".join(lines).encode("utf-8", "surrogateescape"))
     started = time.monotonic()
     assert corpus(tmp_path, "whole", 1).wait() == 0
     whole = time.monotonic() - started
-    draw, killed, grown = random.Random(4), 0, set()
+    draw, killed, workers, grown = random.Random(4), 0, 0, set()
     for turn in range(KILLS):
         before = done(tmp_path)
         process = corpus(tmp_path, "cut", 2)
@@ -57,6 +70,7 @@ def test_a_corpus_that_is_killed_at_random_moments_ends_in_the_same_bytes(tmp_pa
         else:  # in the middle, however long a start takes here
             while done(tmp_path) == before and process.poll() is None:
                 time.sleep(0.01)
+            workers += kill_a_worker(process.pid)
             time.sleep(draw.uniform(0, 0.05) * whole)
         if process.poll() is None:
             killed += 1
@@ -66,6 +80,7 @@ def test_a_corpus_that_is_killed_at_random_moments_ends_in_the_same_bytes(tmp_pa
         if len(left(tmp_path / "cut")) == len(left(tmp_path / "whole")):
             break
     assert killed >= 2
+    assert workers >= 1
     assert len(grown) > 1, "it was never cut off in the middle"
     assert corpus(tmp_path, "cut", 2).wait() == 0
     assert left(tmp_path / "cut") == left(tmp_path / "whole")

@@ -20,6 +20,7 @@ from attnscope.model.source.find import Source
 from attnscope.process.ending import temporary_folder
 
 _HASH_AT_MOST = 4 * 2**30  # bytes; a few seconds
+_SHARD = 5 * 10**9  # bytes that a file has at most as transformers writes it
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,16 @@ class Checkpoint:
     def size(self) -> int:
         """Bytes of weights on disk."""
         return sum(file.stat().st_size for file in self.there)
+
+    @property
+    def whole(self) -> int:
+        """Bytes of all weights, wherever they are: of shards as their index says, else the most of each."""
+        if not self.shards:
+            return self.files[0].stat().st_size
+        index = settings(self.source.folder / hub.index_of(hub.PICKLES if self.pickled else hub.SAFETENSORS))
+        told = index.get("metadata")
+        size = told.get("total_size") if isinstance(told, dict) else None
+        return int(size) if isinstance(size, int | float) else _SHARD * len(set(self.shards.values()))
 
     @property
     def there(self) -> tuple[Path, ...]:

@@ -1,7 +1,7 @@
 """Reading ahead of the model: what the next splits hold is fetched while those before them are measured.
 
-By one thread of the command, a few splits ahead. What lies on this machine its workers read themselves; what
-is fetched travels to them with its split, as what is compressed does.
+By one thread of the command, a few splits ahead; on Ray by each actor, one ahead. What lies on this machine
+its workers read themselves; what is fetched travels to them with its split, as what is compressed does.
 """
 
 from collections import deque
@@ -23,7 +23,7 @@ def ahead(splits: Iterable[Split]) -> Iterator[Split]:
 
     def one() -> Split | None:
         split = next(coming, None)
-        return None if split is None else replace(split, spans=tuple(map(_fetched, split.spans)))
+        return None if split is None else fetched(split)
 
     pool = ThreadPoolExecutor(1, "attnscope-ahead")
     waiting = deque(pool.submit(one) for _ in range(SPLITS))  # from now on: the model may not be open yet
@@ -39,6 +39,11 @@ def _handed(
             yield split
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def fetched(split: Split) -> Split:
+    """The same with what stands in it, where that lies elsewhere."""
+    return replace(split, spans=tuple(map(_fetched, split.spans)))
 
 
 def _fetched(span: Span) -> Span:

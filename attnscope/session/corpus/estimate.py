@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 
 from attnscope.analysis.corpus.sketch import keys_of
 from attnscope.errors import InputError
@@ -24,6 +23,7 @@ from attnscope.results.claims.estimate import Estimate, Sampled, Term
 from attnscope.session.corpus import part as parts
 from attnscope.session.corpus.batches import Ready
 from attnscope.session.corpus.engine.interface import SetAside, Split, Text
+from attnscope.session.corpus.engine.machine import lent
 from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.judged import Judged
 from attnscope.session.corpus.measurer import EVERY, POOL, CorpusMeasurer, MeasuredSplit, sampled
@@ -60,16 +60,12 @@ def estimated(
     recipe: CorpusRecipe, plan: Plan, files: Sequence[str], workers: int, machines: int, began: float
 ) -> Estimate:
     """The cost of this plan; `began` is when this process had done nothing for it, in its own seconds."""
-    threads = torch.get_num_threads()
-    try:
-        with temporary_folder() as folder:
-            clock = _Stopwatch(time.process_time if recipe.request.device == "cpu" else time.perf_counter)
-            clock.taken["command"] = time.process_time() - began
-            opened = CorpusMeasurer.of(replace(recipe, into=folder))
-            clock.taken["start"] = time.process_time() - began
-            return _Trial(opened.reader, plan, clock, Path(folder)).estimate(files, workers, machines)
-    finally:
-        torch.set_num_threads(threads)
+    with lent(), temporary_folder() as folder:
+        clock = _Stopwatch(time.process_time if recipe.request.device == "cpu" else time.perf_counter)
+        clock.taken["command"] = time.process_time() - began
+        opened = CorpusMeasurer.of(replace(recipe, into=folder))
+        clock.taken["start"] = time.process_time() - began
+        return _Trial(opened.reader, plan, clock, Path(folder)).estimate(files, workers, machines)
 
 
 @dataclass

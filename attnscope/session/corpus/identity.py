@@ -16,7 +16,6 @@ from attnscope.incoming import settings
 from attnscope.session.cache.witnesses import NO_NUMBERS_FROM
 from attnscope.session.corpus.engine.machine import settings_digest, versions
 from attnscope.session.corpus.source import Source
-from attnscope.session.corpus.splits import FEWEST, LEAST, MOST
 from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Wanted
 from attnscope.version import __version__
@@ -62,8 +61,9 @@ def identity_of(
     digests: Sequence[str],
     checkpoint: "Checkpoint",
     limit: int | None,
+    split: int,
 ) -> dict[str, Any]:
-    """By name, as plain values."""
+    """By name, as plain values; a `split` is of so many bytes."""
     request = asdict(recipe.request)
     device, spread = request.pop("device"), request["device_map"]
     files = [
@@ -90,7 +90,7 @@ def identity_of(
         "longest": recipe.longest,
         "truncate": recipe.truncate,
         "batch": recipe.batch,
-        "split": [LEAST, MOST, FEWEST],
+        "split": split,
         "rows": recipe.rows,
         "fast": recipe.fast,
     }

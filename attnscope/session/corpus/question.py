@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attnscope import incoming
 from attnscope.errors import InputError
@@ -30,13 +30,16 @@ from attnscope.session.corpus.named import files_of, is_piped
 from attnscope.session.corpus.recipe import CorpusRecipe
 from attnscope.session.corpus.signed import Signed
 from attnscope.session.corpus.source import FIELD, Source, source_of
-from attnscope.session.corpus.splits import Plan, check_tags, everything, first_texts
+from attnscope.session.corpus.splits import Plan, check_tags, everything, first_texts, share
 from attnscope.session.corpus.store import Place
 from attnscope.session.listener import Listener
 from attnscope.session.opening import find_checkpoint
 from attnscope.session.placing import AUTO
 from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Wanted
+
+if TYPE_CHECKING:
+    from attnscope.model.source.checkpoint import Checkpoint
 
 HOME = Path("outputs")
 FEW = 32  # texts: measured sooner here than by a process that is started for them
@@ -108,40 +111,32 @@ class CorpusQuestion:
         )
 
 
-@dataclass(frozen=True)
-class _Planned:
-    """What is to be measured, of which texts: all that is known before anything is."""
-
-    sources: tuple[Source, ...]
-    plan: Plan
-    few: bool
-    recipe: CorpusRecipe
-    signed: Signed | None
-
-
-@contextmanager
-def _planned(
-    request: ModelRequest, asked: CorpusQuestion, wanted: Wanted, listener: Listener, *, signs: bool = False
-) -> Iterator[_Planned]:
+def _recipe(request: ModelRequest, asked: CorpusQuestion, wanted: Wanted) -> CorpusRecipe:
+    """How texts are measured; `InputError` for what cannot be, before any of them is looked at."""
     from attnscope.analysis.corpus.names import check_measurable, measurable
 
     if asked.fast:
         _check_fast(request)
-    sources, linked = asked.sources(), asked.linked
     names = parse_measures(asked.measures)
     names = measurable(names) if asked.measures == "all" else names
     check_measurable(names)
-    with _with_sizes(sources) as sources:
-        signed = Signed(sources) if signs else None
-        spans = everything(sources)
-        if linked is not None:
-            check_tags(spans, {"--from-pos": linked.source, "--to-pos": linked.target})
-        with listener.working("looking at the texts"):
-            texts, first = first_texts(spans, asked.limit or FEW + 1)
-            plan = Plan.of(spans if asked.limit is None else first)
-        how = asked.longest, asked.batch, asked.truncate, asked.rows is not None, linked, asked.fast
-        recipe = CorpusRecipe(request, wanted, names, *how)
-        yield _Planned(sources, plan, texts <= FEW, recipe, signed)
+    how = asked.longest, asked.batch, asked.truncate, asked.rows is not None, asked.linked, asked.fast
+    return CorpusRecipe(request, wanted, names, *how)
+
+
+def _planned(
+    request: ModelRequest, asked: CorpusQuestion, sources: Sequence[Source], listener: Listener
+) -> tuple[Plan, bool, "Checkpoint"]:
+    """The splits, whether there are few texts, and the model by whose size they are cut."""
+    spans, linked = everything(sources), asked.linked
+    if linked is not None:
+        check_tags(spans, {"--from-pos": linked.source, "--to-pos": linked.target})
+    with listener.working("looking at the texts"):
+        texts, first = first_texts(spans, asked.limit or FEW + 1)
+    checkpoint = find_checkpoint(request, listener)
+    device = request.device.partition(":")[0] if request.device_map is None else request.device_map
+    plan = Plan.of(spans if asked.limit is None else first, share(checkpoint.whole, device))
+    return plan, texts <= FEW, checkpoint
 
 
 def corpus_of(
@@ -158,20 +153,20 @@ def corpus_of(
     """
     request = _resolved(request, asked, listener)
     engine = engine or engine_of(asked, request)
-    with _planned(request, asked, wanted, listener, signs=True) as planned:
+    recipe = _recipe(request, asked, wanted)
+    with _with_sizes(asked.sources()) as sources:
         from attnscope.session.corpus.run import Run
 
-        recipe, plan, signed = planned.recipe, planned.plan, planned.signed
-        assert signed is not None, "as was asked"
-        checkpoint = find_checkpoint(request, listener)
+        signed = Signed(sources)
+        plan, few, checkpoint = _planned(request, asked, sources, listener)
         with listener.working("looking at the texts"):
             digests = signed.digests
-        identity = identity_of(recipe, planned.sources, digests, checkpoint, asked.limit)
+        identity = identity_of(recipe, sources, digests, checkpoint, asked.limit, plan.size)
         folder = Folder(Place.of(asked.run or HOME / f"corpus-{key_of(identity)}"))
         with folder.locked(listener):
             begun = folder.claim(identity, _provenance(asked, request))
             folder.clear_leftovers()
-            few = planned.few and not begun  # what was cut off may end whoever reads it again
+            few = few and not begun  # what was cut off may end whoever reads it again
             workers = 0 if few and asked.workers is None else asked.workers
             here = partial(_on_this_machine, request, workers, plan.about)
             recipe = replace(recipe, into=folder.place.address)
@@ -189,14 +184,19 @@ def estimate_of(
         raise InputError("--estimate measures one worker on one device: leave --device-map out")
     began = time.process_time() if "torch" in sys.modules else 0.0
     request = _resolved(request, asked, listener)
-    with _planned(request, asked, wanted, listener) as planned, listener.working("measuring a few seconds"):
-        with lean_loading():
-            from attnscope.session.corpus.estimate import estimated
+    recipe = _recipe(request, asked, wanted)
+    if asked.run is not None:
+        listener.notice(f"--estimate keeps nothing: --run {asked.run} is neither read nor written")
+    with _with_sizes(asked.sources()) as sources:
+        plan, _, _ = _planned(request, asked, sources, listener)
+        with listener.working("measuring a few seconds"):
+            with lean_loading():
+                from attnscope.session.corpus.estimate import estimated
 
-        device = places(request.device)[0]
-        workers = asked.workers or usual_workers(request.device)
-        files = [source.name for source in planned.sources]
-        return estimated(planned.recipe.on(device), planned.plan, files, workers, machines, began)
+            device = places(request.device)[0]
+            workers = asked.workers or usual_workers(request.device)
+            files = [source.name for source in sources]
+            return estimated(recipe.on(device), plan, files, workers, machines, began)
 
 
 @contextmanager

@@ -24,7 +24,6 @@ from attnscope.capture.faults import if_it_runs
 from attnscope.capture.weights import OneText, Passed, Passing
 from attnscope.errors import InputError
 from attnscope.model.loading.products import ONEDNN, OneDNN
-from attnscope.process.machine import keep_freed
 from attnscope.results import Provenance
 from attnscope.results.claims.corpus import LINKS
 from attnscope.session.corpus.batches import Ready, batches, filled_up, joined
@@ -33,7 +32,6 @@ from attnscope.session.corpus.identity import Instructions
 from attnscope.session.opening import Opened
 from attnscope.vocabulary import WHOLE_SENTENCE, Kind, Route
 
-_KEPT = 2**28  # bytes: some matrices of `_CELLS`
 UNLIKE = 1e-3  # of weights in a batch and alone: more than rounding
 _CELLS = 2**22  # of the weights of a layer at once
 PROMISED = 1e-5  # of a measure's range: how far --fast is off the model's own layers at most
@@ -45,7 +43,6 @@ class BatchReader:
 
     def __init__(self, recipe: Instructions, opened: Opened) -> None:
         assert opened.chosen is not None, "something was wanted"
-        keep_freed(_KEPT)
         self.recipe, self.model, self.chosen = recipe, opened.model.settled(), opened.chosen
         self._check()
         chosen = self.chosen

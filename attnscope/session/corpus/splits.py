@@ -5,7 +5,9 @@ less than half of that. Small sources stand together in one. Of large groups of 
 compressed, whoever plans hands on what stands there, so that nothing is read twice.
 
 The least is about a thousand sentences: among fewer there are not many of near length, so that batches are
-filled up more, and a split that is certified costs as much beyond its texts as fifty sentences.
+filled up more, and a split that is certified costs as much beyond its texts as fifty sentences. Of a large
+model these would take minutes, in which no bar moves and a kill loses all: it has smaller splits (`share`),
+of some seconds on a core, down to the sentences of a batch.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +20,11 @@ from attnscope.session.corpus.packed import BrokenArchive, position
 from attnscope.session.corpus.source import Form, Source, parquet
 from attnscope.session.corpus.texts import held, items, raw_lines, refusal, values
 
-LEAST, MOST, FEWEST = 2**16, 2**18, 64  # bytes of a split; splits that a corpus has where it is large enough
+LEAST, MOST = 2**16, 2**18  # bytes of a split
+FEWEST, MANY = 64, 2**14  # splits that a corpus has where it is large enough, and of a large model at most
+_LIGHT = 2**27  # bytes of weights: larger models have smaller splits
+_QUICKER = 64  # as often as a core an accelerator does in the same time what a model takes, at least
+_SMALLEST = 1 / 32
 
 _UNPACKED = 3  # bytes of text that a byte of a compressed file usually becomes: how far a run is, about
 
@@ -32,12 +38,13 @@ class Plan:
     whole: int
 
     @classmethod
-    def of(cls, spans: Sequence[Span]) -> "Plan":
-        """That of these spans."""
+    def of(cls, spans: Sequence[Span], share: float = 1.0) -> "Plan":
+        """That of these spans, with splits of a `share` of the usual size."""
         whole = sum(map(_size, spans))
-        near = min(max(whole // FEWEST, LEAST), MOST)
+        least, most = int(LEAST * share), min(max(int(MOST * share), whole // MANY), MOST)
+        near = min(max(whole // FEWEST, least), most)
         number = max(round(whole / near), 1)
-        return cls(tuple(spans), max(-(-whole // number), LEAST), whole)
+        return cls(tuple(spans), max(-(-whole // number), least), whole)
 
     @property
     def about(self) -> int:
@@ -71,6 +78,15 @@ class Plan:
                 for at in range(span.start, end, self.size):
                     last = min(at + self.size, end)
                     yield _Piece(replace(span, start=at, end=last), last - at)
+
+
+def share(weights: int, device: str) -> float:
+    """How large splits are of the usual size, where a model has so many bytes of weights: not by a clock.
+
+    What a text takes grows with them, so that whoever goes on, on whatever machine, finds the same splits.
+    """
+    light = _LIGHT if device == "cpu" else _LIGHT * _QUICKER
+    return min(max(light / max(weights, 1), _SMALLEST), 1.0)
 
 
 @dataclass(frozen=True)

@@ -245,3 +245,19 @@ def test_the_files_are_hashed_before_they_are_read_where_a_change_meanwhile_is_n
     assert found.digest.done() is not told
     going_on.set()
     assert found.digest.result() == hashed(found.files)
+
+
+def test_bytes_of_all_weights_are_known_wherever_the_shards_are(tmp_path: Path) -> None:
+    folder = sharded(tmp_path / "m")
+    index = folder / "model.safetensors.index.json"
+    content = json.loads(index.read_text())
+    tensors = sum(each.numel() * 4 for each in BertModel.from_pretrained(folder).state_dict().values())
+    for file in folder.glob("*.safetensors"):
+        file.unlink()
+    assert opened(folder).whole == content["metadata"]["total_size"] == pytest.approx(tensors, rel=0.1)
+    index.write_text(json.dumps({"weight_map": content["weight_map"]}))
+    shards = len(set(content["weight_map"].values()))
+    assert opened(folder).whole == shards * 5 * 10**9, "as many as fit in"
+    BertModel(bert_config()).save_pretrained(tmp_path / "single")
+    single = tmp_path / "single" / "model.safetensors"
+    assert opened(tmp_path / "single").whole == single.stat().st_size

@@ -84,6 +84,9 @@ def test_wall_and_cores_are_sums_by_hand() -> None:
 def test_what_cannot_be_estimated_is_one_line(tmp_path: Path) -> None:
     file = tmp_path / "texts.txt"
     file.write_text("the dog barks and barks.\n" * 3)
+    hearing = demo.Hearing()
+    at.estimate(file, "demo", device="cpu", measures="same", run="runs/x", listener=hearing)
+    assert hearing.told[0] == "--estimate keeps nothing: --run runs/x is neither read nor written"
     for options, why in (
         ({"machines": 0}, "--machines is 0: it takes at least 1"),
         ({"longest": 3}, r"none of 3 texts can be read, so nothing is known of the rest: .*at most 3"),

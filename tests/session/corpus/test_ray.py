@@ -8,7 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -20,9 +22,10 @@ from checkpoints import tiny_bert
 
 from attnscope.errors import InputError
 from attnscope.process.standard_error import hushed
+from attnscope.session.corpus import ahead
 from attnscope.session.corpus.engine import machine
-from attnscope.session.corpus.engine.interface import Span, Split
-from attnscope.session.corpus.engine.ray import nodes
+from attnscope.session.corpus.engine.interface import Finished, Span, Split
+from attnscope.session.corpus.engine.ray import nodes, pool
 from attnscope.session.corpus.engine.ray.cluster import check_answers, descendants
 from attnscope.session.corpus.engine.ray.needs import Needs
 from attnscope.session.corpus.engine.ray.nodes import CheckedRecipe, check_same_texts
@@ -31,6 +34,7 @@ from attnscope.session.corpus.engine.ray.quiet import environment, own_signals
 from attnscope.session.corpus.question import CorpusQuestion, device_for, engine_of
 from attnscope.session.corpus.source import Form, Source
 from attnscope.session.corpus.store import Place
+from attnscope.session.corpus.texts import Reading
 from attnscope.session.request import ModelRequest
 
 
@@ -219,6 +223,45 @@ def test_bytes_come_through_a_table_as_they_are(tmp_path: Path, monkeypatch: pyt
         InputError, match=r" does not see the run's folder '.*/elsewhere': texts and --run must"
     ):
         unpacked(late(packed(split, {})))
+
+
+def test_what_an_actor_measures_next_is_read_while_it_measures_and_it_measures_one_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place.of(f"memory://{tmp_path.name}/texts.txt")
+    place.write(b"one\ntwo\nfour\n")
+    source = Source(place, "t", Form.LINES)
+    (tmp_path / "run").mkdir()
+    actor = Actor(CheckedRecipe.of(letters.Letters(tmp_path, into=str(tmp_path / "run"))), str(tmp_path))
+    read, busy = threading.Semaphore(0), threading.Lock()
+
+    def reading(split: Split) -> Split:
+        got = ahead.fetched(split)
+        read.release()
+        return got
+
+    class Measuring:
+        """The model, which waits until the other split is read as well."""
+
+        def measure(self, split: Split) -> Finished:
+            assert busy.acquire(blocking=False), "two splits at once"
+            both = all(read.acquire(timeout=30) for _ in range(0 if split.number else 2))
+            busy.release()
+            assert both, "the next split is read only afterwards"
+            assert split.spans[0].held is not None
+            return Finished(split.number, len(list(Reading(split))))
+
+        def stop(self) -> None: ...
+
+    monkeypatch.setattr(pool, "fetched", reading)
+    actor.worker = Measuring()  # type: ignore[assignment]
+    tables = [packed(Split(i, (Span(0, source, 4 * i, 4 * i + 4),)), {}) for i in range(2)]
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(actor, tables[0])
+        while not actor.turn.locked():
+            time.sleep(0.01)
+        answers = [first, threads.submit(actor, tables[1])]
+        assert [unpacked(each.result())[0].texts for each in answers] == [1, 1]
 
 
 def test_a_worker_reads_the_very_file_that_the_command_looked_at(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.interface import SetAside, Text
 from attnscope.session.corpus.source import Form, Source
-from attnscope.session.corpus.splits import Plan, check_tags, everything, first_texts
+from attnscope.session.corpus.splits import Plan, check_tags, everything, first_texts, share
 from attnscope.session.corpus.store import Place
 from attnscope.session.corpus.texts import Reading
 
@@ -159,3 +159,31 @@ def test_what_is_set_aside_is_counted_in_its_lines(tmp_path: Path) -> None:
     items = [item for split in plan.splits() for item in Reading(split)]
     assert [isinstance(item, SetAside) for item in items] == [False, True, False]
     assert [line for _, line, _ in read(plan)] == [1, 2, 4]
+
+
+def test_a_large_model_has_smaller_splits_by_its_size_and_kind_of_device_alone(tmp_path: Path) -> None:
+    file = tmp_path / "sparse"
+    with file.open("wb") as made:
+        made.truncate(90_000)  # a thousand sentences
+    spans = everything([Source(Place.of(file), "sparse", Form.LINES)])
+
+    def splits(weights: int, device: str) -> list[int]:
+        return [split.size for split in Plan.of(spans, share(weights, device)).splits()]
+
+    assert splits(90 * 10**6, "cpu") == splits(1, "cpu") == splits(0, "cpu") == [90_000]
+    base, seven_billion = splits(438 * 10**6, "cpu"), splits(14 * 10**9, "cpu")
+    assert len(base) == 4
+    assert set(seven_billion[:-1]) == {2048}, "the sentences of a batch, and no fewer"
+    assert sum(base) == sum(seven_billion) == 90_000
+    assert splits(438 * 10**6, "cuda") == [90_000]
+    assert len(splits(14 * 10**9, "cuda")) == 2
+
+
+def test_of_a_large_corpus_a_large_model_has_no_more_parts_than_a_small_one(tmp_path: Path) -> None:
+    file = tmp_path / "sparse"
+    with file.open("wb") as made:
+        made.truncate(4 * 10**9)
+    spans = everything([Source(Place.of(file), "sparse", Form.LINES)])
+    usual = Plan.of(spans)
+    assert usual.about <= (large := Plan.of(spans, share(10**11, "cpu"))).about <= 2**14
+    assert large.size > 9 * 10**8 / 2**14

@@ -20,6 +20,7 @@ from typing import Any
 from attnscope.errors import InputError
 from attnscope.process.ending import undone_by_a_signal
 from attnscope.session.corpus.engine.interface import Broken, Engine, Finished, Recipe, Refused, Split
+from attnscope.session.corpus.engine.machine import lent
 from attnscope.session.corpus.engine.worker import THREADS
 from attnscope.session.listener import Listener
 
@@ -227,13 +228,8 @@ def _started() -> "subprocess.Popen[bytes]":
 
 
 def alone(recipe: Recipe, splits: Iterable[Split], listener: Listener) -> Iterator[Finished]:
-    """Every split in its order, by one thread of torch; afterwards it has as many as before."""
-    import torch
-
-    threads = torch.get_num_threads()
-    try:
+    """Every split in its order, by this process."""
+    with lent():
         measurer = recipe.open()
         for split in splits:
             yield measurer.measure(split)
-    finally:
-        torch.set_num_threads(threads)

@@ -2,9 +2,12 @@
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
+from attnscope.process.machine import let_freed_go
 from attnscope.process.startup import lean_loading
 
 _LIBRARIES = ("torch", "transformers", "tokenizers", "numpy")
@@ -55,6 +58,19 @@ def described(device: str) -> str:
     kind = resolved(device).partition(":")[0]
     name = getattr(getattr(torch, kind, None), "get_device_name", None)
     return kind if name is None or kind == "cpu" else f"{kind} ({name(places(device)[0])})"
+
+
+@contextmanager
+def lent() -> Iterator[None]:
+    """Around measuring in a process of the user's: torch's threads and freed memory are then as before."""
+    import torch
+
+    threads = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        let_freed_go()
 
 
 def versions() -> dict[str, str]:

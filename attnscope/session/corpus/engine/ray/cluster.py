@@ -32,7 +32,6 @@ _TOKEN = "RAY_AUTH_MODE"  # of Ray: an address that is named is not asked whethe
 _QUIET = {
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 _STORE = 256 * 2**20  # bytes: a window of splits and what they gave

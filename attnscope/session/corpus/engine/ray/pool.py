@@ -9,9 +9,11 @@ import os
 import pickle
 from collections.abc import Iterable, Iterator
 from functools import partial
+from threading import Lock
 from typing import Any
 
 from attnscope.errors import AttnscopeError, InputError, one_line
+from attnscope.session.corpus.ahead import fetched
 from attnscope.session.corpus.engine.interface import Engine, Finished, Recipe, Split
 from attnscope.session.corpus.engine.local import Worker, WorkerBugError
 from attnscope.session.corpus.engine.machine import cores
@@ -31,6 +33,7 @@ from attnscope.session.listener import Listener
 
 WINDOW = 128 * 2**20  # bytes of splits
 _MOST = 8192  # splits of a window
+_AT_ONCE = 2  # splits of an actor: one is measured, and what the next one holds is read
 _KEPT = "what is measured is kept, the same command goes on from there"
 
 
@@ -102,17 +105,22 @@ def _too_little(ray: Any, room: int, needs: Needs) -> str:
 def _measured(
     ray: Any, recipe: CheckedRecipe, window: list[Any], places: int, needs: Needs
 ) -> Iterator[Finished]:
-    context = ray.data.DataContext.get_current()
-    context.enable_progress_bars = False
-    context.print_on_execution_start = False
-    most = min(places, len(window))
-    dataset = ray.data.from_blocks(window).map_batches(
+    most, given = min(places, len(window)), ray.data.from_blocks(window)
+    given.context.enable_progress_bars = given.context.print_on_execution_start = False
+    dataset = given.map_batches(
         Actor,
         fn_constructor_args=(recipe, os.getcwd()),
         batch_size=1,
         batch_format="pyarrow",
         # one is enough to begin with, and one is enough to end with where the others' machines are lost
-        compute=ray.data.ActorPoolStrategy(min_size=1, initial_size=most, max_size=most),
+        compute=ray.data.ActorPoolStrategy(
+            min_size=1,
+            initial_size=most,
+            max_size=most,
+            max_tasks_in_flight_per_actor=_AT_ONCE,
+            enable_true_multi_threading=True,
+        ),
+        max_concurrency=_AT_ONCE,
         **needs.options(),
     )
     try:
@@ -135,6 +143,7 @@ class Actor:
         self.worker = Worker(recipe)
         self.run = absolute(Place.of(recipe.into))
         self.checked: set[Place] = set()
+        self.turn = Lock()
 
     def __call__(self, table: Any) -> Any:
         """A table of splits to one of what they gave."""
@@ -146,7 +155,9 @@ class Actor:
                 check_sees(self.run)
             check_same_texts({place: seen for place, seen in glances.items() if place not in self.checked})
             self.checked |= glances.keys()
-            return self.worker.measure(split)
+            split = fetched(split)
+            with self.turn:
+                return self.worker.measure(split)
         except (AttnscopeError, WorkerBugError) as error:
             return error
 
