@@ -197,11 +197,11 @@ class _Trial:
         self.clock.of("merging", lambda: parts.read(content).merged(half))
         large, there = len(content), len(whole.totals.sketch.entry)
         each = max(large - small, 0) / max(there - len(half.totals.sketch.entry), 1)
-        spread = _spread(np.stack([values for _, values in measured]).reshape(len(measured), -1))
-        in_sample = _occurring(spread, len(measured))
+        spread, share = _spread(np.stack([values for _, values in measured]).reshape(len(measured), -1))
+        in_sample = _occurring(spread, share, len(measured))
 
         def part_of(texts: float) -> float:
-            return max(large + each * there * (_occurring(spread, texts) / in_sample - 1), 0.0)
+            return max(large + each * there * (_occurring(spread, share, texts) / in_sample - 1), 0.0)
 
         def bytes_of(texts: float, splits: int) -> float:
             together = [splits // FAN**TOP, splits % FAN**TOP // FAN, splits % FAN]
@@ -218,22 +218,26 @@ class _Trial:
         return split.part(Reading(split.split), Folder(Place.of(self.folder)))
 
 
-def _spread(values: np.ndarray) -> np.ndarray:
-    """Of each statistic the standard deviation of its rounded values, as whole numbers; 0 of no value."""
-    there = ~np.isnan(values)
-    keys = keys_of(np.where(there, values, 0.0).reshape(-1)).reshape(values.shape)
-    count = np.maximum(there.sum(axis=0), 1)
-    mean = np.where(there, keys, 0).sum(axis=0) / count
-    return np.asarray(np.sqrt((np.where(there, keys - mean, 0.0) ** 2).sum(axis=0) / count))
+def _spread(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each statistic the standard deviation of its rounded values, as whole numbers, and of how many texts.
+
+    Of negative values, zeros and positive ones each, as no whole number is near that of zero; 0 of no value.
+    """
+    keys = keys_of(np.nan_to_num(values).reshape(-1)).reshape(values.shape)
+    sides = np.stack([values < 0, values == 0, values > 0])
+    count = sides.sum(axis=1)
+    mean = np.where(sides, keys, 0).sum(axis=1) / np.maximum(count, 1)
+    squares = np.where(sides, keys - mean[:, None], 0.0) ** 2
+    return np.sqrt(squares.sum(axis=1) / np.maximum(count, 1)), count / len(values)
 
 
-def _occurring(spread: np.ndarray, texts: float) -> float:
-    """How many whole numbers occur among so many of normal distributions that spread so far."""
+def _occurring(spread: np.ndarray, share: np.ndarray, texts: float) -> float:
+    """How many whole numbers occur among so many of normal distributions, each of a share of the texts."""
     places = np.linspace(-8, 8, 161)
     density = np.exp(-(places**2) / 2) / math.sqrt(2 * math.pi)
-    wide = np.maximum(spread, 1e-9)[:, None]
-    found = (wide * -np.expm1(-texts * density / wide)).sum(axis=1) * (places[1] - places[0])
-    return float(np.maximum(found, min(texts, 1)).sum())
+    wide, mine = np.maximum(spread, 1e-9)[..., None], texts * share
+    found = (wide * -np.expm1(-mine[..., None] * density / wide)).sum(axis=-1) * (places[1] - places[0])
+    return float(np.maximum(found, np.minimum(mine, 1)).sum())
 
 
 def _numbered(text: Text, number: int) -> Text:

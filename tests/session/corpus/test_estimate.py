@@ -10,6 +10,7 @@ import pytest
 from made_estimate import estimate
 
 import attnscope as at
+from attnscope.analysis.corpus.sketch import keys_of
 from attnscope.errors import InputError
 from attnscope.session.corpus import estimate as estimating
 from attnscope.session.corpus import splits as planning
@@ -60,7 +61,8 @@ def test_what_a_run_keeps_and_reads_is_what_was_calculated_of_it(
     words = np.array(["the", "dog", "barks", "boat", "old", "on", "it", "."])
     lines = [" ".join(draw.choice(words, draw.integers(2, 18))) for _ in range(300)]
     file.write_text("\n".join(lines) + "\n", newline="\n")
-    asked = CorpusQuestion((file,), measures="entropy,same,previous", workers=0, run=tmp_path / "run")
+    measures = "entropy,same,previous,offset,pattern"  # of both signs, or 0 in many texts
+    asked = CorpusQuestion((file,), measures=measures, workers=0, run=tmp_path / "run")
     found = estimate_of(demo.ModelRequest("demo", "cpu"), asked, demo.WANTED, demo.Hearing())
     run = demo.measure(file, tmp_path / "run", measures=asked.measures)
     assert found.texts == pytest.approx(run.read.texts, rel=1e-9 if len(levels) == 1 else 0.05)
@@ -68,6 +70,16 @@ def test_what_a_run_keeps_and_reads_is_what_was_calculated_of_it(
     files = list((tmp_path / "run" / "parts").iterdir())
     assert {each.name[0] for each in files} == levels
     assert 2 / 3 < found.kept / sum(each.stat().st_size for each in files) < 2
+
+
+def test_rounded_values_of_both_signs_and_zeros_are_counted_on_either_side_of_zero() -> None:
+    draw = np.random.default_rng(3)
+    signs = draw.choice([-1, 0, 1], (20_000, 2), p=[0.2, 0.3, 0.5])
+    values = np.stack([signs[:, 0] * draw.normal(3, 0.2, 20_000), signs[:, 1]], axis=1)
+    values[::9, 0] = np.nan
+    there = sum(len(set(keys_of(each[~np.isnan(each)]))) for each in values.T)
+    spread, share = estimating._spread(values[:128])
+    assert 2 / 3 < estimating._occurring(spread, share, 20_000) / there < 1.5
 
 
 def test_wall_and_cores_are_sums_by_hand() -> None:

@@ -73,6 +73,8 @@ def nodes(store: Wire) -> Iterator[Nodes]:
             patched.setenv(f"FSSPEC_S3_{name.upper()}", value)
         patched.setenv("AWS_DEFAULT_REGION", "us-east-1")
         folder, others = clusters._folder(), {*clusters.descendants(os.getpid())}  # a browser of other tests
+        (folder / "ray").mkdir()  # where Ray notes the address of the last cluster, and makes no folder for it
+        patched.setenv("RAY_TMPDIR", str(folder))
         head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False}
         made = Nodes(Cluster(initialize_head=True, head_node_args={**head, "temp_dir": str(folder)}))
         made.add()
