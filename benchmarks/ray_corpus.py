@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 
 from attnscope.analysis.corpus.names import measurable
 from attnscope.measures import parse_measures
+from attnscope.session.corpus.ahead import fetched
 from attnscope.session.corpus.engine.interface import Engine, Finished, Span, Split
 from attnscope.session.corpus.engine.local import local
 from attnscope.session.corpus.engine.ray.cluster import cluster, descendants
@@ -96,8 +97,8 @@ def main() -> None:
     engines: dict[str, Callable[[], Engine]] = {
         "processes, 1": lambda: local(1),
         "processes, 2": lambda: local(2),
-        "Ray, 1 worker": lambda: on_ray(None, 1, Needs({"CPU": 1.0}), "cpu"),
-        "Ray, 2 workers": lambda: on_ray(None, 2, Needs({"CPU": 1.0}), "cpu"),
+        "Ray, 1 worker": lambda: on_ray(None, 1, Needs({"CPU": 1.0}), "cpu", fetched),
+        "Ray, 2 workers": lambda: on_ray(None, 2, Needs({"CPU": 1.0}), "cpu", fetched),
     }
     begun = time.perf_counter()
     with cluster(None, {"CPU": 2}, Quiet()), TemporaryDirectory() as home:

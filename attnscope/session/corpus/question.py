@@ -20,7 +20,7 @@ from attnscope.process.ending import temporary_folder
 from attnscope.process.startup import lean_loading
 from attnscope.results.claims.corpus import Corpus
 from attnscope.results.claims.estimate import Estimate
-from attnscope.session.corpus.ahead import ahead
+from attnscope.session.corpus.ahead import ahead, fetched
 from attnscope.session.corpus.engine.interface import Done, Engine, Finished, Recipe, Split
 from attnscope.session.corpus.engine.local import alone, local
 from attnscope.session.corpus.engine.machine import described, places, resolved, usual_workers
@@ -239,7 +239,7 @@ def engine_of(asked: CorpusQuestion, request: ModelRequest) -> Engine | None:
     from attnscope.session.corpus.engine.ray.pool import on_ray
 
     needs = Needs.of(asked.ray_resources, request)
-    return on_ray(asked.ray_address, asked.workers, needs, request.device)
+    return on_ray(asked.ray_address, asked.workers, needs, request.device, fetched)
 
 
 def _resolved(request: ModelRequest, asked: CorpusQuestion, listener: Listener) -> ModelRequest:

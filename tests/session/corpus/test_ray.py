@@ -25,7 +25,7 @@ from attnscope.process.standard_error import hushed
 from attnscope.session.corpus import ahead
 from attnscope.session.corpus.engine import machine
 from attnscope.session.corpus.engine.interface import Finished, Span, Split
-from attnscope.session.corpus.engine.ray import nodes, pool
+from attnscope.session.corpus.engine.ray import nodes
 from attnscope.session.corpus.engine.ray.cluster import check_answers, descendants
 from attnscope.session.corpus.engine.ray.needs import Needs
 from attnscope.session.corpus.engine.ray.nodes import CheckedRecipe, check_same_texts
@@ -211,14 +211,14 @@ def test_bytes_come_through_a_table_as_they_are(tmp_path: Path, monkeypatch: pyt
     beside = f"{Path(letters.__file__).parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     monkeypatch.setenv("PYTHONPATH", beside)
     monkeypatch.chdir("/")
-    actor = Actor(CheckedRecipe.of(letters.Letters(tmp_path, into=".")), str(tmp_path))
+    actor = Actor(CheckedRecipe.of(letters.Letters(tmp_path, into=".")), str(tmp_path), ahead.fetched)
     assert Path.cwd() == tmp_path  # names are looked for from where the command was given
     split = next(letters.splits(("one", "three")))
     finished = unpacked(actor(packed(split, {})))
     assert [(each.number, each.texts, each.name) for each in finished] == [(0, 2, "0: f:0.1 3, f:0.2 5")]
     with pytest.raises(InputError, match=r"f:0\.1: refused"):
         unpacked(actor(packed(next(letters.splits((letters.REFUSED,))), {})))
-    late = Actor(CheckedRecipe.of(letters.Letters(tmp_path, into="elsewhere")), str(tmp_path))
+    late = Actor(CheckedRecipe.of(letters.Letters(tmp_path, into="elsewhere")), str(tmp_path), ahead.fetched)
     with pytest.raises(
         InputError, match=r" does not see the run's folder '.*/elsewhere': texts and --run must"
     ):
@@ -226,13 +226,12 @@ def test_bytes_come_through_a_table_as_they_are(tmp_path: Path, monkeypatch: pyt
 
 
 def test_what_an_actor_measures_next_is_read_while_it_measures_and_it_measures_one_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     place = Place.of(f"memory://{tmp_path.name}/texts.txt")
     place.write(b"one\ntwo\nfour\n")
     source = Source(place, "t", Form.LINES)
     (tmp_path / "run").mkdir()
-    actor = Actor(CheckedRecipe.of(letters.Letters(tmp_path, into=str(tmp_path / "run"))), str(tmp_path))
     read, busy = threading.Semaphore(0), threading.Lock()
 
     def reading(split: Split) -> Split:
@@ -253,7 +252,8 @@ def test_what_an_actor_measures_next_is_read_while_it_measures_and_it_measures_o
 
         def stop(self) -> None: ...
 
-    monkeypatch.setattr(pool, "fetched", reading)
+    recipe = CheckedRecipe.of(letters.Letters(tmp_path, into=str(tmp_path / "run")))
+    actor = Actor(recipe, str(tmp_path), reading)
     actor.worker = Measuring()  # type: ignore[assignment]
     tables = [packed(Split(i, (Span(0, source, 4 * i, 4 * i + 4),)), {}) for i in range(2)]
     with ThreadPoolExecutor(2) as threads:

@@ -22,6 +22,7 @@ from wire import KEYS, Wire
 
 from attnscope.errors import InputError
 from attnscope.results.stored.document import as_npz
+from attnscope.session.corpus.ahead import fetched
 from attnscope.session.corpus.engine.interface import Engine
 from attnscope.session.corpus.engine.local import WorkerBugError, local
 from attnscope.session.corpus.engine.ray import cluster as clusters
@@ -56,7 +57,7 @@ class Nodes:
         self.add()
 
     def engine(self, **needs: float) -> Engine:
-        return on_ray(self.cluster.address, None, Needs(needs or {"CPU": 1.0}), "cpu")
+        return on_ray(self.cluster.address, None, Needs(needs or {"CPU": 1.0}), "cpu", fetched)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +74,7 @@ def nodes(store: Wire) -> Iterator[Nodes]:
             patched.setenv(f"FSSPEC_S3_{name.upper()}", value)
         patched.setenv("AWS_DEFAULT_REGION", "us-east-1")
         folder, others = clusters._folder(), {*clusters.descendants(os.getpid())}  # a browser of other tests
-        (folder / "ray").mkdir()  # where Ray notes the address of the last cluster, and makes no folder for it
+        (folder / "ray").mkdir()  # where Ray notes the last cluster, and makes no folder for it
         patched.setenv("RAY_TMPDIR", str(folder))
         head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False}
         made = Nodes(Cluster(initialize_head=True, head_node_args={**head, "temp_dir": str(folder)}))

@@ -7,13 +7,12 @@ The order in which splits come back is left free, as whoever calls merges by the
 
 import os
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from threading import Lock
 from typing import Any
 
 from attnscope.errors import AttnscopeError, InputError, one_line
-from attnscope.session.corpus.ahead import fetched
 from attnscope.session.corpus.engine.interface import Engine, Finished, Recipe, Split
 from attnscope.session.corpus.engine.local import Worker, WorkerBugError
 from attnscope.session.corpus.engine.machine import cores
@@ -34,14 +33,15 @@ from attnscope.session.listener import Listener
 WINDOW = 128 * 2**20  # bytes of splits
 _MOST = 8192  # splits of a window
 _AT_ONCE = 2  # splits of an actor: one is measured, and what the next one holds is read
+Fetched = Callable[[Split], Split]  # the same with what stands in it
 _KEPT = "what is measured is kept, the same command goes on from there"
 
 
-def on_ray(address: str | None, workers: int | None, needs: Needs, device: str) -> Engine:
+def on_ray(address: str | None, workers: int | None, needs: Needs, device: str, fetched: Fetched) -> Engine:
     """So many actors on the cluster at `address` (or `$RAY_ADDRESS`), without one on a Ray of this machine.
 
-    Without `workers` as many as there is room for. `InputError` where Ray is not installed, and for what
-    cannot be.
+    Without `workers` as many as there is room for; what each measures next is read by `fetched`. `InputError`
+    where Ray is not installed, and for what cannot be.
     """
     if workers is not None and workers < 1:
         raise InputError(f"--workers is {workers}: with --engine ray it takes at least 1")
@@ -49,7 +49,7 @@ def on_ray(address: str | None, workers: int | None, needs: Needs, device: str) 
     address = address or os.environ.get(ADDRESS) or None
     if address is not None:
         check_answers(address)
-    return partial(_run, address, workers, needs, device)
+    return partial(_run, address, workers, needs, device, fetched)
 
 
 def _run(
@@ -57,6 +57,7 @@ def _run(
     workers: int | None,
     needs: Needs,
     device: str,
+    fetched: Fetched,
     recipe: Recipe,
     splits: Iterable[Split],
     listener: Listener,
@@ -71,7 +72,7 @@ def _run(
         if address is not None:
             check_seen_by_all(ray, absolute(Place.of(recipe.into)), nodes)
         for window in windows(splits):
-            yield from _measured(ray, alike, window, workers or max(1, room), needs)
+            yield from _measured(ray, (alike, os.getcwd(), fetched), window, workers or max(1, room), needs)
 
 
 def windows(splits: Iterable[Split], size: int = WINDOW, most: int = _MOST) -> Iterator[list[Any]]:
@@ -103,13 +104,13 @@ def _too_little(ray: Any, room: int, needs: Needs) -> str:
 
 
 def _measured(
-    ray: Any, recipe: CheckedRecipe, window: list[Any], places: int, needs: Needs
+    ray: Any, constructed_with: tuple[Any, ...], window: list[Any], places: int, needs: Needs
 ) -> Iterator[Finished]:
-    most, given = min(places, len(window)), ray.data.from_blocks(window)
-    given.context.enable_progress_bars = given.context.print_on_execution_start = False
-    dataset = given.map_batches(
+    most, rows = min(places, len(window)), ray.data.from_blocks(window)
+    rows.context.enable_progress_bars = rows.context.print_on_execution_start = False
+    dataset = rows.map_batches(
         Actor,
-        fn_constructor_args=(recipe, os.getcwd()),
+        fn_constructor_args=constructed_with,
         batch_size=1,
         batch_format="pyarrow",
         # one is enough to begin with, and one is enough to end with where the others' machines are lost
@@ -138,8 +139,9 @@ class Actor:
     tried again, and printed by Ray.
     """
 
-    def __init__(self, recipe: CheckedRecipe, beside: str) -> None:
+    def __init__(self, recipe: CheckedRecipe, beside: str, fetched: Fetched) -> None:
         stand_at(beside)
+        self.fetched = fetched
         self.worker = Worker(recipe)
         self.run = absolute(Place.of(recipe.into))
         self.checked: set[Place] = set()
@@ -155,7 +157,7 @@ class Actor:
                 check_sees(self.run)
             check_same_texts({place: seen for place, seen in glances.items() if place not in self.checked})
             self.checked |= glances.keys()
-            split = fetched(split)
+            split = self.fetched(split)
             with self.turn:
                 return self.worker.measure(split)
         except (AttnscopeError, WorkerBugError) as error:
