@@ -219,9 +219,9 @@ class _Trial:
 
 
 def _spread(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each statistic the standard deviation of its rounded values, as whole numbers, and share of the texts.
+    """Of each statistic the standard deviation of its rounded values, as whole numbers, and its share.
 
-    Both of negative values, zeros and positive ones, as no whole number is near that of zero; 0 of none.
+    Both of negative values, zeros and positive ones: no whole number is near that of zero. 0 of none.
     """
     keys = keys_of(np.nan_to_num(values).reshape(-1)).reshape(values.shape)
     sides = np.stack([values < 0, values == 0, values > 0])
