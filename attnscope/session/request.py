@@ -11,6 +11,7 @@ from attnscope.model.inputs.chat import asked
 from attnscope.model.inputs.chat import read_chat as read_chat
 from attnscope.model.source.here import BUNDLED, check_environment
 from attnscope.model.source.here import check_logs as check_logs
+from attnscope.model.source.here import check_place as check_place
 from attnscope.session import placing, selection
 from attnscope.vocabulary import DTYPES, KERNELS, MASKED_SENTENCE, WHOLE_SENTENCE
 

@@ -53,6 +53,7 @@ def model(
     """
     if name is not None and model is not None:
         raise InputError("NAME and --model: give one of the two")
+    request.check_place(model if name is None else name)
     wanted = Wanted(layer=layer, kind=kind, tower=tower)
     from attnscope.session.questions.outline import outline_model, time_of
 

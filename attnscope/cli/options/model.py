@@ -174,6 +174,10 @@ class Request(request.ModelRequest):
     device_map: DeviceMap = None
     max_memory: MaxMemory = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        request.check_place(self.model)
+
 
 @dataclass(frozen=True)
 class Wanted(wanted.Wanted):

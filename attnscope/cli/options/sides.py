@@ -29,7 +29,7 @@ from attnscope.cli.options.inputs import (
 )
 from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
-from attnscope.session.request import Inputs
+from attnscope.session.request import Inputs, check_place
 
 TextB = Annotated[
     str | None,
@@ -156,6 +156,7 @@ class Sides:
             return
         if self.head_b is not None:
             raise InputError("--head-b is of stored runs: give two files that end in .npz or .json")
+        check_place(self.model_b)
         if self.of_tuning:
             self._check_texts("--word", "--word-b", "--target", "--target-ids")
             return

@@ -8,7 +8,7 @@ from attnscope import demo
 from attnscope.errors import InputError, ModelUnavailableError
 from attnscope.model.source import hub
 from attnscope.model.source.adapter import base_of, is_adapter_alone
-from attnscope.model.source.here import DEFAULT, HUB_ID
+from attnscope.model.source.here import DEFAULT, HUB_ID, check_place
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,7 @@ def find(
     if os.path.isdir(path):
         alone = is_adapter_alone(path)
         return _base(requested, path, **options) if alone else Source(requested, requested, path)  # type: ignore[arg-type]
-    if os.path.exists(path):
-        raise InputError(f"{requested} is a file: name the folder that holds config.json and the weights")
-    if requested.startswith((".", "/", "~")) or requested.count("/") > 1:
-        raise ModelUnavailableError(f"no folder {requested}")
+    check_place(requested)
     return _from_hub(requested, **options)  # type: ignore[arg-type]
 
 

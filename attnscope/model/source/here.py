@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlparse
 
 from attnscope import demo
-from attnscope.errors import InputError, one_line
+from attnscope.errors import InputError, ModelUnavailableError, one_line
 
 DEFAULT = "bert-base-uncased"
 HUB_ID = f"google-bert/{DEFAULT}"  # the hub's full name for it, under which it may also be cached
@@ -79,6 +79,19 @@ def check_environment() -> None:
         except ValueError as error:
             raise InputError(f"{variable} is not a number of seconds: '{seconds}': such as 10") from error
     check_logs()
+
+
+def check_place(requested: str | None) -> None:
+    """Refuse the path of a model that is a file, or not there: known before any library is imported."""
+    if not requested or requested in demo.FOLDERS:
+        return
+    path = os.path.expanduser(requested)  # as it is where there is no such user
+    if os.path.isdir(path):
+        return
+    if os.path.exists(path):
+        raise InputError(f"{requested} is a file: name the folder that holds config.json and the weights")
+    if requested.startswith((".", "/", "~")) or requested.count("/") > 1:
+        raise ModelUnavailableError(f"no folder {requested}")
 
 
 def check_logs() -> None:
