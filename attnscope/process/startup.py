@@ -1,8 +1,9 @@
 """How the command starts faster than the libraries it is made of; whoever imports attnscope gets none of it.
 
-Two measures, each switched off by a variable of the environment (`benchmarks/startup.py` measures them): the
-names that transformers imports from modules which reading attention never uses are stand-ins, and Python's
-garbage collector waits until a model is in memory.
+Three measures, each switched off by a variable of the environment (`benchmarks/startup.py` measures the first
+two): the names that transformers imports from modules which reading attention never uses are stand-ins;
+Python's garbage collector waits until a model is in memory; and torch's threads that wait for one another
+soon sleep, in place of turning in circles on cores that others could use.
 """
 
 import builtins
@@ -20,6 +21,8 @@ from attnscope.process.stopwatch import running
 
 EAGER_IMPORTS = "ATTNSCOPE_EAGER_IMPORTS"  # set to anything: no stand-ins
 COLLECT = "ATTNSCOPE_COLLECT"  # set to anything: the collector works as Python has it
+WAITING = "OMP_WAIT_POLICY"  # set to anything: threads wait as it says
+_SPINS = "GOMP_SPINCOUNT", "1000"  # as libgomp does by itself where it has more threads than cores
 _MANY = 50_000  # objects made before the collector looks at the youngest; Python's own number is 700
 _hastened = False
 
@@ -30,6 +33,8 @@ def hasten() -> None:
     _hastened = True
     if not os.environ.get(COLLECT):
         gc.set_threshold(_MANY, *gc.get_threshold()[1:])
+    if not os.environ.get(WAITING):
+        os.environ.setdefault(*_SPINS)  # read when torch is imported
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import builtins
 import gc
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -48,6 +49,7 @@ def test_the_collector_is_held_back_and_let_go(monkeypatch: pytest.MonkeyPatch):
     threshold = gc.get_threshold()
     monkeypatch.delenv(startup.COLLECT, raising=False)
     monkeypatch.setenv(startup.EAGER_IMPORTS, "1")
+    monkeypatch.setenv(startup.WAITING, "passive")
     monkeypatch.setattr(startup, "_hastened", False)
     try:
         with startup.lean_loading():
@@ -67,12 +69,27 @@ def test_the_collector_is_held_back_and_let_go(monkeypatch: pytest.MonkeyPatch):
 def test_the_collector_is_left_as_it_is_by_a_word_in_the_environment(monkeypatch: pytest.MonkeyPatch):
     threshold = gc.get_threshold()
     monkeypatch.setenv(startup.COLLECT, "1")
+    monkeypatch.setenv(startup.WAITING, "passive")
     monkeypatch.setenv(startup.EAGER_IMPORTS, "1")
     monkeypatch.setattr(startup, "_hastened", False)
     startup.hasten()
     with startup.lean_loading():
         pass
     assert (gc.get_freeze_count(), gc.get_threshold()) == (0, threshold)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="torch has its threads from libgomp on Linux alone")
+@pytest.mark.parametrize(("given", "spins"), [({}, "1000"), ({"OMP_WAIT_POLICY": "passive"}, "0")])
+def test_threads_of_a_command_sleep_soon_where_they_wait_unless_the_user_says_how(
+    given: dict[str, str], spins: str
+):
+    unset = {name: os.environ[name] for name in os.environ if not name.startswith(("OMP_", "GOMP_"))}
+    told = subprocess.run(
+        [sys.executable, "-m", "attnscope", "heads", "the dog barks", "-m", "demo", "-q", "--no-cache"],
+        env={**unset, **given, "OMP_DISPLAY_ENV": "verbose"}, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert told.returncode == 0, told.stderr
+    assert f"GOMP_SPINCOUNT = '{spins}'" in told.stderr
 
 
 @pytest.mark.parametrize(
