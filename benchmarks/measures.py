@@ -17,8 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable
 
-from heads import MAKE_CHECKPOINT
-from pairs import ATTNSCOPE
+from pairs import ATTNSCOPE, MAKE_CHECKPOINT
 
 LIMIT = 1.5
 ROUNDS = 5

@@ -1,4 +1,8 @@
-"""Two commands in turn, A B A B ..., as whole processes: ratios by pair, so that drift cancels out."""
+"""Two commands in turn, A B A B ..., as whole processes: ratios by pair, so that drift cancels out.
+
+The checkpoint that several of these are about has the shape of bert-base-uncased and random weights; the peer
+loads it with eager attention and asks for `output_attentions=True`, as transformers' documentation shows.
+"""
 
 import os
 import statistics
@@ -7,6 +11,26 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+MAKE_CHECKPOINT = """
+import shutil, sys
+from transformers import BertConfig, BertModel
+from attnscope import demo
+BertModel(BertConfig()).save_pretrained(sys.argv[1])
+for name in ("tokenizer.json", "tokenizer_config.json"):
+    shutil.copy(demo.folder() / name, sys.argv[1])
+"""
+
+PEER = """
+import sys
+from transformers import AutoModel, AutoTokenizer
+folder, text = sys.argv[1:]
+tokenizer = AutoTokenizer.from_pretrained(folder)
+model = AutoModel.from_pretrained(folder, attn_implementation="eager")
+outputs = model(**tokenizer(text, return_tensors="pt"), output_attentions=True)
+for row in outputs.attentions[3][0, 11].tolist():
+    print(*(f"{weight:.2f}" for weight in row))
+"""
 
 
 @dataclass(frozen=True)

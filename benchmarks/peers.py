@@ -16,8 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from heads import MAKE_CHECKPOINT, PEER
-from pairs import ATTNSCOPE, Cost, cost
+from pairs import ATTNSCOPE, MAKE_CHECKPOINT, PEER, Cost, cost
 
 PLAIN = "plain transformers"
 PRINT = """

@@ -16,8 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from heads import MAKE_CHECKPOINT, PEER
-from pairs import ATTNSCOPE
+from pairs import ATTNSCOPE, MAKE_CHECKPOINT, PEER
 from startup import settings
 
 WALL = 0.15  # seconds that the same question may take on the clock

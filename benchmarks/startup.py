@@ -18,8 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from heads import MAKE_CHECKPOINT, PEER
-from pairs import ATTNSCOPE
+from pairs import ATTNSCOPE, MAKE_CHECKPOINT, PEER
 
 LIMITS = {"seconds": 0.6, "memory": 0.6, "picture": 0.25}
 SWITCHES = {
