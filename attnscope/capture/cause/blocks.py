@@ -36,8 +36,7 @@ def through_blocks(
     `placed` are those whose queries are the tokens in place, `disordered` those whose queries are others:
     there code words take the place of one half. With `every_row` they come after it everywhere.
     """
-    for trial in tried:
-        trial.block = "" if trial.forward in clean.within else "none"
+    _begin(clean, tried)
     _all_turns(rerun, clean, [trial for trial in tried if trial.forward not in disordered], placed, None)
     if strange := [trial for trial in tried if every_row or trial.forward in disordered]:
         bits = rows.words(min(rows.MOST, max(trial.row_count for trial in strange))).shape[1]
@@ -46,35 +45,60 @@ def through_blocks(
     _clear_ways(rerun, clean, [trial for trial in tried if trial.block == "mixed"])
 
 
+def all_blocks(
+    rerun: Rerun, clean: Clean, tried: Sequence[Trial], placed: Collection[Forward]
+) -> list[Hooks]:
+    """The hooks of the runs that tell all where no block is silent and none mixes rows."""
+    _begin(clean, tried)
+    asked, given = dict[Place, Tensor](), Halves()
+    turns = [_trying(rerun, clean, active, asked, given) for active in _turns(rerun, tried)]
+    return [*_asking(clean, tried, placed, None, asked, given), *turns]
+
+
+def _begin(clean: Clean, tried: Sequence[Trial]) -> None:
+    for trial in tried:
+        trial.block = "" if trial.forward in clean.within else "none"
+
+
 def _all_turns(
     rerun: Rerun, clean: Clean, tried: Sequence[Trial], placed: Collection[Forward], bit: int | None
 ) -> None:
     """One half of the rows, or one bit of their words: each attention module of a block in its turn."""
-    asking = [t for t in tried if t.forward in clean.within and t.forward not in placed]
-    asked, given = _asked(rerun, clean, asking, bit)
-    turns = max((len(rerun.sharing(trial.forward[0])) for trial in tried), default=0)
-    for turn in range(turns):
-        active = {
-            trial.forward: trial
-            for trial in tried
-            if rerun.sharing(trial.forward[0]).index(trial.forward[0]) == turn
-        }
-        _one_run(rerun, clean, active, asked, given)
+    asked, given = dict[Place, Tensor](), Halves()
+    for hooks in _asking(clean, tried, placed, bit, asked, given):
+        rerun.run(hooks)
+    for active in _turns(rerun, tried):
+        rerun.run(_trying(rerun, clean, active, asked, given))
         # what acts through another attention of its block alone, as a message to its keys
-        silent = {f: trial for f, trial in active.items() if trial.block == "silent" and turns > 1}
+        silent = {f: trial for f, trial in active.items() if trial.block == "silent"}
         if silent := {f: trial for f, trial in silent.items() if len(rerun.sharing(f[0])) > 1}:
-            _one_run(rerun, clean, silent, asked, given, unfrozen=True)
+            rerun.run(_trying(rerun, clean, silent, asked, given, unfrozen=True))
 
 
-def _asked(
-    rerun: Rerun, clean: Clean, tried: Sequence[Trial], bit: int | None
-) -> tuple[dict[Place, Tensor], Halves]:
-    """Which queries change with half of the rows of a block's input, and which half that was."""
-    asked: dict[Place, Tensor] = {}
-    given: Halves = {}
-    if not tried:
-        return asked, given
-    blocks = {clean.within[trial.forward][0] for trial in tried}
+def _turns(rerun: Rerun, tried: Sequence[Trial]) -> list[dict[Forward, Trial]]:
+    """The trials of the first attention module of each block, of the second, ..."""
+    turn_of = {t.forward: rerun.sharing(t.forward[0]).index(t.forward[0]) for t in tried}
+    turns = max((len(rerun.sharing(trial.forward[0])) for trial in tried), default=0)
+    return [{t.forward: t for t in tried if turn_of[t.forward] == turn} for turn in range(turns)]
+
+
+def _asking(
+    clean: Clean,
+    tried: Sequence[Trial],
+    placed: Collection[Forward],
+    bit: int | None,
+    asked: dict[Place, Tensor],
+    given: Halves,
+) -> list[Hooks]:
+    """A run that notes which queries change with half of the rows of a block's input, and which half.
+
+    None where all queries are `placed`.
+    """
+    blocks = {
+        clean.within[t.forward][0] for t in tried if t.forward in clean.within and t.forward not in placed
+    }
+    if not blocks:
+        return []
 
     def answer(place: Place, answered: Tensor, queries: Tensor) -> Tensor | None:
         before = clean.queries.get(place)
@@ -83,8 +107,7 @@ def _asked(
             asked[place] = rows.changed(*pair, clean.epsilon)
         return clean.answers.get(place)
 
-    rerun.run(Hooks(answer, leave_block=clean.leave_block, enter_block=_another_half(blocks, given, bit)))
-    return asked, given
+    return [Hooks(answer, leave_block=clean.leave_block, enter_block=_another_half(blocks, given, bit))]
 
 
 def _another_half(blocks: Collection[nn.Module], given: Halves, bit: int | None) -> Enter:
@@ -135,15 +158,15 @@ def _moved(clean: Clean, forward: Forward, now: Sequence[Tensor], leading: torch
     return None
 
 
-def _one_run(
+def _trying(
     rerun: Rerun,
     clean: Clean,
     active: dict[Forward, Trial],
     asked: dict[Place, Tensor],
     given: Halves,
     unfrozen: bool = False,
-) -> None:
-    """The answers of half of the rows another, in one attention module of each block.
+) -> Hooks:
+    """A run with the answers of half of the rows another, in one attention module of each block.
 
     The other attentions of the block answer what they did, or `unfrozen` what they make of it.
     """
@@ -192,7 +215,7 @@ def _one_run(
         if is_tried and before is not None and before.shape == now.shape:
             note_columns(active[forward], clean, now, before, touched(active[forward], amounts))
 
-    rerun.run(Hooks(answer, leave, leave_block, feed=feed))
+    return Hooks(answer, leave, leave_block, feed=feed)
 
 
 def _expected(trial: Trial, clean: Clean, chosen: Choose, given: Halves) -> tuple[Tensor, torch.Size] | None:
@@ -221,7 +244,7 @@ def _judge(
     pairs = [
         (a, b) for a, b in zip(now, clean.blocks[forward], strict=False) if b.numel() and a.shape == b.shape
     ]
-    found = "effect" if any((a != b).any() for a, b in pairs) else "silent" if pairs else "unknown"
+    found = "effect" if any(clean.differ(a, b) for a, b in pairs) else "silent" if pairs else "unknown"
     there = None if expected is None else _moved(clean, forward, now, expected[1])
     if expected is not None and there is not None:
         half = expected[0]

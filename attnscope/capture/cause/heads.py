@@ -32,21 +32,29 @@ def heads_left(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
         }
         rounds = [-(-len(units) // max(1, _rows(tried, f))) for f, units in left.items()]
         for turn in range(max(rounds, default=0)):
-            _try_heads(rerun, clean, {t.forward: t for t in tried if left.get(t.forward)}, left, turn, again)
+            active = {t.forward: t for t in tried if left.get(t.forward)}
+            rerun.run(_trying_heads(clean, active, left, turn, again))
+
+
+def every_head(clean: Clean, tried: Sequence[Trial]) -> list[Hooks]:
+    """The hooks of runs that try all heads, one in each row, before any was seen to act."""
+    active = {trial.forward: trial for trial in tried}
+    units = {trial.forward: [*trial.units] for trial in tried}
+    rounds = max((-(-len(trial.units) // max(1, trial.row_count)) for trial in tried), default=0)
+    return [_trying_heads(clean, active, units, turn, 0) for turn in range(rounds)]
 
 
 def _rows(tried: Sequence[Trial], forward: Forward) -> int:
     return next(trial.row_count for trial in tried if trial.forward == forward)
 
 
-def _try_heads(
-    rerun: Rerun,
+def _trying_heads(
     clean: Clean,
     active: dict[Forward, Trial],
     left: dict[Forward, list[Unit]],
     turn: int,
     again: int,
-) -> None:
+) -> Hooks:
     def amounts(trial: Trial, place: Place) -> Tensor:
         return one_each(trial, place, left[trial.forward], turn * trial.row_count + again)
 
@@ -69,7 +77,7 @@ def _try_heads(
         if forward in active and before is not None and before.shape == now.shape:
             note_columns(active[forward], clean, now, before, touched(active[forward], amounts))
 
-    rerun.run(Hooks(answer, leave, feed=feed))
+    return Hooks(answer, leave, feed=feed)
 
 
 def touched(trial: Trial, amounts: Callable[[Trial, Place], Tensor]) -> list[tuple[int, Unit]]:

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -23,7 +24,13 @@ from attnscope.version import __version__
 
 def versions() -> dict[str, str]:
     """The versions that decide about the numbers."""
-    return {"attnscope": __version__, **{name: version(name) for name in ("torch", "transformers", "numpy")}}
+    return {"attnscope": __version__, **_of_libraries()}
+
+
+@cache
+def _of_libraries() -> dict[str, str]:
+    """Read from their metadata once: what is imported stays what it is."""
+    return {name: version(name) for name in ("torch", "transformers", "numpy")}
 
 
 def kernel_of(site: Site) -> str:
