@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from attnscope.capture.cause import rows
 from attnscope.capture.cause.heads import note_columns, note_heads, touched
-from attnscope.capture.cause.outputs import Trial, one_each, perturbed
+from attnscope.capture.cause.outputs import Trial, Unit, one_each, perturbed
 from attnscope.capture.cause.passage import Enter, Hooks
 from attnscope.capture.cause.rerun import Clean, Rerun
 from attnscope.capture.following.answers import Forward, Place
@@ -48,11 +48,33 @@ def through_blocks(
 def all_blocks(
     rerun: Rerun, clean: Clean, tried: Sequence[Trial], placed: Collection[Forward]
 ) -> list[Hooks]:
-    """The hooks of the runs that tell all where no block is silent and none mixes rows."""
+    """The hooks of the runs that tell all where no block is silent and none mixes rows.
+
+    `heads_in_blocks` are those that they change.
+    """
     _begin(clean, tried)
     asked, given = dict[Place, Tensor](), Halves()
     turns = [_trying(rerun, clean, active, asked, given) for active in _turns(rerun, tried)]
     return [*_asking(clean, tried, placed, None, asked, given), *turns]
+
+
+def heads_in_blocks(clean: Clean, trial: Trial, placed: Collection[Forward]) -> set[Unit]:
+    """The heads that a trial of the module's block changes and looks at, as far as that is known before."""
+    if trial.shared or (trial.forward in clean.within and trial.forward not in placed):
+        return set()
+    half = rows.halves(trial.row_count, 13)
+    return {
+        unit
+        for _, unit in touched(
+            trial, lambda trial, place: _one_of_each(trial, place, trial.rows_of(place, half))
+        )
+    }
+
+
+def _one_of_each(trial: Trial, place: Place, chosen: Tensor) -> Tensor:
+    """Of every attention that stands in a row one head, in the chosen rows."""
+    here = [unit for unit in trial.units if unit[0] == place]
+    return one_each(trial, place, here, 0) * chosen[:, None]
 
 
 def _begin(clean: Clean, tried: Sequence[Trial]) -> None:
@@ -183,9 +205,7 @@ def _trying(
         return trial.rows_of(place, half[trial.forward])
 
     def amounts(trial: Trial, place: Place) -> Tensor:
-        # of every attention that stands in a row one head
-        here = [unit for unit in trial.units if unit[0] == place]
-        return one_each(trial, place, here, 0) * chosen(trial, place)[:, None]
+        return _one_of_each(trial, place, chosen(trial, place))
 
     def answer(place: Place, answered: Tensor, _queries: Tensor) -> Tensor | None:
         before, trial = clean.answers.get(place), active.get(place[:2])

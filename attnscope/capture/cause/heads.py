@@ -5,7 +5,7 @@ stand in other rows than those of the result, and nothing is wrong, since the qu
 that receives. Code words once more tell which row each query is made of.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import torch
 from jaxtyping import Bool, Int
@@ -36,12 +36,14 @@ def heads_left(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
             rerun.run(_trying_heads(clean, active, left, turn, again))
 
 
-def every_head(clean: Clean, tried: Sequence[Trial]) -> list[Hooks]:
-    """The hooks of runs that try all heads, one in each row, before any was seen to act."""
-    active = {trial.forward: trial for trial in tried}
-    units = {trial.forward: [*trial.units] for trial in tried}
-    rounds = max((-(-len(trial.units) // max(1, trial.row_count)) for trial in tried), default=0)
-    return [_trying_heads(clean, active, units, turn, 0) for turn in range(rounds)]
+def other_heads(
+    clean: Clean, tried: Sequence[Trial], known: Mapping[Forward, Collection[Unit]]
+) -> list[Hooks]:
+    """The hooks of runs that try all heads but those that other runs beside them try, one in each row."""
+    left = {t.forward: [unit for unit in t.units if unit not in known[t.forward]] for t in tried}
+    active = {trial.forward: trial for trial in tried if left[trial.forward]}
+    rounds = max((-(-len(left[f]) // max(1, trial.row_count)) for f, trial in active.items()), default=0)
+    return [_trying_heads(clean, active, left, turn, 0) for turn in range(rounds)]
 
 
 def _rows(tried: Sequence[Trial], forward: Forward) -> int:

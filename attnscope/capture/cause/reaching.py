@@ -16,8 +16,8 @@ import torch
 from torch import nn
 
 from attnscope.attention import AttentionCall
-from attnscope.capture.cause.blocks import all_blocks, through_blocks
-from attnscope.capture.cause.heads import asking_rows, every_head, heads_left
+from attnscope.capture.cause.blocks import all_blocks, heads_in_blocks, through_blocks
+from attnscope.capture.cause.heads import asking_rows, heads_left, other_heads
 from attnscope.capture.cause.outputs import Trial, by_factors, by_words, is_straight, trials, two_runs
 from attnscope.capture.cause.passage import Hooks
 from attnscope.capture.cause.rerun import Clean, Rerun
@@ -122,10 +122,14 @@ def _all_act(rerun: Rerun, clean: Clean, mine: Sequence[Trial], placed: Collecti
         return False
 
     def hooks(here: Clean) -> list[Hooks]:
+        known = {trial.forward: heads_in_blocks(here, trial, placed) for trial in mine}
         through = all_blocks(rerun, here, mine, placed)
-        return [*by_factors(here, mine), *through, *every_head(here, mine)]
+        return [*by_factors(here, mine), *through, *other_heads(here, mine, known)]
 
-    return rerun.together(clean, hooks) is not None and all(map(_acts, mine))
+    told = rerun.together(clean, hooks)
+    shown = told > 0 and all(map(_acts, mine))
+    rerun.runs += told if shown else 0
+    return shown
 
 
 def _acts(trial: Trial) -> bool:

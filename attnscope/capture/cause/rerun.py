@@ -24,7 +24,7 @@ from attnscope.model.anatomy.sites import Site
 
 _WHOLE = 1 / 64  # some steps of eight bits: one scale for all rows is moved by the largest of them
 _NEAR = 1 / 4  # of what counts as a change: so far apart may the same be at two entries of a batch
-_FAR = 16  # times as much: and a run from what it is by itself, through all layers
+_FAR = 16.0  # times as much: and a run from what it is by itself, through all layers
 _LARGER = 4  # times an answer: what is larger is no hidden state, but weights of queries by keys
 
 
@@ -112,8 +112,8 @@ def restored(before: Sequence[Tensor], now: Sequence[Tensor]) -> list[Tensor]:
 class Rerun:
     """One model on one input; `tried` are the modules that are asked about, with how often each has to run.
 
-    `runs` counts forward passes. Attentions beside them in the same block answer what they answered in the
-    clean run. A run ends with the last block of a tried module.
+    `runs` counts those by which anything was told. Attentions beside them in the same block answer what they
+    answered in the clean run. A run ends with the last block of a tried module.
     """
 
     def __init__(
@@ -166,31 +166,32 @@ class Rerun:
         """
         asked = Plan(self.sites, self.tried, self.block_of, self.before, self.last)
         sketches = Sketches() if sketched and self.sketches and self.last else None
+        self.runs += 1
         return self._through(Passage(asked, [hooks], sketches), self.inputs)
 
-    def together(self, clean: Clean, made: Callable[[Clean], Sequence[Hooks]]) -> Clean | None:
-        """Runs as entries of one batch, an untouched one first; what that showed.
+    def together(self, clean: Clean, made: Callable[[Clean], Sequence[Hooks]]) -> int:
+        """Runs as entries of one batch, an untouched one first; how many there were besides.
 
-        `made` gets it, as it is noted, and gives the hooks of the others. One more, the last, has the same
-        answers again. None where they cannot be one batch or it would not be small, where the untouched one
-        is not in it what it is by itself, or where the same answers come out otherwise at another entry.
+        `made` gets what that shows, as it is noted, and gives the hooks of the others. One more, the last,
+        has the same answers again. 0 where they cannot be one batch or it would not be small, where the untouched
+        one is not in it what it is by itself, or the same answers come out otherwise at another entry.
+        Nothing is counted: that is for whoever believes what they told.
         """
         seen = Clean(numbers=clean.numbers, within=clean.within, alone=False)
-        again = Again(seen)
-        hooks = [seen.hooks(), *(_reading(seen, each) for each in (*made(seen), again.hooks()))]
+        again, ways = Again(seen), made(seen)
+        hooks = [seen.hooks(), *(_reading(seen, each) for each in (*ways, again.hooks()))]
         if self.sketches or clean.epsilon or len(hooks) * self.positions > AT_ONCE:
-            return None
+            return 0
         asked = Plan(self.sites, self.tried, self.block_of, {}, self.last, clean.shapes)
         try:
             self._through(Passage(asked, hooks, None), side_by_side(self.inputs, len(hooks)))
         except (Unlike, Refused):
-            return None
-        return seen if again.alike and _alike(clean, seen) else None
+            return 0
+        return len(ways) if again.alike and _alike(clean, seen) else 0
 
     def _through(self, passage: Passage, inputs: Mapping[str, Any]) -> Passage:
         state = drawing(self.model)
         draw_from(self.random)  # what draws by lot draws the same
-        self.runs += len(passage.hooks)
         try:
             with suppress(Enough), evaluating(self.model), running_again(self.model), passage.open():
                 self.model(**inputs)
