@@ -173,9 +173,9 @@ class Rerun:
         """Runs as entries of one batch, an untouched one first; how many there were besides.
 
         `made` gets what that shows, as it is noted, and gives the hooks of the others. One more, the last,
-        has the same answers again. 0 where they cannot be one batch or it would not be small, where the untouched
-        one is not in it what it is by itself, or the same answers come out otherwise at another entry.
-        Nothing is counted: that is for whoever believes what they told.
+        has the same answers again. 0 where they cannot be one batch or it would not be small, where the
+        untouched one is not in it what it is by itself, or the same answers come out otherwise at another
+        entry. Nothing is counted: that is for whoever believes what they told.
         """
         seen = Clean(numbers=clean.numbers, within=clean.within, alone=False)
         again, ways = Again(seen), made(seen)
