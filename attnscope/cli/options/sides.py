@@ -13,6 +13,7 @@ from attnscope.cli.options.inputs import (
     Ids,
     Image,
     Pair,
+    SparedRead,
     SparedText,
     Split,
     System,
@@ -22,7 +23,6 @@ from attnscope.cli.options.inputs import (
     Vocab,
     Writing,
     chat_in,
-    check_files,
     check_something,
     decoded,
     given,
@@ -225,22 +225,8 @@ class Sides:
 
     def inputs(self, writing: Writing) -> tuple[Inputs, Inputs]:
         """What is read on each side."""
-        first = Inputs(
-            text=given(self.text),
-            pair=None if self.pair is None else decoded(self.pair),
-            target=None if self.target is None else decoded(self.target),
-            image=self.image,
-            audio=self.audio,
-            writing=writing,
-            truncate=self.truncate,
-            split=self.split,
-            ids=self.ids,
-            vocab=self.vocab,
-            target_ids=self.target_ids,
-            chat=chat_in(self.chat),
-            system=None if self.system is None else decoded(self.system),
-        )
-        check_files(self.vocab, self.image, self.audio)
+        alike = {each.name for each in fields(self)} & {each.name for each in fields(SparedRead)} - {"texts"}
+        first = SparedRead(**{name: getattr(self, name) for name in alike}).inputs(writing)
         others = self.text_b, self.ids_b, self.chat_b, self.target_b
         one_target = all(each is None for each in others)
         target = self.target if one_target else self.target_b
