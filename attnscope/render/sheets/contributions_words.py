@@ -51,9 +51,7 @@ def answer(result: Contributions) -> str:
         return f"{told}. No head and no MLP that can be told apart brings anything to it."
     most = f"Of all heads and MLPs, {part.name} brings most of it directly, {signed(part.direct)}"
     if part.direct * result.logit < 0:
-        most = (
-            f"Of all heads and MLPs, {part.name} brings most directly, and against it, {signed(part.direct)}"
-        )
+        most = f"Of all heads and MLPs, {part.name} does most directly, the other way: {signed(part.direct)}"
     return f"{told}. {most}{_taken(result, part)}."
 
 

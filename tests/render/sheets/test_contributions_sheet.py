@@ -53,7 +53,7 @@ def test_a_part_that_brings_against_the_answer_is_told_so() -> None:
     result = replace(made(), logit=-0.5, summed=-0.5)
     told = sheet_of(result).answer
     assert "lies .50 below that of “they”" in told
-    assert "brings most directly, and against it, +1.50" in told
+    assert "does most directly, the other way: +1.50" in told
 
 
 def test_the_sum_stands_in_the_heading_and_beside_the_models_own_logit() -> None:
