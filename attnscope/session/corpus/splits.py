@@ -7,7 +7,7 @@ compressed, whoever plans hands on what stands there, so that nothing is read tw
 The least is about a thousand sentences: among fewer there are not many of near length, so that batches are
 filled up more, and a split that is certified costs as much beyond its texts as fifty sentences. Of a large
 model these would take minutes, in which no bar moves and a kill loses all: it has smaller splits (`share`),
-of some seconds on a core, down to the sentences of a batch.
+down to the sentences of a batch.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
