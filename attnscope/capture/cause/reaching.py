@@ -97,9 +97,10 @@ def reaches_of(
         return Reaches()
     found: dict[Name, dict[int, Reach]] = {}
     for trial in mine:
+        exchanged = _exchanged(trial)
         for place, head in trial.units:
             name = path_of[place[0]], clean.numbers[place]
-            found.setdefault(name, {})[head] = _reach(trial, place, head, rerun.runs)
+            found.setdefault(name, {})[head] = _reach(trial, place, head, exchanged, rerun.runs)
     return Reaches(found)
 
 
@@ -134,7 +135,8 @@ def _all_act(rerun: Rerun, clean: Clean, mine: Sequence[Trial], placed: Collecti
 
 def _acts(trial: Trial) -> bool:
     known = trial.block in ("own", "effect", "none") and not any(trial.layouts.values())
-    return known and all(_reach(trial, *unit, 0).effect is Effect.OWN for unit in trial.units)
+    exchanged = _exchanged(trial)
+    return known and all(_reach(trial, *unit, exchanged, 0).effect is Effect.OWN for unit in trial.units)
 
 
 def _try(
@@ -169,8 +171,8 @@ def _compose(trial: Trial, asking: torch.Tensor | None) -> None:
         trial.row_of = "own"
 
 
-def _reach(trial: Trial, place: Place, head: int, runs: int) -> Reach:
-    """The reach of one head, from the trials of its module's results."""
+def _reach(trial: Trial, place: Place, head: int, exchanged: Mapping[int, int], runs: int) -> Reach:
+    """The reach of one head, from the trials of its module's results and where heads' changes stand."""
     if trial.shapes[place].rows < trial.row_count and not any(trial.starts.values()):
         return Reach(Effect.UNKNOWN, "its module returns the results of several attentions", runs)
     if known := _OF_ROWS.get(trial.row_of) or _OF_BLOCKS.get(trial.block):
@@ -179,7 +181,7 @@ def _reach(trial: Trial, place: Place, head: int, runs: int) -> Reach:
         return Reach(Effect.UNKNOWN, trial.why or "its way on could not be told", runs)
     if (place, head) not in trial.alive:
         return Reach(Effect.NONE, f"what head {head} computes has no effect on its module's result", runs)
-    if (other := _exchanged(trial).get(head, head)) != head:
+    if (other := exchanged.get(head, head)) != head:
         return Reach(Effect.OTHER, f"what head {head} computes goes on in the place of head {other}", runs)
     if trial.quiet:
         count = f"{trial.quiet} of {trial.row_count} rows"
