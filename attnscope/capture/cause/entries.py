@@ -6,9 +6,8 @@ told by the shape that it has in one run alone; where that does not tell it, `Un
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,8 +19,7 @@ class Unlike(Exception):
     """A tensor of a batch is not those of its runs side by side."""
 
 
-@dataclass(frozen=True, eq=False)
-class Parts:
+class Parts(NamedTuple):
     """What each run has of a tensor; along no `axis` where it is the same tensor for all of them."""
 
     each: Sequence[Tensor]

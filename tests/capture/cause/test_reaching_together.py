@@ -114,6 +114,8 @@ def test_each_run_has_its_part_of_a_tensor_wherever_the_batch_is() -> None:
     assert new is not None
     assert new.tolist() == [[*row[:5], *5 * [0], *row[10:]] for row in whole.tolist()]
     assert parts.joined([None, None, None]) is None
+    with pytest.raises(ValueError, match="zip"):
+        parts.joined([None, whole[:, :5]])
 
 
 def test_what_all_have_in_common_is_nobody_s_own() -> None:
@@ -122,7 +124,7 @@ def test_what_all_have_in_common_is_nobody_s_own() -> None:
     assert all(each is shared for each in parts.each)
     assert parts.joined([shared, shared + 1, None]) is None
     with pytest.raises(Unlike):
-        own_parts(shared, 3, shared.shape)
+        own_parts(shared, 2, shared.shape)
     alone = own_parts(shared, 1, None)
     assert alone.joined([shared + 1]) is not None
 
@@ -140,7 +142,7 @@ def test_inputs_are_laid_side_by_side_as_runs_come() -> None:
 
 
 @pytest.mark.parametrize(
-    "beside", [torch.zeros(1, 3, 8, 8), torch.zeros(2, 3), [torch.zeros(1, 3)], (torch.zeros(1, 2), 1)]
+    "beside", [torch.zeros(1, 3, 8), torch.zeros(2, 3), [torch.zeros(1, 3)], (torch.zeros(1, 2), 1)]
 )
 def test_inputs_that_cannot_be_repeated_are_not(beside: Any) -> None:
     with pytest.raises(Unlike):
