@@ -10,7 +10,5 @@ Reach is asked in runs with other answers,
 
 as *changed or not changed*, never as a gradient, so that code in NumPy, whole numbers or in place
 answers too. Every attention module's result, or its block's, is put back to the clean one, so that one run
-tries all layers (`rerun`, `passage`, `outputs`, `heads`, `blocks`; `rows` tells rows apart). Of a short text
-they are entries of one batch (`entries`), which can show that every head acts, and refutes nothing: what it
-does not show of all of them is asked run by run.
+tries all layers (`rerun`, `passage`, `outputs`, `heads`, `blocks`; `rows` tells rows apart).
 """

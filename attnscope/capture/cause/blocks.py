@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from attnscope.capture.cause import rows
 from attnscope.capture.cause.heads import note_columns, note_heads, touched
-from attnscope.capture.cause.outputs import Trial, Unit, one_each, perturbed
+from attnscope.capture.cause.outputs import Trial, one_each, perturbed
 from attnscope.capture.cause.passage import Enter, Hooks
 from attnscope.capture.cause.rerun import Clean, Rerun
 from attnscope.capture.following.answers import Forward, Place
@@ -36,7 +36,8 @@ def through_blocks(
     `placed` are those whose queries are the tokens in place, `disordered` those whose queries are others:
     there code words take the place of one half. With `every_row` they come after it everywhere.
     """
-    _begin(clean, tried)
+    for trial in tried:
+        trial.block = "" if trial.forward in clean.within else "none"
     _all_turns(rerun, clean, [trial for trial in tried if trial.forward not in disordered], placed, None)
     if strange := [trial for trial in tried if every_row or trial.forward in disordered]:
         bits = rows.words(min(rows.MOST, max(trial.row_count for trial in strange))).shape[1]
@@ -45,82 +46,35 @@ def through_blocks(
     _clear_ways(rerun, clean, [trial for trial in tried if trial.block == "mixed"])
 
 
-def all_blocks(
-    rerun: Rerun, clean: Clean, tried: Sequence[Trial], placed: Collection[Forward]
-) -> list[Hooks]:
-    """The hooks of the runs that tell all where no block is silent and none mixes rows.
-
-    `heads_in_blocks` are those that they change.
-    """
-    _begin(clean, tried)
-    asked, given = dict[Place, Tensor](), Halves()
-    turns = [_trying(rerun, clean, active, asked, given) for active in _turns(rerun, tried)]
-    return [*_asking(clean, tried, placed, None, asked, given), *turns]
-
-
-def heads_in_blocks(clean: Clean, trial: Trial, placed: Collection[Forward]) -> set[Unit]:
-    """The heads that a trial of the module's block changes and looks at, as far as that is known before."""
-    if trial.shared or (trial.forward in clean.within and trial.forward not in placed):
-        return set()
-    half = rows.halves(trial.row_count, 13)
-    return {
-        unit
-        for _, unit in touched(
-            trial, lambda trial, place: _one_of_each(trial, place, trial.rows_of(place, half))
-        )
-    }
-
-
-def _one_of_each(trial: Trial, place: Place, chosen: Tensor) -> Tensor:
-    """Of every attention that stands in a row one head, in the chosen rows."""
-    here = [unit for unit in trial.units if unit[0] == place]
-    return one_each(trial, place, here, 0) * chosen[:, None]
-
-
-def _begin(clean: Clean, tried: Sequence[Trial]) -> None:
-    for trial in tried:
-        trial.block = "" if trial.forward in clean.within else "none"
-
-
 def _all_turns(
     rerun: Rerun, clean: Clean, tried: Sequence[Trial], placed: Collection[Forward], bit: int | None
 ) -> None:
     """One half of the rows, or one bit of their words: each attention module of a block in its turn."""
-    asked, given = dict[Place, Tensor](), Halves()
-    for hooks in _asking(clean, tried, placed, bit, asked, given):
-        rerun.run(hooks)
-    for active in _turns(rerun, tried):
-        rerun.run(_trying(rerun, clean, active, asked, given))
-        # what acts through another attention of its block alone, as a message to its keys
-        silent = {f: trial for f, trial in active.items() if trial.block == "silent"}
-        if silent := {f: trial for f, trial in silent.items() if len(rerun.sharing(f[0])) > 1}:
-            rerun.run(_trying(rerun, clean, silent, asked, given, unfrozen=True))
-
-
-def _turns(rerun: Rerun, tried: Sequence[Trial]) -> list[dict[Forward, Trial]]:
-    """The trials of the first attention module of each block, of the second, ..."""
-    turn_of = {t.forward: rerun.sharing(t.forward[0]).index(t.forward[0]) for t in tried}
+    asking = [t for t in tried if t.forward in clean.within and t.forward not in placed]
+    asked, given = _asked(rerun, clean, asking, bit)
     turns = max((len(rerun.sharing(trial.forward[0])) for trial in tried), default=0)
-    return [{t.forward: t for t in tried if turn_of[t.forward] == turn} for turn in range(turns)]
+    for turn in range(turns):
+        active = {
+            trial.forward: trial
+            for trial in tried
+            if rerun.sharing(trial.forward[0]).index(trial.forward[0]) == turn
+        }
+        _one_run(rerun, clean, active, asked, given)
+        # what acts through another attention of its block alone, as a message to its keys
+        silent = {f: trial for f, trial in active.items() if trial.block == "silent" and turns > 1}
+        if silent := {f: trial for f, trial in silent.items() if len(rerun.sharing(f[0])) > 1}:
+            _one_run(rerun, clean, silent, asked, given, unfrozen=True)
 
 
-def _asking(
-    clean: Clean,
-    tried: Sequence[Trial],
-    placed: Collection[Forward],
-    bit: int | None,
-    asked: dict[Place, Tensor],
-    given: Halves,
-) -> list[Hooks]:
-    """A run that notes which queries change with half of the rows of a block's input, and which half.
-
-    None where all queries are `placed`.
-    """
-    blocks = {
-        clean.within[t.forward][0] for t in tried if t.forward in clean.within and t.forward not in placed
-    }
-    if not blocks:
-        return []
+def _asked(
+    rerun: Rerun, clean: Clean, tried: Sequence[Trial], bit: int | None
+) -> tuple[dict[Place, Tensor], Halves]:
+    """Which queries change with half of the rows of a block's input, and which half that was."""
+    asked: dict[Place, Tensor] = {}
+    given: Halves = {}
+    if not tried:
+        return asked, given
+    blocks = {clean.within[trial.forward][0] for trial in tried}
 
     def answer(place: Place, answered: Tensor, queries: Tensor) -> Tensor | None:
         before = clean.queries.get(place)
@@ -129,7 +83,8 @@ def _asking(
             asked[place] = rows.changed(*pair, clean.epsilon)
         return clean.answers.get(place)
 
-    return [Hooks(answer, leave_block=clean.leave_block, enter_block=_another_half(blocks, given, bit))]
+    rerun.run(Hooks(answer, leave_block=clean.leave_block, enter_block=_another_half(blocks, given, bit)))
+    return asked, given
 
 
 def _another_half(blocks: Collection[nn.Module], given: Halves, bit: int | None) -> Enter:
@@ -180,15 +135,15 @@ def _moved(clean: Clean, forward: Forward, now: Sequence[Tensor], leading: torch
     return None
 
 
-def _trying(
+def _one_run(
     rerun: Rerun,
     clean: Clean,
     active: dict[Forward, Trial],
     asked: dict[Place, Tensor],
     given: Halves,
     unfrozen: bool = False,
-) -> Hooks:
-    """A run with the answers of half of the rows another, in one attention module of each block.
+) -> None:
+    """The answers of half of the rows another, in one attention module of each block.
 
     The other attentions of the block answer what they did, or `unfrozen` what they make of it.
     """
@@ -205,7 +160,9 @@ def _trying(
         return trial.rows_of(place, half[trial.forward])
 
     def amounts(trial: Trial, place: Place) -> Tensor:
-        return _one_of_each(trial, place, chosen(trial, place))
+        # of every attention that stands in a row one head
+        here = [unit for unit in trial.units if unit[0] == place]
+        return one_each(trial, place, here, 0) * chosen(trial, place)[:, None]
 
     def answer(place: Place, answered: Tensor, _queries: Tensor) -> Tensor | None:
         before, trial = clean.answers.get(place), active.get(place[:2])
@@ -235,7 +192,7 @@ def _trying(
         if is_tried and before is not None and before.shape == now.shape:
             note_columns(active[forward], clean, now, before, touched(active[forward], amounts))
 
-    return Hooks(answer, leave, leave_block, feed=feed)
+    rerun.run(Hooks(answer, leave, leave_block, feed=feed))
 
 
 def _expected(trial: Trial, clean: Clean, chosen: Choose, given: Halves) -> tuple[Tensor, torch.Size] | None:
@@ -264,7 +221,7 @@ def _judge(
     pairs = [
         (a, b) for a, b in zip(now, clean.blocks[forward], strict=False) if b.numel() and a.shape == b.shape
     ]
-    found = "effect" if any(clean.differ(a, b) for a, b in pairs) else "silent" if pairs else "unknown"
+    found = "effect" if any((a != b).any() for a, b in pairs) else "silent" if pairs else "unknown"
     there = None if expected is None else _moved(clean, forward, now, expected[1])
     if expected is not None and there is not None:
         half = expected[0]

@@ -5,7 +5,7 @@ stand in other rows than those of the result, and nothing is wrong, since the qu
 that receives. Code words once more tell which row each query is made of.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Bool, Int
@@ -32,31 +32,21 @@ def heads_left(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
         }
         rounds = [-(-len(units) // max(1, _rows(tried, f))) for f, units in left.items()]
         for turn in range(max(rounds, default=0)):
-            active = {t.forward: t for t in tried if left.get(t.forward)}
-            rerun.run(_trying_heads(clean, active, left, turn, again))
-
-
-def other_heads(
-    clean: Clean, tried: Sequence[Trial], known: Mapping[Forward, Collection[Unit]]
-) -> list[Hooks]:
-    """The hooks of runs that try all heads but those that other runs beside them try, one in each row."""
-    left = {t.forward: [unit for unit in t.units if unit not in known[t.forward]] for t in tried}
-    active = {trial.forward: trial for trial in tried if left[trial.forward]}
-    rounds = max((-(-len(left[f]) // max(1, trial.row_count)) for f, trial in active.items()), default=0)
-    return [_trying_heads(clean, active, left, turn, 0) for turn in range(rounds)]
+            _try_heads(rerun, clean, {t.forward: t for t in tried if left.get(t.forward)}, left, turn, again)
 
 
 def _rows(tried: Sequence[Trial], forward: Forward) -> int:
     return next(trial.row_count for trial in tried if trial.forward == forward)
 
 
-def _trying_heads(
+def _try_heads(
+    rerun: Rerun,
     clean: Clean,
     active: dict[Forward, Trial],
     left: dict[Forward, list[Unit]],
     turn: int,
     again: int,
-) -> Hooks:
+) -> None:
     def amounts(trial: Trial, place: Place) -> Tensor:
         return one_each(trial, place, left[trial.forward], turn * trial.row_count + again)
 
@@ -79,7 +69,7 @@ def _trying_heads(
         if forward in active and before is not None and before.shape == now.shape:
             note_columns(active[forward], clean, now, before, touched(active[forward], amounts))
 
-    return Hooks(answer, leave, feed=feed)
+    rerun.run(Hooks(answer, leave, feed=feed))
 
 
 def touched(trial: Trial, amounts: Callable[[Trial, Place], Tensor]) -> list[tuple[int, Unit]]:

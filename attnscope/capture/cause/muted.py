@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map_only
 
-from attnscope.capture.cause.sketched import Sketches, are_worth_it
+from attnscope.capture.cause.sketched import Sketches
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.faults import ours, running_again
 from attnscope.capture.following.takeover import STAND_INS, KernelInputs
@@ -63,16 +63,10 @@ def handed_over(
         suppress(_Enough),
         evaluating(model),
         running_again(model),
-        _muted(model, watched, wanted, seen, make, are_worth_it(model, _positions(inputs))),
+        _muted(model, watched, wanted, seen, make),
     ):
         model(**inputs)
     return seen
-
-
-def _positions(inputs: Mapping[str, Any]) -> int:
-    """How many positions there are of all texts of a batch."""
-    ids = [each for each in inputs.values() if isinstance(each, Tensor) and not each.is_floating_point()]
-    return max((each.numel() for each in ids), default=0)
 
 
 @contextmanager
@@ -82,7 +76,6 @@ def _muted(
     wanted: Mapping[nn.Module, int],
     seen: Seen[Made],
     make: Make[Made],
-    sketched: bool,
 ) -> Iterator[None]:
     """While open, all attention answers zeros, and what the wanted modules hand over comes to `seen`."""
     calls: Counter[nn.Module] = Counter()
@@ -115,8 +108,7 @@ def _muted(
     route_of = {site.module: site.route for site in (*find_sites(model), *watched)}
     by_route = {route: [each for each, its in route_of.items() if its is route] for route in Route}
     with ExitStack() as stack:
-        if sketched:
-            stack.enter_context(Sketches())  # outermost: the tracer sees each operation as it was asked for
+        stack.enter_context(Sketches())  # outermost: the tracer sees each operation as it was asked for
         for route, stand_in in STAND_INS.items():
             if by_route[route]:
                 stack.enter_context(stand_in(by_route[route], of_kernel))

@@ -122,12 +122,6 @@ def one_each(trial: Trial, place: Place, units: Sequence[Unit], turn: int) -> Te
 
 def two_runs(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
     """Finds the trials in which matrices make each row of the result of its own row of answers alone."""
-    for hooks in by_factors(clean, tried):
-        rerun.run(hooks, sketched=True)
-
-
-def by_factors(clean: Clean, tried: Sequence[Trial]) -> tuple[Hooks, Hooks]:
-    """The hooks of these two runs."""
     by = {trial.forward: trial for trial in tried}
     factors = {
         trial.forward: torch.rand(trial.row_count, generator=torch.Generator().manual_seed(5)) * 0.8 + 0.2
@@ -155,7 +149,8 @@ def by_factors(clean: Clean, tried: Sequence[Trial]) -> tuple[Hooks, Hooks]:
             _compare(by[forward], clean.results[forward], first.pop(forward), now, factors[forward])
         return clean.leave(forward, now)
 
-    return Hooks(answer(False), leave_first), Hooks(answer(True), leave_second)
+    rerun.run(Hooks(answer(False), leave_first), sketched=True)
+    rerun.run(Hooks(answer(True), leave_second), sketched=True)
 
 
 def _compare(
@@ -180,7 +175,8 @@ def _compare(
             off, live, way = min(tried, key=lambda each: each[0])
             trial.layouts[number] = way
             there |= live
-            straight = straight and is_straight(off, was)
+            limit = _STRAIGHT * torch.finfo(was.dtype).eps
+            straight = straight and off < limit <= _NO_LONGER
     trial.note_quiet(there)
     if trial.layouts:
         trial.row_of = "own" if straight else ""
@@ -189,12 +185,6 @@ def _compare(
         trial.why = "" if seen and not moved else "its result has other rows"
     if straight and len(trial.units) == 1:
         trial.alive |= {*trial.units}
-
-
-def is_straight(off: float, like: Tensor) -> bool:
-    """Whether rows are so little off that matrices made them, in a type that is fine enough to tell."""
-    limit = _STRAIGHT * torch.finfo(like.dtype).eps
-    return off < limit <= _NO_LONGER
 
 
 def _off(

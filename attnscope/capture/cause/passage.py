@@ -2,21 +2,17 @@
 
 with passage.open():
     model(**inputs)  # ends with `Enough` once all that is asked about is through
-
-It is of one run, or of several that are entries of one batch: then each has hooks of its own, which get its
-part of every tensor, in the order of the runs.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from torch import Size, Tensor, nn
+from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from attnscope.capture.cause.entries import own_parts, parts_of
 from attnscope.capture.cause.sketched import Sketches
 from attnscope.capture.faults import ours
 from attnscope.capture.following.answers import Answered, Answers, Forward, Place, answers
@@ -51,9 +47,7 @@ class Hooks:
 class Plan:
     """The `sites` whose attentions are watched, the modules `tried` with how often each runs, their blocks.
 
-    `before` is what blocks are to read, `last` of each block the last forward that is asked about. `shapes`
-    are those of one run: of an attention's answer by its place, of what a module or block returns by its
-    forward, of what a block or module reads (`reads`) and of what a matrix is given.
+    `before` is what blocks are to read, `last` of each block the last forward that is asked about.
     """
 
     sites: Sequence[Site]
@@ -61,11 +55,10 @@ class Plan:
     block_of: Mapping[nn.Module, nn.Module | None]
     before: Mapping[Forward, Tensor]
     last: frozenset[Forward]
-    shapes: Mapping[Any, Sequence[Size]] = field(default_factory=dict)
 
 
 class Passage:
-    """One forward pass, of as many runs as `hooks`; `within` says which forward of its block a module ran in.
+    """One forward pass under way; `within` says which forward of its block a module ran in.
 
     With `sketches` large products are that between what is asked about and the next block, where nothing is
     looked at: that block reads what it read before.
@@ -73,7 +66,7 @@ class Passage:
 
     answers: Answers
 
-    def __init__(self, asked: Plan, hooks: Sequence[Hooks], sketches: Sketches | None) -> None:
+    def __init__(self, asked: Plan, hooks: Hooks, sketches: Sketches | None) -> None:
         self.asked, self.hooks, self.sketches = asked, hooks, sketches
         self.forwards: Counter[nn.Module] = Counter()  # of modules and of blocks, that are through
         self.running: Counter[nn.Module] = Counter()  # blocks
@@ -88,14 +81,14 @@ class Passage:
             if self.sketches:
                 stack.enter_context(self.sketches)
             self.answers = stack.enter_context(answers(asked.sites, self._answered, changing=True))
-            for module in asked.tried if any(each.feed for each in hooks) else ():
+            for module in asked.tried if hooks.feed else ():
                 for part in module.modules():
                     if part is not module and _multiplies(part):
                         stack.enter_context(part.register_forward_pre_hook(self._fed(module)))
             early = {"with_kwargs": True, "prepend": True}
             for block in blocks:
                 stack.enter_context(block.register_forward_pre_hook(ours(self._block_entered), **early))
-            for module in asked.tried if any(each.enter_module for each in hooks) else ():
+            for module in asked.tried if hooks.enter_module else ():
                 stack.enter_context(module.register_forward_pre_hook(ours(self._module_entered), **early))
             for module in {site.module for site in asked.sites}:
                 stack.enter_context(module.register_forward_hook(ours(self._module_left)))
@@ -104,29 +97,15 @@ class Passage:
             yield
 
     def _answered(self, seen: Answered) -> Tensor | None:
-        return ours(self._another)(seen.place, seen.output, seen.source.query)
-
-    def _another(self, place: Place, output: Tensor, queries: Tensor) -> Tensor | None:
-        parts = parts_of(output, len(self.hooks), self._shape(place))
-        own = own_parts(queries, len(self.hooks), self._shape(("queries", place)))
-        given = zip(self.hooks, parts.each, own.each, strict=True)
-        return parts.joined([hooks.answer(place, mine, query) for hooks, mine, query in given])
-
-    def _shape(self, key: Any, number: int = 0) -> Size | None:
-        """The shape of a tensor in one run, where it was seen."""
-        shapes = self.asked.shapes.get(key, ())
-        return shapes[number] if number < len(shapes) else None
+        return ours(self.hooks.answer)(seen.place, seen.output, seen.source.query)
 
     def _fed(self, module: nn.Module) -> Callable[..., None]:
         @ours
         def hook(part: nn.Module, args: Any) -> None:
-            forward = module, self.forwards[module]
+            forward, feed = (module, self.forwards[module]), self.hooks.feed
             has_answered = self.answers.made[forward] > 0
-            if has_answered and args and isinstance(args[0], Tensor) and args[0].ndim > 1:
-                own = own_parts(args[0], len(self.hooks), self._shape((forward, part)))
-                for hooks, mine in zip(self.hooks, own.each, strict=True):
-                    if hooks.feed:
-                        hooks.feed(forward, part, mine)
+            if feed and has_answered and args and isinstance(args[0], Tensor) and args[0].ndim > 1:
+                feed(forward, part, args[0])
 
         return hook
 
@@ -135,31 +114,28 @@ class Passage:
         if self.sketches:
             self.sketches.active = False
         before = self.asked.before.get((module, self.forwards[module]))
-        return self._entered(module, [each.enter_block for each in self.hooks], before, args, kwargs)
+        return self._entered(module, self.hooks.enter_block, before, args, kwargs)
 
     def _module_entered(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self._entered(module, [each.enter_module for each in self.hooks], None, args, kwargs)
+        return self._entered(module, self.hooks.enter_module, None, args, kwargs)
 
     def _entered(
         self,
         module: nn.Module,
-        enters: Sequence[Enter | None],
+        enter: Enter | None,
         before: Tensor | None,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
-        if not any(enters) and before is None:
+        if enter is None and before is None:
             return None
-        forward = module, self.forwards[module]
         for name in (*range(len(args)), *(name for name in _HIDDEN if name in kwargs)):
             given = args[name] if isinstance(name, int) else kwargs[name]
             if _is_hidden(given):
                 # a model may hand on what was noted of a block before its result was put back
                 is_known = before is not None and before.shape == given.shape
                 clean = before.clone() if before is not None and is_known else given
-                own = own_parts(clean, len(enters), self._shape(("reads", forward)))
-                made = [each and each(forward, mine) for each, mine in zip(enters, own.each, strict=True)]
-                new = own.joined(made)
+                new = None if enter is None else enter((module, self.forwards[module]), clean)
                 new = clean if new is None else new
                 if isinstance(name, int):
                     return (*args[:name], new, *args[name + 1 :]), kwargs
@@ -172,36 +148,30 @@ class Passage:
             self.within[forward] = block, self.forwards[block]
         if self.sketches and forward in self.asked.last:
             self.sketches.active = True
-        leaves = [each.leave for each in self.hooks] if module in self.asked.tried else []
-        return self._left(forward, leaves, result)
+        return self._left(forward, self.hooks.leave if module in self.asked.tried else None, result)
 
     def _block_left(self, block: nn.Module, _inputs: Any, result: Any) -> Any:
         self.running[block] -= 1
-        return self._left((block, self.forwards[block]), [each.leave_block for each in self.hooks], result)
+        return self._left((block, self.forwards[block]), self.hooks.leave_block, result)
 
-    def _left(self, forward: Forward, leaves: Sequence[Leave | None], result: Any) -> Any:
+    def _left(self, forward: Forward, leave: Leave | None, result: Any) -> Any:
         self.forwards[forward[0]] += 1
-        instead = self._instead(leaves, forward, result) if any(leaves) else None
+        instead = None if leave is None else _instead(leave, forward, result)
         if not +self.running and all(self.forwards[each] >= n for each, n in self.asked.tried.items()):
             raise Enough
         return instead
 
-    def _instead(self, leaves: Sequence[Leave | None], forward: Forward, result: Any) -> Any:
-        """A module's result with its tensors of numbers replaced by those that each run's hook returns."""
-        flat, tree = tree_flatten(result)
-        mine = [number for number, each in enumerate(flat) if _is_hidden(each)]
-        parts = [
-            parts_of(flat[number], len(leaves), self._shape(forward, i)) for i, number in enumerate(mine)
-        ]
-        new = [
-            leave and leave(forward, [each.each[run] for each in parts]) for run, leave in enumerate(leaves)
-        ]
-        if all(each is None for each in new):
-            return None
-        for i, number in enumerate(mine):
-            instead = parts[i].joined([None if each is None else each[i] for each in new])
-            flat[number] = flat[number] if instead is None else instead
-        return tree_unflatten(flat, tree)
+
+def _instead(leave: Leave, forward: Forward, result: Any) -> Any:
+    """A module's result with its tensors of numbers replaced by those that `leave` returns."""
+    leaves, tree = tree_flatten(result)
+    mine = [number for number, each in enumerate(leaves) if _is_hidden(each)]
+    new = leave(forward, [leaves[number] for number in mine])
+    if new is None:
+        return None
+    for number, each in zip(mine, new, strict=True):
+        leaves[number] = each
+    return tree_unflatten(leaves, tree)
 
 
 def _is_hidden(value: Any) -> bool:

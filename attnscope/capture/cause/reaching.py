@@ -16,10 +16,9 @@ import torch
 from torch import nn
 
 from attnscope.attention import AttentionCall
-from attnscope.capture.cause.blocks import all_blocks, heads_in_blocks, through_blocks
-from attnscope.capture.cause.heads import asking_rows, heads_left, other_heads
-from attnscope.capture.cause.outputs import Trial, by_factors, by_words, is_straight, trials, two_runs
-from attnscope.capture.cause.passage import Hooks
+from attnscope.capture.cause.blocks import through_blocks
+from attnscope.capture.cause.heads import asking_rows, heads_left
+from attnscope.capture.cause.outputs import Trial, by_words, trials, two_runs
 from attnscope.capture.cause.rerun import Clean, Rerun
 from attnscope.capture.faults import Refused
 from attnscope.capture.following.answers import Forward, Place
@@ -89,9 +88,7 @@ def reaches_of(
         names = {trial.forward: {(path_of[p[0]], clean.numbers[p]) for p in trial.places} for trial in mine}
         in_place = {forward for forward, each in names.items() if each <= {*placed}}
         displaced = {forward for forward, each in names.items() if each & {*disordered}}
-        strange = every_row or bool(displaced)
-        if mine and (strange or not _all_act(rerun, clean, mine, in_place)):
-            mine = trials(clean, forwards, _padding(inputs))
+        if mine:
             _try(rerun, clean, mine, in_place, displaced, every_row)
     except Refused:
         return Reaches()
@@ -112,31 +109,6 @@ def _padding(inputs: Mapping[str, Any]) -> list[torch.Tensor]:
 
 def _no_numbers(clean: Clean, forward: tuple[nn.Module, int]) -> bool:
     return any(not bool(clean.answers[place].isfinite().all()) for place in clean.of(forward))
-
-
-def _all_act(rerun: Rerun, clean: Clean, mine: Sequence[Trial], placed: Collection[Forward]) -> bool:
-    """Whether runs in one batch show of every head that it acts on its own rows.
-
-    Nothing is refuted by them: what they do not show of all is asked run by run.
-    """
-    if any(not is_straight(0.0, each) for each in clean.answers.values()):
-        return False
-
-    def hooks(here: Clean) -> list[Hooks]:
-        known = {trial.forward: heads_in_blocks(here, trial, placed) for trial in mine}
-        through = all_blocks(rerun, here, mine, placed)
-        return [*by_factors(here, mine), *through, *other_heads(here, mine, known)]
-
-    told = rerun.together(clean, hooks)
-    shown = told > 0 and all(map(_acts, mine))
-    rerun.runs += told if shown else 0
-    return shown
-
-
-def _acts(trial: Trial) -> bool:
-    known = trial.block in ("own", "effect", "none") and not any(trial.layouts.values())
-    exchanged = _exchanged(trial)
-    return known and all(_reach(trial, *unit, exchanged, 0).effect is Effect.OWN for unit in trial.units)
 
 
 def _try(

@@ -4,27 +4,23 @@ Attentions are named by their module, its forward and their place within that fo
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Size, Tensor, nn
+from torch import Tensor, nn
 
 from attnscope.capture.cards import draw_from, drawing
-from attnscope.capture.cause.entries import Unlike, side_by_side
-from attnscope.capture.cause.exchange import AT_ONCE
 from attnscope.capture.cause.passage import Enough, Hooks, Passage, Plan
-from attnscope.capture.cause.rows import changed, size_of
-from attnscope.capture.cause.sketched import Sketches, are_worth_it
+from attnscope.capture.cause.rows import size_of
+from attnscope.capture.cause.sketched import Sketches
 from attnscope.capture.evaluation_mode import evaluating
-from attnscope.capture.faults import Refused, running_again
+from attnscope.capture.faults import running_again
 from attnscope.capture.following.answers import Forward, Place
 from attnscope.model.anatomy.sites import Site
 
 _WHOLE = 1 / 64  # some steps of eight bits: one scale for all rows is moved by the largest of them
-_NEAR = 1 / 4  # of what counts as a change: so far apart may the same be at two entries of a batch
-_FAR = 16.0  # times as much: and a run from what it is by itself, through all layers
 _LARGER = 4  # times an answer: what is larger is no hidden state, but weights of queries by keys
 
 
@@ -41,8 +37,6 @@ class Clean:
     numbers: dict[Place, int] = field(default_factory=dict)  # how many attentions the module made before
     within: dict[Forward, Forward] = field(default_factory=dict)  # of a module, the forward of its block
     sizes: dict[Place, float] = field(default_factory=dict)
-    shapes: dict[Any, list[Size]] = field(default_factory=dict)  # as `Plan` has them
-    alone: bool = True  # as no entry of a batch
     epsilon: float = 0.0  # of whole numbers that the model computes with, where it does
 
     def size(self, place: Place) -> float:
@@ -50,40 +44,6 @@ class Clean:
         if place not in self.sizes:
             self.sizes[place] = size_of(self.answers[place])
         return self.sizes[place]
-
-    def hooks(self) -> Hooks:
-        """Hooks that note what passes by and change nothing of it."""
-
-        def answer(place: Place, answered: Tensor, queries: Tensor) -> None:
-            self.shapes[place], self.shapes["queries", place] = [answered.shape], [queries.shape]
-            self.answers[place], self.queries[place] = _copy(answered), _copy(queries)
-
-        def leave(forward: Forward, returned: list[Tensor]) -> None:
-            self.shapes[forward] = [each.shape for each in returned]
-            largest = _LARGER * sum(self.answers[each].numel() for each in self.of(forward))
-            self.results[forward] = [
-                _copy(each) if each.numel() <= largest else each[:0] for each in returned
-            ]
-
-        def leave_block(forward: Forward, returned: list[Tensor]) -> None:
-            self.shapes[forward] = [each.shape for each in returned]
-            self.blocks[forward] = [_copy(each) for each in returned]
-
-        def enter_block(forward: Forward, hidden: Tensor) -> None:
-            self.shapes["reads", forward] = [hidden.shape]
-            self.given[forward] = _copy(hidden)
-
-        def feed(forward: Forward, part: nn.Module, given: Tensor) -> None:
-            self.shapes.setdefault((forward, part), [given.shape])
-            self.fed.setdefault((forward, part), _copy(given))
-
-        return Hooks(answer, leave, leave_block, enter_block, feed=feed)
-
-    def differ(self, now: Tensor, before: Tensor) -> bool:
-        """Whether anything of a tensor is another: to the bit in a run by itself, which is the same work."""
-        if self.alone or now.ndim < 2:
-            return bool((now != before).any())
-        return bool(changed(now.flatten(0, -2), before.flatten(0, -2), self.epsilon).any())
 
     def of(self, forward: Forward) -> list[Place]:
         """The attentions of one forward of a module, in their order."""
@@ -112,8 +72,8 @@ def restored(before: Sequence[Tensor], now: Sequence[Tensor]) -> list[Tensor]:
 class Rerun:
     """One model on one input; `tried` are the modules that are asked about, with how often each has to run.
 
-    `runs` counts those by which anything was told. Attentions beside them in the same block answer what they
-    answered in the clean run. A run ends with the last block of a tried module.
+    `runs` counts forward passes. Attentions beside them in the same block answer what they answered in the
+    clean run. A run ends with the last block of a tried module.
     """
 
     def __init__(
@@ -131,7 +91,6 @@ class Rerun:
         self.runs = 0
         self.before: dict[Forward, Tensor] = {}  # what blocks read in every later run
         self.last: frozenset[Forward] = frozenset()  # of each block the last module that is asked about
-        self.positions, self.sketches = 0, False  # of a block's input, and whether sketches pay for so many
         self.random = drawing(model)
 
     def sharing(self, module: nn.Module) -> list[nn.Module]:
@@ -144,13 +103,30 @@ class Rerun:
     def clean(self) -> Clean:
         """What an untouched run shows."""
         seen = Clean(epsilon=_WHOLE if any(map(_is_quantised, self.model.modules())) else 0.0)
-        passage = self.run(seen.hooks())
+
+        def answer(place: Place, answered: Tensor, queries: Tensor) -> None:
+            seen.answers[place], seen.queries[place] = _copy(answered), _copy(queries)
+
+        def leave(forward: Forward, returned: list[Tensor]) -> None:
+            largest = _LARGER * sum(seen.answers[each].numel() for each in seen.of(forward))
+            seen.results[forward] = [
+                _copy(each) if each.numel() <= largest else each[:0] for each in returned
+            ]
+
+        def leave_block(forward: Forward, returned: list[Tensor]) -> None:
+            seen.blocks[forward] = [_copy(each) for each in returned]
+
+        def enter_block(forward: Forward, hidden: Tensor) -> None:
+            seen.given[forward] = _copy(hidden)
+
+        def feed(forward: Forward, part: nn.Module, given: Tensor) -> None:
+            seen.fed.setdefault((forward, part), _copy(given))
+
+        passage = self.run(Hooks(answer, leave, leave_block, enter_block, feed=feed))
         seen.within, self.before = passage.within, seen.given
         asked = {forward: around for forward, around in seen.within.items() if forward[0] in self.tried}
         if all(forward in asked for forward in seen.results) and {*asked.values()} <= {*seen.given}:
             self.last = frozenset({around: forward for forward, around in asked.items()}.values())
-        self.positions = max((each[..., 0].numel() for each in seen.given.values()), default=0)
-        self.sketches = are_worth_it(self.model, self.positions)
         counts: Counter[nn.Module] = Counter()
         for place in passage.answers.none:  # what they answer is none, and goes on as the model has it
             del seen.answers[place]
@@ -165,93 +141,16 @@ class Rerun:
         `Refused` where the model does not run on what it is given.
         """
         asked = Plan(self.sites, self.tried, self.block_of, self.before, self.last)
-        sketches = Sketches() if sketched and self.sketches and self.last else None
-        self.runs += 1
-        return self._through(Passage(asked, [hooks], sketches), self.inputs)
-
-    def together(self, clean: Clean, made: Callable[[Clean], Sequence[Hooks]]) -> int:
-        """Runs as entries of one batch, an untouched one first; how many there were besides.
-
-        `made` gets what that shows, as it is noted, and gives the hooks of the others. One more, the last,
-        has the same answers again. 0 where they cannot be one batch or it would not be small, where the
-        untouched one is not in it what it is by itself, or the same answers come out otherwise at another
-        entry. Nothing is counted: that is for whoever believes what they told.
-        """
-        seen = Clean(numbers=clean.numbers, within=clean.within, alone=False)
-        again, ways = Again(seen), made(seen)
-        hooks = [seen.hooks(), *(_reading(seen, each) for each in (*ways, again.hooks()))]
-        if self.sketches or clean.epsilon or len(hooks) * self.positions > AT_ONCE:
-            return 0
-        asked = Plan(self.sites, self.tried, self.block_of, {}, self.last, clean.shapes)
-        try:
-            self._through(Passage(asked, hooks, None), side_by_side(self.inputs, len(hooks)))
-        except (Unlike, Refused):
-            return 0
-        return len(ways) if again.alike and _alike(clean, seen) else 0
-
-    def _through(self, passage: Passage, inputs: Mapping[str, Any]) -> Passage:
+        passage = Passage(asked, hooks, Sketches() if sketched and self.last else None)
         state = drawing(self.model)
         draw_from(self.random)  # what draws by lot draws the same
+        self.runs += 1
         try:
             with suppress(Enough), evaluating(self.model), running_again(self.model), passage.open():
-                self.model(**inputs)
+                self.model(**self.inputs)
         finally:
             draw_from(state)
         return passage
-
-
-class Again:
-    """The same answers once more, at another entry of a batch: whether modules and blocks return the same."""
-
-    def __init__(self, clean: Clean) -> None:
-        self.clean, self.alike = clean, True
-
-    def hooks(self) -> Hooks:
-        """Each block reads and each attention answers what it did; all it makes of that is looked at."""
-        return Hooks(self.clean.answer, self._leave, self._leave_block)
-
-    def _leave(self, forward: Forward, now: list[Tensor]) -> list[Tensor] | None:
-        self._look(self.clean.results[forward], now)
-        return None if forward in self.clean.within else self.clean.leave(forward, now)
-
-    def _leave_block(self, forward: Forward, now: list[Tensor]) -> list[Tensor]:
-        self._look(self.clean.blocks[forward], now)
-        return self.clean.leave_block(forward, now)
-
-    def _look(self, before: Sequence[Tensor], now: Sequence[Tensor]) -> None:
-        self.alike = self.alike and _same(zip(before, now, strict=True), _NEAR)
-
-
-def _reading(clean: Clean, hooks: Hooks) -> Hooks:
-    """The same hooks, where every block is to read what it reads in the untouched run."""
-
-    def enter_block(forward: Forward, _hidden: Tensor) -> Tensor:
-        hidden = clean.given[forward].clone()
-        new = hooks.enter_block and hooks.enter_block(forward, hidden)
-        return hidden if new is None else new
-
-    return replace(hooks, enter_block=enter_block)
-
-
-def _alike(one: Clean, other: Clean) -> bool:
-    """Whether two runs, one of them in a batch, differ by no more than rounding from layer to layer."""
-    pairs = [(one.answers[place], other.answers.get(place)) for place in one.answers]
-    for mine, theirs in ((one.results, other.results), (one.blocks, other.blocks)):
-        for forward, tensors in mine.items():
-            found = theirs.get(forward, [])
-            pairs += zip(tensors, [*found, *[None] * (len(tensors) - len(found))], strict=True)
-    return _same(pairs, _FAR)
-
-
-def _same(pairs: Iterable[tuple[Tensor, Tensor | None]], part: float) -> bool:
-    """Whether tensors that were kept are the same but for such a part of what counts as a change."""
-    return all(
-        b is not None
-        and a.shape == b.shape
-        and not changed(b.flatten(0, -2), a.flatten(0, -2), part=part).any()
-        for a, b in pairs
-        if a.numel()
-    )
 
 
 def _copy(tensor: Tensor) -> Tensor:

@@ -70,13 +70,13 @@ def shuffled(values: Float[Tensor, "*axis"], seed: int) -> Float[Tensor, "*axis"
     return torch.where(same, values + noise(values, seed, size_of(values)), new)
 
 
-def changed(now: Rows, before: Rows, epsilon: float = 0.0, part: float = 1.0) -> Bool[Tensor, " row"]:
-    """Which rows differ by more than rounding in the tensors' own type, or than a `part` of that.
+def changed(now: Rows, before: Rows, epsilon: float = 0.0) -> Bool[Tensor, " row"]:
+    """Which rows differ by more than rounding in the tensors' own type; what is no number counts as 0.
 
-    What is no number counts as 0. `epsilon` is that of whole numbers on the way, where there are some.
+    `epsilon` is that of whole numbers on the way, where there are some.
     """
     own = torch.finfo(before.dtype).eps
-    least = part * max(_ROUNDING * max(epsilon, own), min(_GROUPED * own, 1e-5))
+    least = max(_ROUNDING * max(epsilon, own), min(_GROUPED * own, 1e-5))
     now, before = torch.nan_to_num(now.float()), torch.nan_to_num(before.float())
     return ((now - before).abs().amax(1) > least * before.abs().amax(1).clamp_min(1e-30)).cpu()
 

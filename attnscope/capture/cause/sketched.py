@@ -49,18 +49,6 @@ class Sketches(TorchFunctionMode):
         return function(*args, **named)
 
 
-def are_worth_it(model: nn.Module, positions: int) -> bool:
-    """Whether any product of so many positions with a matrix of the model's layers is large.
-
-    What is beside the layers, as the words' matrix is, is not asked: where anything is looked at is in them.
-    """
-    lists: list[nn.Module] = [each for each in model.modules() if isinstance(each, nn.ModuleList)]
-    weights = (getattr(part, "weight", None) for each in lists or [model] for part in each.modules())
-    sizes = [each.shape for each in weights if isinstance(each, Tensor) and each.ndim == 2]
-    most = max((rows * columns for rows, columns in sizes), default=0)
-    return positions * most >= LARGE or positions * max((rows for rows, _ in sizes), default=0) >= MANY
-
-
 def _is_large(input: Any = None, weight: Any = None, bias: Any = None) -> bool:
     """Whether it is a product with a matrix of plain numbers, and large enough."""
     if type(weight) not in (Tensor, nn.Parameter) or type(input) is not Tensor or weight.ndim != 2:

@@ -125,9 +125,8 @@ class Fault:
 
 @dataclass(frozen=True)
 class Reach:
-    """Whether a head's answer acts, and on which rows, as `runs` of the model with other answers told.
+    """Whether a head's answer acts, and on which rows, as `runs` forward passes with other answers told.
 
-    Each is a forward pass, or an entry of one batch where all of them showed that every head acts.
     `reason` says why that is not known.
     """
 

@@ -9,7 +9,7 @@ from families import TOKENS, ids, sharp, twin
 from torch import Tensor, nn
 
 from attnscope.capture import Selection, record
-from attnscope.capture.cause import outputs, rerun, rows
+from attnscope.capture.cause import outputs, rows
 from attnscope.capture.cause.exchange import Change
 from attnscope.capture.cause.reaching import reaches_of
 from attnscope.model.anatomy.sites import find_sites
@@ -74,22 +74,17 @@ def test_any_two_rows_that_are_exchanged_are_seen(row: int) -> None:
     assert reached(model, 1)["encoder.layer.1.attention.self"][3].effect is Effect.OWN
 
 
-@pytest.mark.parametrize("at_once", [0, 3024])
-def test_a_layer_takes_four_runs_that_end_with_it_and_one_for_heads_that_had_no_row(
-    at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rerun, "AT_ONCE", at_once)
-    model, ran = sharp("llama"), list[tuple[int, int]]()
+def test_a_layer_takes_four_runs_that_end_with_it_and_one_for_heads_that_had_no_row() -> None:
+    model, ran = sharp("llama"), list[int]()
     handles = [
-        layer.register_forward_hook(lambda _, __, made, number=number: ran.append((number, len(made))))
+        layer.register_forward_hook(lambda *_, number=number: ran.append(number))
         for number, layer in enumerate(model.layers)
     ]
     found = reaches_of(model, ids(), find_sites(model), {1}, {("layers.1.self_attn", 0)}).found
     for handle in handles:
         handle.remove()
     assert found["layers.1.self_attn", 0][3] == Reach(Effect.OWN, "", 5)
-    # one by one, or a run alone and one batch: with an untouched one, those four, and the same answers again
-    assert ran == [(0, 1), (1, 1), (0, 6), (1, 6)] if at_once else 5 * [(0, 1), (1, 1)]
+    assert ran == 5 * [0, 1]
 
 
 def test_attentions_that_share_a_block_are_tried_in_turn_and_leave_no_doubt_in_one_another() -> None:
