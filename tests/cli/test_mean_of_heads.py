@@ -60,7 +60,7 @@ def test_the_screen_says_that_it_is_a_mean_and_a_query_may_be_named(attnscope, b
     assert load(stored).name == "the mean of all heads"
     assert "is the same to the last bit" in attnscope("check", str(stored)).stdout
     assert "The mean of all heads" in attnscope("show", str(stored)).stdout
-    assert "the mean of all heads, to the bit" in attnscope("compare", str(stored), str(stored)).stdout
+    assert "the mean of all heads, to the last bit" in attnscope("compare", str(stored), str(stored)).stdout
 
 
 def test_flow_is_over_the_mean_as_it_is(attnscope) -> None:

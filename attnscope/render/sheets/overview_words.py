@@ -137,7 +137,9 @@ def _measured(result: Overview, order: list[Place]) -> str:
     if query >= 0:
         strongest = weight(float(result.strongest_weight[best]))
         pair = link(result.query_tokens, result.key_tokens, query, key)
-        told += f". Its strongest link is {pair}, {strongest}"
+        queries, keys = result.query_tokens.items, result.key_tokens.items
+        aside = any(each.special for each in keys) and not (queries[query].special or keys[key].special)
+        told += f". {'Special tokens aside, its' if aside else 'Its'} strongest link is {pair}, {strongest}"
     return f"{told}."
 
 
