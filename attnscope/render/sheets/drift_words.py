@@ -28,8 +28,8 @@ def _same(result: Drift) -> str:
     """That nothing changed, to what precision, and what rounding would have done."""
     written = "" if np.isnan(result.written).any() else f", and writes the same to 1 part in {1 / SAME:,.0f}"
     return (
-        f"Nothing changed: each of {counted(result.mean.size, 'head')} gives every token the same weight, to "
-        f"the last bit{written}; {_rounding(result)}."
+        f"Nothing changed: each of {counted(result.mean.size, 'head')} attends the same in A and B, to the "
+        f"last bit{written}; {_rounding(result)}."
     )
 
 

@@ -33,7 +33,7 @@ def test_of_nothing_that_changed_one_line_tells_the_precision_and_tables_of_zero
     result = made_drift.drift(moved=False)
     made, loudest = sheet(result), 100 * result.loudest.mean()
     assert made.answer == (
-        "Nothing changed: each of 6 heads gives every token the same weight, to the last bit, and writes the "
+        "Nothing changed: each of 6 heads attends the same in A and B, to the last bit, and writes the "
         f"same to 1 part in 1,000,000,000; bfloat16 alone moves a head by {loudest:.1f} % at most. "
         "Over only 4 texts."
     )

@@ -137,9 +137,8 @@ def test_the_old_model_in_that_precision_is_within_the_floor(model, tokenizer) -
 def test_nothing_changed_is_said_so(model, tokenizer) -> None:
     drift = at.wrap(model, tokenizer).compare(at.wrap(model, tokenizer), TEXTS, fail_above=0.0)
     assert (drift.case, drift.exceeding, drift.put_back) == (Case.SAME, (), None)
-    assert (
-        "Nothing changed: each of 20 heads gives every token the same weight, to the last bit, and"
-        in " ".join(str(drift).split())
+    assert "Nothing changed: each of 20 heads attends the same in A and B, to the last bit, and" in " ".join(
+        str(drift).split()
     )
 
 
