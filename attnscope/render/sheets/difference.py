@@ -32,7 +32,7 @@ def sheet(result: Difference, focus: Focus = WHOLE) -> Sheet:
     a, b = result.a.name, result.b.name
     matrix, alike = _matrix(result), result.largest[result.shown] == 0
     shown = (_heads(result), *([] if alike else [matrix]), *_rows(result), *_grids(result))
-    nothing = not focus.verbose and not np.nan_to_num(result.largest).any()  # zeros are no evidence
+    nothing = result.is_same and not focus.verbose  # zeros are no evidence
     layer, head = result.pairs[result.shown][:2]
     return Sheet(
         title=f"{result.name(result.shown)}: {b} minus {a}",
@@ -87,7 +87,7 @@ def _other_tokens(result: Difference) -> str:
 
 def _rounding(result: Difference) -> str:
     if np.isfinite(result.rounding).any():
-        if len(result.pairs) == 1 or not np.nan_to_num(result.largest).any():
+        if len(result.pairs) == 1 or result.is_same:
             return ""  # the answer tells
         within = f"{result.within_rounding:,}" if result.within_rounding else "none"
         return f"{within} of {counted(len(result.pairs), 'head')} may differ by rounding alone"
@@ -99,7 +99,7 @@ def _answer(result: Difference) -> str:
     i, named, many = result.shown, result.name(result.shown), len(result.pairs)
     if math.isnan(result.divergences[i]):
         return f"{named} has no query with a key."
-    if not np.nan_to_num(result.largest).any():
+    if result.is_same:
         of = named if many == 1 else f"each of {counted(many, 'head')}"
         return f"A and B attend the same: {of}, to the last bit."
     if result.within_rounding == many:

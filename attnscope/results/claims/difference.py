@@ -64,6 +64,11 @@ class Difference(Presented):
         return int((self.largest <= self.rounding).sum())
 
     @property
+    def is_same(self) -> bool:
+        """Whether every weight of both runs is the same number."""
+        return bool((self.largest == 0).all())
+
+    @property
     def signed(self) -> Float[np.ndarray, "query key"]:
         """What `b` gives more than `a` in the pair that is shown."""
         return np.asarray(self.after - self.before)

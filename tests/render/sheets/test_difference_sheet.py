@@ -49,6 +49,8 @@ def test_the_answer_tells_the_head_that_changes_most_and_whether_it_is_rounding(
     control = difference(found).control
     assert control == f"two neighbouring heads of a layer of one run differ by {number(found.unlike, 3)} nats"
     assert difference(same).answer == "A and B attend the same: each of 12 heads, to the last bit."
+    unknown = replace(same, largest=np.where(np.arange(12) == 3, math.nan, same.largest))
+    assert "to the last bit" not in difference(unknown).answer
     rounded = replace(found, rounding=np.ones_like(found.rounding))
     assert (
         difference(rounded).answer == "A and B attend the same: 0 of 12 heads differ by more than rounding."
