@@ -117,9 +117,7 @@ class Looks:
 
     provenance: Provenance
     tower: str
-    acts = (
-        ""  # on what it was tried whether heads' answers act; nothing where on every text that is certified
-    )
+    acts = ""  # on what alone it was tried whether heads' answers act; nothing where on all that is certified
 
     def __init__(self, reading: Reading, chosen: Chosen) -> None:
         self.reading, self.chosen = reading, chosen
