@@ -171,3 +171,12 @@ def test_links_are_sought_between_tokens_and_alone(
     refused = attnscope("find", TEXT, "-m", "demo", *arguments)
     assert refused.exit_code == 2
     assert said in refused.stderr
+
+
+def test_of_one_head_that_was_asked_no_count_of_heads_is_told(attnscope: Run) -> None:
+    asked = ("I was watching the [MASK] when it opened.", "-m", "demo", "--layer", "3", "--head", "11")
+    link = "--from", "[MASK]", "--to", "opened"
+    for command in ("find", "explain"):
+        told = " ".join(attnscope(command, *asked, *link).stdout.split())
+        assert told.startswith("The one head that was asked looks from [MASK] at “opened” far more than in ")
+        assert "L3 H11" in told

@@ -79,6 +79,8 @@ def own(result: Explanation, head: Head) -> str:
 
 
 def many_look(count: int, of: int) -> str:
+    if of == 1:
+        return "The one head that was asked looks"
     return f"One of {of} heads looks" if count == 1 else f"{count} of {of} heads look"
 
 

@@ -77,6 +77,8 @@ def _numbers(result: Finding, place: Place, there: str = "there") -> str:
 
 def _heads(result: Finding, count: int) -> str:
     of = counted(len(result.places), "head")
+    if len(result.places) == 1:
+        return "the one head that was asked"
     return f"one of {of}" if count == 1 else f"{count} of {of}"
 
 
