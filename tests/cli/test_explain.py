@@ -103,7 +103,7 @@ def test_three_questions_without_an_answer_get_none(attnscope: Run, case: str) -
 
 def test_every_command_that_shows_more_runs_and_has_the_same_figures(attnscope: Run) -> None:
     found = json.loads(attnscope(*ENCODER, "--json", "-q").stdout)
-    sheet = attnscope(*ENCODER).stdout.replace(" \\\n", " ")
+    sheet = attnscope(*ENCODER, "-v").stdout.replace(" \\\n", " ")
     commands = [line.strip() for line in sheet.splitlines() if line.strip().startswith("attnscope ")]
     kinds = dict[str, list[dict[str, object]]]()
     for command in commands:
