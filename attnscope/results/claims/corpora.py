@@ -135,8 +135,15 @@ class CorpusDifference(Presented):
 
     @property
     def nothing(self) -> bool:
-        """Whether no head differs in any measure, to the last bit."""
-        return not any(np.nan_to_num(each.difference, nan=0.0).any() for each in self.measures.values())
+        """Whether no head differs in any measure, to the last bit, in any class of length either.
+
+        Where no class has enough texts of both there is no difference at equal length, and that is not none.
+        """
+        return all(
+            np.array_equal(each.of_lengths[0], each.of_lengths[1], equal_nan=True)
+            and not np.nan_to_num(each.difference).any()
+            for each in self.measures.values()
+        )
 
     def check_parts(self) -> None:
         check_measures(self)

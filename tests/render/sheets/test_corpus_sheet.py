@@ -468,6 +468,16 @@ def test_tables_of_zeros_of_two_corpora_stand_aside_until_all_is_wanted() -> Non
     assert len(corpora(differing(np.full((3, 4), 1e-12))).every) > 1
 
 
+def test_corpora_that_share_no_class_of_length_are_not_called_alike() -> None:
+    own = (nowhere := differing(np.full((3, 4), np.nan))).measures["entropy"]
+    apart = own.of_lengths.copy()
+    apart[0, :, :], apart[1, :, :] = np.nan, 2.0
+    differs = replace(nowhere, measures={"entropy": replace(own, of_lengths=apart)})
+    assert nowhere.nothing
+    assert not differs.nothing
+    assert "Nothing differs" not in corpora(differs).answer
+
+
 def test_every_case_of_one_corpus_or_two_has_its_row() -> None:
     of_one = {"unranked", "classes", "strongest", "cannot tell", "linked", "all heads link"}
     of_two = {"unranked", "one head", "alike", "apart"}
