@@ -4,7 +4,7 @@
 
 `obvious` reads one text at a time and measures in NumPy; `batched`, the stronger on short texts, reads many
 and measures in torch. `attnscope corpus` takes the same fourteen measures, and all that there are, with
-certificate, files and quantiles, and the fourteen with --fast.
+certificate, files and quantiles.
 
 Whole processes from start to end with one thread each, in turn, so that other work on the machine counts
 little: seconds of the processor (user and system), medians over the rounds, and ratios to both scripts within
@@ -20,7 +20,6 @@ import random
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from statistics import median
 
@@ -41,11 +40,7 @@ for name in ("tokenizer.json", "tokenizer_config.json"):
 """
 WORDS = ("the", "a", "door", "dog", "boat", "was", "is", "opened", "barks", "old", "on", "it", "she")
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-OURS = {
-    "attnscope, 14 measures": (MEASURES, ()),
-    "attnscope, all measures": ("all", ()),
-    "attnscope --fast, 14": (MEASURES, ("--fast",)),
-}
+OURS = {"attnscope, 14 measures": MEASURES, "attnscope, all measures": "all"}
 PEERS = {"one text at a time, NumPy": "obvious", "batched, torch": "batched"}
 
 
@@ -71,11 +66,9 @@ def costs(asked: argparse.Namespace, folder: Path, model: str, number: int) -> t
     for name, kind in {"a model that is open": "bare", **PEERS}.items():
         given = [str(SCRIPTS), kind, model, "texts.txt", f"{kind}.json", asked.device, str(asked.batch)]
         found[name] = cost([sys.executable, *given], folder, **ONE_THREAD)
-    for name, (measures, options) in OURS.items():
-        if options and asked.device != "cpu":
-            continue
+    for name, measures in OURS.items():
         run = f"run-{number}-{len(found)}"
-        given = ["texts.txt", "-m", model, "--measure", measures, "-q", "-o", f"{run}.json", *options]
+        given = ["texts.txt", "-m", model, "--measure", measures, "-q", "-o", f"{run}.json"]
         where = ["--workers", "0", "--run", run, "--device", asked.device]
         found[name] = cost([ATTNSCOPE, "corpus", *given, *where], folder, **ONE_THREAD)
         if measures == MEASURES:
@@ -83,24 +76,6 @@ def costs(asked: argparse.Namespace, folder: Path, model: str, number: int) -> t
                 off, *(unlike(folder / f"{run}.json", folder / f"{each}.json") for each in PEERS.values())
             )
     return found, off
-
-
-def products() -> float:
-    """How much faster oneDNN's product is than torch's own here: 640 tokens, 384 to 1536 wide, one thread."""
-    import torch
-    from torch.utils.mkldnn import to_mkldnn
-
-    torch.set_num_threads(1)
-    own, tokens = torch.nn.Linear(384, 1536), torch.randn(640, 384)
-    sides, seconds = (own, to_mkldnn(own)), ([], [])
-    with torch.no_grad():
-        for _ in range(15):
-            for side, taken in zip(sides, seconds, strict=True):
-                began = time.process_time()
-                for _ in range(10):
-                    side(tokens)
-                taken.append(time.process_time() - began)
-    return min(seconds[0]) / min(seconds[1])
 
 
 def main() -> None:
@@ -118,8 +93,6 @@ def main() -> None:
     off = max(off for _, off in rounds)
     assert off < 1e-4, f"the numbers are not those of the scripts: off by {off:.1g}"
     told([found for found, _ in rounds], len(lines), off)
-    if asked.device == "cpu":
-        print(f"oneDNN's product is {products():.2f} times as fast as torch's own here")
 
 
 def _asked() -> argparse.Namespace:

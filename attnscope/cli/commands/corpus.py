@@ -128,13 +128,6 @@ Rows = Annotated[
     str | None,
     typer.Option("--rows", metavar="FILE", help="Also write a row for each text and head, as .parquet."),
 ]
-Fast = Annotated[
-    bool,
-    typer.Option(
-        "--fast",
-        help="Linear layers by oneDNN, on some processors twice as fast: within 1e-5 of a measure's range.",
-    ),
-]
 Cost = Annotated[
     bool,
     typer.Option(
@@ -196,7 +189,6 @@ class CorpusRun:
     ray_address: RayAddress = None
     ray_resources: RayResources = None
     batch: Batch = 32
-    fast: Fast = False
     run: Run = None
     rows: Rows = None
     estimate: Cost = False
@@ -244,7 +236,6 @@ def corpus(
         longest=read.longest,
         batch=running.batch,
         truncate=read.truncate,
-        fast=running.fast,
         workers=running.workers,
         engine=running.engine,
         ray_address=running.ray_address,

@@ -40,7 +40,7 @@ class Linked:
 class Instructions:
     """All that a worker must know to measure, and to keep what comes of it in the folder `into`.
 
-    `rows` says whether what each text gives is kept, `fast` whether oneDNN does the model's linear layers.
+    `rows` says whether what each text gives is kept.
     """
 
     request: ModelRequest
@@ -51,7 +51,6 @@ class Instructions:
     truncate: bool = False
     rows: bool = False
     linked: Linked | None = None
-    fast: bool = False
     into: str = ""
 
 
@@ -92,7 +91,6 @@ def identity_of(
         "batch": recipe.batch,
         "split": split,
         "rows": recipe.rows,
-        "fast": recipe.fast,
     }
 
 

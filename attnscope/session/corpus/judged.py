@@ -7,11 +7,10 @@ on which the reader tried its model. Last the text is read once more alone, and 
 of a short text) its weights are held against those of the batch.
 """
 
+import math
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -53,15 +52,15 @@ class Judged:
     def _some(self, weights: Float[Tensor, "head query key"]) -> Float[Tensor, "head some_query key"]:
         return weights[:, self.queries, : len(self.one)].cpu()
 
-    def proved(self, values: Float[np.ndarray, "measure layer head"]) -> Proved:
+    def proved(self) -> Proved:
         """All that is known of the text once it was measured."""
-        off, unlike = self._alone(values)
+        unlike = self._alone()
         place = self.one.text.source, self.one.text.line
-        failed = tuple(SetAside(*place, why, "") for why in self._wrong(off, unlike))
+        failed = tuple(SetAside(*place, why, "") for why in self._wrong(unlike))
         verdicts = self.sample.verdicts
         counts = {verdict.value: verdicts[verdict] for verdict in Verdict if verdicts[verdict]}
         queries = len(self.one)
-        held = 0 if self.is_alone and self.reader.fast is None else len(self.queries)
+        held = 0 if self.is_alone else len(self.queries)
         return Proved(
             counts,
             1,
@@ -83,31 +82,21 @@ class Judged:
         )
         return sum(reach.effect is Effect.UNKNOWN for reach in reaches)
 
-    def _alone(self, values: Float[np.ndarray, "measure layer head"]) -> tuple[str, float]:
-        """What is wrong with --fast, and how far weights are off those of the text alone.
-
-        Alone the model has its own linear layers. A text that was alone with these has nothing to be held
-        against.
-        """
-        reader, one, fast = self.reader, self.one, self.reader.fast
-        if self.is_alone and fast is None:
-            return "", 0.0
+    def _alone(self) -> float:
+        """How far weights are from those of the text read alone: 0 where it was read alone."""
+        if self.is_alone:
+            return 0.0
         apart: list[Tensor] = []
 
         def layer(number: int, passed: Passed) -> None:
             alone = self._some(passed.weights[0].detach())
             apart.append((self.rows.pop(number) - alone).abs().amax())
 
-        with nullcontext() if fast is None else fast.left_out():
-            if fast is None:
-                reader.weights([one], layer)
-                off = ""
-            else:
-                off = reader.off_by(values, reader.values([one], layer)[0][0], one)
+        self.reader.weights([self.one], layer)
         unlike = float(torch.stack(apart).max())
-        return off, float("inf") if np.isnan(unlike) else unlike
+        return math.inf if math.isnan(unlike) else unlike
 
-    def _wrong(self, off: str, unlike: float) -> Iterator[str]:
+    def _wrong(self, unlike: float) -> Iterator[str]:
         """All that the text says against what was measured of it; its verdict is then that it failed."""
         sample = self.sample
         if sample.failed:
@@ -117,6 +106,3 @@ class Judged:
         if unlike > UNLIKE:
             sample.verdicts[Verdict.FAILED] += 1
             yield f"a weight is off by {unlike:.1g} from that of the text read alone"
-        if off:
-            sample.verdicts[Verdict.FAILED] += 1
-            yield off

@@ -172,7 +172,7 @@ class _Pool:
             self.groups.append(group)
             self.measured += zip(group, values, strict=True)
             if judged is not None:
-                self.proved = judged.proved(values[row])
+                self.proved = judged.proved()
 
     def in_order(self, reader: BatchReader) -> tuple[list[Ready], np.ndarray]:
         """The texts in the order of the split, and `text measure layer head` of them."""

@@ -70,7 +70,6 @@ class CorpusQuestion:
     longest: int = LONGEST
     batch: int = BATCH
     truncate: bool = False
-    fast: bool = False
     workers: int | None = None
     engine: str = LOCAL
     ray_address: str | None = None
@@ -115,12 +114,10 @@ def _recipe(request: ModelRequest, asked: CorpusQuestion, wanted: Wanted) -> Cor
     """How texts are measured; `InputError` for what cannot be, before any of them is looked at."""
     from attnscope.analysis.corpus.names import check_measurable, measurable
 
-    if asked.fast:
-        _check_fast(request)
     names = parse_measures(asked.measures)
     names = measurable(names) if asked.measures == "all" else names
     check_measurable(names)
-    how = asked.longest, asked.batch, asked.truncate, asked.rows is not None, asked.linked, asked.fast
+    how = asked.longest, asked.batch, asked.truncate, asked.rows is not None, asked.linked
     return CorpusRecipe(request, wanted, names, *how)
 
 
@@ -255,15 +252,6 @@ def _resolved(request: ModelRequest, asked: CorpusQuestion, listener: Listener) 
     if (asked.workers or 0) > 1 and asked.engine == LOCAL:
         raise InputError(f"--workers is {asked.workers}: with --device-map one model has all devices")
     return request
-
-
-def _check_fast(request: ModelRequest) -> None:
-    """Raises `InputError` where oneDNN's product is not for what is asked: known before weights are read."""
-    device = "several devices" if request.device_map is not None else request.device
-    if device != "cpu":
-        raise InputError(f"--fast is oneDNN's product on a CPU, and the model is on {device}: leave it out")
-    if request.dtype != "float32":
-        raise InputError(f"--fast is oneDNN's product in float32, not --dtype {request.dtype}: leave it out")
 
 
 def _provenance(asked: CorpusQuestion, request: ModelRequest) -> dict[str, Any]:

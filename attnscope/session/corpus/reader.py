@@ -17,13 +17,12 @@ from attnscope.analysis.claims.relations.answers import pieces_of, together
 from attnscope.analysis.corpus.facts import Facts, norms_moved, triangles
 from attnscope.analysis.corpus.links import links
 from attnscope.analysis.corpus.measuring import leaking, measured
-from attnscope.analysis.corpus.names import apart, needs_norms
+from attnscope.analysis.corpus.names import needs_norms
 from attnscope.attention import AttentionCall
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.weights import OneText, Passed, Passing
 from attnscope.errors import InputError
-from attnscope.model.loading.products import ONEDNN, OneDNN
 from attnscope.results import Provenance
 from attnscope.results.claims.corpus import LINKS
 from attnscope.session.corpus.batches import Ready, batches, filled_up, joined
@@ -34,7 +33,6 @@ from attnscope.vocabulary import WHOLE_SENTENCE, Kind, Route
 
 UNLIKE = 1e-3  # of weights in a batch and alone: more than rounding
 _CELLS = 2**22  # of the weights of a layer at once
-PROMISED = 1e-5  # of a measure's range: how far --fast is off the model's own layers at most
 _SPOKEN = ("A dog sleeps.", WHOLE_SENTENCE)
 
 
@@ -56,7 +54,6 @@ class BatchReader:
         self.triangles: dict[int, Tensor] = {}
         self.tried: dict[int, AttentionCall] = {}
         self.provenance = self._spoken_to()
-        self.fast = self._made_fast() if recipe.fast else None
         self.padded = self._may_fill_up()
 
     def _check(self) -> None:
@@ -94,22 +91,6 @@ class BatchReader:
         origin: Provenance = captured.provenance
         kind = origin.device if "+" in origin.device else origin.device.partition(":")[0]  # whichever of them
         return replace(origin.of_no_text, device=kind)
-
-    def _made_fast(self) -> OneDNN:
-        """The model's linear layers by oneDNN; `InputError` where that changes more than is promised."""
-        name = self.model.name
-        plain = [self.values([one])[0][0] for one in self._spoken()]
-        fast = OneDNN.put_into(self.model.module, name)
-        try:
-            found = [self.values([one])[0][0] for one in self._spoken()]
-        except (RuntimeError, TypeError, AttributeError, InputError) as error:
-            raise InputError(f"--fast: {name} does not run with its {ONEDNN}: leave it out") from error
-        for one, values, others in zip(self._spoken(), found, plain, strict=True):
-            off, measure = apart(values, others, self.measures, len(one))
-            if off > PROMISED:
-                raise InputError(f"--fast: {_off(name, off, measure)}: leave it out")
-        self.provenance = replace(self.provenance, kernel=f"{self.provenance.kernel}, {ONEDNN}")
-        return fast
 
     def _may_fill_up(self) -> bool:
         """Whether a shorter sentence has the same weights beside a longer one as alone."""
@@ -199,16 +180,6 @@ class BatchReader:
     def measures(self) -> tuple[str, ...]:
         """The names of all that is measured, in their order."""
         return self.recipe.measures + (() if self.recipe.linked is None else LINKS)
-
-    def off_by(self, values: np.ndarray, own: np.ndarray, one: Ready) -> str:
-        """Where a text's values are further from those of the model's own layers than is promised."""
-        off, measure = apart(values, own, self.measures, len(one))
-        return "" if off <= PROMISED else f"--fast: {_off(self.model.name, off, measure)}"
-
-
-def _off(name: str, off: float, measure: str) -> str:
-    by = f"{off:.1g} of the range of '{measure}'"
-    return f"with its {ONEDNN} {name} is off by {by}, more than {PROMISED:.0e}"
 
 
 def _pieces(group: Sequence[Ready]) -> Tensor:

@@ -38,7 +38,6 @@ def corpus(
     longest: int = LONGEST,
     truncate: bool = False,
     batch: int = BATCH,
-    fast: bool = False,
     workers: int | None = None,
     engine: str = LOCAL,
     ray_address: str | None = None,
@@ -68,9 +67,8 @@ def corpus(
     accelerators or else cores measure, 0 of them this process; with `engine` `ray` those of the Ray cluster
     at `ray_address`, or of one that is started on this machine, each with `ray_resources` ("GPU=0.5"). What
     is done is kept in the folder `run`, so that the same call goes on where it was cut off; `rows` is a
-    Parquet file for a row for each text and head. With `fast` oneDNN does the model's linear layers: values
-    within 1e-5 of their ranges. `progress` shows a bar, by default in a notebook and at a terminal; `done` is
-    told in its place how far it is (a `Progress`).
+    Parquet file for a row for each text and head. `progress` shows a bar, by default in a notebook and at a
+    terminal; `done` is told in its place how far it is (a `Progress`).
 
     `model` is the name of one; `device`, `dtype`, `attn`, `revision`, `adapter`, `device_map`, `listener`,
     `trust_remote_code` and `allow_pickle` are those of `load`, `layers`, `heads`, `kind` and `tower` those of
@@ -89,7 +87,6 @@ def corpus(
         longest=longest,
         batch=batch,
         truncate=truncate,
-        fast=fast,
         workers=workers,
         engine=engine,
         ray_address=ray_address,
