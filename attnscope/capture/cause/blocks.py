@@ -234,5 +234,6 @@ def _judge(
             missing, half = missing & ~trial.padded, half & ~trial.padded
         if not clean.epsilon and forward not in given:  # else small changes are lost, or rows ask nothing
             trial.block_quiet = int(missing.sum()), int(half.sum())
+            trial.coarse = str(now[0].dtype).removeprefix("torch.") if rows.is_coarse(now[0]) else ""
     if trial.block not in ("other", "mixed") or found == "other":
         trial.block = found

@@ -52,6 +52,7 @@ class Trial:
     padded: Bool[Tensor, " row"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
     quiet: int = 0
     block_quiet: tuple[int, int] = (0, 0)  # rows that change nothing of the block, of those that were tried
+    coarse: str = ""  # the block's type of numbers where its rounding may hide what these rows change
     alive: set[Unit] = field(default_factory=set)
     columns: dict[int, list[int]] = field(default_factory=dict)
     block: str = ""  # own, silent, other, mixed, unknown, none

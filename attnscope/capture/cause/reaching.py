@@ -160,6 +160,8 @@ def _reach(trial: Trial, place: Place, head: int, exchanged: Mapping[int, int], 
         return Reach(Effect.SOME, f"what it computes for {count} has no effect", runs)
     if trial.block_quiet[0]:
         count = f"{trial.block_quiet[0]} of the {trial.block_quiet[1]} rows that were tried"
+        if trial.coarse:
+            return Reach(Effect.UNKNOWN, f"{trial.coarse} is too coarse for {count}", runs)
         return Reach(Effect.SOME, f"what it computes for {count} has no effect on its block", runs)
     return Reach(Effect.OWN, "", runs)
 

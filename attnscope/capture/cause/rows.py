@@ -14,6 +14,8 @@ MOST = 3432  # rows that words of fourteen bits tell apart
 _LARGE = 32.0  # times a tensor: noise that a layer scale of 1e-5 leaves to be seen in the hidden state
 _ROUNDING = 4  # machine epsilons of a row's largest number; two runs of the same shapes differ by less
 _GROUPED = 64  # where rows are multiplied in other groups, as experts do, but no more than 1e-5
+_COARSE = 1e-4  # a machine epsilon above it is that of half precision
+_MANY = 0.25  # of a row's features
 _LITTLE = 1e-2  # of a row's largest number: another order that changes less is no other row
 
 Rows = Float[Tensor, "row feature"]
@@ -73,12 +75,23 @@ def shuffled(values: Float[Tensor, "*axis"], seed: int) -> Float[Tensor, "*axis"
 def changed(now: Rows, before: Rows, epsilon: float = 0.0) -> Bool[Tensor, " row"]:
     """Which rows differ by more than rounding in the tensors' own type; what is no number counts as 0.
 
-    `epsilon` is that of whole numbers on the way, where there are some.
+    `epsilon` is that of whole numbers on the way, where there are some. In half precision a row has changed
+    too where many of its features have, each held against itself: beside one feature of a thousand times the
+    size of all others, as the first token of a trained model has it, no change is large.
     """
     own = torch.finfo(before.dtype).eps
     least = max(_ROUNDING * max(epsilon, own), min(_GROUPED * own, 1e-5))
     now, before = torch.nan_to_num(now.float()), torch.nan_to_num(before.float())
-    return ((now - before).abs().amax(1) > least * before.abs().amax(1).clamp_min(1e-30)).cpu()
+    change, size = (now - before).abs(), before.abs()
+    there = change.amax(1) > least * size.amax(1).clamp_min(1e-30)
+    if not epsilon and own > _COARSE:
+        there |= (change > least * size).float().mean(1) > _MANY
+    return there.cpu()
+
+
+def is_coarse(tensor: Tensor) -> bool:
+    """Whether its numbers are of half precision."""
+    return torch.finfo(tensor.dtype).eps > _COARSE
 
 
 @dataclass(frozen=True)

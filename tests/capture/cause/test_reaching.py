@@ -122,6 +122,29 @@ def test_two_rows_exchanged_within_the_half_that_a_block_is_tried_with_are_told_
     assert effects(True) == [{Effect.OWN}, {Effect.OWN}, {Effect.OWN}]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("features", ["one", "all"])
+def test_a_row_with_large_features_is_silent_only_where_the_precision_could_show_a_change(
+    dtype: torch.dtype, features: str
+) -> None:
+    model = twin(sharp("llama"), "eager").to(dtype)
+    large = torch.zeros(TOKENS, model.config.hidden_size, dtype=dtype)
+    large[0, 3 if features == "one" else slice(None)] = 3e4  # as trained models have it in their first token
+    model.layers[1].register_forward_pre_hook(lambda _part, given: (given[0] + large, *given[1:]))
+
+    def told() -> Reach:
+        place = "layers.1.self_attn", 0
+        return reaches_of(model, ids(), find_sites(model), {1}, {place}).found[place][2]
+
+    coarse = dtype != torch.float32 and features == "all"
+    assert told().effect is (Effect.UNKNOWN if coarse else Effect.OWN)
+    assert ("too coarse for 1 of the" in told().reason) == coarse
+    lost = torch.ones(TOKENS, 1, dtype=dtype)
+    lost[4] = 0
+    model.layers[1].self_attn.o_proj.register_forward_hook(lambda _part, _given, made: made * lost)
+    assert told().effect is Effect.SOME
+
+
 def test_code_that_writes_over_an_answer_in_place_writes_over_nothing_that_is_kept_of_it() -> None:
     model = twin(sharp("llama"), "sdpa")
     for layer in model.layers:

@@ -65,7 +65,8 @@ def test_a_change_of_more_than_rounding_of_the_row_s_largest_number_counts(
     dtype: torch.dtype, steps: int
 ) -> None:
     epsilon = torch.finfo(dtype).eps
-    before = torch.tensor([[8.0, 0.0], [8.0, 0.0], [0.0, 0.0]], dtype=dtype)
+    before = torch.zeros(3, 6, dtype=dtype)
+    before[:2, 0] = 8
     now = before.clone().double()
     now[0, 1] = 8 * epsilon * steps * 0.9
     now[1, 1] = 8 * epsilon * steps * 1.1
@@ -73,6 +74,21 @@ def test_a_change_of_more_than_rounding_of_the_row_s_largest_number_counts(
     assert rows.changed(now.to(dtype), before, epsilon=epsilon * steps).tolist() == [False, False, False]
     before[2, 0] = float("nan")
     assert rows.changed(before, before).tolist() == [False, False, False]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_in_half_precision_a_change_of_many_features_counts_beside_one_that_is_a_thousand_times_as_large(
+    dtype: torch.dtype,
+) -> None:
+    epsilon = torch.finfo(dtype).eps
+    before = torch.full((3, 8), 2.0, dtype=dtype)
+    before[:, 5] = 4096
+    now = before.clone()
+    now[0, :3] += 10 * epsilon  # of three of eight features more than rounding
+    now[1, :2] += 10 * epsilon
+    now[2, :] += 4 * epsilon
+    assert rows.changed(now, before).tolist() == [dtype != torch.float32, False, False]
+    assert rows.changed(now, before, epsilon=1 / 64).tolist() == [False, False, False]
 
 
 def test_the_share_of_a_change_that_stands_in_each_head_s_columns() -> None:
