@@ -25,14 +25,12 @@ def drift(moved: bool = True) -> Drift:
     alone = np.array([[0.01, 0.0, 0.02], [0.1, 0.21, 0.3]])
     others = np.array([[0.1, 0.2, 0.29], [np.nan] * 3])
     back = PutBack(
-        "divergence in nats",
         (2, 0, 1),
         ((4, 1), (5, 0)),
         np.array([0.1, 0.2, 0.3]),
         alone,
         others,
         np.zeros(3),
-        np.full(3, 0.01),
     )
     return Drift(
         names=("base", "tuned"),
@@ -48,6 +46,9 @@ def drift(moved: bool = True) -> Drift:
         floor_by="bfloat16",
         low=low,
         high=high,
+        answers=np.array([0.2, 0.3, 0.1, 0.05]) * moved,
+        answers_floor=np.full(4, 0.01),
+        answers_by="divergence in nats",
         put_back=back if moved else None,
         unanswered="" if moved else "no head moved",
         certified={Verdict.CERTIFIED: 12},

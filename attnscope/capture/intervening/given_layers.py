@@ -112,6 +112,7 @@ class HeadReader:
         self.model, self.selection = model, selection
         self.rung: Rung | None = None  # the one that saw all layers
         self.layers: Layers | None = None
+        self.returned: Any = None  # what the model returned when it was last run
 
     def read(self, inputs: Mapping[str, Any]) -> Seen:
         """What the chosen heads do over one text; `InputError` where a layer is not seen."""
@@ -151,6 +152,6 @@ class HeadReader:
                 )
 
         with torch.no_grad(), evaluating(self.model), passing(rung.watched, look, changing=False) as passage:
-            self.model(**without_cache(self.model, inputs))
+            self.returned = self.model(**without_cache(self.model, inputs))
         none = {layer for layer, number in passage.none if number == 0}
         return {layer: found[layer] for layer in sorted(found.keys() - none)}

@@ -128,8 +128,8 @@ def percent(share: float) -> str:
 def per_hundred(value: float) -> str:
     """What is counted in hundredths already, as a percentile is, in the same way; below 1 with its zero."""
     size, minus = abs(value), MINUS if value < 0 else ""
-    if math.isnan(value):
-        return NONE
+    if not math.isfinite(value):
+        return cell(value)
     if 0 < size < 0.05:
         return f">{MINUS}0.1 %" if minus else "<0.1 %"
     if 99.95 <= value < 100 * (1 - _ROUNDING):

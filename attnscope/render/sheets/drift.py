@@ -29,7 +29,7 @@ _WRITES = "how far what it then writes lies from what it wrote in A, over the si
 
 def sheet(result: Drift, focus: Focus = WHOLE) -> Sheet:
     grid, whole = _grid(result), focus.verbose
-    nothing = result.case is Case.SAME and not whole  # zeros are no evidence: one line says it
+    nothing = result.case is Case.SAME and not whole  # zeros are no evidence: the answer says it
     a, b = map(model_words, (result.before, result.after))
     return Sheet(
         title=f"what tuning changed: B {b}, A {a}, over {counted(len(result.texts), 'text')}",
@@ -185,7 +185,7 @@ def _texts(result: Drift, whole: bool) -> Iterator[Ranking]:
 def _put_back(result: Drift) -> Iterator[Block]:
     """What the old output of a head does in the tuned model."""
     back = result.put_back
-    if back is None or not back.changed:
+    if back is None or not result.answers_differ:
         return
     form = percent
     yield Ranking(
@@ -194,8 +194,8 @@ def _put_back(result: Drift) -> Iterator[Block]:
         names=tuple(f"L{layer} H{head}" for layer, head in back.heads),
         table=Table(
             Column("restored", back.restored.tolist(), "of the change gone", form,
-                   f"of how far B's answer lies from A's ({back.measured}), what is gone with it; below 0: "
-                   "it lies further"),
+                   f"of how far B's answer lies from A's ({result.answers_by}), what is gone with it; below "
+                   "0: it lies further"),
             Column("others", back.restored_by_others.tolist(), "other heads", form,
                    "the same for other heads of its layer, drawn by lot: their mean"),
         ),
@@ -221,6 +221,9 @@ def _facts(result: Drift) -> Iterator[tuple[object, ...]]:
         for t, i, j in np.ndindex(result.moved.shape):
             value = float(getattr(result, name)[t, i, j])
             yield name, result.layers[i], result.heads[j], result.texts[t].line, value
+    for name in ("answers", "answers_floor"):
+        for each, value in zip(result.texts, getattr(result, name).tolist(), strict=True):
+            yield name, None, None, each.line, value
     if (back := result.put_back) is not None:
         for name in ("alone", "others"):
             for (layer, head), row in zip(back.heads, getattr(back, name).tolist(), strict=True):

@@ -12,10 +12,11 @@ _FEW = 8  # texts: of fewer the answer says how few
 
 
 def answer(result: Drift) -> str:
-    """The verdict over a limit, what moved most beside rounding, whose doing it is, what it does."""
+    """Other answers, the verdict over a limit, what moved most beside rounding, whose doing it is."""
     told = {Case.SAME: _same, Case.WITHIN: _within, Case.MOVED: _moved}[result.case](result)
     limit = "" if result.limit is None else _over(result)
-    return " ".join(each for each in (limit, told, _answered(result), _few(result)) if each)
+    first, last = (_apart(result), "") if result.answers_differ else ("", _apart(result))
+    return " ".join(each for each in (first, limit, told, last, _put_back(result), _few(result)) if each)
 
 
 def _over(result: Drift) -> str:
@@ -25,10 +26,11 @@ def _over(result: Drift) -> str:
 
 
 def _same(result: Drift) -> str:
-    """That nothing changed, to what precision, and what rounding would have done."""
+    """That no head changed, or nothing did, to what precision, and what rounding would have done."""
     written = "" if np.isnan(result.written).any() else f", and writes the same to 1 part in {1 / SAME:,.0f}"
+    what = "Nothing" if result.answers_by and not result.answers.any() else "No head"
     return (
-        f"Nothing changed: each of {counted(result.mean.size, 'head')} attends the same in A and B, to the "
+        f"{what} changed: each of {counted(result.mean.size, 'head')} attends the same in A and B, to the "
         f"last bit{written}; {_rounding(result)}."
     )
 
@@ -77,21 +79,32 @@ def _listed(result: Drift, places: tuple[Place, ...]) -> str:
     return f"{', '.join(named[:2])} and {len(named) - 2:,} more"
 
 
-def _answered(result: Drift) -> str:
+def _apart(result: Drift) -> str:
+    """How far the answers of both models lie apart, beside what rounding does to one."""
+    if not result.answers_by:
+        return f"The answers are not compared: {result.unanswered}."
+    if not result.answers.any():
+        return "" if result.case is Case.SAME else "The answers are the same."
+    far, floor = (significant(float(each.mean())) for each in (result.answers, result.answers_floor))
+    unit = "nats" if "nats" in result.answers_by else "of cosine"
+    if result.answers_differ:
+        return (
+            f"A and B answer differently: {far} {unit} apart, where {result.floor_by} moves one by {floor}."
+        )
+    return f"The answers lie {far} {unit} apart, no further than {result.floor_by} moves them ({floor})."
+
+
+def _put_back(result: Drift) -> str:
     """What putting the head that moved most back does to the answer, beside other heads."""
     back = result.put_back
-    if back is None:
+    if back is None or not result.answers_differ:
         return ""
-    far = significant(float(back.tuned.mean()))
-    unit = "nats" if "nats" in back.measured else "of cosine"
-    if not back.changed:
-        floor = significant(float(back.floor.mean()))
-        return f"The answers lie {far} {unit} apart, no further than {result.floor_by} moves them ({floor})."
     gone, others = float(back.restored[0]), float(back.restored_by_others[0])
     layer, head = back.heads[0]
     beside = "" if others != others else f", another head of its layer {percent(others)}"
-    taken = f"L{layer} H{head} of A put back takes {percent(gone)} of that away{beside}"
-    return f"The answers lie {far} {unit} apart; {taken}."
+    return (
+        f"L{layer} H{head} of A put back takes {percent(gone)} of the difference of the answers away{beside}."
+    )
 
 
 def _few(result: Drift) -> str:
@@ -110,8 +123,8 @@ def control(result: Drift) -> str:
 
 def notes(result: Drift) -> Iterator[str]:
     yield from result.notes
-    if result.put_back is not None and result.put_back.changed:
+    if result.put_back is not None and result.answers_differ:
         every = percent(result.put_back.restored_by_every)
         yield f"all heads of A put back take {every} of the change of the answer away; the rest is no head's"
-    elif result.put_back is None and result.unanswered and result.case is not Case.SAME:
+    elif result.answers_by and result.put_back is None and result.case is not Case.SAME:
         yield f"no head was put back: {result.unanswered}"

@@ -20,7 +20,7 @@ SAME = 1e-9  # of what a head writes: less is rounding of its measurement
 class Case(StrEnum):
     """What can be said, by one test after the other."""
 
-    SAME = "no head moved at all"
+    SAME = "no head changed at all"
     WITHIN = "no head beyond the floor"
     MOVED = "heads beyond the floor"
 
@@ -29,27 +29,18 @@ class Case(StrEnum):
 class PutBack:
     """What the tuned model's answer becomes with the old outputs of heads in it.
 
-    `texts` are the places of the texts that were tried, those on which attention moved most. `measured` says
-    what a distance between two answers is. `tuned` is that of the tuned model's answer from the old one's,
-    by text; `heads` (layer and head) were put back one by one, which left the distances `alone`, and `others`
-    in the mean over other heads of their layer, drawn by lot; NaN where there are none. `every` is left with
-    all heads of the model put back at once. `floor` is how far the old model's answer lies from itself in the
-    other precision; NaN where that is none.
+    `texts` are the places of the texts that were tried, those on which attention moved most. `tuned` is how
+    far the tuned model's answer lies from the old one's, by text; `heads` (layer and head) were put back one
+    by one, which left the distances `alone`, and `others` in the mean over other heads of their layer, drawn
+    by lot; NaN where there are none. `every` is left with all heads of the model put back at once.
     """
 
-    measured: str
     texts: tuple[int, ...]
     heads: tuple[Place, ...]
     tuned: Float[np.ndarray, " text"]
     alone: Float[np.ndarray, "head text"]
     others: Float[np.ndarray, "head text"]
     every: Float[np.ndarray, " text"]
-    floor: Float[np.ndarray, " text"]
-
-    @property
-    def changed(self) -> bool:
-        """Whether the answers lie further apart than rounding moves one."""
-        return not self.tuned.mean() <= self.floor.mean()
 
     @property
     def restored(self) -> Float[np.ndarray, " head"]:
@@ -74,7 +65,7 @@ class PutBack:
 
     def check_parts(self) -> None:
         alike = {self.alone.shape, self.others.shape, (len(self.heads), len(self.texts))}
-        lengths = {len(each) for each in (self.tuned, self.every, self.floor, self.texts)}
+        lengths = {len(each) for each in (self.tuned, self.every, self.texts)}
         fits(len(alike) == len(lengths) == 1, "'texts' differ")
 
 
@@ -86,14 +77,18 @@ class Drift(Presented):
     weights, 0 to 1; what a sink takes counts as one more key), in the mean over the queries of a text, by
     text. `own` is the same where each layer of the tuned model reads what the old one's read: it moves
     because of its own weights, and not of what earlier layers hand on. `written` is how far what it writes
-    then lies from what it wrote, over the size of that. NaN where either could not be made. `floor` is how
-    far the old model moves from itself in `floor_by`. `low` and `high` are the ends of the 95 % interval of
-    the mean of `moved`, texts as trials (Student's t); NaN of fewer than six.
+    then lies from what it wrote, over the size of that, infinite where that is nothing. NaN where either
+    could not be made. `floor` is how far the old model moves from itself in `floor_by`. `low` and `high` are
+    the ends of the 95 % interval of the mean of `moved`, texts as trials (Student's t); NaN of fewer than
+    six.
+
+    `answers` is how far the answer of `after` lies from that of `before`, by text, and `answers_floor` how
+    far that of the old model lies from itself in `floor_by`; `answers_by` says what such a distance is. NaN
+    and empty where `unanswered` says why answers are not compared.
 
     `names` are those of both models, `texts` the lines of the `file` that were read, `certified` counts the
-    heads of one text under both by verdict.
-    `unanswered` says why no head was put back. `limit` is what no head was to move beyond, None where that
-    was not asked.
+    heads of one text under both by verdict. `unanswered` says why answers are not compared, or no head was
+    put back. `limit` is what no head was to move beyond, None where that was not asked.
     """
 
     names: tuple[str, str]
@@ -109,6 +104,9 @@ class Drift(Presented):
     floor_by: str
     low: Float[np.ndarray, "layer head"]
     high: Float[np.ndarray, "layer head"]
+    answers: Float[np.ndarray, " text"]
+    answers_floor: Float[np.ndarray, " text"]
+    answers_by: str
     put_back: PutBack | None
     unanswered: str
     certified: dict[Verdict, int]
@@ -189,9 +187,14 @@ class Drift(Presented):
         return np.asarray(self.moved.mean(axis=(1, 2)))
 
     @property
+    def answers_differ(self) -> bool | None:
+        """Whether answers lie further apart than rounding moves one; None where they are not compared."""
+        return bool(self.answers.mean() > self.answers_floor.mean()) if self.answers_by else None
+
+    @property
     def case(self) -> Case:
         """What can be said of all heads together."""
-        if not self.moved.any() and not (np.nan_to_num(self.written) > SAME).any():
+        if not self.moved.any() and not (self.written > SAME).any():  # of none, what it writes is not known
             return Case.SAME
         return Case.MOVED if self.beyond else Case.WITHIN
 
@@ -216,6 +219,10 @@ class Drift(Presented):
         shape = (len(self.texts), len(self.layers), len(self.heads))
         arrays = (self.moved, self.own, self.written, self.floor)
         fits(all(each.shape == shape for each in arrays), "the numbers are not one for each text and head")
+        answers = {len(self.answers), len(self.answers_floor)}
+        fits(answers == {len(self.texts)}, "'answers' are not one for each text")
+        numbers = (self.moved, self.floor, *((self.answers, self.answers_floor) if self.answers_by else ()))
+        fits(not any(np.isnan(each).any() for each in numbers), "what moved is no number")
 
     def derived(self) -> dict[str, Value]:
         """The heads as a ranking, those that moved most first."""
@@ -225,6 +232,7 @@ class Drift(Presented):
             "unit": "total variation",
             "loudest": float(self.loudest.mean()),
             "beyond": len(self.beyond),
+            "answers_differ": self.answers_differ,
             "touched": None if self.touched is None else [self.name(place) for place in self.touched],
             "exceeding": [self.name(place) for place in self.exceeding],
             "provenance": self.before,

@@ -21,11 +21,12 @@ def test_the_answer_says_what_moved_beside_rounding_by_whose_doing_and_what_it_d
     assert result.case is Case.MOVED
     moved, loudest = 100 * result.mean[0, 1], 100 * result.loudest.mean()
     assert sheet(result).answer == (
+        "A and B answer differently: .16 nats apart, where bfloat16 moves one by .010. "
         f"1 head moved beyond 10 %. L4 H1 moved most: {moved:.0f} % of what its queries give goes to other "
         f"tokens; bfloat16 alone moves a head by {loudest:.1f} % at most. 4 of 6 heads moved further than "
-        "that. Only L4 H1 has weights of its own that changed; the others hear of it. The answers lie .20 "
-        "nats apart; L4 H1 of A put back takes 95 % of that away, another head of its layer 1.7 %. Over only "
-        "4 texts."
+        "that. Only L4 H1 has weights of its own that changed; the others hear of it. L4 H1 of "
+        "A put back takes 95 % of the difference of the answers away, another head of its layer 1.7 %. Over "
+        "only 4 texts."
     )
 
 
@@ -49,7 +50,7 @@ def test_heads_within_rounding_are_said_so_with_their_share() -> None:
     result = made_drift.drift()
     within = replace(result, moved=result.floor / 2, limit=0.5)
     told = sheet(within).answer
-    assert told.startswith("No head moved beyond 50 %. No head moved further than rounding moves one: L")
+    assert "No head moved beyond 50 %. No head moved further than rounding moves one: L" in told
     assert not within.beyond
     assert within.exceeding == ()
 
@@ -96,18 +97,21 @@ def test_where_all_changed_or_it_is_not_told_nobody_is_singled_out() -> None:
 
 
 def test_a_model_that_answers_nothing_says_why_no_head_was_put_back() -> None:
-    result = replace(made_drift.drift(), put_back=None, unanswered="it has no head")
-    assert "no head was put back: it has no head" in sheet(result).notes
+    none = np.full(4, np.nan)
+    bare = replace(made_drift.drift(), put_back=None, unanswered="it has no head")
+    result = replace(bare, answers=none, answers_floor=none, answers_by="")
+    assert "The answers are not compared: it has no head." in sheet(result).answer
     assert "apart" not in sheet(result).answer
+    assert "no head was put back: it has no head" in sheet(bare).notes
 
 
 def test_answers_no_further_apart_than_rounding_moves_them_are_given_no_share() -> None:
     result = made_drift.drift()
     assert result.put_back is not None
-    back = replace(result.put_back, floor=np.full(3, 0.25))
-    made = sheet(replace(result, put_back=back))
-    assert "The answers lie .20 nats apart, no further than bfloat16 moves them (.25)." in made.answer
-    assert "put back" not in " ".join((made.answer, *made.notes, *titles(replace(result, put_back=back))))
+    within = replace(result, answers_floor=np.full(4, 0.25))
+    made = sheet(within)
+    assert "The answers lie .16 nats apart, no further than bfloat16 moves them (.25)." in made.answer
+    assert "put back" not in " ".join((made.answer, *made.notes, *titles(within)))
 
 
 def test_the_table_has_a_row_for_each_number_of_each_head_and_text() -> None:

@@ -12,6 +12,7 @@ from transformers import AutoTokenizer, BertForMaskedLM, BertModel, LlamaConfig,
 
 import attnscope as at
 from attnscope import demo
+from attnscope.errors import CertificateError
 from attnscope.results.claims.drift import Case, Drift
 
 TEXTS = ("The door was open.", "She gave the boy a book in the garden.", "I was watching it when it ran.")
@@ -137,9 +138,81 @@ def test_the_old_model_in_that_precision_is_within_the_floor(model, tokenizer) -
 def test_nothing_changed_is_said_so(model, tokenizer) -> None:
     drift = at.wrap(model, tokenizer).compare(at.wrap(model, tokenizer), TEXTS, fail_above=0.0)
     assert (drift.case, drift.exceeding, drift.put_back) == (Case.SAME, (), None)
+    assert (drift.answers.tolist(), drift.answers_differ) == ([0.0] * 3, False)
     assert "Nothing changed: each of 20 heads attends the same in A and B, to the last bit, and" in " ".join(
         str(drift).split()
     )
+
+
+@pytest.mark.parametrize("part", ["cls.predictions.transform.dense", "bert.encoder.layer.4.output.dense"])
+def test_answers_that_differ_are_said_first_where_no_head_changed(model, tokenizer, part: str) -> None:
+    other = copy.deepcopy(model)
+    for weight in other.get_submodule(part).parameters():
+        weight.data *= -3
+    drift = at.wrap(model, tokenizer).compare(at.wrap(other, tokenizer), TEXTS, fail_above=0.01)
+    assert (drift.case, drift.exceeding, drift.put_back) == (Case.SAME, (), None)
+    ids = tokenizer(TEXTS[2], return_tensors="pt")
+    with torch.no_grad():
+        old, new = (each(**ids).logits[0].double().log_softmax(-1) for each in (model, other))
+    assert drift.answers[2] == pytest.approx(float((old.exp() * (old - new)).sum(-1).mean()), rel=1e-4)
+    assert drift.answers_differ
+    told = " ".join(str(drift).split())
+    assert told.startswith("A and B answer differently: ")
+    assert "No head changed: each of 20 heads" in told
+    assert "Nothing changed" not in told
+
+
+def broken(model: BertForMaskedLM, part: str) -> BertForMaskedLM:
+    """A copy that has a NaN where only a text of at least eight tokens comes."""
+    other = copy.deepcopy(model)
+    table = {"position": other.bert.embeddings.position_embeddings.weight}
+    if part == "position":
+        table[part].data[7] = float("nan")
+    else:
+        other.get_submodule(part).weight.data[0, 0] = float("nan")
+    return other
+
+
+@pytest.mark.parametrize("sides", ["new", "old", "both"])
+def test_a_model_that_gives_no_numbers_on_one_text_fails_the_gate_with_its_name(
+    model, tokenizer, sides: str
+) -> None:
+    bad = broken(model, "position")
+    first, second = (model if sides == "new" else bad), (model if sides == "old" else bad)
+    with pytest.raises(CertificateError, match=r"text 2: model [AB] .* gives no numbers in L0 H0"):
+        at.wrap(first, tokenizer).compare(at.wrap(second, tokenizer), TEXTS, fail_above=0.01)
+    short = TEXTS[:1]
+    assert at.wrap(first, tokenizer).compare(at.wrap(second, tokenizer), short).case is Case.SAME
+
+
+@pytest.mark.parametrize("part", ["bert.encoder.layer.4.output.dense", "cls.predictions.transform.dense"])
+def test_numbers_that_are_none_behind_the_last_attention_fail_the_gate(model, tokenizer, part: str) -> None:
+    with pytest.raises(CertificateError, match=r"text 1: model B .* gives no numbers as its answer"):
+        at.wrap(model, tokenizer).compare(at.wrap(broken(model, part), tokenizer), TEXTS, fail_above=0.01)
+
+
+def test_a_head_that_wrote_nothing_and_writes_something_has_changed(model, tokenizer) -> None:
+    silent = copy.deepcopy(model)
+    values, rows = (
+        silent.bert.encoder.layer[LAYER].attention.self.value,
+        slice(HEAD * SIZE, HEAD * SIZE + SIZE),
+    )
+    values.weight.data[rows], values.bias.data[rows] = 0, 0
+    drift = at.wrap(silent, tokenizer).compare(at.wrap(model, tokenizer), TEXTS[:1])
+    assert np.isinf(drift.written_mean[LAYER, HEAD])
+    assert drift.touched == ((LAYER, HEAD),)
+    alike = at.wrap(silent, tokenizer).compare(at.wrap(silent, tokenizer), TEXTS[:1])
+    assert (alike.case, alike.written_mean[LAYER, HEAD]) == (Case.SAME, 0)
+
+
+def test_models_that_choose_among_other_answers_say_so(model, tokenizer) -> None:
+    other = copy.deepcopy(model)
+    other.resize_token_embeddings(len(tokenizer) + 3, mean_resizing=False)
+    drift = at.wrap(model, tokenizer).compare(at.wrap(other, tokenizer), TEXTS[:1])
+    assert (drift.answers_differ, drift.answers_by) == (None, "")
+    told = " ".join(str(drift).split())
+    assert "The answers are not compared: the models choose their answers among" in told
+    assert "Nothing changed" not in told
 
 
 def test_putting_the_old_head_back_is_done_as_by_hand(drift, model, other, tokenizer) -> None:
@@ -172,8 +245,9 @@ def test_putting_the_old_head_back_is_done_as_by_hand(drift, model, other, token
     assert abs(back.restored_by_others[0]) < 0.5
     rounded = copy.deepcopy(model).to(torch.bfloat16)
     with torch.no_grad():
-        assert back.floor[place] == pytest.approx(far(rounded(**ids).logits), rel=0.05)
-    assert back.changed
+        assert drift.answers_floor[1] == pytest.approx(far(rounded(**ids).logits), rel=0.05)
+    assert drift.answers[1] == pytest.approx(far(untouched), rel=1e-3)
+    assert drift.answers_differ
 
 
 def test_a_model_without_a_head_is_asked_for_its_vector(model, other, tokenizer) -> None:
@@ -184,7 +258,7 @@ def test_a_model_without_a_head_is_asked_for_its_vector(model, other, tokenizer)
         bodies.append(body)
     drift = at.wrap(bodies[0], tokenizer).compare(at.wrap(bodies[1], tokenizer), TEXTS[:1])
     assert drift.put_back is not None
-    assert drift.put_back.measured == "1 less the cosine of both vectors"
+    assert drift.answers_by == "1 less the cosine of both vectors"
     ids = tokenizer(TEXTS[0], return_tensors="pt")
     with torch.no_grad():
         a, b = (each(**ids).last_hidden_state[0].double().mean(0) for each in bodies)

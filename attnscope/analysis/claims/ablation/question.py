@@ -200,17 +200,17 @@ def turning(
     before: Float[Tensor, "1 dim"], after: Float[Tensor, "1 dim"], beside: Float[Tensor, " dim"] | None
 ) -> Effect:
     """How a vector's cosine to what it was changes, or that to a vector beside it."""
-    was, now = (_unit(each[0]) for each in (before, after))
-    held = was if beside is None else _unit(beside)
+    was, now = (unit(each[0]) for each in (before, after))
+    held = was if beside is None else unit(beside)
     first, then = 1.0 if beside is None else float(was @ held), float(now @ held)
     return Effect(first, then, then - first, max(1.0 - float(was @ now), 0.0))
 
 
-def _unit(vector: Float[Tensor, " dim"]) -> Float[Tensor, " dim"]:
+def unit(vector: Float[Tensor, "*row dim"]) -> Float[Tensor, "*row dim"]:
     """Of length 1; `CertificateError` for a vector that has no direction."""
     own: Tensor = exact(vector.detach().cpu())
-    length = own.norm()
-    if not bool(length > 0) or not bool(length.isfinite()):
+    length = own.norm(dim=-1, keepdim=True)
+    if not bool((length > 0).all()) or not bool(length.isfinite().all()):
         raise CertificateError("the model's vector of this text is zero or no number: it has no direction")
     unit: Tensor = own / length
     return unit

@@ -1,19 +1,29 @@
 """What a tuning changed: every head of two models of one shape, over the same tokens of many texts."""
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import nan
 from typing import Any
 
 import numpy as np
 import torch
 
-from attnscope.analysis.claims.comparison.drift import factors, intervals, moved, written
+from attnscope.analysis.claims.comparison.drift import (
+    BROKEN,
+    check_numbers,
+    factors,
+    intervals,
+    moved,
+    written,
+)
 from attnscope.analysis.claims.relations.answers import Sample
 from attnscope.attention import Capture
 from attnscope.capture import Selection
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.given_layers import HeadReader, Seen
-from attnscope.errors import AttnscopeError, InputError, listed
+from attnscope.errors import AttnscopeError, CertificateError, InputError, listed
 from attnscope.model.anatomy.placed import map_of
 from attnscope.results import Drift
 from attnscope.results.base.origin import tallied
@@ -22,7 +32,7 @@ from attnscope.session.choosing import Chosen
 from attnscope.session.entering import encode_inputs, read_inputs
 from attnscope.session.listener import Listener, Quiet
 from attnscope.session.opening import Opened, Purpose, open_model
-from attnscope.session.questions.claims.putting_back import put_back
+from attnscope.session.questions.claims.putting_back import asked_of, put_back
 from attnscope.session.questions.claims.rows import check_whole_fits
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, ModelRequest
@@ -83,6 +93,8 @@ def drift_of(before: Opened, after: Opened, asked: DriftQuestion, listener: List
     comparing = _Comparing(before, after, chosen, asked, listener)
     made, readings = comparing.result()
     heads = made.ranking[:HEADS]
+    if not made.answers_by:
+        return made
     if not made.mean[heads[0]] > 0:
         return replace(made, unanswered="no head moved")
     places = np.argsort(-made.by_text, kind="stable")[:TEXTS].tolist()
@@ -90,7 +102,7 @@ def drift_of(before: Opened, after: Opened, asked: DriftQuestion, listener: List
     try:
         with listener.working("putting old heads back"):
             pairs = [readings[i] for i in places]
-            back = put_back(pairs, chosen, named, tuple(places), asked.seed, comparing.rounded)
+            back = put_back(pairs, chosen, named, tuple(places), asked.seed)
             return replace(made, put_back=back)
     except InputError as error:
         return replace(made, unanswered=str(error))
@@ -122,6 +134,8 @@ class _Numbers:
     own: np.ndarray
     written: np.ndarray
     floor: np.ndarray
+    answers: float = nan
+    answers_floor: float = nan
 
 
 Readings = tuple[Reading, Reading]
@@ -145,9 +159,10 @@ class _Comparing:
         )
         self.old = HeadReader(before.model.module, old)
         self.new = HeadReader(after.model.module, new)
-        self.rounded = _in_other_precision(before.model.module)
-        self.floor_by = BATCH if self.rounded is None else _precision(self.rounded)
-        self.again = HeadReader(before.model.module if self.rounded is None else self.rounded, old)
+        rounded = _in_other_precision(before.model.module)
+        self.floor_by = BATCH if rounded is None else _precision(rounded)
+        self.again = HeadReader(before.model.module if rounded is None else rounded, old)
+        self.answers_by, self.unanswered = "", ""
 
     def result(self) -> tuple[Drift, list[Readings]]:
         """All but what putting heads back does, and what both models read of each text."""
@@ -156,8 +171,10 @@ class _Comparing:
             old, new = (each.capture(which, projections=True) for each, which in self._pairs(readings[0]))
         self.factors = factors(old, new)
         with self.listener.working(f"reading {len(readings)} texts under both models"):
-            numbers = [self._numbers(both) for both in readings]
+            numbers = [self._of_text(*each) for each in zip(self.asked.texts, readings, strict=True)]
         values = {name: np.stack([getattr(each, name) for each in numbers]) for name in vars(numbers[0])}
+        if self.unanswered:
+            values["answers"] = values["answers_floor"] = np.full(len(readings), nan)
         low, high = intervals(values["moved"])
         chosen = self.chosen[0]
         made = Drift(
@@ -171,8 +188,9 @@ class _Comparing:
             floor_by=self.floor_by,
             low=low,
             high=high,
+            answers_by="" if self.unanswered else self.answers_by,
             put_back=None,
-            unanswered="",
+            unanswered=self.unanswered,
             certified=self._certified(readings[0], (old, new)),
             before=old.provenance.of_no_text,
             after=new.provenance.of_no_text,
@@ -185,16 +203,22 @@ class _Comparing:
     def _pairs(self, readings: Readings) -> list[tuple[Reading, Chosen]]:
         return list(zip(readings, self.chosen, strict=True))
 
+    @contextmanager
+    def _naming(self, text: Prompt) -> Iterator[None]:
+        """What goes wrong while it is open is said with the text it is of."""
+        try:
+            yield
+        except AttnscopeError as error:
+            raise type(error)(f"{self.asked.called(text)}: {error}") from error
+
     def _read(self, text: Prompt) -> Readings:
         """What both models read of a text, which must be the same tokens."""
         inputs = self.asked.inputs_of(text)
-        try:
+        with self._naming(text):
             old = read_inputs(self.before, inputs, self.listener)
             new = encode_inputs(self.after, inputs, Quiet())  # the same tokens, of which all was said
             _check_tokens(old.encoded.tokens, new.encoded.tokens)
             check_whole_fits(old, self.chosen[0], "this question")
-        except AttnscopeError as error:
-            raise type(error)(f"{self.asked.called(text)}: {error}") from error
         return old, replace(new, target=old.target)
 
     def _certified(self, readings: Readings, captures: tuple[Capture, Capture]) -> dict[Any, int]:
@@ -206,20 +230,45 @@ class _Comparing:
             sample.add(captured, counted, counted)
         return tallied(sample.verdicts.elements())
 
+    def _of_text(self, text: Prompt, readings: Readings) -> _Numbers:
+        """The numbers of one text; `CertificateError` that names it where they are none."""
+        with self._naming(text):
+            return self._numbers(readings)
+
     def _numbers(self, readings: Readings) -> _Numbers:
-        old, new = readings
+        (old, new), heads = readings, self.chosen[0].heads
+        a, b = (f"model {letter} ({each.model.name})" for letter, each in zip("AB", readings, strict=True))
         with if_it_runs(old.model.module, old.inputs, old.model.name):
             before = self.old.read(old.inputs)
-            floor = moved(before, self._once_more(old.inputs))
+            again = self._once_more(old.inputs)
         with if_it_runs(new.model.module, new.inputs, new.model.name):
             after = self.new.read(new.inputs)
+            check_numbers(before, after, (a, b), heads)
+            check_numbers(before, again, (a, f"{a} in {self.floor_by}"), heads)
+            answers = self._answers(readings, (a, b, f"{a} in {self.floor_by}"))
             own = self.new.read_as(new.inputs, self.old)
-        change, heads = moved(before, after), self.chosen[0].heads
+        change, floor = moved(before, after), moved(before, again)
         none = np.full(change.shape, np.nan)
         wrote = none
         if own is not None and self.factors is not None:
             wrote = written(before, own, self.factors, heads)
-        return _Numbers(change, none if own is None else moved(before, own), wrote, floor)
+        return _Numbers(change, none if own is None else moved(before, own), wrote, floor, *answers)
+
+    def _answers(self, readings: Readings, called: tuple[str, str, str]) -> tuple[float, ...]:
+        """How far the tuned model's answer lies from the old one's, and that from itself once more."""
+        if self.unanswered:
+            return ()
+        try:
+            asked = asked_of(*readings)
+            self.answers_by = asked.measured
+            scores = [asked.rows.of(each.returned) for each in (self.old, self.new, self.again)]
+            for name, each in zip(called, scores, strict=True):
+                if bool(each.isnan().any()):
+                    raise CertificateError(f"{name} gives no numbers as its answer: {BROKEN}")
+            return tuple(asked.distances(*scores))
+        except InputError as error:
+            self.unanswered = str(error)
+            return ()
 
     def _once_more(self, inputs: dict[str, Any]) -> Seen:
         """The old model again: in another precision, else in a batch of two."""

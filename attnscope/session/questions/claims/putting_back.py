@@ -2,20 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import torch
 
 from attnscope.analysis.claims.ablation.experiment import head_counts, others_drawn
 from attnscope.analysis.claims.ablation.question import word_at
 from attnscope.analysis.claims.comparison.drift import distances
 from attnscope.analysis.prediction import masks_of
 from attnscope.capture import Selection
-from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.changes import AnswerRows, Change, Logits, Put, Variant
 from attnscope.capture.intervening.reached import experiments_on, heard
+from attnscope.errors import InputError
 from attnscope.results.claims.drift import PutBack
 from attnscope.results.claims.effect import Asks
 from attnscope.session.choosing import Chosen
@@ -30,12 +28,30 @@ Head = tuple[int, int]
 class _Answer:
     """How far the tuned model's answer to one text lies from the old one's, and with heads put back."""
 
-    vectors: bool
     tuned: float
     alone: list[float]
     others: list[float]
     every: float
-    floor: float
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Where the answer of two models stands, which is a vector or probabilities."""
+
+    rows: AnswerRows
+    vectors: bool
+
+    @property
+    def measured(self) -> str:
+        return "1 less the cosine of both vectors" if self.vectors else "divergence in nats"
+
+    def distances(self, before: Logits, *others: Logits) -> list[float]:
+        """How far each of the others lies from the answer before; `InputError` where it has other choices."""
+        for each in others:
+            if each.shape[1:] != before.shape[1:]:
+                counts = f"{before.shape[-1]:,} and {each.shape[-1]:,}"
+                raise InputError(f"the models choose their answers among {counts}: they can't be compared")
+        return distances(before, others, self.vectors)
 
 
 def put_back(
@@ -44,23 +60,16 @@ def put_back(
     heads: tuple[Head, ...],
     places: tuple[int, ...],
     seed: int,
-    rounded: Any | None,
 ) -> PutBack:
-    """Each of the heads put back by itself in every text; `InputError` where the model has no answer.
-
-    `readings` are what the old and the tuned model read of the texts at `places`; `rounded` is the old model
-    in another precision, where there is one.
-    """
-    found = [_in_one(old, new, chosen, heads, seed, rounded) for old, new in readings]
+    """Each of the heads put back by itself in every text, of those at `places` what both models read."""
+    found = [_in_one(old, new, chosen, heads, seed) for old, new in readings]
     return PutBack(
-        measured="1 less the cosine of both vectors" if found[0].vectors else "divergence in nats",
         texts=places,
         heads=heads,
         tuned=np.array([each.tuned for each in found]),
         alone=np.array([each.alone for each in found]).T,
         others=np.array([each.others for each in found]).T,
         every=np.array([each.every for each in found]),
-        floor=np.array([each.floor for each in found]),
     )
 
 
@@ -70,12 +79,11 @@ def _in_one(
     chosen: tuple[Chosen, Chosen],
     heads: Sequence[Head],
     seed: int,
-    rounded: Any | None,
 ) -> _Answer:
-    asks, asked = _asked(old)
+    asked = asked_of(old, new)
     with if_it_runs(new.model.module, new.inputs, new.model.name):
-        before = heard(old.model.module, old.inputs, _whole(chosen[0]), asked)
-        after = experiments_on(new.model.module, new.inputs, _whole(chosen[1]), asked)
+        before = heard(old.model.module, old.inputs, _whole(chosen[0]), asked.rows)
+        after = experiments_on(new.model.module, new.inputs, _whole(chosen[1]), asked.rows)
         counts = head_counts(after)
         drawn = _few(others_drawn(heads, counts, seed))
         every = [(layer, head) for layer, count in counts.items() for head in range(count)]
@@ -83,26 +91,15 @@ def _in_one(
         groups = [*([head] for head in (*heads, *drawn)), every]
         variants: list[Variant] = [tuple(Change(*head, put) for head in group) for group in groups]
         outcomes = after.run(variants)
-        again = None if rounded is None else _answer_of(rounded, old.inputs, asked)
-    vectors = asks is Asks.VECTOR
-    answers = [after.untouched, *(each.scores for each in outcomes), *([] if again is None else [again])]
-    tuned, *far = distances(before.untouched, answers, vectors)
-    floor = float("nan") if again is None else far.pop()
+    tuned, *far = asked.distances(before.untouched, after.untouched, *(each.scores for each in outcomes))
     others = dict(zip(drawn, far[len(heads) :], strict=False))
     beside = [[value for (layer, _), value in others.items() if layer == mine] for mine, _ in heads]
     return _Answer(
-        vectors,
         tuned,
         far[: len(heads)],
         [float(np.mean(each)) if each else float("nan") for each in beside],
         far[-1],
-        floor,
     )
-
-
-def _answer_of(module: Any, inputs: dict[str, Any], asked: AnswerRows) -> Logits:
-    with torch.no_grad(), evaluating(module):
-        return asked.of(module(**inputs))
 
 
 def _few(drawn: Sequence[Head]) -> list[Head]:
@@ -116,8 +113,18 @@ def _whole(chosen: Chosen) -> Selection:
     return Selection(kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route)
 
 
+def asked_of(old: Reading, new: Reading) -> Asked:
+    """Where the answer of both stands; `InputError` where one of them has none, or they answer otherwise."""
+    (asks, rows), (other, _) = map(_asked, (old, new))
+    if asks is not other:
+        raise InputError(
+            f"{old.model.name} and {new.model.name} are asked for different answers ({asks} and {other})"
+        )
+    return Asked(rows, asks is Asks.VECTOR)
+
+
 def _asked(reading: Reading) -> tuple[Asks, AnswerRows]:
-    """Where the answer stands; of a text without a mask every token is asked for."""
+    """Of a text without a mask every token is asked for."""
     tokens = reading.encoded.tokens
     if reading.task == "masked" and not masks_of(tokens, reading.model.tokenizer.mask_token_id):
         asked = word_at(Asks.MASK, 0, len(tokens), None, reading.model.spell).asked
