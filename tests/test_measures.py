@@ -38,14 +38,14 @@ def test_confidence_by_hand():
     [
         ("distance", (0.25 * 1 + 0.25 * 2, 0.25 * 1 + 0.25 * 1, 0 * 2 + 0.25 * 1)),
         ("self", (0.5, 0.5, 0.75)),
-        ("previous", (0, 0.25, 0.25)),  # the first query has none, and counts
-        ("next", (0.25, 0.25, 0)),  # the last query has none, and counts
+        ("previous", (0.25, 0.25)),  # the first query has none
+        ("next", (0.25, 0.25)),  # the last query has none
         ("first", (0.5, 0.25, 0)),
         ("fixed", (1, 1, 1)),  # every query looks hardest at itself
     ],
 )
 def test_places_by_hand(name, rows):
-    assert MEASURES[name](whole(SQUARE)) == pytest.approx(sum(rows) / 3)
+    assert MEASURES[name](whole(SQUARE)) == pytest.approx(sum(rows) / len(rows))
 
 
 def test_what_went_to_a_sink_is_no_distance_and_no_mass():
@@ -54,12 +54,39 @@ def test_what_went_to_a_sink_is_no_distance_and_no_mass():
         assert MEASURES[name](whole(with_sink)) == pytest.approx(MEASURES[name](whole(SQUARE)) / 2)
 
 
-def test_behind_a_causal_mask_nothing_lies_on_the_next_token():
-    causal = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])
-    found = {name: MEASURES[name](whole(causal)) for name in PLAIN}
-    assert found["next"] == 0
-    assert found["previous"] == pytest.approx((0.5 + 0.25) / 3)
-    assert found["distance"] == pytest.approx((0 + 0.5 + 0.25 * 2 + 0.25) / 3)
+def test_a_query_that_may_look_at_none_of_the_keys_that_are_meant_does_not_count():
+    causal = torch.tensor([[1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0.25, 0.25, 0.5, 0], [0.125, 0.5, 0.25, 0.125]])
+    seen = torch.ones(4, 4).tril().bool()
+    names = torch.tensor([3, 5, 4, 5])
+    known = {
+        "allowed": seen,
+        "special": names == 3,
+        "punctuation": names == 4,
+        "alike": names[:, None] == names[None, :],
+    }
+    found = {
+        name: MEASURES[name](whole(causal, **known))
+        for name in (*PLAIN, "special-tokens", "punctuation", "same")
+    }
+    assert math.isnan(found["next"])  # nobody may look there
+    assert found["previous"] == pytest.approx((0.5 + 0.25 + 0.25) / 3)
+    assert found["special-tokens"] == found["first"] == pytest.approx((1 + 0.5 + 0.25 + 0.125) / 4)
+    assert found["punctuation"] == pytest.approx((0.5 + 0.25) / 2)  # the first two stand before it
+    assert found["same"] == 0.5  # the second 5 alone stands behind another
+    assert found["distance"] == pytest.approx((0 + 0.5 + 0.25 * 2 + 0.25 + 0.125 * 3 + 0.5 * 2 + 0.25) / 4)
+    window = seen & ~seen.tril(-2)
+    of_window = causal * window / (causal * window).sum(-1, keepdim=True)
+    of_those = {name: MEASURES[name](whole(of_window, allowed=window)) for name in ("first", "sink")}
+    assert of_those == pytest.approx({"first": (1 + 0.5) / 2, "sink": 0.5})
+
+
+@pytest.mark.parametrize(("name", "by"), [("previous", -1), ("next", 1), ("previous-norm", -1)])
+def test_a_perfect_head_has_all_of_it(name, by):
+    perfect = shifted(by, 7)
+    known = {"norms": torch.arange(1.0, 8), "moved": perfect @ torch.arange(1.0, 8)}
+    assert MEASURES[name](whole(perfect, **known)) == 1
+    perfect[3] = shifted(0, 7)[3]  # one of the six looks at itself
+    assert MEASURES[name](whole(perfect, **known)) == pytest.approx(5 / 6)
 
 
 def test_evenly_spread_weights_have_the_entropy_of_the_logarithm_of_the_keys():
@@ -192,9 +219,9 @@ def test_a_query_that_moves_nothing_does_not_count():
 
 def test_the_same_token_elsewhere_is_not_the_query_itself():
     alike = torch.tensor([[True, False, True], [False, True, False], [True, False, True]])
-    assert MEASURES["same"](whole(SQUARE, alike=alike)) == pytest.approx((0.25 + 0 + 0) / 3)
+    assert MEASURES["same"](whole(SQUARE, alike=alike)) == pytest.approx((0.25 + 0) / 2)
     swapped = SQUARE.flip(0)
-    assert MEASURES["same"](whole(swapped, alike=alike)) == pytest.approx((0.75 + 0 + 0.5) / 3)
+    assert MEASURES["same"](whole(swapped, alike=alike)) == pytest.approx((0.75 + 0.5) / 2)
 
 
 def test_a_sink_is_counted_without_the_first_query():

@@ -10,12 +10,21 @@ Rows sum to 1 unless the head has a sink, which takes a part of every row and is
 up for it: `entropy` adds up the keys alone, a mass is a share of all the weight, the sink's included, and
 `distance` counts what went to the sink as no way at all. By norm a row always sums to 1.
 
-Positional measures compare where query and key stand, so both must be the same tokens. A query whose next
-or previous token does not exist still counts, with 0 (Clark et al. 2019). Where words are looked at, or
-special tokens left out, positions count what is left.
+Positional measures compare where query and key stand, so both must be the same tokens. Where words are
+looked at, or special tokens left out, positions count what is left. A mean weight on some keys is one over
+the queries that may look at such a key: the first query has no previous token, and says nothing of that.
 """
 
-from attnscope.measures.measure import Measure, by_norm, larger, mass_on, mean, signed_unit, unit_interval
+from attnscope.measures.measure import (
+    Measure,
+    by_norm,
+    larger,
+    mass_on,
+    mean,
+    mean_on_keys,
+    signed_unit,
+    unit_interval,
+)
 from attnscope.measures.registry import MEASURES, parse_measures
 from attnscope.measures.tile import Need, Tile, whole
 
@@ -28,6 +37,7 @@ __all__ = [
     "larger",
     "mass_on",
     "mean",
+    "mean_on_keys",
     "parse_measures",
     "signed_unit",
     "unit_interval",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxtyping import Float
 
-from attnscope.measures.measure import Measure, mass_on, signed_unit
+from attnscope.measures.measure import Measure, OnKeys, mass_on, signed_unit, weight_on
 from attnscope.measures.tile import Need, Tile, known
 from attnscope.results import MeasureDescription
 
@@ -24,29 +24,29 @@ if TYPE_CHECKING:
 else:
     Tensor = Any
 
-Rows = Float[Tensor, " query"]
 OLSSON = "Olsson et al. 2022, In-context Learning and Induction Heads"
 
 
-def induction(tile: Tile) -> Rows:
+def induction(tile: Tile) -> OnKeys:
     """The weight on the token behind the query's first place, of the queries in the second half."""
     return _behind(tile, known(tile.period) - 1)
 
 
-def duplicate(tile: Tile) -> Rows:
+def duplicate(tile: Tile) -> OnKeys:
     """The weight on the query's first place, of the queries in the second half."""
     return _behind(tile, known(tile.period))
 
 
-def previous(tile: Tile) -> Rows:
+def previous(tile: Tile) -> OnKeys:
     """The weight on the token before the query, of the queries in the second half."""
     return _behind(tile, 1)
 
 
-def _behind(tile: Tile, steps: int) -> Rows:
+def _behind(tile: Tile, steps: int) -> OnKeys:
     """Positions count from the first of the random tokens; what stands before these is negative."""
-    mass = (tile.weights * (tile.offsets == -steps)).sum(-1)
-    return mass.masked_fill(tile.queries < known(tile.period), float("nan"))
+    return weight_on(tile, tile.offsets == -steps).masked_fill(
+        tile.queries < known(tile.period), float("nan")
+    )
 
 
 def positivity(tile: Tile) -> Float[Tensor, ""]:

@@ -7,6 +7,8 @@ from math import isnan
 from operator import add
 from typing import TYPE_CHECKING, Any
 
+from jaxtyping import Bool, Float
+
 from attnscope.measures.tile import Need, Tile
 from attnscope.results import MeasureDescription
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 else:
     Tensor = Any
+
+OnKeys = Float[Tensor, "2 query"]
 
 
 def larger(first: Tensor, second: Tensor) -> Tensor:
@@ -32,6 +36,20 @@ def mean(rows: Tensor) -> float:
     """Over the rows that count; NaN when none does."""
     every = float(rows.mean())
     return float(rows.nanmean()) if isnan(every) else every
+
+
+def weight_on(tile: Tile, keys: Bool[Tensor, "#query key"]) -> OnKeys:
+    """The weight of each query on some keys, and at how many of them it may look, as far as is known."""
+    import torch
+
+    seen = keys if tile.allowed is None else keys & tile.allowed
+    mass = (tile.weights * keys).sum(-1)
+    return torch.stack([mass, seen.sum(-1).to(mass).expand_as(mass)])
+
+
+def mean_on_keys(rows: OnKeys) -> float:
+    """The mean weight on some keys over the queries that may look at one; NaN where none may."""
+    return mean(rows[0].masked_fill(rows[1] == 0, float("nan")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,19 +108,18 @@ def mass_on(
     contribution: Callable[[Tile], Tensor],
     paper: str,
     *,
-    missing: str = "",
     meaning: str = "",
     apart: str = "",
     **more: Any,
 ) -> Measure:
-    """A measure of the mean weight on some keys of every query; `missing` says what one without counts."""
+    """A measure of the mean weight on some keys, of the queries that may look at one."""
     described = MeasureDescription(
         name=name,
         unit="weight",
-        meaning=meaning or f"Mean weight of a query on {on}{missing}.",
+        meaning=meaning or f"Mean weight on {on}, of the queries that may look there.",
         paper=paper,
         label=f"weight on {on}",
         strongest=f"head of each layer strongest on {on}",
         apart=apart,
     )
-    return Measure(described, contribution, **more)
+    return Measure(described, contribution, finish=mean_on_keys, **more)

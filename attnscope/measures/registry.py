@@ -11,7 +11,6 @@ from attnscope.results import MeasureDescription
 _CLARK = "Clark et al. 2019, What Does BERT Look At?"
 _XIAO = "Xiao et al. 2023, Efficient Streaming Language Models with Attention Sinks"
 _VOITA = "Voita et al. 2019, Analyzing Multi-Head Self-Attention"
-_NONE = ", 0 where it has none"
 
 # of the weights themselves
 _WEIGHED = (
@@ -62,24 +61,24 @@ _WEIGHED = (
         positional=True,
         brief=True,
     ),
-    mass_on("itself", "self", rows.on_offset(0), _CLARK, positional=True, brief=True),
     mass_on(
-        "the previous token",
-        "previous",
-        rows.on_offset(-1),
+        "itself",
+        "self",
+        rows.on_offset(0),
         _CLARK,
+        meaning="Mean weight of a query on itself.",
         positional=True,
-        missing=_NONE,
         brief=True,
     ),
-    mass_on("the next token", "next", rows.on_offset(1), _CLARK, positional=True, missing=_NONE, brief=True),
+    mass_on("the previous token", "previous", rows.on_offset(-1), _CLARK, positional=True, brief=True),
+    mass_on("the next token", "next", rows.on_offset(1), _CLARK, positional=True, brief=True),
     mass_on("the first key", "first", rows.on_first, _XIAO, brief=True),
     mass_on(
         "the first token, from all later ones",
         "sink",
         rows.on_sink,
         _XIAO,
-        meaning="Mean weight on the first token of every query but the first.",
+        meaning="Mean weight on the first token, of the later queries that may look there.",
         positional=True,
     ),
     mass_on(
@@ -101,7 +100,6 @@ _WEIGHED = (
         "same",
         rows.on_alike,
         apart.OLSSON,
-        missing=_NONE,
         positional=True,
         needs=frozenset({Need.ALIKE}),
     ),

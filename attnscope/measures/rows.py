@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxtyping import Float
 
+from attnscope.measures.measure import OnKeys, weight_on
 from attnscope.measures.tile import Tile, known
 
 if TYPE_CHECKING:
@@ -47,38 +48,38 @@ def distance(tile: Tile) -> Rows:
     return (tile.weights * tile.offsets.abs()).sum(-1)
 
 
-def on_offset(offset: int) -> Callable[[Tile], Rows]:
-    """The weight on the key `offset` tokens behind the query, 0 where there is none (Clark et al. 2019)."""
+def on_offset(offset: int) -> Callable[[Tile], OnKeys]:
+    """The weight on the key `offset` tokens behind the query (Clark et al. 2019, there of all queries)."""
 
-    def mass(tile: Tile) -> Rows:
-        return (tile.weights * (tile.offsets == offset)).sum(-1)
+    def mass(tile: Tile) -> OnKeys:
+        return weight_on(tile, tile.offsets == offset)
 
     return mass
 
 
-def on_first(tile: Tile) -> Rows:
+def on_first(tile: Tile) -> OnKeys:
     """The weight on the first key, of the first query too (Xiao et al. 2023 leave that one out)."""
-    return (tile.weights * (tile.keys == 0)).sum(-1)
+    return weight_on(tile, tile.keys[None] == 0)
 
 
-def on_sink(tile: Tile) -> Rows:
+def on_sink(tile: Tile) -> OnKeys:
     """The weight on the first key of every query but the first (Xiao et al. 2023)."""
     return on_first(tile).masked_fill(tile.queries == 0, float("nan"))
 
 
-def on_special(tile: Tile) -> Rows:
+def on_special(tile: Tile) -> OnKeys:
     """The weight on special tokens, [CLS] and [SEP] or their likes (Clark et al. 2019)."""
-    return (tile.weights * known(tile.special)).sum(-1)
+    return weight_on(tile, known(tile.special)[None])
 
 
-def on_punctuation(tile: Tile) -> Rows:
+def on_punctuation(tile: Tile) -> OnKeys:
     """The weight on tokens that are punctuation alone (Clark et al. 2019, there of "." and ",")."""
-    return (tile.weights * known(tile.punctuation)).sum(-1)
+    return weight_on(tile, known(tile.punctuation)[None])
 
 
-def on_alike(tile: Tile) -> Rows:
-    """The weight on other places of the query's own token, 0 where it stands once (Olsson et al. 2022)."""
-    return (tile.weights * (known(tile.alike) & (tile.offsets != 0))).sum(-1)
+def on_alike(tile: Tile) -> OnKeys:
+    """The weight on other places of the query's own token (Olsson et al. 2022)."""
+    return weight_on(tile, known(tile.alike) & (tile.offsets != 0))
 
 
 def moved(tile: Tile) -> Rows:

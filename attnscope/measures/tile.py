@@ -40,13 +40,14 @@ class Need(StrEnum):
 class Tile:
     """A block of one head's weights with the token positions of its rows and columns.
 
-    `allowed` says where its queries may look and `visible` at how many keys of all; `special` and
-    `punctuation` are the keys of that sort, `alike` the pairs of the same token, `together` those of one of
-    several texts. `norms` are ||f(x)|| of the keys and `moved` what each query moves in all, the sum of
-    weight x norm. `distances` of queries and keys are by cosine, `scaled` is what entered the softmax.
-    `period` is the length of a sequence that stands twice; `circuit` is what the head makes of a token.
-    `slope` is how an answer changes with the head's `output`, `direct` the same by the straight way alone,
-    `gradient` how it changes with each of its weights.
+    `allowed` says where its queries may look, None where that is not known or everywhere, and `visible`
+    at how many keys of all; `special` and `punctuation` are the keys of that sort, `alike` the pairs of
+    the same token, `together` those of one of several texts. `norms` are ||f(x)|| of the keys and `moved`
+    what each query moves in all, the sum of weight x norm. `distances` of queries and keys are by cosine,
+    `scaled` is what entered the softmax. `period` is the length of a sequence that stands twice;
+    `circuit` is what the head makes of a token. `slope` is how an answer changes with the head's
+    `output`, `direct` the same by the straight way alone, `gradient` how it changes with each of its
+    weights.
     """
 
     weights: Float[Tensor, "query key"]

@@ -18,6 +18,7 @@ from attnscope.measures.tile import known
 from attnscope.tiles.softmax import Weighted
 
 Rows = Float[Tensor, " query"]
+OnKeys = Float[Tensor, "2 query"]
 _SEGMENT = 32  # keys among which the largest weight is looked for first
 
 
@@ -64,9 +65,15 @@ def nothing(tile: Tile) -> Rows:
     return tile.weights[:, 0] * 0
 
 
-def adds_nothing(tile: Tile, contribution: Rows) -> bool:
+def no_such_keys(tile: Tile) -> OnKeys:
+    """No weight on keys that are not among these, and none that could be looked at."""
+    none = tile.once(nothing)
+    return torch.stack([none, torch.zeros_like(none)])
+
+
+def adds_nothing(tile: Tile, contribution: Tensor) -> bool:
     """Whether that is what a contribution is known to be, without a look at its numbers."""
-    return contribution is tile.once(nothing)
+    return contribution is tile.once(nothing) or contribution is tile.once(no_such_keys)
 
 
 def entropy(tile: QuickTile) -> Rows:
@@ -101,38 +108,47 @@ def _apart(start: int, rows: int, columns: int, dtype: torch.dtype, device: torc
     return (queries[:, None] - keys[None, :]).abs().to(dtype)
 
 
-def on_offset(offset: int) -> Callable[[QuickTile], Rows]:
+def on_offset(offset: int) -> Callable[[QuickTile], OnKeys]:
     """The weight on one diagonal."""
 
-    def mass(tile: QuickTile) -> Rows:
+    def mass(tile: QuickTile) -> OnKeys:
         start = tile.diagonal(offset)
         rows, columns = tile.weights.shape
         if not -rows < start < columns:
-            return tile.once(nothing)
-        values = tile.weights.diagonal(start)
-        found, row = tile.once(nothing).clone(), max(0, -start)
-        found[row : row + len(values)] += values
+            return tile.once(no_such_keys)
+        values, found, row = tile.weights.diagonal(start), tile.once(no_such_keys).clone(), max(0, -start)
+        found[0, row : row + len(values)] += values
+        found[1, row : row + len(values)] = 1 if tile.allowed is None else tile.allowed.diagonal(start)
         return found
 
     return mass
 
 
-def on_first(tile: QuickTile) -> Rows:
+def on_first(tile: QuickTile) -> OnKeys:
     """One column."""
-    return tile.once(nothing) if tile.first_key else tile.weights[:, 0].clone()
+    if tile.first_key:
+        return tile.once(no_such_keys)
+    first = tile.weights[:, 0]
+    return torch.stack(
+        [first, torch.ones_like(first) if tile.allowed is None else tile.allowed[:, 0].to(first)]
+    )
 
 
-def on_sink(tile: QuickTile) -> Rows:
+def on_sink(tile: QuickTile) -> OnKeys:
     mass = tile.once(MEASURES["first"].contribution)
     return mass if tile.first_query else mass.masked_fill(tile.queries == 0, float("nan"))
 
 
-def on_special(tile: Tile) -> Rows:
-    return tile.weights @ known(tile.special).to(tile.weights.dtype)
+def on_sort(keys: Callable[[Tile], Tensor | None]) -> Callable[[Tile], OnKeys]:
+    """The weight on all keys of a sort."""
 
+    def mass(tile: Tile) -> OnKeys:
+        of_sort = known(keys(tile)).to(tile.weights.dtype)
+        found = tile.weights @ of_sort
+        seen = of_sort.sum() if tile.allowed is None else tile.allowed.to(of_sort) @ of_sort
+        return torch.stack([found, seen.expand_as(found)])
 
-def on_punctuation(tile: Tile) -> Rows:
-    return tile.weights @ known(tile.punctuation).to(tile.weights.dtype)
+    return mass
 
 
 def moved(tile: Tile) -> Rows:
@@ -199,8 +215,8 @@ QUICK: dict[Callable[[Tile], Tensor], Callable[[Any], Tensor]] = {
         "next": on_offset(1),
         "first": on_first,
         "sink": on_sink,
-        "special-tokens": on_special,
-        "punctuation": on_punctuation,
+        "special-tokens": on_sort(lambda tile: tile.special),
+        "punctuation": on_sort(lambda tile: tile.punctuation),
         "moved": moved,
         "confidence": confidence,
         "fixed": strongest,

@@ -372,7 +372,7 @@ def test_a_formula_belongs_to_a_measure() -> None:
     [
         ((), "39 measures of a head. Five to begin with:"),
         (("--all",), "name                         unit              range            meaning"),
-        (("previous",), "previous: Mean weight of a query on the previous token, 0 where it has none."),
+        (("previous",), "previous: Mean weight on the previous token, of the queries that may look there."),
         (("previous,next",), "name      unit    range   meaning"),
     ],
 )

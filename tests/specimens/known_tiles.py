@@ -25,7 +25,7 @@ SCALED = VALUES.normal(size=(5, 7)).round(1).tolist()
 CIRCUIT = VALUES.normal(size=(3, 3)).tolist()
 OUTPUT, SLOPE, DIRECT = (VALUES.normal(size=(5, 3)).tolist() for _ in range(3))
 GRADIENT = VALUES.normal(size=(5, 7)).tolist()
-ALLOWED = [[not (i == 1 and j > 4) for j in range(7)] for i in range(5)]  # one query sees two keys less
+ALLOWED = [[not (i == 1 and j in (2, 3)) for j in range(7)] for i in range(5)]  # one query sees two keys less
 
 Rows = list[list[float]]
 
@@ -93,20 +93,22 @@ def _at(row: list[float], key: int) -> float:
     return row[key] if 0 <= key < len(row) else 0.0
 
 
+def _on(meant: Callable[[int, int], bool]) -> Callable[[list[float], int], float]:
+    """On the keys of a query that are meant; of one that may look at none of them there is no number."""
+
+    def on(row: list[float], query: int) -> float:
+        keys = [key for key in range(7) if meant(query, key)]
+        return sum(row[key] for key in keys) if any(ALLOWED[query][key] for key in keys) else math.nan
+
+    return on
+
+
 def _entropy(row: list[float]) -> float:
     return -sum(p * math.log(p) for p in row if p > 0)
 
 
-def _on(marks: list[bool]) -> Callable[[list[float], int], float]:
-    return lambda row, query: sum(p for p, marked in zip(row, marks, strict=True) if marked)
-
-
 def _of_second_half(steps: int) -> Callable[[list[float], int], float]:
     return lambda row, query: _at(row, query - steps) if query >= PERIOD else math.nan
-
-
-def _same(row: list[float], query: int) -> float:
-    return sum(row[k] for k in range(7) if k != query and KEY_IDS[k] == QUERY_IDS[query])
 
 
 OF_ROWS: dict[str, Callable[[list[float], int], float]] = {
@@ -115,14 +117,14 @@ OF_ROWS: dict[str, Callable[[list[float], int], float]] = {
     "distance": lambda row, query: sum(
         p * (query - k if query > k else k - query) for k, p in enumerate(row)
     ),
-    "self": lambda row, query: _at(row, query),
-    "previous": lambda row, query: _at(row, query - 1),
-    "next": lambda row, query: _at(row, query + 1),
-    "first": lambda row, query: row[0],
-    "sink": lambda row, query: row[0] if query else math.nan,
-    "special-tokens": _on(SPECIAL),
-    "punctuation": _on(PUNCTUATION),
-    "same": _same,
+    "self": _on(lambda query, key: key == query),
+    "previous": _on(lambda query, key: key == query - 1),
+    "next": _on(lambda query, key: key == query + 1),
+    "first": _on(lambda query, key: key == 0),
+    "sink": _on(lambda query, key: key == 0 < query),
+    "special-tokens": _on(lambda query, key: SPECIAL[key]),
+    "punctuation": _on(lambda query, key: PUNCTUATION[key]),
+    "same": _on(lambda query, key: key != query and KEY_IDS[key] == QUERY_IDS[query]),
     "evenness": lambda row, query: _entropy(row) / math.log(sum(ALLOWED[query])),
     "moved": lambda row, query: sum(p * n for p, n in zip(row, NORMS, strict=True)),
     "induction": _of_second_half(PERIOD - 1),

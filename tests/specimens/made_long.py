@@ -34,6 +34,7 @@ def tokens(count: int) -> Tokens:
                 words[i * i % 8],
                 None if i == 0 else (0, 1),
                 None,
+                special=i % 19 == 0,
                 part=int(2 * i >= count),
             )
             for i in range(count)

@@ -77,6 +77,12 @@ class Layer:
         """The weights times what each counts; until the next product."""
         return torch.mul(self.weights, by, out=self.room)
 
+    @cached_property
+    def may_repeat(self) -> Bool[Tensor, "row mask_head query"]:
+        """Which queries may look at another place of their own token."""
+        alike = self.facts.once("likeness", lambda: _likeness(self.facts).to(self.weights.dtype))
+        return (self.allowed & (alike > 0)).any(-1)
+
     def behind(self, step: int) -> Float[Tensor, "row mask_head query"]:
         """1 for the queries that answer and whose text has a token `step` behind them."""
         places = torch.arange(self.weights.shape[-1], device=self.weights.device) + step
@@ -133,9 +139,21 @@ class View:
             mine = mine * self.of_key[..., behind : behind + line.shape[-1]]
         return mine.sum(-1)
 
+    def that_may(self, look: Bool[Tensor, "row mask_head query"]) -> OfHead:
+        """How many of the queries that count may look somewhere."""
+        return (self.answers * look).sum(-1)
+
+    def at_step(self, step: int) -> Mean:
+        """The mean weight on the key `step` behind a query."""
+        look = torch.zeros_like(self.layer.answers)
+        line = self.layer.allowed.diagonal(step, -2, -1)
+        look[..., max(-step, 0) : max(-step, 0) + line.shape[-1]] = line
+        return self.at(step), self.that_may(look)
+
     def on(self, keys: Bool[Tensor, "row key"]) -> Mean:
         """The mean weight on keys of a sort."""
-        return (self.columns * keys[:, None]).sum(-1), self.count
+        look = (self.layer.allowed & keys[:, None, None]).any(-1)
+        return (self.columns * keys[:, None]).sum(-1), self.that_may(look)
 
     def over(self, rows: Float[Tensor, "row head query"]) -> Mean:
         """The mean over queries."""
@@ -157,7 +175,9 @@ class View:
         """The mean weight on the first key, of queries but the first."""
         first = self.layer.weights[..., 0, 0] * self.taken[..., 0]
         first = first if self.of_key is None else first * self.of_key[..., 0]
-        return self.columns[..., 0] - first, self.count - self.answers[..., 0]
+        look = self.layer.allowed[..., 0].clone()
+        look[..., 0] = False
+        return self.columns[..., 0] - first, self.that_may(look)
 
     @cached_property
     def offsets(self) -> tuple[OfHead, OfHead]:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attnscope.analysis.scores.supplies import Supplies
 from attnscope.errors import InputError
-from attnscope.measures import MEASURES, Measure, Need, Tile, whole
+from attnscope.measures import MEASURES, Measure, Need, Tile, mean_on_keys, whole
 from attnscope.results import HeadScores, Kind
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit
@@ -123,6 +123,8 @@ def _scores(
     described = measure.description
     if by.joins and described.unit == "tokens":
         described = replace(described, unit=by.several)
+    if not absent and measure.finish is mean_on_keys and np.isnan(values).all():
+        absent = "no query may look there"
     least, most = measure.limits(keys)
     if math.isinf(most):
         most = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0

@@ -105,9 +105,10 @@ def of_groups(queries: Tokens, keys: Tokens, allowed: AllowedPairs | None, by: U
 
     def fields(layer: int, head: int, weights: Tensor, needs: Collection[Need]) -> Fields:
         facts = by_tokens.fields(layer, head, weights, needs)
-        if Need.ALLOWED in needs and allowed is not None:
-            seen = allowed(layer, head)
-            facts |= {"allowed": seen, "visible": seen.sum(-1), "together": sorts.together(queries, keys)}
+        if allowed is not None:
+            facts["allowed"] = allowed(layer, head)
+        if Need.ALLOWED in needs:
+            facts |= {"visible": facts["allowed"].sum(-1), "together": sorts.together(queries, keys)}
         return facts
 
     return Supplies(missing, fields, {**by_tokens.absent, **({"pattern": _EVEN} if by.joins else {})})
@@ -131,9 +132,9 @@ def of_calls(calls: Sequence[AttentionCall], heads: Sequence[int], queries: Toke
     def fields(layer: int, head: int, weights: Tensor, needs: Collection[Need]) -> Fields:
         call, number = calls[layer], heads[head]
         facts = by_tokens.fields(layer, head, weights, needs)
+        facts["allowed"] = call.allowed_matrix(number)
         if Need.ALLOWED in needs:
-            allowed = call.allowed_matrix(number)
-            facts |= {"allowed": allowed, "visible": allowed.sum(-1), "together": together}
+            facts |= {"visible": facts["allowed"].sum(-1), "together": together}
         if Need.NORMS in needs:
             mine = norms(layer)[number]
             facts |= {"norms": mine, "moved": weights @ mine}

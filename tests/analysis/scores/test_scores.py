@@ -94,9 +94,10 @@ def test_an_overview_of_a_model_holds_every_measure_that_was_asked_for():
         weights = found.dense_weights[i][j]
         assert found.scores["distance"].values[i, j] == pytest.approx(mean_distance(weights))
         assert found.scores["previous"].values[i, j] == pytest.approx(
-            np.diag(weights, -1).sum() / len(weights)
+            np.diag(weights, -1).sum() / (len(weights) - 1)
         )
-        assert found.scores["next"].values[i, j] == 0
+    assert np.isnan(found.scores["next"].values).all()
+    assert found.scores["next"].absent == "no query may look there"
     assert list(measure_heads(captured).scores) == ["entropy"]
     assert np.array_equal(measure_heads(captured).main.values, found.scores["entropy"].values)
 
@@ -109,7 +110,7 @@ def test_an_overview_without_special_tokens_counts_the_positions_that_are_left()
         inner = inner / inner.sum(1, keepdims=True)
         assert left.scores["distance"].values[0, j] == pytest.approx(mean_distance(inner))
         assert left.scores["first"].values[0, j] == pytest.approx(inner[:, 0].mean())
-        assert left.scores["previous"].values[0, j] == pytest.approx(np.diag(inner, -1).sum() / len(inner))
+        assert left.scores["previous"].values[0, j] == pytest.approx(np.diag(inner, -1).mean())
     assert left.scores["distance"].unit == "tokens"
 
 
@@ -129,7 +130,7 @@ def test_an_overview_by_words_counts_words():
     words = np.array([[0.1, 0.5, 0.4], [0.3, 0.55, 0.15], [0.7, 0.2, 0.1]])
     np.testing.assert_allclose(found.dense_weights[0][0], words)
     assert found.scores["distance"].values[0, 0] == pytest.approx((0.5 + 0.8 + 0.45 + 1.4 + 0.2) / 3)
-    assert found.scores["previous"].values[0, 0] == pytest.approx((0.3 + 0.2) / 3)
+    assert found.scores["previous"].values[0, 0] == pytest.approx((0.3 + 0.2) / 2)
     assert found.scores["distance"].unit == "words"
 
 

@@ -51,10 +51,13 @@ def obvious() -> dict[str, np.ndarray]:
             heads = every[layer][0, [1, 4, 7]].double().numpy()
             n = len(ids)
             alike = (ids[:, None] == ids) & ~np.eye(n, dtype=bool)
+            twice = alike.any(-1)  # the tokens that stand at another place too
             each["entropy"].append([float(-(w * np.log(w)).sum(-1).mean()) for w in heads])
-            each["previous"].append([float(np.diagonal(w, -1).sum() / n) for w in heads])
+            each["previous"].append([float(np.diagonal(w, -1).mean()) for w in heads])
             each["special-tokens"].append([float(w[:, special].sum(-1).mean()) for w in heads])
-            each["same"].append([float((w * alike).sum(-1).mean()) if alike.any() else np.nan for w in heads])
+            each["same"].append(
+                [float((w * alike).sum(-1)[twice].mean()) if twice.any() else np.nan for w in heads]
+            )
             offsets = [w.argmax(-1) - np.arange(n) for w in heads]
             each["fixed"].append([max(np.unique(o, return_counts=True)[1]) / n for o in offsets])
         for name in names:
