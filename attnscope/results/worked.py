@@ -192,6 +192,12 @@ class Check:
         return self.difference <= self.tolerance
 
 
+def apart(one: Float[np.ndarray, "row column"], other: Float[np.ndarray, "row column"]) -> np.ndarray:
+    """How far two matrices lie apart: 0 where neither has a number, infinite where only one of them has."""
+    none = np.isnan(one), np.isnan(other)
+    return np.where(none[0] & none[1], 0.0, np.where(none[0] | none[1], np.inf, np.abs(one - other)))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Worked(Presented):
     """A worked example. `proofs` are certificates with what each was held against; empty for a dictionary.

@@ -106,7 +106,8 @@ def _fault(name: str, some: AttentionCall, head: int, faulty: Operands, of_sampl
 def _output_error(call: LongCall, head: int, rows: Rows) -> float:
     """Largest distance of the output of any row that has a key, relative to the largest value."""
     largest = exact(call.v[call.key_head(head)]).abs().max().clamp_min(torch.finfo(EXACT).tiny)
-    answered = ~rows.log_sum.isnan()
+    numbers = call.q[head].isfinite().all(-1) & call.k[call.key_head(head)].isfinite().all()
+    answered = ~(rows.log_sum.isnan() & numbers.to(rows.log_sum.device))  # all but those without any key
     off = _distances(rows.output, call.output[head])[answered]
     return float(off.max() / largest) if off.numel() else 0.0
 

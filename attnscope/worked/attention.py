@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attnscope.errors import InputError
 from attnscope.results import HeadAttention
-from attnscope.results.worked import Axis, Check, Given, Matrix, Scoring, Step, Worked
+from attnscope.results.worked import Axis, Check, Given, Matrix, Scoring, Step, Worked, apart
 from attnscope.sdpa import Stages, project
 from attnscope.worked.same import excused, no_faults
 from attnscope.worked.scored import (
@@ -210,7 +210,7 @@ def work_head(head: HeadAttention) -> Worked:
 
 
 def _check(worked: Worked, key: str, kept: np.ndarray, tolerance: float) -> Check:
-    off = np.nan_to_num(np.abs(worked.step(key).matrix.values - kept))
+    off = apart(worked.step(key).matrix.values, kept)
     return Check.of(f"{key} against those of the head", float(off.max()), tolerance)
 
 

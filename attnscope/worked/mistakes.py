@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 
 from attnscope.errors import InputError
-from attnscope.results.worked import WRONG, Matrix, Mistake, Step, Worked
+from attnscope.results.worked import WRONG, Matrix, Mistake, Step, Worked, apart
 from attnscope.sdpa import softmax
 
 _SAME = 1e-12  # of the largest number: what two orders of adding up the same may differ by
@@ -78,13 +78,14 @@ def _differences(right: Arrays, wrong: Arrays) -> list[str]:
         if key not in wrong:
             continue
         expected, actual = right[key].values, wrong[key].values
-        off = np.nan_to_num(np.abs(expected - actual))
+        off = apart(expected, actual)
         if not off.max() > _SAME * max(float(np.nanmax(np.abs(expected))), 1.0):
             continue
         row, column = (int(place) for place in np.unravel_index(off.argmax(), off.shape))
         names = right[key].rows.names[row], right[key].columns.names[column]
+        far = f"up to {off.max():.4g} off" if np.isfinite(off.max()) else "no number"
         phrases.append(
-            f"{key} up to {off.max():.4g} off, at {names[0]}, {names[1]} "
+            f"{key} {far}, at {names[0]}, {names[1]} "
             f"({actual[row, column]:.4g} where {expected[row, column]:.4g} is right)"
         )
         if key == "weights":

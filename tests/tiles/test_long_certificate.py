@@ -57,8 +57,16 @@ BROKEN = {
     "key head": lambda: unlike("grouped queries", k=answered("grouped queries").k.flip(0)),
     "value head": lambda: unlike("grouped queries", v=answered("grouped queries").v.flip(0)),
     "query and key": lambda: unlike("plain", q=answered("plain").k, k=answered("plain").q),
+    "no number in a row that is no sample": lambda: _without_number(answered("causal")),
     "one value of a row that is no sample": lambda: unlike("causal", output=_moved(answered("causal"))),
 }
+
+
+def _without_number(call: LongCall) -> LongCall:
+    """One query that is no sample has no number, and what was made of it has none."""
+    q, output = call.q.clone(), call.output.clone()
+    q[HEAD, 17, 0] = output[HEAD, 17] = torch.nan
+    return replace(call, q=q, output=output)
 
 
 def _moved(call: LongCall) -> torch.Tensor:

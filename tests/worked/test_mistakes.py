@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnscope.errors import InputError
-from attnscope.results.worked import Given, Scoring, Worked
+from attnscope.results.worked import Given, Scoring, Worked, apart
 from attnscope.worked import example, work_out
 from attnscope.worked.mistakes import MISTAKES, mistaken
 
@@ -120,3 +120,9 @@ def test_weights_from_scores_can_go_wrong_too() -> None:
     result = wrong("softmax-axis", worked(scores=[[1.0, 2.0, 3.0], [0.0, 1.0, 0.5]]))
     assert values(result, "weights").sum(axis=0) == pytest.approx([1, 1, 1])
     assert [step.key for step in result.steps] == ["scores", "weights", "wrong_weights"]
+
+
+def test_a_number_that_is_none_on_one_side_alone_is_infinitely_far() -> None:
+    one = np.array([[0.5, np.nan, np.nan], [1.0, 2.0, 3.0]])
+    other = np.array([[0.25, np.nan, 0.0], [np.nan, 2.0, 1.0]])
+    assert apart(one, other).tolist() == [[0.25, 0.0, np.inf], [np.inf, 0.0, 2.0]]

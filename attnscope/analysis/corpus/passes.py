@@ -21,7 +21,7 @@ from torch import Tensor
 
 from attnscope.analysis.corpus.facts import Facts
 from attnscope.capture.weights import Passed
-from attnscope.errors import InputError
+from attnscope.errors import CertificateError, InputError
 from attnscope.reference import EXACT
 
 OfHead = Float[Tensor, "row head"]
@@ -55,12 +55,12 @@ class Layer:
         return made if bool(made.columns.isfinite().all()) else made._cleared()
 
     def _cleared(self) -> "Layer":
-        """Without what is no number where no text is; `InputError` where one stands in a text."""
+        """Without what is no number where no text is; `CertificateError` where one stands in a text."""
         cleared = self.weights.masked_fill(~(self.answers[..., None] & self.facts.own[:, None, None]), 0.0)
         found = Layer(cleared, self.facts, self.allowed, self.visible, self.answers)
         if bool(found.columns.isfinite().all()):
             return found
-        raise InputError("weights of its attention are not numbers: its checkpoint may be damaged")
+        raise CertificateError("weights of attention are not numbers: the checkpoint may be damaged")
 
     @cached_property
     def columns(self) -> Float[Tensor, "row head key"]:

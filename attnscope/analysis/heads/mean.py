@@ -91,6 +91,6 @@ def _least(certificates: Sequence[Certificate]) -> Certificate:
     least = max(certificates, key=lambda each: (each.verdict.rank, -each.power))
     return replace(
         least,
-        weight_error=max(each.weight_error for each in certificates),
-        output_error=max(each.output_error for each in certificates),
+        weight_error=float(np.max([each.weight_error for each in certificates])),  # NaN where one is
+        output_error=float(np.max([each.output_error for each in certificates])),
     )

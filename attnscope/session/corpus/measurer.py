@@ -18,8 +18,9 @@ import torch
 
 from attnscope.analysis.corpus.names import needs_norms
 from attnscope.analysis.corpus.totals import Totals
-from attnscope.errors import InputError
+from attnscope.errors import CertificateError, InputError
 from attnscope.process.machine import keep_freed
+from attnscope.results.base.origin import Verdict
 from attnscope.results.claims.lengths import CorpusText
 from attnscope.session.corpus.batches import Ready, pools
 from attnscope.session.corpus.engine.interface import Finished, SetAside, Split, Text
@@ -92,6 +93,7 @@ class MeasuredSplit:
         return one
 
     def _add(self, pool: "_Pool") -> None:
+        self.aside += pool.aside
         self.add(*pool.in_order(self.reader), pool.padded, pool.proved)
 
     def add(self, texts: Sequence[Ready], values: np.ndarray, padded: int, proved: Proved) -> None:
@@ -156,6 +158,7 @@ class _Pool:
         self.reader = reader
         self.measured: list[tuple[Ready, np.ndarray]] = []
         self.groups: list[list[Ready]] = []
+        self.aside: list[SetAside] = []
         self.proved = Proved(provenance=asdict(reader.provenance))
         self._measure(ready, reader.padded, number)
 
@@ -165,14 +168,30 @@ class _Pool:
         for i, group in enumerate(groups):
             judged = Judged(self.reader, group, row) if i == at else None
             shown = () if judged is None else (judged.layer, judged.text)
-            values, leaks = self.reader.values(group, *shown)
+            try:
+                values, leaks = self.reader.values(group, *shown)
+            except CertificateError as error:
+                self._without_numbers(group, str(error), None if judged is None else number)
+                continue
             if leaks > 0:
                 self._measure(group, False, None if judged is None else number)
                 continue
             self.groups.append(group)
             self.measured += zip(group, values, strict=True)
             if judged is not None:
-                self.proved = judged.proved()
+                self.proved = self.proved.merged(judged.proved())
+
+    def _without_numbers(self, group: Sequence[Ready], why: str, number: int | None) -> None:
+        """Texts of which one has no numbers: each alone, and that one fails and is set aside."""
+        if len(group) > 1:
+            for one in group:
+                self._measure([one], False, number)
+                number = None
+            return
+        text = group[0].text
+        self.aside.append(SetAside(text.source, text.line, why, text.text))
+        failed = (SetAside(text.source, text.line, why, ""),)
+        self.proved = self.proved.merged(Proved({Verdict.FAILED.value: 1}, failed=failed))
 
     def in_order(self, reader: BatchReader) -> tuple[list[Ready], np.ndarray]:
         """The texts in the order of the split, and `text measure layer head` of them."""

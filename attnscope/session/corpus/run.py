@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import IO
 
-from attnscope.errors import InputError
+from attnscope.errors import CertificateError, InputError
 from attnscope.results.claims.corpus import GAIN, Corpus
 from attnscope.session.corpus import merging
 from attnscope.session.corpus.engine.interface import Done, Engine, Finished, Progress, Split
@@ -131,7 +131,8 @@ class Run:
                     found = merging.merged(self._written(tree.in_order(self.splits), file, table))
                 if not found.whole.texts:  # nor are there rows
                     why = merging.with_limit(next(iter(found.aside), ""), found.whole.limit)
-                    raise InputError(f"no text could be read: {why}; all of it stands in {aside}")
+                    wrong = CertificateError if found.whole.proved.failed else InputError
+                    raise wrong(f"no text could be read: {why}; all of it stands in {aside}")
         corpus = merging.result(found, self.sources, self.signed.digests, linked, GAIN if linked else "")
         read, model = corpus.read, corpus.provenance.model
         if read.left_out:

@@ -11,9 +11,10 @@ from made_calls import call_of
 from made_finding import finding
 
 from attnscope.analysis.claims.finding.rank import beside, beside_controls, numbers, summary
-from attnscope.analysis.claims.finding.rows import Lens, lens, rows_of
+from attnscope.analysis.claims.finding.rows import LayerRows, Lens, lens, rows_of
 from attnscope.analysis.claims.finding.sought import Likeness, Target, divergence, pair, pattern_keys
 from attnscope.attention import AttentionCall, Term
+from attnscope.errors import CertificateError
 from attnscope.measures.rows import moved_norms
 from attnscope.results import Pattern, Sought, Special
 from attnscope.results.claims.finding import Case, Controls, Finding
@@ -169,6 +170,17 @@ def test_controls_are_counted_one_by_one() -> None:
         assert followed[i, j] == pytest.approx(sum(seen) / len(seen))
     every = [numbers(target, run, heads, TOKENS).max() for run in runs]
     assert found.best == pytest.approx(every)
+
+
+def test_a_control_that_gives_no_numbers_is_no_control() -> None:
+    call, heads, target = called(0, 3), (0, 1, 3), pair(4, 2, 6)
+    own = numbers(target, [call], heads, TOKENS)
+    broken = replace(call, k=call.k.where(torch.arange(6)[:, None] != 4, torch.nan))
+    kept, bad = (LayerRows.of(each, (3, 4)) for each in (call, broken))
+    beside_controls(target, own, [[call], [kept]], heads, TOKENS, None)
+    for control in (broken, bad):
+        with pytest.raises(CertificateError, match="a control text gives no numbers in layer 3"):
+            beside_controls(target, own, [[call], [control]], heads, TOKENS, None)
 
 
 def test_likeness_leaves_out_the_head_itself_and_less_is_better() -> None:

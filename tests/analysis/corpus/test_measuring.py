@@ -11,7 +11,7 @@ from attnscope.analysis.corpus.facts import Facts, norms_moved, triangles
 from attnscope.analysis.corpus.measuring import leaking, measured
 from attnscope.analysis.corpus.names import check_measurable, measurable
 from attnscope.capture.weights import Passed
-from attnscope.errors import InputError
+from attnscope.errors import CertificateError, InputError
 from attnscope.measures import MEASURES, parse_measures, whole
 from attnscope.measures.rows import moved_norms
 
@@ -177,7 +177,7 @@ def test_weights_that_are_no_numbers_are_refused_in_a_text_and_nothing_to_it_in_
     found = measured(replace(passed, weights=off), known, ("entropy", "self"), None)
     assert torch.equal(found.nan_to_num(-1), expected.nan_to_num(-1))
     off[1, 2, 4, 0] = wrong
-    with pytest.raises(InputError, match="are not numbers"):
+    with pytest.raises(CertificateError, match="are not numbers"):
         measured(replace(passed, weights=off), known, ("entropy", "self"), None)
 
 
@@ -204,5 +204,5 @@ def test_what_is_not_taken_of_a_corpus_is_refused_by_name() -> None:
     with pytest.raises(InputError, match="no near over a corpus: what can be measured is entropy"):
         check_measurable(("entropy", "near"))
     passed, known, _ = batch(causal=False)
-    with pytest.raises(InputError, match="not numbers"):
+    with pytest.raises(CertificateError, match="not numbers"):
         measured(replace(passed, weights=passed.weights * torch.nan), known, ("entropy",), None)

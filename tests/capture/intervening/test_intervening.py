@@ -19,6 +19,7 @@ from attnscope.capture.intervening.kept import Kept
 from attnscope.capture.intervening.others import Others
 from attnscope.capture.intervening.passing import answers_to, gradients
 from attnscope.capture.intervening.reached import experiments_on
+from attnscope.capture.intervening.rounding import strays
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites
 
@@ -323,6 +324,23 @@ def test_a_strayed_control_makes_every_variant_run_alone(monkeypatch: pytest.Mon
     assert made.plainness == 2
     assert outcome.control is None
     assert torch.allclose(outcome.scores, sliced("bert", 2, [1]), atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "told"),
+    [
+        (float("nan"), 0.5, True),
+        (0.5, float("nan"), True),
+        (float("nan"), float("nan"), False),
+        (float("-inf"), float("-inf"), False),
+        (float("inf"), 0.5, True),
+        (0.5, 0.5, False),
+        (0.5, 0.7, True),
+    ],
+)
+def test_an_answer_that_is_no_number_on_one_side_strays(wrong: float, right: float, told: bool) -> None:
+    control, untouched = (torch.tensor([[1.0, each, -2.0]]) for each in (wrong, right))
+    assert strays(control, untouched) is told
 
 
 def other_inputs(family: str, seed: int) -> dict[str, Tensor]:

@@ -13,7 +13,7 @@ import attnscope as at
 from attnscope.analysis.claims.relations.treebank import Sentence, read_treebank
 from attnscope.capture import weights as weights_door
 from attnscope.cli.app import app
-from attnscope.errors import InputError
+from attnscope.errors import CertificateError, InputError
 from attnscope.render.sheets.dependencies import sheet
 from attnscope.results import Dependencies, Verdict
 from attnscope.results.claims.relations import Direction
@@ -266,7 +266,7 @@ def test_weights_that_are_no_numbers_are_refused(treebank: Path) -> None:
         next(
             p for n, p in model.module.named_parameters() if "layer.1.attention.self.query.weight" in n
         ).fill_(torch.nan)
-    with pytest.raises(InputError, match="weights of its attention are not numbers"):
+    with pytest.raises(CertificateError, match="weights of attention are not numbers"):
         model.dependencies(treebank)
 
 

@@ -9,6 +9,8 @@ import corpus_of_demo as demo
 import numpy as np
 import pytest
 import torch
+from checkpoints import bert_config, save
+from transformers import BertForMaskedLM
 
 import attnscope as at
 from attnscope.analysis.corpus.apart import corpora_apart
@@ -236,3 +238,23 @@ def test_parts_of_speech_are_linked_and_ranked_beside_their_distances(tmp_path: 
     assert [(each["place"], each["text"]) for each in aside] == [("small.conllu:5", "1\tbroken")]
     with pytest.raises(InputError, match="--from-pos: no word is ADJ: DET, NOUN, PRON, VERB"):
         demo.measure(bank, tmp_path / "other", source="ADJ", target="NOUN")
+
+
+def test_a_text_on_which_the_model_gives_no_numbers_is_named(tmp_path: Path) -> None:
+    broken = BertForMaskedLM(bert_config(initializer_range=0.3))
+    broken.bert.embeddings.position_embeddings.weight.data[8] = float("nan")
+    folder = save(broken, tmp_path / "broken")
+    texts = tmp_path / "texts.txt"
+    texts.write_text(
+        "the door was open\nthe boy gave a book to the girl in the garden\nshe ran to the door\n"
+    )
+    found = at.corpus(texts, str(folder), measures="entropy", workers=0, run=tmp_path / "run")
+    assert found.verdict is Verdict.FAILED
+    (failed,) = found.failed
+    assert failed.endswith("texts.txt:2: weights of attention are not numbers: the checkpoint may be damaged")
+    assert found.read.texts == 2
+    alone = tmp_path / "others.txt"
+    alone.write_text("the door was open\nshe ran to the door\n")
+    others = at.corpus(alone, str(folder), measures="entropy", workers=0, run=tmp_path / "other")
+    assert found.measures["entropy"].values == pytest.approx(others.measures["entropy"].values, abs=1e-5)
+    assert others.verdict is not Verdict.FAILED

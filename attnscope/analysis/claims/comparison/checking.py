@@ -81,7 +81,7 @@ def _strongest(stored: Overview, i: int, j: int) -> float:
     query, key = stored.strongest[i, j].tolist()
     if query < 0:
         return 0.0
-    return abs(float(stored.strongest_weight[i, j] - stored.dense_weights[i][j][query, key]))
+    return _off(stored.strongest_weight[i : i + 1, j], stored.dense_weights[i][j][query, key : key + 1])
 
 
 def _tolerance(certificate: Certificate, dtype: str) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.analysis.claims.controls import ControlTexts
-from attnscope.analysis.claims.finding.rows import AnyRows, Layer, Lens
+from attnscope.analysis.claims.finding.rows import AnyRows, Layer, Lens, check_numbers
 from attnscope.analysis.claims.finding.sought import Likeness, Numbers, Target, divergence
 from attnscope.results import Contents, Controls
 from attnscope.results.claims.ranking import LEAST_SPREAD, beyond
@@ -91,6 +91,7 @@ def beside_controls(
     """
     found, followed = list[ByHead](), list[ByHead]()
     for number, layers in enumerate(runs):
+        check_numbers(layers)
         found.append(numbers(target, layers, heads, seen, left_out))
         if went is not None and isinstance(target, Target):
             there = (seen.on_tokens(each, heads, target.queries[0], went[number]) for each in layers)

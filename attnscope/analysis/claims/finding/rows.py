@@ -18,7 +18,7 @@ from torch import Tensor
 from attnscope.analysis.heads.view import Name, units_of
 from attnscope.attention import AttentionCall
 from attnscope.capture.returned import ReturnedLayer
-from attnscope.errors import InputError
+from attnscope.errors import CertificateError, InputError
 from attnscope.reference import exact
 from attnscope.results import Certificate, Special, Verdict
 from attnscope.results.base.groups import Groups
@@ -79,6 +79,22 @@ def _operands(call: AttentionCall) -> Operands:
         allowed=call.allowed,
         sinks=None if call.sinks is None else exact(call.sinks),
     )
+
+
+def check_numbers(layers: Sequence[AnyRows]) -> None:
+    """`CertificateError` where a control text gives no numbers, which nothing could be held against."""
+    for layer in layers:
+        if isinstance(layer, LayerRows):
+            found = layer.weights.isfinite()
+            right = found if layer.allowed is None else found | ~layer.allowed.any(-1, keepdim=True)
+        else:
+            given = (layer.weights,) if isinstance(layer, ReturnedLayer) else (layer.q, layer.k)
+            right = torch.stack([each.isfinite().all() for each in given])
+        if not bool(right.all()):
+            raise CertificateError(
+                f"a control text gives no numbers in layer {layer.layer}: broken weights, or too large for "
+                "the model's precision"
+            )
 
 
 def allowed_rows(layer: AnyRows, head: int, queries: Sequence[int]) -> Tensor:

@@ -11,6 +11,7 @@ A few sentences captured in full (`Sample`) prove what was counted in them.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import inf, isnan
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -95,7 +96,8 @@ class Sample:
         for layer in self.layers:
             call = captured.call(layer, block=self.block)
             self.certify(call, counted[layer])
-            self.unlike = max(self.unlike, float((counted[layer] - alone[layer]).abs().max()))
+            off = float((counted[layer] - alone[layer]).abs().max())
+            self.unlike = max(self.unlike, inf if isnan(off) else off)
         self.sentences += 1
         self.provenance, self.tower = captured.provenance, captured.tower
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from attnscope.analysis.claims.finding.links import Read, in_order, telling_links
-from attnscope.analysis.claims.finding.rows import Layer, rows_of, verdicts_of
+from attnscope.analysis.claims.finding.rows import Layer, check_numbers, rows_of, verdicts_of
 from attnscope.analysis.claims.finding.shared import InPrompt as InPrompt
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.results.base.evidence import Weights
@@ -61,6 +61,7 @@ def links_in(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TO
         yield Read(own, queries, keys)
         read = runs(reading, chosen, controls, exchange, layers, alike)
         for control, went in zip(read, exchange.went(controls, range(len(keys))), strict=True):
+            check_numbers(control)
             other = in_order(keys, np.argsort(went))
             yield Read(_heads(control, chosen), queries if crosses else other, other)
 

@@ -28,7 +28,7 @@ from attnscope.analysis.claims.relations.treebank import Bank, Sentence
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.weights import Weights
-from attnscope.errors import InputError
+from attnscope.errors import CertificateError, InputError
 from attnscope.model.inputs.text import Encoded
 from attnscope.model.loaded import Model
 from attnscope.results import Dependencies
@@ -263,4 +263,4 @@ def _check_weights(weights: Tensor, tokens: int, name: str) -> None:
             f"{name}: attention of {queries} queries on {keys} keys is not among {tokens} tokens"
         )
     if not bool(weights.isfinite().all()):
-        raise InputError(f"{name}: weights of its attention are not numbers: its checkpoint may be damaged")
+        raise CertificateError(f"{name}: weights of attention are not numbers: the checkpoint may be damaged")
