@@ -1,6 +1,6 @@
 """The central objects: what one attention layer was given and returned, and a run's collection of these."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -225,14 +225,26 @@ class Capture:
         """How many separate attentions the layer makes for one input."""
         return sum(call.layer == layer for call in self.calls)
 
+    def check_in_place(self, what: str) -> None:
+        """Raises `InputError` where `what` is about tokens, and rows are not those of the tokens there."""
+        check_in_place((call.layer for call in self.calls if call.standing is Standing.OTHER), what)
+
     def notes(self, layer: int) -> tuple[str, ...]:
         """What is odd about a layer: that its blocks leave some tokens out, or that it has another order."""
         mine = [call for call in self.calls if call.layer == layer]
         if mine and mine[0].standing is Standing.OTHER:
-            return (
-                f"rows of L{layer} are not the tokens in their place, as exchanging tokens shows: numbered",
-            )
+            return (f"{_not_in_place([layer])}: numbered",)
         read, tokens = sum(call.q.shape[1] for call in mine), len(self.provenance.token_ids)
         if len(mine) < 2 or mine[0].kind is not Kind.ENCODER or read >= tokens:
             return ()
         return (f"its {len(mine)} blocks hold {read} queries of {tokens} tokens: the others were not seen",)
+
+
+def check_in_place(displaced: Iterable[int], what: str) -> None:
+    """Raises `InputError` where `what` is about tokens, and these layers have rows of other ones."""
+    if layers := sorted(set(displaced)):
+        raise InputError(f"{what}, and {_not_in_place(layers)}")
+
+
+def _not_in_place(layers: Sequence[int]) -> str:
+    return f"rows of L{listed(layers)} are not the tokens in their place, as exchanging tokens shows"

@@ -11,6 +11,7 @@ from attnscope.analysis.scores import sorts
 from attnscope.analysis.scores.dense import ENTROPY, absences, as_scores, unplaced
 from attnscope.analysis.scores.supplies import beside, needs_of, of_long_calls, without_norms
 from attnscope.attention import Capture
+from attnscope.capture.following.describe import names_in
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
 from attnscope.reference import EXACT
@@ -56,8 +57,7 @@ def measure_long(
             raise InputError("the layers differ in their numbers of queries and keys: show them one by one")
     assert first.sample is not None, "long calls hold a sample"
     chosen = tuple(first.sample.weights) if heads is None else tuple(heads)
-    labelled = max(calls, key=lambda call: call.standing.rank)
-    queries, keys = labelled.query_tokens, labelled.key_tokens
+    queries, keys = names_in(calls)
     placed = unplaced(first.kind, first.query_tokens, first.key_tokens)
     absent = absences(measures, placed, of_long_calls(calls, queries, keys))
     ordinary = not among_all and not (sorts.special(queries).all() or sorts.special(keys).all())

@@ -11,6 +11,7 @@ from attnscope.analysis.padding import without_padding
 from attnscope.analysis.scores.dense import ENTROPY, apply_measures, unplaced
 from attnscope.analysis.scores.supplies import AllowedPairs, of_calls, of_groups, without_norms
 from attnscope.attention import AttentionCall, Capture
+from attnscope.capture.following.describe import names_in
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
 from attnscope.results import Overview, Special
@@ -39,15 +40,15 @@ def measure_heads(
     chosen = tuple(calls[0].weights) if heads is None else tuple(heads)
     weights = [weights_alone(call.operands_of(chosen)).unbind() for call in calls]
     dense = tuple(tuple(each.numpy() for each in row) for row in weights)
-    labelled = max(calls, key=lambda call: call.standing.rank)  # what is numbered in one is so for all
-    supplies = of_calls(calls, chosen, labelled.query_tokens, labelled.key_tokens)
+    queries, keys = names_in(calls)
+    supplies = of_calls(calls, chosen, queries, keys)
     notes = [note for layer in layers for note in captured.notes(layer)]
     if any(Need.NORMS in MEASURES[name].needs for name in measures):
         notes += without_norms(calls, supplies)
     return Overview(
         kind=calls[0].kind,
-        query_tokens=labelled.query_tokens,
-        key_tokens=labelled.key_tokens,
+        query_tokens=queries,
+        key_tokens=keys,
         scores=apply_measures(
             weights,
             measures,
@@ -56,7 +57,7 @@ def measure_heads(
             unplaced=unplaced(calls[0].kind, calls[0].query_tokens, calls[0].key_tokens),
             supplies=supplies,
         ),
-        **links(dense, labelled.query_tokens, labelled.key_tokens)._asdict(),
+        **links(dense, queries, keys)._asdict(),
         weights=dense,
         certificates=tuple(certify_heads(call, chosen) for call in whole),
         provenance=captured.provenance,

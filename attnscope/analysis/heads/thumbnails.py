@@ -15,6 +15,7 @@ from attnscope.analysis.heads.view import groups_of
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.scores.supplies import AllowedPairs
 from attnscope.attention import Capture
+from attnscope.capture.following.describe import names_in
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.results import Overview, Special, Thumbnails, Verdict
@@ -50,14 +51,13 @@ def pooled(
 
 @dataclass(frozen=True, eq=False)
 class _Layer:
-    """One layer made small; `labelled` is how much its tokens are known by other names than their own."""
+    """One layer made small."""
 
     layer: int
     query_tokens: Tokens
     key_tokens: Tokens
     cells: list[Cells]
     verdicts: tuple[Verdict, ...]
-    labelled: int = 0
 
     @property
     def size(self) -> tuple[int, int]:
@@ -117,14 +117,14 @@ def thumbnails(
                 f"layers {layers[0].layer} and {odd.layer} differ in their numbers of queries and keys: "
                 "show them one by one"
             )
-    first = max(layers, key=lambda each: each.labelled)  # what is numbered in one layer is so for all
+    queries, keys = names_in(layers)
     return Thumbnails(
         kind=whole.kind if isinstance(whole, Returned) else whole.calls[0].kind,
-        query_tokens=first.query_tokens,
-        key_tokens=first.key_tokens,
+        query_tokens=queries,
+        key_tokens=keys,
         layers=tuple(each.layer for each in layers),
         heads=tuple(heads),
-        steps=steps_for(*first.size, len(heads)),
+        steps=steps_for(*layers[0].size, len(heads)),
         weights=np.array([each.cells for each in layers]),
         verdicts=tuple(each.verdicts for each in layers),
         provenance=whole.provenance,
@@ -177,7 +177,7 @@ def _of_capture(part: Capture, heads: Sequence[int], block: int, view: View) -> 
             weights, allowed = weights_alone(call.operands(head))[0], call.allowed_matrix(head)
             cells.append(pooled(*view.seen(weights.numpy(), allowed.numpy(), *sides), steps))
         verdicts = tuple(proof.verdict for proof in certify_heads(whole, heads))
-        yield _Layer(layer, asked, given, cells, verdicts, call.standing.rank)
+        yield _Layer(layer, asked, given, cells, verdicts)
 
 
 def _of_returned(part: Returned, heads: Sequence[int], view: View) -> Iterator[_Layer]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
@@ -211,6 +211,27 @@ def _sensing(model: nn.Module, inputs: Mapping[str, Any], words: int) -> frozens
 def numbered(count: int) -> Tokens:
     """Positions that stand for no text, called by their numbers."""
     return Tokens((), tuple(Token(-1, str(i), str(i), None, None) for i in range(count)))
+
+
+class Named(Protocol):
+    """A layer whose rows and columns are called something."""
+
+    @property
+    def query_tokens(self) -> Tokens: ...
+
+    @property
+    def key_tokens(self) -> Tokens: ...
+
+
+def names_in(layers: Sequence[Named]) -> tuple[Tokens, Tokens]:
+    """What queries and keys of several layers of a size are called: numbered in one, they are so in all."""
+    sides = [each.query_tokens for each in layers], [each.key_tokens for each in layers]
+    queries, keys = (next(filter(_are_numbers, side), side[0]) for side in sides)
+    return queries, keys
+
+
+def _are_numbers(tokens: Tokens) -> bool:
+    return not tokens.texts and tokens.names == numbered(len(tokens)).names
 
 
 def _fitting(count: int, *candidates: Tokens | None) -> Tokens | None:

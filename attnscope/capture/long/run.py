@@ -16,6 +16,7 @@ from attnscope.capture.following.describe import Sides, as_read, sides_of, token
 from attnscope.capture.following.projected import projections_of
 from attnscope.capture.following.recorder import Keep, Recorder
 from attnscope.capture.following.takeover import KernelInputs
+from attnscope.capture.intervening.changes import Tap
 from attnscope.capture.long.call import long_call
 from attnscope.capture.long.chunked import Chunks, without_squares
 from attnscope.capture.routes import (
@@ -95,7 +96,7 @@ def record_long(
 
     with without_squares(model, modules) as chunks:
         chunks.silent = True
-        standing = _standings(model, called, rung.watched, wanted, sides, row)
+        standing = standings_of_beginning(model, called, rung.watched, wanted, sides, row)
         begun = {name: _beginning(value, _lengths(sides)) for name, value in called.items()}
         known = standing.placed, standing.disordered
         reaches = reaches_of(model, begun, rung.watched, wanted, *known)
@@ -158,13 +159,14 @@ def read_calls(
         raise nothing_seen(model, rung.tower, missing)
 
 
-def _standings(
+def standings_of_beginning(
     model: nn.Module,
     inputs: Mapping[str, Any],
     watched: Sequence[Site],
     wanted: set[int],
     sides: Sides,
-    row: int,
+    row: int = 0,
+    taps: Sequence[Tap] = (),
 ) -> Standings:
     """Whether row i is token i, tried on the beginning of the text: order is a matter of code."""
     lengths = _lengths(sides)
@@ -174,7 +176,7 @@ def _standings(
     )
     cut = {name: _beginning(value, lengths) for name, value in inputs.items()}
     tried = replace(sides, source=source, target=target)
-    found = standings_of(model, cut, watched, wanted, tried, row, most=_RUNS * TRIED)
+    found = standings_of(model, cut, watched, wanted, tried, row, most=_RUNS * TRIED, taps=taps)
     return replace(found, tried=", ".join(filter(None, (_sampled(lengths), found.tried))))
 
 

@@ -113,7 +113,7 @@ def compare_in_layers(
     if page is not None:
         page.foresee((reading, chosen), (reading, chosen))
     with reading.listener.working("comparing"):
-        captured = reading.capture(chosen, (first, second))
+        captured = _captured(reading, chosen, (first, second))
         two, look = (first, second), _look(looking)
         result = comparison.compare_layers(captured, position, two, heads=chosen.heads, look=look)
         if page is not None:
@@ -139,7 +139,13 @@ def _side(
     layers = choose_layers(reading.model, chosen.tower, layer)
     position = _position(reading, chosen, word, looking, where)
     with reading.listener.working("reading the attention"):
-        return _Side(position, reading.capture(chosen), layers, chosen.heads, reading.notes)
+        return _Side(position, _captured(reading, chosen), layers, chosen.heads, reading.notes)
+
+
+def _captured(reading: Reading, chosen: Chosen, layers: tuple[int, ...] | None = None) -> Capture:
+    captured = reading.capture(chosen, layers)
+    captured.check_in_place("a word is compared by its own row")
+    return captured
 
 
 def _compared(

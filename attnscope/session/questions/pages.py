@@ -18,6 +18,7 @@ from attnscope.analysis.heads.returned import returned_overview
 from attnscope.analysis.heads.thumbnails import View, made_small
 from attnscope.analysis.scores.supplies import AllowedPairs
 from attnscope.attention import Capture
+from attnscope.capture.following.describe import names_in
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.results import Ablation, Comparison, Finding, HeadAttention, Overview, Thumbnails
@@ -161,7 +162,7 @@ def _most_of_controls(reading: Reading, chosen: Chosen, overview: Overview) -> t
         raise InputError("no texts are read")
     with reading.listener.working("reading control texts"):
         layers, whole = layers_of(reading.attention(chosen), chosen)
-        exchange = exchange_of(reading, chosen, whole[0], ())
+        exchange = exchange_of(reading, chosen, names_in(whole)[1], ())
         texts = exchange.controls(Controls(CONTROLS, SEED))
 
         def heads(of: Sequence[Layer]) -> Weights:

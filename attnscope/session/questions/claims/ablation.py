@@ -30,6 +30,7 @@ from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.places import (
     ablated_places,
     asked_of,
+    check_token_by_token,
     instead_of,
     link_ends,
     same_place,
@@ -168,16 +169,10 @@ def _replacement(
 
 def _link(reading: Reading, chosen: Chosen, asked: Ablating, experiments: Experiments) -> tuple[Span, Span]:
     """Both ends of the links that are cut."""
-    if reading.perceived is not None:
-        raise InputError("--link is between tokens of a text: what is read here is none")
-    queries = reading.tokens_of(chosen.kind)
-    lengths = {answer.shape[2] for answer in experiments.answers.values()}
-    keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
+    check_token_by_token(reading, chosen, experiments, "--link")
     named = reading.named_of(chosen.kind)
-    found = link_ends(chosen, named, keys if chosen.kind is Kind.CROSS else named, asked=asked)
-    if lengths != {len(queries)}:
-        raise InputError("--link needs attention from token to token: this one reads in windows")
-    return found
+    keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else named
+    return link_ends(chosen, named, keys, asked=asked)
 
 
 def read_other(reading: Reading, text: str) -> Reading:

@@ -25,6 +25,7 @@ from attnscope.analysis.claims.alignment.weighing import (
 from attnscope.analysis.claims.finding.rows import rows_of, verdicts_of
 from attnscope.analysis.padding import without_padding
 from attnscope.capture.faults import if_it_runs
+from attnscope.capture.following.describe import names_in
 from attnscope.capture.returned import Returned
 from attnscope.capture.routes import Selection
 from attnscope.capture.weights import Weights
@@ -80,10 +81,11 @@ def attended(reading: Reading, chosen: Chosen) -> Attended:
         if isinstance(attention, Returned):
             layers: list[Any] = list(attention.layers)
         else:
+            attention.check_in_place("words are linked and timed by their own rows")
             layers = [without_padding(attention.call(layer, block=chosen.block)) for layer in chosen.layers]
         rows = np.concatenate([rows_of(layer, chosen.heads) for layer in layers])
         verdicts = tuple(verdicts_of(layer, chosen.heads) for layer in layers)
-    return Attended(rows, verdicts, layers[0].key_tokens, attention)
+    return Attended(rows, verdicts, names_in(layers)[1], attention)
 
 
 def shares_of(reading: Reading, chosen: Chosen, rows: Rows) -> tuple[Weighing, Shares]:

@@ -135,6 +135,8 @@ def attention_of(
         else:
             check_whole_fits(reading, chosen, "cite")
             attention = reading.attention(chosen, projections=True)
+        if isinstance(attention, Capture):
+            attention.check_in_place("what heads look at is told by passages")
         return attention, *layers_of(attention, chosen)
 
 

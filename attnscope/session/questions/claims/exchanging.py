@@ -156,25 +156,25 @@ class Parts:
         return [self.pieces.exchanged(sources) for sources in controls.sources[part]]
 
 
-def exchange_of(reading: Reading, chosen: Chosen, layer: Layer, key: Sequence[int]) -> Exchange:
-    """What the keys of `layer` are made of; of a text with a picture in it, what `key` is a part of.
+def exchange_of(reading: Reading, chosen: Chosen, keys: Tokens, key: Sequence[int]) -> Exchange:
+    """What the `keys` are made of; of a text with a picture in it, what `key` is a part of.
 
     `InputError` where that is neither a text nor a picture or a sound whose parts are known.
     """
-    words, parts = _words(reading, chosen, layer), _parts(reading, chosen, layer)
+    words, parts = _words(reading, chosen, keys), _parts(reading, chosen, keys)
     if parts is not None and (words is None or parts.pieces.at_positions(key)):
         return parts
     if words is not None:
         return words
-    if reading.perceived is not None and layer.key_tokens.stretches:
+    if reading.perceived is not None and keys.stretches:
         raise InputError("what part of the file each position is cannot be told: there is no control")
     raise InputError("the keys are not the tokens of the text: there are no words of theirs to exchange")
 
 
-def _words(reading: Reading, chosen: Chosen, layer: Layer) -> Words | None:
+def _words(reading: Reading, chosen: Chosen, tokens: Tokens) -> Words | None:
     own = chosen.kind is Kind.DECODER and reading.target is not None
     name = _OF_DECODER if own else "input_ids"
-    tokens, ids = layer.key_tokens, reading.inputs.get(name)
+    ids = reading.inputs.get(name)
     if ids is None or ids[0].tolist() != list(tokens.ids):
         return None
     mask = reading.encoded.mask_id
@@ -184,15 +184,15 @@ def _words(reading: Reading, chosen: Chosen, layer: Layer) -> Words | None:
     return Words(name, ids, tokens, there, mask)
 
 
-def _parts(reading: Reading, chosen: Chosen, layer: Layer) -> Parts | None:
+def _parts(reading: Reading, chosen: Chosen, keys: Tokens) -> Parts | None:
     perceived = reading.perceived
     if perceived is None:
         return None
-    pieces = pieces_of(perceived.inputs, perceived.positions, layer.key_tokens, perceived.medium)
+    pieces = pieces_of(perceived.inputs, perceived.positions, keys, perceived.medium)
     if pieces is None:
         return None
     text = "what the decoder reads" if chosen.kind is Kind.CROSS else "the text"
-    return Parts(pieces, text if layer.key_tokens.texts or chosen.kind is Kind.CROSS else "")
+    return Parts(pieces, text if keys.texts or chosen.kind is Kind.CROSS else "")
 
 
 def layers_of(attention: Capture | Returned, chosen: Chosen) -> tuple[list[Layer], list[Layer]]:

@@ -13,6 +13,7 @@ from attnscope.analysis.claims.finding.rows import AnyRows, Layer, Lens, lens, v
 from attnscope.analysis.claims.finding.sought import Likeness, Target, pair, pattern_keys
 from attnscope.analysis.scores.dense import unplaced
 from attnscope.attention import AttentionCall, Capture
+from attnscope.capture.following.describe import names_in
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError, listed, nearest
 from attnscope.results import Finding, Pattern, Sought, Special
@@ -104,13 +105,13 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
     if reading.perceived is not None and isinstance(attention, Capture):
         tell_windows(attention, reading, chosen)
     layers, whole = layers_of(attention, chosen)
-    seen = _lens(wish, looking, layers[0].query_tokens, layers[0].key_tokens)
+    seen = _lens(wish, looking, *names_in(layers))
     sought = _sought(wish, seen)
     target = _target(sought, layers, chosen, seen)
     left_out = chosen.left_out
     own = numbers(target, layers, chosen.heads, seen, left_out)
     key = () if sought.key is None else seen.keys[sought.key]
-    exchange = exchange_of(reading, chosen, whole[0], key)
+    exchange = exchange_of(reading, chosen, names_in(whole)[1], key)
     controls = _controls(reading, chosen, sought, wish, exchange, seen)
 
     def alike(others: Sequence[Layer]) -> bool:

@@ -201,6 +201,8 @@ def _layers(
         for layer in dict.fromkeys(call.layer for call in attention.calls):
             if attention.blocks(layer) > 1:
                 raise InputError(f"flow needs whole layers: layer {layer} reads in windows")
+    if isinstance(attention, Capture):
+        attention.check_in_place("flow goes back to tokens")
     layers, certified = layers_of(attention, chosen)
     sizes = {(len(layer.query_tokens), len(layer.key_tokens)) for layer in layers}
     if len(sizes) > 1 or any(queries != keys for queries, keys in sizes):

@@ -8,6 +8,7 @@ import numpy as np
 from attnscope.analysis.claims.finding.links import Read, in_order, telling_links
 from attnscope.analysis.claims.finding.rows import Layer, check_numbers, rows_of, verdicts_of
 from attnscope.analysis.claims.finding.shared import InPrompt as InPrompt
+from attnscope.capture.following.describe import names_in
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.results.base.evidence import Weights
 from attnscope.results.claims.links import Links
@@ -48,9 +49,9 @@ def links_in(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TO
     with reading.listener.working("reading the attention"):
         attention = reading.attention(chosen)
     layers, whole = layers_of(attention, chosen)
-    queries, keys = layers[0].query_tokens, layers[0].key_tokens
+    queries, keys = names_in(layers)
     crosses = chosen.kind is Kind.CROSS
-    exchange = exchange_of(reading, chosen, whole[0], ())
+    exchange = exchange_of(reading, chosen, names_in(whole)[1], ())
     controls = exchange.controls(Controls(wish.controls, wish.seed))
     own = _heads(layers, chosen)
 

@@ -3,7 +3,7 @@
 What heads and other parts are asked alike is here too: what stands in their place, and the other text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +12,13 @@ from attnscope.analysis.claims.ablation.experiment import check_heads, head_coun
 from attnscope.analysis.claims.ablation.places import along
 from attnscope.analysis.claims.ablation.question import Question
 from attnscope.analysis.claims.ablation.replacing import Replacement
+from attnscope.attention import check_in_place
 from attnscope.capture import provenance_of
+from attnscope.capture.following.describe import sides_of
 from attnscope.capture.intervening.changes import Tap
 from attnscope.capture.intervening.experiments import Experiments
 from attnscope.capture.intervening.taps import find_taps
+from attnscope.capture.long.run import standings_of_beginning
 from attnscope.errors import InputError
 from attnscope.results import Ablation
 from attnscope.results.claims.ablation import Method
@@ -27,7 +30,7 @@ from attnscope.session.questions.claims.via import path_of, with_senders
 from attnscope.session.reading import Reading
 from attnscope.spans import Span
 from attnscope.tokens import Tokens
-from attnscope.vocabulary import Kind
+from attnscope.vocabulary import Kind, Standing
 
 
 def ablated_places(
@@ -87,7 +90,7 @@ def _wanted(
         heads = tuple(chosen.apart or ((layer, head) for layer in chosen.layers for head in chosen.heads))
         check_heads(heads, head_counts(experiments))
     if asked.link is not None:
-        _check_token_by_token(reading, chosen, experiments, "--link")
+        check_token_by_token(reading, chosen, experiments, "--link")
         queries = reading.named_of(chosen.kind)
         keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
         ends = link_ends(chosen, queries, keys, asked=asked)
@@ -98,26 +101,52 @@ def _wanted(
         return places.Asked(part, layers, sets, heads, ends[0].positions), ends
     each = asked.at == EACH or (part is Part.POSITION and asked.at is None)
     if each:
-        count = len(_check_token_by_token(reading, chosen, experiments, "--at"))
+        count = len(check_token_by_token(reading, chosen, experiments, "--at", part))
         return places.Asked(part, layers, tuple((place,) for place in range(count)), heads), None
-    at = () if asked.at is None else _token_set(reading, chosen, asked.at, experiments)
+    at = () if asked.at is None else _token_set(reading, chosen, asked.at, experiments, part)
     return places.Asked(part, layers, (at,), heads), None
 
 
-def _token_set(reading: Reading, chosen: Chosen, name: str, experiments: Experiments) -> tuple[int, ...]:
+def _token_set(
+    reading: Reading, chosen: Chosen, name: str, experiments: Experiments, part: Part
+) -> tuple[int, ...]:
     """The positions that `--at` names, on the side that asks."""
-    _check_token_by_token(reading, chosen, experiments, "--at")
+    check_token_by_token(reading, chosen, experiments, "--at", part)
     return reading.named_of(chosen.kind).span(name).positions
 
 
-def _check_token_by_token(reading: Reading, chosen: Chosen, experiments: Experiments, option: str) -> Tokens:
-    """The tokens at which parts hand something on; `InputError` where positions are no tokens of a text."""
+def check_token_by_token(
+    reading: Reading, chosen: Chosen, experiments: Experiments, option: str, part: Part | None = None
+) -> Tokens:
+    """The tokens at which a part hands something on, or without one those that look and are looked at.
+
+    `InputError` where positions are no tokens of a text, and where rows are not those of the tokens there.
+    """
     if reading.perceived is not None:
         raise InputError(f"{option} names tokens of a text: what is read here is none")
     queries = reading.tokens_of(chosen.kind)
     if {answer.shape[2] for answer in experiments.answers.values()} != {len(queries)}:
         raise InputError(f"{option} needs attention from token to token: this one reads in windows")
+    if part is not Part.POSITION:  # those are of the input itself
+        check_in_place(_displaced(reading, chosen, experiments, part), f"{option} names tokens")
     return queries
+
+
+def _displaced(
+    reading: Reading, chosen: Chosen, experiments: Experiments, part: Part | None
+) -> Iterator[int]:
+    """The layers whose rows are of other tokens than those in their place, where the part hands on."""
+    module, inputs, labels = reading.model.module, experiments.inputs, reading.labels(chosen)
+    sides, layers = sides_of(module, inputs, labels.tokens, labels.target), set(chosen.layers)
+    taps = experiments.taps
+    found = standings_of_beginning(module, inputs, experiments.sites, layers, sides, taps=taps)
+    yield from (tap.layer for tap, standing in found.handed_on.items() if standing is Standing.OTHER)
+    served = {site.path: site.layers for site in experiments.sites if not taps}
+    for (path, number), one in found.found.items():
+        several = served.get(path, ())
+        layer = several[number] if number < len(several) > 1 else next(iter(several), None)
+        if layer in layers and Standing.OTHER in (one.query, *(() if part else (one.key, one.value))):
+            yield layer
 
 
 def _instead(

@@ -176,6 +176,7 @@ class Looks:
         if isinstance(attention, Returned):
             self._returned = True
             return False
+        attention.check_in_place("what heads look at is told by facts")
         self._tried = {layer: attention.call(layer, block=chosen.block) for layer in chosen.layers}
         self.provenance, self.tower = attention.provenance.of_no_text, attention.tower
         self.acts = ACTS

@@ -198,6 +198,7 @@ class _Counted:
         target = self.model.opening().tokens if self.model.writes else None
         labels = Labels(one.encoded.tokens, target, source)
         captured = record(self.model.module, inputs, selection, labels)
+        captured.check_in_place("relations are among words")
         alone = self.weights.read(self._inputs([one]), lambda layer, weights: weights[0].cpu())
         self.proof.add(captured, counted, alone)
 
