@@ -31,10 +31,13 @@ def unsure(result: Aligned) -> str:
 def nothing(result: Aligned, what: str) -> str:
     """That the attention says nothing: the first line, where heads agree no more than by chance."""
     few = "" if rows(result) > 2 else ", and so few words could not tell"
+    own, others = weight(result.agreement), weight(float(result.shuffled.mean()))
+    more = (
+        "hardly more than" if own != others and result.agreement > result.shuffled.mean() else "no more than"
+    )
     return (
         f"The attention of {result.provenance.model} tells nothing here: {heads_of(result)} agree on {what} "
-        f"with {weight(result.agreement)}, no more than with the rows of each shuffled "
-        f"({weight(float(result.shuffled.mean()))}){few}."
+        f"with {own}, {more} with the rows of each shuffled ({others}){few}."
     )
 
 

@@ -19,7 +19,7 @@ from attnscope.results.media import Sound
 from attnscope.tokens import Frames, Token, Tokens
 
 LEVEL = 0.05  # how often heads may agree so much by chance
-LEAST = 0.05  # of a weight, by which they agree more than shuffled ones where that says anything
+LEAST = 0.25  # of what shuffled ones agree with, by which they agree more where that says anything
 SURE = 0.5  # a link is one that is more likely right than not
 
 
@@ -199,7 +199,7 @@ class _OfHeads(Presented):
     @property
     def tells(self) -> bool:
         """Whether heads agree more than with the words of each in another order, seldom so and by enough."""
-        return self.p <= LEVEL and self.agreement - float(self.shuffled.mean()) >= LEAST
+        return self.p <= LEVEL and self.agreement >= (1 + LEAST) * float(self.shuffled.mean())
 
     @property
     def calibrated(self) -> bool:

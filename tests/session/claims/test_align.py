@@ -1,6 +1,7 @@
 """Words linked and timed: against what the generators of the bundled models know, and plain scripts."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import transformers as hf
 from typer.testing import CliRunner
 
 import attnscope as at
+from attnscope.analysis.claims.alignment import weighing
 from attnscope.analysis.claims.alignment.linking import by_words, strongest
 from attnscope.analysis.claims.alignment.weighing import by_sharpness, mixed
 from attnscope.cli.app import app
@@ -231,6 +233,27 @@ def test_a_recogniser_that_knows_nothing_says_so(tmp_path: Path) -> None:
     result = model.read(audio=SOUND, target="sataita sisu mamai").align()
     assert not result.tells
     assert len(result.times) == 3
+
+
+def test_heads_that_agree_over_many_frames_tell_something_however_little_each_frame_has() -> None:
+    """Rows of 200 frames, as Whisper's: a word's weight lies over some twenty of them."""
+    result, seeds = at.load("demo-speech").read(audio=SOUND, target="sataita sisu mamai").align(), range(3)
+    frames, shares = np.arange(200), weighing.even(6)
+    for seed in seeds:
+        centres = np.linspace(10, 190, 9) + np.random.default_rng(seed).normal(0, 4, (6, 9))
+        follow = np.exp(-0.5 * ((frames - centres[..., None]) / 9) ** 2) + 0.05
+        follow /= follow.sum(axis=2, keepdims=True)
+        own = np.random.default_rng(seed).permuted(np.tile(np.arange(9), (6, 1)), axis=1)
+        for rows, tells in ((follow, True), (follow[np.arange(6)[:, None], own], False)):
+            found, others = weighing.agreement(rows, shares), weighing.shuffled(rows, shares)
+            assert found < 0.05
+            assert replace(result, agreement=found, shuffled=others).tells is tells
+    nearly = replace(result, agreement=0.0102, shuffled=np.full(99, 0.01))
+    assert nearly.p == 0.01
+    assert not nearly.tells, "a random model's heads are alike by a hundredth: their rows begin alike"
+    assert "hardly more than with the rows of each shuffled (.20)" in replace(
+        result, agreement=0.22, shuffled=np.full(99, 0.2)
+    ).text().replace("\n", " ")
 
 
 def test_heads_that_a_model_names_itself_are_used(tmp_path: Path) -> None:
