@@ -10,7 +10,9 @@ queries, keys and values that change must be those of the exchanged tokens. It i
 `attnscope.model.media.patches` does with the pixels of a picture.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -23,8 +25,6 @@ from attnscope.capture.cause.exchange import AT_ONCE, Change, Exchanged, apart, 
 from attnscope.capture.cause.muted import Handed, Seen, handed_over
 from attnscope.capture.faults import Refused
 from attnscope.capture.following.describe import Sides, numbered
-from attnscope.capture.intervening.changes import Tap
-from attnscope.capture.intervening.taps import tapping
 from attnscope.model.anatomy.sites import Site
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Standing
@@ -32,6 +32,8 @@ from attnscope.vocabulary import Kind, Standing
 DISORDERED = "queries and keys are in different orders"
 APART = "keys and values are not those of the same tokens"
 _IDS = "input_ids", "decoder_input_ids"
+# opens the hooks that hand on rows as they pass by, with the layer that they are of
+Rows = Callable[[Callable[[int, Tensor], None]], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
@@ -56,12 +58,12 @@ class Standings:
     """The standing of every attention, by the module's path and its call.
 
     `tried` says on which tokens it was tried where not every one was told from every other. `handed_on` is
-    the same of the rows that parts of layers hand on.
+    the same of the rows that layers hand on, where these were asked for.
     """
 
     found: Mapping[tuple[str, int], CallStanding]
     tried: str = ""
-    handed_on: Mapping[Tap, Standing] = field(default_factory=dict)
+    handed_on: Mapping[int, Standing] = field(default_factory=dict)
 
     def of(self, module: str, call: int) -> CallStanding:
         """The standing of one attention, all unknown where it was not seen."""
@@ -100,11 +102,11 @@ def standings_of(
     sides: Sides,
     row: int = 0,
     most: int | None = AT_ONCE,
-    taps: Sequence[Tap] = (),
+    rows: Rows | None = None,
 ) -> Standings:
     """What can be told of the positions of the `watched` modules that serve one of `layers` (None: all).
 
-    And of the rows that are handed on at the `taps`, where these are those of one of these modules' queries.
+    And of the `rows` that layers hand on, which are as many as the queries of their modules.
 
     The model runs once more, on a batch of the text and its changed copies; one by one where its inputs
     cannot be repeated. Of a text for which that is more than `most` tokens in all, some halves are exchanged
@@ -118,7 +120,7 @@ def standings_of(
     if not changed or not times:
         return Standings({})
     try:
-        seen, rows = _changes(model, runs(inputs, changed, row), watched, times, taps)
+        seen, moved_rows = _changes(model, runs(inputs, changed, row), watched, times, rows)
     except Refused:
         return Standings({})
     found, site_of = {}, {site.module: site for site in watched}
@@ -128,10 +130,10 @@ def standings_of(
         found[site.path, number] = _judged(handed, tokens, tuple(changed.values()))
     kinds = {layer: (site.kind, site.tower) for site in watched for layer in site.layers}
     handed_on = {}
-    for tap, moved in rows.items():
-        kind, tower = kinds[tap.layer]
+    for layer, moved in moved_rows.items():
+        kind, tower = kinds[layer]
         own = sides.of(kind, moved.positions, moved.positions, tower)[0]
-        handed_on[tap] = moved.stands(_expected(own, tuple(changed.values())))
+        handed_on[layer] = moved.stands(_expected(own, tuple(changed.values())))
     halves = max(each.halves for each in changed.values())
     plural = "half" if halves == 1 else "halves"
     return Standings(found, f"on {halves} random {plural} of the text" if halves else "", handed_on)
@@ -156,23 +158,23 @@ def _changes(
     inputs: Iterable[Mapping[str, Any]],
     watched: Sequence[Site],
     times: Mapping[nn.Module, int],
-    taps: Sequence[Tap],
-) -> tuple[Seen[Change], dict[Tap, Change]]:
+    rows: Rows | None,
+) -> tuple[Seen[Change], dict[int, Change]]:
     """What changed of all that is handed over, found while it passes by; of single runs, after the last."""
     pieces: list[Seen[Tensor]] = []
-    rows: dict[Tap, list[Tensor]] = {tap: [] for tap in taps}
-    if taps:
+    kept = defaultdict[int, list[Tensor]](list)
+    if rows is not None:
         times = {module: often + 1 for module, often in times.items()}  # the run goes on to its end
 
-    def keep(tap: Tap, tensor: Tensor) -> None:
-        rows[tap].append(tensor.detach().clone().reshape(count, -1, tensor.shape[-1]))
+    def keep(layer: int, tensor: Tensor) -> None:
+        kept[layer].append(tensor.detach().clone().reshape(count, -1, tensor.shape[-1]))
 
     for each in inputs:
         count = len(next(value for name, value in each.items() if name in _IDS))
         make: Callable[[Tensor], Any] = Change.of if count > 1 else Tensor.clone
-        with tapping(taps, keep, lambda tap, made: None):
+        with nullcontext() if rows is None else rows(keep):
             pieces.append(handed_over(model, each, watched, times, make))
-    handed_on = {tap: Change.of(torch.cat(several)[:, None]) for tap, several in rows.items()}
+    handed_on = {layer: Change.of(torch.cat(each)[:, None]) for layer, each in kept.items()}
     if count > 1:
         return cast(Seen[Change], pieces[0]), handed_on
     return {place: Handed(*map(Change.of, whole)) for place, whole in _joined(pieces).items()}, handed_on

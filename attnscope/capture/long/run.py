@@ -9,14 +9,13 @@ from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.cause.reaching import reaches_of
-from attnscope.capture.cause.standing import Standings, standings_of
+from attnscope.capture.cause.standing import Rows, Standings, standings_of
 from attnscope.capture.evaluation_mode import evaluating, without_cache
 from attnscope.capture.following.call import KernelCall
 from attnscope.capture.following.describe import Sides, as_read, sides_of, tokens_of
 from attnscope.capture.following.projected import projections_of
 from attnscope.capture.following.recorder import Keep, Recorder
 from attnscope.capture.following.takeover import KernelInputs
-from attnscope.capture.intervening.changes import Tap
 from attnscope.capture.long.call import long_call
 from attnscope.capture.long.chunked import Chunks, without_squares
 from attnscope.capture.routes import (
@@ -166,7 +165,7 @@ def standings_of_beginning(
     wanted: set[int],
     sides: Sides,
     row: int = 0,
-    taps: Sequence[Tap] = (),
+    rows: Rows | None = None,
 ) -> Standings:
     """Whether row i is token i, tried on the beginning of the text: order is a matter of code."""
     lengths = _lengths(sides)
@@ -176,7 +175,7 @@ def standings_of_beginning(
     )
     cut = {name: _beginning(value, lengths) for name, value in inputs.items()}
     tried = replace(sides, source=source, target=target)
-    found = standings_of(model, cut, watched, wanted, tried, row, most=_RUNS * TRIED, taps=taps)
+    found = standings_of(model, cut, watched, wanted, tried, row, most=_RUNS * TRIED, rows=rows)
     return replace(found, tried=", ".join(filter(None, (_sampled(lengths), found.tried))))
 
 

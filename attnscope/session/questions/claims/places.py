@@ -3,9 +3,12 @@
 What heads and other parts are asked alike is here too: what stands in their place, and the other text.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
+
+from torch import Tensor
 
 from attnscope.analysis.claims.ablation import places, replacing
 from attnscope.analysis.claims.ablation.experiment import check_heads, head_counts, intervention
@@ -17,7 +20,7 @@ from attnscope.capture import provenance_of
 from attnscope.capture.following.describe import sides_of
 from attnscope.capture.intervening.changes import Tap
 from attnscope.capture.intervening.experiments import Experiments
-from attnscope.capture.intervening.taps import find_taps
+from attnscope.capture.intervening.taps import find_taps, tapping
 from attnscope.capture.long.run import standings_of_beginning
 from attnscope.errors import InputError
 from attnscope.results import Ablation
@@ -139,8 +142,14 @@ def _displaced(
     module, inputs, labels = reading.model.module, experiments.inputs, reading.labels(chosen)
     sides, layers = sides_of(module, inputs, labels.tokens, labels.target), set(chosen.layers)
     taps = experiments.taps
-    found = standings_of_beginning(module, inputs, experiments.sites, layers, sides, taps=taps)
-    yield from (tap.layer for tap, standing in found.handed_on.items() if standing is Standing.OTHER)
+
+    def rows(keep: Callable[[int, Tensor], None]) -> AbstractContextManager[None]:
+        return tapping(taps, lambda tap, tensor: keep(tap.layer, tensor), lambda tap, made: None)
+
+    found = standings_of_beginning(
+        module, inputs, experiments.sites, layers, sides, rows=rows if taps else None
+    )
+    yield from (layer for layer, standing in found.handed_on.items() if standing is Standing.OTHER)
     served = {site.path: site.layers for site in experiments.sites if not taps}
     for (path, number), one in found.found.items():
         several = served.get(path, ())
