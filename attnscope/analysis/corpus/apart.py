@@ -6,19 +6,19 @@ for both corpora, takes that out. All of it is one weighted sum of the means of 
 is exact as theirs are.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from jaxtyping import Bool, Float
+from scipy.special import stdtrit
 
 from attnscope.errors import InputError
 from attnscope.results import Corpus, CorpusDifference, HeadScores
 from attnscope.results.claims.corpora import ScoresApart
 from attnscope.results.claims.corpus import CorpusScores
 from attnscope.results.claims.lengths import FEWEST, LengthPair, can_be_equal
+from attnscope.results.claims.ranking import LEVEL
 
 Means = Float[np.ndarray, "length layer head"]
 OfHeads = Float[np.ndarray, "layer head"]
@@ -44,11 +44,15 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class EqualLength:
-    """The means of both at equal length, the error of their difference, and what lengths alone make of it."""
+    """The means of both at equal length, the error of their difference, and what lengths alone make of it.
+
+    `freedom` is the degrees of freedom of that error.
+    """
 
     first: OfHeads
     second: OfHeads
     error: OfHeads
+    freedom: OfHeads
     length_alone: OfHeads
 
 
@@ -69,9 +73,20 @@ def at_equal_length(first: Side, second: Side) -> EqualLength:
     taken = _summed(lifted[0] * means[0] + lifted[1] * means[1])
     a, b = _summed(weights * means[0]) + taken / 2, _summed(weights * means[1]) - taken / 2
     counts = -weights - lifted[0], weights - lifted[1]  # of every mean in the difference
-    variance = _summed((counts[0] * errors[0]) ** 2 + (counts[1] * errors[1]) ** 2)
+    parts = [(count * error) ** 2 for count, error in zip(counts, errors, strict=True)]
+    variance = _summed(parts[0] + parts[1])
     over_shared = _summed(shares[1] * means[1] - shares[0] * means[0])
-    return EqualLength(a, b, np.sqrt(variance), over_shared - (b - a))
+    texts = np.concatenate([side.count for side in sides])
+    return EqualLength(a, b, np.sqrt(variance), freedom(np.concatenate(parts), texts), over_shared - (b - a))
+
+
+def freedom(variances: Float[np.ndarray, "part layer head"], texts: Means) -> OfHeads:
+    """Degrees of freedom of a sum of independent means with these variances (Welch 1947, Satterthwaite 1946).
+
+    NaN where nothing varies.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(variances.sum(0) ** 2 / (variances**2 / np.maximum(texts - 1, 1)).sum(0))
 
 
 def _summed(values: Means) -> OfHeads:
@@ -198,9 +213,12 @@ def _apart(name: str, a: _Cut, b: _Cut, lengths: tuple[LengthPair, ...]) -> Scor
     by_class = a.by_length(first), b.by_length(second)
     alone = np.full_like(as_read, np.nan)
     error = np.hypot(*errors)
+    texts = np.stack([a.at(first.count), b.at(second.count)])
+    free = freedom(np.stack(errors) ** 2, texts)
     if can_be_equal(lengths):
         equal = at_equal_length(*by_class)
         means, error, alone = (equal.first, equal.second), equal.error, equal.length_alone
+        free = equal.freedom
     difference = means[1] - means[0]
     size = float(np.nanmax(np.abs(difference), initial=0.0)) or 1.0
     return ScoresApart(
@@ -208,13 +226,19 @@ def _apart(name: str, a: _Cut, b: _Cut, lengths: tuple[LengthPair, ...]) -> Scor
         first=means[0],
         second=means[1],
         error=error,
-        chance=beyond_by_chance(difference.size),
+        limit=beyond_by_chance(free),
         as_read=as_read,
         length_alone=alone,
         of_lengths=np.stack([np.stack([each.mean, each.error]) for each in by_class]),
     )
 
 
-def beyond_by_chance(heads: int) -> float:
-    """How many errors off one of so many heads would be by chance, in the mean."""
-    return NormalDist().inv_cdf(1 - 1 / (2 * heads)) if heads > 1 else math.nan
+def beyond_by_chance(free: OfHeads) -> OfHeads:
+    """How many errors each head must be off, so that by chance in 1 of 20 comparisons some head is.
+
+    Student's t at a level that all heads share alike (Bonferroni); NaN where there is no choice of heads.
+    """
+    heads = int((free > 0).sum())
+    if heads < 2:
+        return np.full_like(free, np.nan)
+    return np.asarray(stdtrit(free, 1 - LEVEL / (2 * heads)))

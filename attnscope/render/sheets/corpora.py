@@ -32,8 +32,9 @@ from attnscope.results.claims.relations import Z
 
 _LISTED = 10
 _SIDES: tuple[tuple[str, Tint], ...] = (("A", "own"), ("B", "other"))
-_FACTS = "measure layer head first second difference error errors as_read length_alone"
+_FACTS = "measure layer head first second difference error errors limit as_read length_alone"
 _tenth, _thousandth = partial(signed, decimals=1), partial(number, decimals=3)
+_bare_tenth = partial(number, decimals=1)
 _change, _error = partial(signed, decimals=None), partial(give_or_take, decimals=None)
 _IN_ERRORS = "in standard errors"
 
@@ -82,16 +83,18 @@ def _grid(result: CorpusDifference, scores: ScoresApart) -> HeadGrid:
         scale=Scale.around(scores.difference, ("more in A", "more in B")),
         form=alike(scores.difference, 2, signed_cell),
         companion=Companion.numbers(_IN_ERRORS, scores.reached, partial(signed_cell, decimals=1)),
-        beyond=(f"more than {number(scores.chance, 1)} standard errors", scores.beyond),
+        beyond=("beyond what chance can explain", scores.beyond),
         absent="-",
     )
 
 
 def _ranking(result: CorpusDifference, scores: ScoresApart, in_tokens: bool) -> Ranking:
-    """The heads that differ by most errors, with what chance alone would make of one of them."""
+    """The heads that differ by most errors, with what chance can explain."""
     listed, around = words.ranked(scores), Scale.around(scores.difference)
     places = listed[:_LISTED]
-    differences, reached = (each_of(values, places) for values in (scores.difference, scores.reached))
+    differences, reached, limits = (
+        each_of(values, places) for values in (scores.difference, scores.reached, scores.limit)
+    )
     written = words.in_tokens_of if in_tokens else words.thousandth
     both, apart = ("tokens", "entropy in nats") if in_tokens else ("", "")
     equal, title = " at equal length" if result.equal else "", _title(result, scores)
@@ -112,12 +115,21 @@ def _ranking(result: CorpusDifference, scores: ScoresApart, in_tokens: bool) -> 
                 under=apart,
             ),
             Column("errors", reached, _IN_ERRORS, _tenth, "how many of them the difference is", under=apart),
+            Column(
+                "limit",
+                limits,
+                "needed",
+                _bare_tenth,
+                "in 1 of 20 comparisons of two samples of one source some head has so many",
+                under=apart,
+            ),
             *_besides(result, scores, places),
         ),
         measured="standard errors",
         marks=(
             *both_ways(reached, "more in A", "more in B"),
-            Mark("line", "limit", "by chance, the largest of so many", [-scores.chance, scores.chance]),
+            Mark("tick", "limit", "what chance can explain", [-each for each in limits]),
+            Mark("tick", "limit", "", limits),
         ),
         hidden=len(listed) - len(places),
     )
@@ -163,7 +175,7 @@ def _facts(result: CorpusDifference) -> Iterator[tuple[object, ...]]:
         for i, j in np.ndindex(each.difference.shape):
             values = (
                 *(each.first, each.second, each.difference, each.error, each.reached),
-                *(each.as_read, each.length_alone),
+                *(each.limit, each.as_read, each.length_alone),
             )
             yield measure, result.layers[i], result.heads[j], *(float(value[i, j]) for value in values)
 

@@ -19,12 +19,12 @@ _MANY = 0.5  # of the texts: where fewer are compared the answer says so
 
 
 def ranked(scores: ScoresApart) -> list[Place]:
-    """Every head that has a difference, those that differ by most errors first."""
-    return ordered(np.abs(scores.reached))
+    """Every head that has a difference, those first that differ by most errors of those that are needed."""
+    return ordered(np.abs(scores.reached) / np.where(np.isnan(scores.limit), 1.0, scores.limit))
 
 
 def answer(result: CorpusDifference, in_tokens: bool) -> str:
-    """How many heads differ by more than chance makes one of them differ, and the one that does most."""
+    """How many heads differ by more than chance can explain, and the one that does most."""
     scores, case = result.main, result.case
     if case is Case.UNRANKED:
         return "No head has a difference."
@@ -37,19 +37,14 @@ def answer(result: CorpusDifference, in_tokens: bool) -> str:
     if not np.nan_to_num(scores.difference).any():
         return f"The corpora are the same in {what}: no head differs at all."
     most = _most(result, ranked(scores)[0], in_tokens)
-    by, at = f"{number(scores.chance, 1)} standard errors", "at equal length " if result.equal else ""
+    at = "at equal length " if result.equal else ""
     if case is Case.ONE_HEAD:
         told = f"{most}. One head alone is compared, so nothing is chosen by luck."
     elif case is Case.ALIKE:
-        told = (
-            f"{begun(f'{at}the corpora')} do not differ in {what}: {len(scores.beyond)} of {heads} by more "
-            f"than {by}, where luck alone gives 1. {most}."
-        )
+        told = f"{begun(f'{at}none')} of {heads} differs in {what} by more than chance can explain. {most}."
     else:
-        told = (
-            f"{begun(at)}{len(scores.beyond)} of {heads} differ in {what} by more than {by}, where luck "
-            f"alone gives 1. {most}."
-        )
+        differ = f"{len(scores.beyond)} of {heads} {'differs' if len(scores.beyond) == 1 else 'differ'}"
+        told = f"{begun(f'{at}{differ}')} in {what} by more than chance can explain. {most}."
     return " ".join(each for each in (told, _lengths(result), _few(result)) if each)
 
 
@@ -63,6 +58,8 @@ def _most(result: CorpusDifference, best: Place, in_tokens: bool) -> str:
     alone = "differs" if result.case is Case.ONE_HEAD else "differs most"
     errors = number(abs(float(scores.reached[best])), 1)
     told = f"{change}, {errors} standard errors"
+    if result.case is not Case.ONE_HEAD:
+        told += f" where {number(float(scores.limit[best]), 1)} are needed"
     if result.equal:
         told += f"; the lengths alone make {signed(float(scores.length_alone[best]), None)}"
     a, b = (read.name for read in result.reads)

@@ -19,19 +19,20 @@ class ScoresApart:
     """What one measure is more over the second corpus than over the first, head by head.
 
     `difference` is of the means, at equal length where that is so (`CorpusDifference.equal`), `error` its
-    standard error (of independent texts, Welch 1947), `reached` how many of them it is. Of many heads some
-    differ much by chance alone: `chance` is how many errors one of them would be off by then, in the mean
-    (normal scores, texts independent). `first` and `second` are the means of both. `as_read` is the
-    difference over all texts as they were read, `length_alone` what lengths alone make: over the lengths that
-    both have, what is left of it at equal length (NaN where nothing is). `of_lengths` are the mean and its
-    standard error in each class of length, of both.
+    standard error (of independent texts, Welch 1947), `reached` how many of them it is. Of many heads
+    some differ much by chance alone: `limit` is how many errors each must be off, so that in 1 of 20
+    comparisons of one source some head is (Bonferroni and Student's t), NaN of one head. `first` and
+    `second` are the means of both. `as_read` is the difference over all texts as they were read,
+    `length_alone` what lengths alone make: over the lengths that both have, what is left of it at equal
+    length (NaN where nothing is). `of_lengths` are the mean and its standard error in each class of
+    length, of both.
     """
 
     scores: HeadScores = field(metadata={"spread": True})
     first: Float[np.ndarray, "layer head"]
     second: Float[np.ndarray, "layer head"]
     error: Float[np.ndarray, "layer head"]
-    chance: float
+    limit: Float[np.ndarray, "layer head"]
     as_read: Float[np.ndarray, "layer head"]
     length_alone: Float[np.ndarray, "layer head"]
     of_lengths: Float[np.ndarray, "2 2 length layer head"]
@@ -49,8 +50,8 @@ class ScoresApart:
 
     @property
     def beyond(self) -> frozenset[tuple[int, int]]:
-        """The heads that differ by more errors than chance makes one of them differ."""
-        return frozenset((int(i), int(j)) for i, j in np.argwhere(np.abs(self.reached) > self.chance))
+        """The heads that differ by more errors than chance can explain."""
+        return frozenset((int(i), int(j)) for i, j in np.argwhere(np.abs(self.reached) > self.limit))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,13 +126,13 @@ class CorpusDifference(Presented):
 
     @property
     def case(self) -> Case:
-        """What can be said of the measure that is looked at: luck alone takes one head beyond `chance`."""
+        """What can be said of the measure that is looked at."""
         main = self.main
         if np.isnan(main.reached).all():
             return Case.UNRANKED
-        if np.isnan(main.chance):
+        if np.isnan(main.limit).all():
             return Case.ONE_HEAD
-        return Case.APART if len(main.beyond) > 1 else Case.ALIKE
+        return Case.APART if main.beyond else Case.ALIKE
 
     @property
     def nothing(self) -> bool:

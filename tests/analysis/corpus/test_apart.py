@@ -126,3 +126,27 @@ def test_lengths_that_are_alike_or_that_no_text_shares_are_compared_as_read() ->
     own = sides[0]
     again = replace(own, read=replace(own.read, files=("c.txt",)))
     assert not np.nan_to_num(corpora_apart(own, again).main.difference).any()
+
+
+def two_samples(random: np.random.Generator, more: float) -> CorpusDifference:
+    """12 and 17 texts of one source whose heads go together, skewed; in the second one head does `more`."""
+    sides = []
+    for name, texts, own in (("a.txt", 12, 0.0), ("b.txt", 17, more)):
+        shared = random.normal(size=(texts, 1, 1, 1))
+        drawn = np.exp(0.3 * (shared + random.normal(size=(texts, 2, len(made.LAYERS), len(made.HEADS)))))
+        drawn[:, 0, 1, 2] += own
+        sides.append(
+            made.corpus(name, texts, measures=("entropy", "previous"), drawn=drawn, tokens=[9] * texts)
+        )
+    return corpora_apart(*sides)
+
+
+def test_two_samples_of_one_source_are_rarely_apart_and_two_sources_are() -> None:
+    random, pairs = np.random.default_rng(8), 40
+    same = [two_samples(random, 0.0) for _ in range(pairs)]
+    assert sum(each.case == "apart" for each in same) <= 5, "1 in 20: more than 5 of 40 in 1 of 70 tries"
+    by_the_normal_mean = [(np.abs(each.main.reached) > 1.73).sum() > 1 for each in same]  # 1 of 12 heads
+    assert sum(by_the_normal_mean) > 8, "what luck gives one head in the mean it often gives two"
+    other = [two_samples(random, 1.5) for _ in range(10)]
+    assert all(each.main.beyond >= {(1, 2)} for each in other)
+    assert all(each.case == "apart" for each in other)

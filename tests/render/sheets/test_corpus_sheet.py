@@ -342,13 +342,14 @@ def test_two_corpora_are_ranked_by_errors_and_those_beyond_chance_stand_out() ->
     result = made.apart()
     scores, sheet = result.main, corpora(result)
     assert sheet.title == "corpora: B minus A, A small.txt, B other.txt"
-    reached = [abs(scores.reached[place]) for place in ranked(scores)]
-    assert reached == sorted(reached, reverse=True)
+    of_needed = [abs(scores.reached[place]) / scores.limit[place] for place in ranked(scores)]
+    assert of_needed == sorted(of_needed, reverse=True)
     first, measures = rankings(sheet)
     assert first.table["errors"].values == [float(scores.reached[place]) for place in ranked(scores)[:10]]
     best = ranked(scores)[0]
     assert first.table["first"].text(0) == cell(float(np.exp(scores.first[best])), 1), "so many tokens"
-    assert [mark.at for mark in first.marks][-1] == [-scores.chance, scores.chance]
+    needed = [float(scores.limit[place]) for place in ranked(scores)[:10]]
+    assert [mark.at for mark in first.marks][-1] == first.table["limit"].values == needed
     assert measures.names == tuple(result.measures)
     in_nats, _ = rankings(corpora(result, Focus(in_nats=True)))
     assert in_nats.table["first"].text(0) == number(float(scores.first[best]), 3)
@@ -358,13 +359,13 @@ def test_two_corpora_are_ranked_by_errors_and_those_beyond_chance_stand_out() ->
     assert block.companion is not None
     assert block.companion.short(1, 2) == signed_cell(float(scores.reached[1, 2]), 1)
     assert block.beyond[1] == scores.beyond
-    lower = replace(result, measures={"entropy": replace(scores, chance=1.0)})
+    lower = replace(result, measures={"entropy": replace(scores, limit=flat(1.0))})
     assert grid(corpora(lower)).beyond[1] == {
         place for place in np.ndindex(3, 4) if abs(scores.reached[place]) > 1
     }
 
 
-def differing(difference: np.ndarray, measure: str = "entropy", chance: float = 2.0) -> CorpusDifference:
+def differing(difference: np.ndarray, measure: str = "entropy", limit: float = 2.7) -> CorpusDifference:
     """A has 8 tokens, or .40, in every head; B so much more, with an error of .1."""
     result = made.apart()
     own, first = result.measures[measure], flat(np.log(8.0) if measure == "entropy" else 0.4)
@@ -375,7 +376,7 @@ def differing(difference: np.ndarray, measure: str = "entropy", chance: float = 
         first=first,
         second=first + difference,
         error=flat(0.1),
-        chance=chance,
+        limit=flat(limit),
         length_alone=flat(0.2),
         of_lengths=np.zeros((2, 2, 1, 3, 4)),
     )
@@ -393,12 +394,14 @@ def test_two_corpora_that_somebody_typed_lead_on_to_one_of_them() -> None:
 
 def test_the_answer_of_two_corpora_is_that_of_its_case() -> None:
     nothing = np.full((3, 4), np.nan)
-    one, two = flat(0.05, at01=-0.3), flat(0.05, at01=-0.3, at12=0.25)
-    luck = "by more than 2.0 standard errors, where luck alone gives 1."
+    none, one, two = flat(0.05, at01=-0.25), flat(0.05, at01=-0.3), flat(0.05, at01=-0.3, at12=0.28)
+    luck = "by more than chance can explain."
     apart = differing(two)
     a, b = apart.reads
     over = f"8.0 over {a.name} (A), 5.9 over {b.name} (B): entropy −.30 ±.10 nats, 3.0 standard errors"
-    most = f"L0 H2 differs most: {over}."
+    most = f"L0 H2 differs most: {over} where 2.7 are needed."
+    before = f"8.0 over {a.name} (A), 6.2 over {b.name} (B): entropy −.25 ±.10 nats, 2.5 standard errors"
+    least = f"L0 H2 differs most: {before} where 2.7 are needed."
     equal = replace(
         apart, lengths=(LengthPair(8, 11, (5, 10), (40, 90)), LengthPair(12, 15, (5, 30), (60, 390)))
     )
@@ -407,8 +410,8 @@ def test_the_answer_of_two_corpora_is_that_of_its_case() -> None:
     table = {
         "unranked": (differing(nothing), "No head has a difference."),
         "alike": (
-            differing(one),
-            f"The corpora do not differ in how many tokens they look at: 1 of 12 heads {luck} {most}",
+            differing(none),
+            f"None of 12 heads differs in how many tokens they look at {luck} {least}",
         ),
         "alike, to the last bit": (
             differing(np.zeros((3, 4))),
@@ -419,10 +422,15 @@ def test_the_answer_of_two_corpora_is_that_of_its_case() -> None:
             "The corpora are the same in how many tokens they look at: no head differs at all.",
         ),
         "apart": (apart, f"2 of 12 heads differ in how many tokens they look at {luck} {most}"),
+        "apart, one head alone": (
+            differing(one),
+            f"1 of 12 heads differs in how many tokens they look at {luck} {most}",
+        ),
         "apart, by another measure": (
             differing(two, "previous"),
             f"2 of 12 heads differ in previous, weight on the previous token {luck} L0 H2 differs most: .400 "
-            f"over {a.name} (A), .100 over {b.name} (B): −.30 ±.10, 3.0 standard errors.",
+            f"over {a.name} (A), .100 over {b.name} (B): −.30 ±.10, 3.0 standard errors where 2.7 are "
+            "needed.",
         ),
         "apart, of other length": (
             longer,
@@ -441,16 +449,16 @@ def test_the_answer_of_two_corpora_is_that_of_its_case() -> None:
             "that both have.",
         ),
         "alike, at equal length": (
-            replace(equal, measures=differing(one).measures),
-            "At equal length the corpora do not differ in how many tokens they look at: 1 of 12 heads "
-            f"{luck} {most.removesuffix('.')}; the lengths alone make +.20.",
+            replace(equal, measures=differing(none).measures),
+            f"At equal length none of 12 heads differs in how many tokens they look at {luck} "
+            f"{least.removesuffix('.')}; the lengths alone make +.20.",
         ),
         "apart, of few texts": (
             replace(apart, reads=(a, replace(b, texts=8, tokens=8 * 17))),
             f"2 of 12 heads differ in how many tokens they look at {luck} {most} B has only 8 texts.",
         ),
         "one head": (
-            differing(one, chance=float("nan")),
+            differing(one, limit=float("nan")),
             f"L0 H2 differs: {over}. One head alone is compared, so nothing is chosen by luck.",
         ),
     }

@@ -9,6 +9,7 @@ import corpus_of_demo as demo
 import numpy as np
 import pytest
 import torch
+from scipy.stats import t as student
 from checkpoints import bert_config, save
 from transformers import BertForMaskedLM
 
@@ -198,17 +199,14 @@ def test_two_corpora_differ_by_their_means_and_the_error_of_these(found: Corpus,
     np.testing.assert_allclose(entropy.error, np.hypot(*errors))
     assert "pattern" not in apart.measures
     assert apart.notes == ("both read the same files: errors are those of independent texts",)
-    assert pytest.approx(1 - _normal(entropy.chance)) == 1 / (2 * 6)
+    texts = np.array([6, 12])[:, None, None]
+    parts = np.array(errors) ** 2
+    free = parts.sum(0) ** 2 / (parts**2 / (texts - 1)).sum(0)
+    np.testing.assert_allclose(2 * 6 * student.sf(entropy.limit, free), 0.05)
     assert "B minus A" in apart.text()
     assert isinstance(at.difference(half, found), type(apart))
     with pytest.raises(InputError, match="leave layers and heads out"):
         at.difference(half, found, layer=0)
-
-
-def _normal(value: float) -> float:
-    from math import erf, sqrt
-
-    return (1 + erf(value / sqrt(2))) / 2
 
 
 CONLLU = """1\tThe\t_\tDET\t_\t_\t2\tdet\t_\t_
