@@ -9,8 +9,8 @@ import corpus_of_demo as demo
 import numpy as np
 import pytest
 import torch
-from scipy.stats import t as student
 from checkpoints import bert_config, save
+from scipy.stats import t as student
 from transformers import BertForMaskedLM
 
 import attnscope as at
