@@ -22,6 +22,7 @@ import os
 from attnscope.printable import printable
 from attnscope.render.kit.words.shell import word
 
+_OF_MODELS = ("config.json", "adapter_config.json")  # what a folder holds that -m names
 JSON_LINES = (".jsonl", ".ndjson")  # files whose lines are objects
 
 
@@ -126,10 +127,12 @@ _AS_TEXT = "- < {0} reads it as one text, --texts {0} each line as one"
 
 
 def check_is_text(text: str) -> None:
-    """Raises `InputError` for the name of a file that is there, which says how the file is read.
+    """Raises `InputError` for the name of a file or a model folder that is there, which says how it is read.
 
-    What has no suffix is a text, whatever it is called: `door`.
+    What has no suffix and is no such folder is a text, whatever it is called: `door`.
     """
+    if any(os.path.isfile(os.path.join(text, name)) for name in _OF_MODELS):
+        raise InputError(f"'{printable(text)}' is a model folder, and no text: -m {word(text)}")
     if Path(text).suffix and os.path.isfile(text):
         raise InputError(f"'{printable(text)}' is a file, and no text: {_how(text).format(word(text))}")
 

@@ -88,6 +88,7 @@ def find_source(
     allow_pickle: bool = False,
     remote_code: bool = False,
     weights: bool = True,
+    stand_in: bool = True,
 ) -> "Source":
     """Where the model is, found before torch is imported: most mistakes show at once."""
     with listener.working("looking for the model"):
@@ -97,7 +98,12 @@ def find_source(
         from attnscope.model.source.find import find
 
         source = find(
-            name, revision=revision, allow_pickle=allow_pickle, remote_code=remote_code, weights=weights
+            name,
+            revision=revision,
+            allow_pickle=allow_pickle,
+            remote_code=remote_code,
+            weights=weights,
+            stand_in=stand_in,
         )
     if source.notice:
         listener.notice(source.notice)
@@ -112,6 +118,7 @@ def find_checkpoint(request: ModelRequest, listener: Listener) -> "Checkpoint":
         revision=request.revision,
         allow_pickle=request.allow_pickle,
         remote_code=request.trust_remote_code,
+        stand_in=request.stand_in,
     )
     with listener.working("looking for the model"):
         from attnscope.model.source.checkpoint import open_checkpoint

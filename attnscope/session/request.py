@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from attnscope.errors import InputError
 from attnscope.model.inputs.chat import Chat as Chat
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from attnscope.session.prompts import Field, Prompt
 
 Tokens = str | Sequence[int]  # by number: "101,2023", [101, 2023]
-MODEL_HELP = (  # what the options that name a model say
-    f"Hub id, local folder, or a bundled model: {BUNDLED}. Default: ATTNSCOPE_MODEL, else bert-base-uncased, "
-    "else the demo where the hub cannot be reached."
+PROVEN_HELP = (  # what the options that name a model say
+    f"Hub id, local folder, or a bundled model: {BUNDLED}. Default: ATTNSCOPE_MODEL, else bert-base-uncased."
 )
+MODEL_HELP = f"{PROVEN_HELP[:-1]}, else the demo where the hub cannot be reached."
 USUAL_KERNEL = "eager"  # where no other is asked for, but for rows of a long text
 
 
@@ -46,6 +46,8 @@ class ModelRequest:
     adapter: str | None = None
     device_map: Any = None
     max_memory: Any = None
+
+    stand_in: ClassVar[bool] = True  # for a model that nobody named, where the hub cannot be reached
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "device_map", placing.device_map(self.device_map))
@@ -72,6 +74,13 @@ class ModelRequest:
             "device_map": self.device_map,
             "max_memory": self.max_memory,
         }
+
+
+@dataclass(frozen=True)
+class ProvenModel(ModelRequest):
+    """The same for what is said of a model, and of no other one in its place."""
+
+    stand_in = False
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from attnscope import incoming
 from attnscope.cli.lines import Line, read_lines
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import Writing
-from attnscope.cli.options.model import Request, Wanted
+from attnscope.cli.options.model import ProvenModel, Wanted
 from attnscope.cli.options.shown import Looking
 from attnscope.cli.options.sides import Sides
 from attnscope.cli.output import Output, check_delivery
@@ -26,7 +26,7 @@ def compare(
     *,
     looking: Looking,
     writing: Writing,
-    request: Request,
+    request: ProvenModel,
     output: Output,
 ) -> None:
     """Compare a word in two or many texts, two models, two runs.
@@ -94,13 +94,13 @@ def compare(
         output.deliver(result, delivery, beside=beside)
 
 
-def _both(sides: Sides, request: Request) -> tuple[Request, Request]:
+def _both(sides: Sides, request: ProvenModel) -> tuple[ProvenModel, ProvenModel]:
     """Both models, run in the same way."""
     return request, replace(request, model=sides.model_b, revision=None, adapter=None)
 
 
 def _tuning(
-    sides: Sides, wanted: Wanted, looking: Looking, delivery: Delivery, request: Request, output: Output
+    sides: Sides, wanted: Wanted, looking: Looking, delivery: Delivery, request: ProvenModel, output: Output
 ) -> None:
     """All heads of two models over many texts; exit code 6 where one moved further than it was to."""
     assert sides.texts is not None, "asked only where there is a file"
@@ -138,7 +138,7 @@ def _page(delivery: Delivery) -> "BothHeads | None":
 
 
 def _in_many(
-    sides: Sides, wanted: Wanted, looking: Looking, writing: Writing, request: Request, output: Output
+    sides: Sides, wanted: Wanted, looking: Looking, writing: Writing, request: ProvenModel, output: Output
 ) -> "Senses":
     """The word in every line of a file."""
     assert sides.texts is not None, "asked only where there is a file"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnscope.cli.options.delivery import Delivery
-from attnscope.cli.options.model import Request, Wanted
+from attnscope.cli.options.model import ProvenModel, Wanted
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import OUT, Brief
 from attnscope.cli.run import typed_command
@@ -208,7 +208,7 @@ def corpus(
     *,
     running: CorpusRun,
     delivery: Delivery,
-    request: Request,
+    request: ProvenModel,
     output: Output,
 ) -> None:
     """Measure every head over a corpus.

@@ -7,7 +7,7 @@ import typer
 from attnscope.cli.asking import Answer, Question
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import ArticleRead
-from attnscope.cli.options.model import Request
+from attnscope.cli.options.model import ProvenModel
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import Brief
 
@@ -32,7 +32,7 @@ def verify(
     delivery: Delivery,
     every_token: EveryToken = False,
     *,
-    request: Request,
+    request: ProvenModel,
     output: Output,
 ) -> None:
     """Certify every layer and head of a model, and its results.

@@ -18,6 +18,11 @@ ModelName = Annotated[
     ),
     Brief("demo and its like (attnscope -h), hub id or folder", under=WHICH),
 ]
+ProvenName = Annotated[
+    str | None,
+    typer.Option("--model", "-m", metavar="NAME", help=request.PROVEN_HELP),
+    ModelName.__metadata__[1],
+]
 Revision = Annotated[
     str | None, typer.Option("--revision", metavar="REV", help="Branch, tag or commit of a hub model.")
 ]
@@ -177,6 +182,14 @@ class Request(request.ModelRequest):
     def __post_init__(self) -> None:
         super().__post_init__()
         request.check_place(self.model)
+
+
+@dataclass(frozen=True)
+class ProvenModel(Request):
+    """The same for what is said of a model, and of no other one in its place."""
+
+    model: ProvenName = None
+    stand_in = False
 
 
 @dataclass(frozen=True)

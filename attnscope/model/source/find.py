@@ -48,11 +48,13 @@ def find(
     allow_pickle: bool = False,
     remote_code: bool = False,
     weights: bool = True,
+    stand_in: bool = True,
 ) -> Source:
     """The folder of the model that `requested` names: a bundled one, a local folder, or a hub id.
 
     None means the default: ATTNSCOPE_MODEL, else bert-base-uncased from the cache or the hub, else, only
-    where the hub cannot be reached at all, the bundled demo with a notice. A named model is never replaced.
+    where the hub cannot be reached at all and a `stand_in` will do, the bundled demo with a notice. A named
+    model is never replaced.
     A folder with an adapter and no model stands for the model that the adapter was made for.
     Without `weights` the folder of a hub model need not hold more than its configuration.
     """
@@ -62,7 +64,7 @@ def find(
     options = {"revision": revision, "allow_pickle": allow_pickle, "remote_code": remote_code}
     options |= {"weights": weights}
     if requested is None:
-        return _default(**options)  # type: ignore[arg-type]
+        return _default(stand_in=stand_in, **options)  # type: ignore[arg-type]
     if requested in demo.FOLDERS:
         return Source(requested, requested, demo.folder(requested), demo=True)
     path = Path(os.path.expanduser(requested))  # as it is where there is no such user
@@ -89,12 +91,14 @@ def _base(requested: str, folder: Path, *, revision: str | None, **options: bool
     return replace(base, requested=requested, adapter=folder, notice=notice)
 
 
-def _default(*, revision: str | None, **options: bool) -> Source:
+def _default(*, revision: str | None, stand_in: bool, **options: bool) -> Source:
     try:
         return _from_hub(DEFAULT, revision=revision, **options)
     except hub.HubUnreachableError as error:
         if revision is not None:
             raise  # a revision names a model as exactly as a name does
+        if not stand_in:
+            raise ModelUnavailableError(f"no model was named (-m NAME), and {error}") from error
         return Source(
             DEFAULT,
             "demo",

@@ -16,7 +16,7 @@ from attnscope.session.listener import Listener, Log
 from attnscope.session.placing import DeviceMap
 from attnscope.session.questions.claims.difference import compare_any
 from attnscope.session.questions.comparison import compare_in_layers, compare_readings
-from attnscope.session.request import ModelRequest
+from attnscope.session.request import ProvenModel
 from attnscope.session.wanted import Looking, Numbers, Wanted
 
 
@@ -94,7 +94,7 @@ def corpus(
         run=run,
         rows=rows,
     )
-    request = ModelRequest(
+    request = ProvenModel(
         model,
         device,
         dtype,
@@ -127,7 +127,7 @@ def estimate(
     """
     several = (files,) if isinstance(files, str | Path) else files
     question = CorpusQuestion(tuple(several), **asked)
-    return estimate_of(ModelRequest(model, device, dtype), question, Wanted(), listener or Log(), machines)
+    return estimate_of(ProvenModel(model, device, dtype), question, Wanted(), listener or Log(), machines)
 
 
 def compare(
