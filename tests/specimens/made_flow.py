@@ -30,7 +30,9 @@ def attributed(effects: np.ndarray, *, answer: bool) -> tuple[Attributed, ...]:
     flat = "nothing is answered here"
     return (
         Attributed(GRADIENT, one if answer else None, "" if answer else flat),
-        Attributed(INTEGRATED, there, whole=float(np.nansum(there)) - 0.002, off=0.002, steps=24),
+        Attributed(
+            INTEGRATED, there, whole=float(np.nansum(there)) - 0.002, off=0.002, each_off=0.004, steps=24
+        ),
         Attributed(
             WEIGHED, random.dirichlet(np.ones(len(effects))) if answer else None, "" if answer else flat
         ),

@@ -41,7 +41,8 @@ def sums(result: Flow) -> Iterator[tuple[Verdict, str]]:
         if each.method == INTEGRATED and each.values is not None:
             yield (
                 Verdict.CERTIFIED,
-                f"integrated gradients sum to what replacing all costs, {number(abs(each.off))} off",
+                f"integrated gradients sum to what replacing all costs, {number(abs(each.off))} off, "
+                f"each token at most {number(each.each_off)}",
             )
         if each.method == LRP and each.values is not None:
             score = _handed(result).replace("the length of the query's vector", "the vector's length")

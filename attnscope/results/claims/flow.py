@@ -65,7 +65,8 @@ class Attributed:
     of. Of two it is known what the parts sum to, the `whole`: integrated gradients to what replacing all
     tokens at once costs, found with so many `steps`; AttnLRP to the score, where `rest` went to what is no
     token (positions, biases, what softmaxes leave), or to the answer's own first tokens where it has several.
-    `off` is how far the sum is from that. NaN where unknown.
+    `off` is how far the sum is from that, `each_off` how far one token of integrated gradients may be off:
+    what halving every step of twice this length changes at most. NaN where unknown.
     """
 
     method: ByGradients
@@ -73,6 +74,7 @@ class Attributed:
     absent: str = ""
     whole: float = float("nan")
     off: float = float("nan")
+    each_off: float = float("nan")
     rest: float = float("nan")
     steps: int = 0
 

@@ -136,7 +136,7 @@ def test_what_each_way_back_sums_to_is_told_and_what_there_is_none_of_and_why() 
         next(one for one in found.attributed if one.method == each) for each in (INTEGRATED, LRP)
     )
     proved = [each for _, each in flow(found).proof]
-    assert "integrated gradients sum to what replacing all costs, .002 off" in proved
+    assert "integrated gradients sum to what replacing all costs, .002 off, each token at most .004" in proved
     assert "AttnLRP hands out the answer's logit, 1e-6 off" in proved
     assert (
         f"24 steps, times that way (Sundararajan et al. 2017); sums to {signed(summed.whole)}"

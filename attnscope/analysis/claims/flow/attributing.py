@@ -10,7 +10,7 @@ F, and what AttnLRP hands back, are those of `flow.measured`; attention x gradie
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from attnscope.analysis.claims.ablation.attribution import MIXED, makes_output, weights_and_slopes
 from attnscope.analysis.claims.controls import batches
-from attnscope.analysis.claims.flow.entrance import Entrance
+from attnscope.analysis.claims.flow.entrance import ByPosition, Entrance
 from attnscope.analysis.claims.flow.measured import Chance, Measured
 from attnscope.capture import Selection
 from attnscope.capture.arithmetic import epsilon_of
@@ -33,10 +33,8 @@ from attnscope.errors import InputError, one_line
 from attnscope.reference import exact
 from attnscope.results.claims.flow import GRADIENT, INTEGRATED, LRP, WEIGHED, Attributed, ByGradients
 
-POINTS, PIECES = 8, 64  # of a piece of the way, and the most pieces of it, until their sums agree
-SHARE = (
-    0.01  # of what replacing all costs: how far the sum may be off, or `Measured.little` where that is more
-)
+POINTS, PIECES = 8, 128  # of a piece of the way, and the most pieces of it, until sum and tokens hold
+SHARE = 0.01  # of what replacing all costs: how far the sum and a token may be off, or `Measured.little`
 _AT_ONCE = 512  # tokens of a batch whose gradients are kept
 _ROUNDINGS = 64  # machine epsilons of the sizes of all parts
 
@@ -106,65 +104,77 @@ def _gradient(model: nn.Module, entrance: Entrance, measured: Measured) -> Attri
 def _integrated(model: nn.Module, entrance: Entrance, measured: Measured) -> Attributed:
     """Along the way in pieces, in each of which gradients must sum to what F rises; the worst is halved.
 
-    So points lie close where F is steep, as where a norm leaves a text of nothing.
+    A token holds when halving the pieces hardly changes what it gets. So points lie close where F is steep,
+    as where a norm leaves a text of nothing.
     """
     there, blank = exact(entrance.there.cpu()), exact(entrance.blank.cpu())
-    way = there - blank
+    way, places = there - blank, list(entrance.places)
     points, weights = np.polynomial.legendre.leggauss(POINTS)
 
-    def entering(places: Sequence[float]) -> list[Tensor]:
-        return [(blank + way * place).to(entrance.there) for place in places]
-
-    def halves(start: float, stop: float, low: float, high: float) -> list[_Piece]:
-        middle = (start + stop) / 2
-        (between,) = _values(model, entrance, measured, entering([middle]))
-        return [piece(start, middle, low, between), piece(middle, stop, between, high)]
+    def entering(shares: Sequence[float]) -> list[Tensor]:
+        return [(blank + way * share).to(entrance.there) for share in shares]
 
     def piece(start: float, stop: float, low: float, high: float) -> _Piece:
-        total, places = torch.zeros_like(way), (start + (stop - start) * (points + 1) / 2).tolist()
+        total, shares = torch.zeros_like(way), (start + (stop - start) * (points + 1) / 2).tolist()
         for part in batches(POINTS, entrance.tokens, _AT_ONCE):
-            slope = exact(_slopes(model, entrance, measured, entering(places[part])).cpu())
+            slope = exact(_slopes(model, entrance, measured, entering(shares[part])).cpu())
             share = torch.from_numpy(weights[part]).to(slope) * (stop - start) / 2
             total += torch.tensordot(share, slope, 1)[None]
-        products = total * way
-        return _Piece(start, stop, low, high, products, float(products.sum()) - (high - low))
+        values = entrance.by_position(total * way)[places]
+        return _Piece(start, stop, low, high, values, float(values.sum()) - (high - low))
+
+    def halves(whole: _Piece) -> list[_Piece]:
+        middle = (whole.start + whole.stop) / 2
+        (between,) = _values(model, entrance, measured, entering([middle]))
+        first = piece(whole.start, middle, whole.low, between)
+        second = piece(middle, whole.stop, between, whole.high)
+        moved = np.abs(whole.values - first.values - second.values) / 2
+        return [replace(first, moved=moved), replace(second, moved=moved)]
 
     ends = entrance.blank, entrance.there
     none, every = (_values(model, entrance, measured, [each])[0] for each in ends)
     whole = every - none
     allowed = max(measured.little, SHARE * abs(whole))
-    pieces = halves(0.0, 1.0, none, every)  # as one it hardly ever suffices
-    while (off := sum(abs(each.off) for each in pieces)) > allowed:
+    pieces = halves(piece(0.0, 1.0, none, every))
+    while not (
+        (off := sum(abs(each.off) for each in pieces)) <= allowed
+        and (moved := float(np.sum([each.moved for each in pieces], axis=0).max())) <= allowed
+    ):
         if len(pieces) >= PIECES:
+            what, far = ("their sum", off) if not off <= allowed else ("a token", moved)
             raise InputError(
-                f"with {len(pieces) * POINTS} steps their sum may still be {off:.2g} off, "
+                f"with {len(pieces) * POINTS} steps {what} may still be {far:.2g} off, "
                 f"where {allowed:.2g} is allowed"
             )
-        worst = max(pieces, key=lambda each: abs(each.off))
-        pieces = [each for each in pieces if each is not worst]
-        pieces += halves(worst.start, worst.stop, worst.low, worst.high)
-    products = torch.stack([each.products for each in pieces]).sum(0)
-    values = entrance.by_position(products)
-    replaced = np.isin(np.arange(len(values)), entrance.places)
+        worst = max(pieces, key=lambda each: max(abs(each.off), each.moved.max()))
+        pieces = [each for each in pieces if each is not worst] + halves(worst)
+    values = np.full(entrance.tokens, np.nan)
+    values[places] = sum(each.values for each in pieces)
     return Attributed(
         INTEGRATED,
-        np.where(replaced, values, np.nan),
+        values,
         whole=whole,
-        off=float(products.sum()) - whole,
+        off=float(values[places].sum()) - whole,
+        each_off=moved,
         steps=len(pieces) * POINTS,
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """A piece of the way, F at its ends, what gradients give to each number, how far off the rise that is."""
+    """A piece of the way and F at its ends.
+
+    `values` are what gradients give to each place, `off` how far their sum is from the rise of F, `moved` how
+    much of its place's value halving changed, half of it for each of the two.
+    """
 
     start: float
     stop: float
     low: float
     high: float
-    products: Tensor
+    values: ByPosition
     off: float
+    moved: ByPosition = field(default_factory=lambda: np.zeros(0))
 
 
 def _weighed(
