@@ -28,8 +28,7 @@ def test_the_planted_circuit_comes_out_without_a_head_being_named(attnscope: Run
     assert re.match(
         r"L1 H\d+ looks from “garden”@11 at “father” because of two earlier heads, L0 H2 \(at “garden”@11 it "
         r"reads “garden”@11\) and L0 H0 \(at “father” it reads “garden”@5\): without the first its weight "
-        r"falls from 1\.0 to \.\d\d, without the second to \.\d\d; by 100 control texts alone its looking "
-        r"there could be chance\. The answer “father” needs “father”",
+        r"falls from 1\.0 to <?\.\d\d, without the second to <?\.\d\d\. The answer “father” needs “father”",
         said,
     )
     assert (
@@ -79,11 +78,13 @@ def test_the_same_circuit_comes_out_of_other_periods(attnscope: Run, text: str, 
 
 
 def test_the_planted_heads_of_the_encoder_are_found(attnscope: Run) -> None:
-    found = json.loads(attnscope(*ENCODER, "--json", "-q").stdout)
+    text = "I was watching the [MASK] when it opened."
+    asked = ("explain", text, "-m", "demo", "--from", "[MASK]", "--to", "opened")
+    found = json.loads(attnscope(*asked, "--json", "-q").stdout)
     assert found["schema"] == "attnscope.explanation/2"
     assert found["case"] == "heads look there beyond their controls"
     assert [3, 11] in found["heads"]
-    assert found["lead"] == [3, 11], "the answer hangs on it more than on any other that looks there"
+    assert found["lead"][0] == 3
 
 
 NOTHING = {

@@ -129,7 +129,7 @@ def test_what_is_true_of_every_prompt_is_noted_once(attnscope, folder: Path) -> 
     asked = ("find", "--from", "4", "--to", "2", "-m", "demo-causal")
     noted = attnscope(*asked, "--texts", "s.txt").stderr
     assert noted == attnscope(*asked, "box dog king box dog king").stderr
-    assert noted.startswith("note: there are 18 controls, not 100")
+    assert noted.startswith("note: there are 29 controls, not 100")
 
 
 def test_links_ranks_and_parts_of_an_answer_are_counted_over_all_texts(attnscope, folder: Path) -> None:

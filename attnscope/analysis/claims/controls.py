@@ -3,8 +3,9 @@
 Tokens of a text change places with others of their class: beginnings of words with beginnings of words,
 pieces that go on a word with such pieces, punctuation with punctuation. So a control has as many tokens as
 the text, and the very same ones in another order. Special tokens, masks, padding and the places of pictures
-and sounds stay. What a claim is about is broken on purpose: at every `moved` position stands another token
-than in the text, in each control. What asks is `kept`.
+and sounds stay, and what asks is `kept`. Every order is as likely as every other one, also one in which the
+token that is asked about stands at its place: a text whose words mean nothing is then one of its controls,
+and a number of it is as seldom the largest as theirs are.
 
     texts = control_texts(tokens, mask_id=103, count=100, seed=0, kept=[query], moved=[key])
 
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from attnscope.errors import InputError
@@ -30,6 +31,7 @@ from attnscope.tokens import Token, Tokens
 MOST_CONTROLS = 10_000
 Places = Int[np.ndarray, "..."]  # where tokens come from; several lengths meet in one function
 _TRIES = 60  # draws for one control until it is given up
+_LEAST_KINDS = 4  # different tokens of a class that exchanges its own alone
 ASKING = ("the token that asks",)
 BEGINS, GOES_ON, PUNCTUATION, ANY = "beginnings of words", "pieces that go on a word", "punctuation", "tokens"
 
@@ -52,6 +54,12 @@ class ControlTexts:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def changed(self, places: Sequence[int]) -> Bool[np.ndarray, " control"]:
+        """In which controls another token than in the text stands at one of these places."""
+        text = np.empty_like(self.ids[0])
+        text[self.sources[0]] = self.ids[0]
+        return np.asarray((self.ids[:, list(places)] != text[list(places)]).any(axis=1))
+
 
 def control_texts(
     tokens: Tokens,
@@ -65,17 +73,17 @@ def control_texts(
 ) -> ControlTexts:
     """`count` controls of a text, or as many as it has, from `seed`.
 
-    `kept` positions stay as they are, `staying` says what these are; at `moved` ones stands another token,
-    unless a special token or a mask stands there, which stays. Where a moved token is the only one of its
-    class, all classes are one. Raises `InputError` where no other order of the words is possible.
+    `kept` positions stay as they are, `staying` says what these are. Where a class has a `moved` token and
+    fewer than four different ones, so that it would often stay, all classes are one. Raises `InputError`
+    where no other order of the words is possible.
     """
     _check_count(count)
     classes = classes_of(tokens, mask_id, kept)
     others = [place for place in moved if classes[place] is not None]
-    joined = any(len(_ids_of(tokens, classes, classes[place])) < 2 for place in others)
+    joined = any(len(_ids_of(tokens, classes, classes[place])) < _LEAST_KINDS for place in others)
     classes = [ANY if each is not None and joined else each for each in classes]
     ids = np.array(tokens.ids)
-    sources = _drawn(ids, classes, others, count, np.random.default_rng(seed))
+    sources = _drawn(ids, classes, count, np.random.default_rng(seed))
     if not sources:
         raise InputError(
             "the text has too few words that could change places: there is no control to hold it against"
@@ -94,16 +102,14 @@ def control_pieces(
     count: int,
     seed: int = 0,
     kept: Collection[int] = (),
-    moved: Collection[int] = (),
 ) -> ControlTexts:
     """`count` orders of the pieces of a picture or a sound, or as many as there are, as `sources`.
 
-    `contents` numbers what each piece holds. At a `moved` piece stands another one that holds something
-    else. Raises `InputError` where there are too few that differ.
+    `contents` numbers what each piece holds. Raises `InputError` where there are too few that differ.
     """
     _check_count(count)
     classes = [None if i in kept else ANY for i in range(len(contents))]
-    sources = _drawn(contents, classes, sorted(moved), count, np.random.default_rng(seed))
+    sources = _drawn(contents, classes, count, np.random.default_rng(seed))
     if not sources:
         raise InputError(f"too few {of.parts} differ: there is no control to hold it against")
     drawn = np.array(sources)
@@ -151,11 +157,7 @@ def _ids_of(tokens: Tokens, classes: Sequence[str | None], one: str | None) -> s
 
 
 def _drawn(
-    ids: Places,
-    classes: Sequence[str | None],
-    moved: Sequence[int],
-    count: int,
-    random: np.random.Generator,
+    ids: Places, classes: Sequence[str | None], count: int, random: np.random.Generator
 ) -> list[Places]:
     """Orders of `ids`, each by the places that they come from, until no new one is found."""
     names = sorted({each for each in classes if each is not None})
@@ -165,7 +167,7 @@ def _drawn(
         for _ in range(_TRIES):
             places = _exchanged(len(ids), groups, random)
             text = ids[places].tobytes()
-            if text not in texts and all(ids[places[each]] != ids[each] for each in moved):
+            if text not in texts:
                 texts.add(text)
                 found.append(places)
                 break

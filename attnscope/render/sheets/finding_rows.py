@@ -13,7 +13,7 @@ from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.table import Column, Mark, Table, Tint, Values, only
 from attnscope.render.sheets import finding_words as words
 from attnscope.results import Contents, Finding
-from attnscope.results.claims.ranking import LEAST_SPREAD, DependsOn, Group
+from attnscope.results.claims.ranking import STEADIEST, DependsOn, Group
 
 # heads of a group that are shown; the rest is counted
 _SHOWN = {Group.STANDS_OUT: 8, Group.ABOVE_ITS_OWN: 4, Group.POSITION: 3, Group.NEITHER: 0}
@@ -125,7 +125,7 @@ def table_of(result: Finding, places: Sequence[Place], whole: bool) -> Table:
         Column("above_control", of_each(result.above_control), more("above control"), signed,
                "weight less the mean of the controls", Scale.around(result.above_control)),
         Column("excess", of_each(result.evidence.excess), more("excess"), apart,
-               f"the same in its own spread over its controls, at least {weight(LEAST_SPREAD)} (Westfall "
+               f"the same in its own spread over its controls, at least {weight(STEADIEST)} (Westfall "
                "and Young 1993)"),
         Column("followed", of_each(result.followed), more("goes with the word"), weight, _follows(result),
                spared=5),

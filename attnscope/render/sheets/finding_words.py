@@ -8,7 +8,7 @@ from attnscope.render.kit.numbers import counted, weight
 from attnscope.render.sheet.said import Place, in_sentence, name, named
 from attnscope.results import Contents, Finding, Kind, Pattern
 from attnscope.results.claims.finding import Case
-from attnscope.results.claims.ranking import LEAST_CONTROLS, LEVEL, DependsOn, Group
+from attnscope.results.claims.ranking import LEAST_CONTROLS, LEVEL, DependsOn, Group, much
 from attnscope.tokens import Patches
 
 _PATTERNS = {
@@ -97,15 +97,31 @@ def _standing_out(result: Finding) -> str:
     told += f"{named(result, best)}, {_numbers(result, best)}."
     if len(out) > 2 and len({i for i, _ in out}) == 1:
         told += f" All {len(out)} are in layer {result.layers[best[0]]}."
-    if result.evidence.depends_on(best) is DependsOn.WORD and result.followed is not None:
-        _, key = sides(result)
-        whole = result.controls.of.value.replace("text", "sentence")
-        drawn = f"mostly the {result.controls.of.part} draws it, not the {whole}"
-        told += f" Wherever {key} itself went, it got {weight(float(result.followed[best]))}: {drawn}."
-    told += f" {_as_clear(result, best)}"
+    told = " ".join(each for each in (told, _follows(result, best), _as_clear(result, best)) if each)
     if result.controls.of is not Contents.TEXT:
         told += " An untrained model can do this too."
     return told
+
+
+def _follows(result: Finding, place: Place | None) -> str:
+    """That a head gives the key its weight wherever that stands, where one does."""
+    if place is None or result.followed is None or result.evidence.depends_on(place) is not DependsOn.WORD:
+        return ""
+    _, key = sides(result)
+    whole = result.controls.of.value.replace("text", "sentence")
+    drawn = f"mostly the {result.controls.of.part} draws it, not the {whole}"
+    got = weight(float(result.followed[place]))
+    return f"Wherever {key} itself went, it got {got} from {named(result, place)}: {drawn}."
+
+
+def _drawn(result: Finding) -> Place | None:
+    """The head that gives most to the token that is the key, wherever that went, if it is much."""
+    given, even = result.followed, result.even_attention
+    if given is None or even is None:
+        return None
+    by_word = (each for each in result.ranking if result.evidence.depends_on(each) is DependsOn.WORD)
+    drawn = (each for each in by_word if given[each] >= much(float(even[each])))
+    return max(drawn, key=lambda each: float(given[each]), default=None)
 
 
 def _as_clear(result: Finding, best: Place) -> str:
@@ -133,10 +149,9 @@ def _cannot_tell(result: Finding) -> str:
     told = f"this {result.controls.of.value} cannot tell {which} {_looks(result, False)}: "
     reached, count = result.evidence.as_far(nearest), control_texts(result, result.controls.count)
     own, mean = (weight(float(each[nearest])) for each in (result.weights, result.controls.mean))
-    return (
-        f"{told}{named(result, nearest)} comes nearest ({own} here, {mean} in {control_texts(result)}), "
-        f"but in {reached} of {count} some head stands as clear of its own."
-    )
+    told += f"{named(result, nearest)} comes nearest ({own} here, {mean} in {control_texts(result)}), "
+    told += f"but in {reached} of {count} some head stands as clear of its own."
+    return " ".join(each for each in (told, _follows(result, _drawn(result))) if each)
 
 
 def _nearest(result: Finding) -> Place:
@@ -162,7 +177,7 @@ def _few_controls(result: Finding) -> str:
 
 def _position_only(result: Finding) -> str:
     first = result.evidence.of_group(Group.POSITION)[0]
-    own, mean = (weight(float(each[first])) for each in (result.weights, result.controls.mean))
+    own, mean = (weight(float(each[first])) for each in (result.weights, result.evidence.of_place))
     part = result.controls.of.part
     if result.question.query is None:
         gives = f"{named(result, first)}, {_numbers(result, first)}"

@@ -133,8 +133,9 @@ class Finding(Presented):
     `ranks` is which of its keys this is to the query, 1 for the strongest (of a pattern the mean). `norms` is
     the weight times the length of what it moves, a_ij ||f(x_j)|| (Kobayashi et al. 2020), `shares` how much
     of the query's sum of these that is; None where the way out of the heads is not known. `even_attention` is
-    what attention that weighs all keys alike would have. `followed` is what the query gave in the controls to
-    the token that is the key here, wherever that went. Each is None where it has no meaning.
+    what attention that weighs all keys alike would have. `stayed` and `followed` are means over the controls
+    that have another word in the place of the key: what the query gave to that place, and to the token that
+    is the key here, wherever that went. Each is None where it has no meaning.
 
     Where they are `by` words, sentences or passages, weights are summed over the tokens of a key and
     averaged over those of a query (Clark et al. 2019), and a norm is that of what all pieces move
@@ -169,6 +170,7 @@ class Finding(Presented):
     links: Int[np.ndarray, "link 2"] = field(default_factory=lambda: np.zeros((0, 2), dtype=int))
     by_rows: bool = False
     apart: tuple[tuple[int, int], ...] = ()
+    stayed: Float[np.ndarray, "layer head"] | None = None
 
     @cached_property
     def places(self) -> tuple[tuple[int, int], ...]:
@@ -200,7 +202,7 @@ class Finding(Presented):
     @cached_property
     def evidence(self) -> Evidence:
         """What shows of each head that it does this, and the order that follows from it."""
-        of, more = self.controls, (self.even_attention, self.followed, self.smaller_is_better)
+        of, more = self.controls, (self.even_attention, self.stayed, self.followed, self.smaller_is_better)
         return Evidence(self.weights, of.mean, of.spread, of.below, of.best_excess, *more)
 
     @property
@@ -272,6 +274,7 @@ class Finding(Presented):
         controls |= {
             "above_control": self.above_control,
             "excess": self.evidence.excess,
+            "stayed": self.stayed,
             "followed": self.followed,
         }
         return {

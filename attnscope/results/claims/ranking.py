@@ -15,7 +15,8 @@ HALF = 0.5  # of a weight: what has to be left of it in the controls to say what
 TWICE = 2.0  # times even attention
 LEVEL = 0.05  # of the controls: more of them that reach as far leave nothing shown
 LEAST_CONTROLS = 19  # the fewest of which none reaching as far is that share
-LEAST_SPREAD = 0.02  # of a head over its controls, in the numbers' own unit
+LEAST_SPREAD = 0.02  # of numbers of which several are averaged, in their own unit
+STEADIEST = 0.1  # spread of one number of a head over its controls that it has at least, in its own unit
 
 Place = tuple[int, int]
 ByHead = Float[np.ndarray, "layer head"]
@@ -55,14 +56,20 @@ class Evidence:
     below: ByHead
     best_excess: Float[np.ndarray, " control"]
     even_attention: ByHead | None = None
+    stayed: ByHead | None = None
     followed: ByHead | None = None
     smaller_is_better: bool = False
 
     @cached_property
     def excess(self) -> ByHead:
-        """How far a head stands clear of its own controls, in its own spread over them (at least .02)."""
+        """How far a head stands clear of its own controls, in its own spread over them (at least .1)."""
         clear = self.mean - self.weights if self.smaller_is_better else self.weights - self.mean
-        return np.asarray(clear / np.maximum(self.spread, LEAST_SPREAD))
+        return np.asarray(clear / np.maximum(self.spread, STEADIEST))
+
+    @property
+    def of_place(self) -> ByHead:
+        """What of each number stays where other words stand in the place of the key."""
+        return self.mean if self.stayed is None else self.stayed
 
     @property
     def few(self) -> bool:
@@ -139,7 +146,7 @@ class Evidence:
         own, even = float(self.weights[place]), self.even_attention
         if self.smaller_is_better or even is None or not own > float(even[place]):
             return None
-        if float(self.mean[place]) >= HALF * own:
+        if float(self.of_place[place]) >= HALF * own:
             return DependsOn.POSITION if own >= much(float(even[place])) else None
         followed = self.followed is not None and float(self.followed[place]) >= HALF * own
         return DependsOn.WORD if followed else DependsOn.CONTEXT

@@ -10,7 +10,7 @@ import torch
 from made_calls import call_of
 from made_finding import finding
 
-from attnscope.analysis.claims.finding.rank import beside, beside_controls, numbers, summary
+from attnscope.analysis.claims.finding.rank import Away, beside, beside_controls, numbers, summary
 from attnscope.analysis.claims.finding.rows import LayerRows, Lens, lens, rows_of
 from attnscope.analysis.claims.finding.sought import Likeness, Target, divergence, pair, pattern_keys
 from attnscope.attention import AttentionCall, Term
@@ -157,8 +157,11 @@ def test_controls_are_counted_one_by_one() -> None:
     own = numbers(target, [called(0, 3), called(1, 4)], heads, TOKENS)
     runs = [[called(seed, 3), called(seed + 50, 4)] for seed in range(2, 22)]
     went = [seed % 6 for seed in range(20)]
-    found, followed = beside_controls(target, own, runs, heads, TOKENS, [[each] for each in went])
+    changed = np.array([seed % 3 > 0 for seed in range(20)])
+    away = Away([[each] for each in went], changed)
+    found, stayed, followed = beside_controls(target, own, runs, heads, TOKENS, away)
     assert followed is not None
+    assert stayed is not None
     for i, j in np.ndindex(2, 3):
         rows = [attend(run[i].operands(heads[j])).weights[0, 4].numpy() for run in runs]
         values = [float(row[2]) for row in rows]
@@ -166,7 +169,9 @@ def test_controls_are_counted_one_by_one() -> None:
         assert found.below[i, j] == sum(value < own[i, j] for value in values)
         assert found.spread[i, j] == pytest.approx(np.std(values))
         assert found.low[i, j] == pytest.approx(np.quantile(values, 0.05))
-        seen = [float(row[key]) for row, key in zip(rows, went, strict=True) if key <= 4]
+        others = [(row, key) for row, key, moved in zip(rows, went, changed, strict=True) if moved]
+        assert stayed[i, j] == pytest.approx(np.mean([row[2] for row, _ in others]))
+        seen = [float(row[key]) for row, key in others if key <= 4]
         assert followed[i, j] == pytest.approx(sum(seen) / len(seen))
     every = [numbers(target, run, heads, TOKENS).max() for run in runs]
     assert found.best == pytest.approx(every)
@@ -249,13 +254,14 @@ def by_hand(found: Finding, controls: np.ndarray) -> set[tuple[int, int]]:
     def excess(value: float, others: list[float]) -> float:
         mean = sum(others) / len(others)
         spread = math.sqrt(sum((each - mean) ** 2 for each in others) / len(others))
-        return (value - mean) / max(spread, 0.02)
+        return (value - mean) / max(spread, 0.1)
 
     best = []
     for left_out in range(count):
         found_there = []
         for i, j in np.ndindex(*shape):
             others = [float(controls[n, i, j]) for n in range(count) if n != left_out]
+            others.append(float(found.weights[i, j]))
             found_there.append(excess(float(controls[left_out, i, j]), others))
         best.append(max(found_there))
     assert found.controls.best_excess == pytest.approx(best)

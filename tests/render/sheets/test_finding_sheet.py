@@ -56,7 +56,7 @@ PREVIOUS = with_heads({(0, 1): 0.99}, raised((0, 1), 0.97, 0.99), question=Sough
 INDUCTION = replace(SEVERAL, question=Sought(pattern=Pattern.INDUCTION))
 LIKE = made.beside(
     np.where(LOW > 0, 0.4, 0) - 0.39 * (np.arange(12).reshape(3, 4) == 7),
-    0.14 + raised((0, 0), 0, 0.3),
+    0.14 + raised((0, 0), 0, 0.1),
     question=Sought(like=(2, 4)),
 )
 CROSS = replace(ONE, kind=Kind.CROSS)
@@ -73,7 +73,7 @@ CASES: dict[str, tuple[Finding, Case, str]] = {
     "word": (
         WORD,
         Case.ONE,
-        "Wherever … itself went, it got .47: mostly the word draws it, not the sentence.",
+        "Wherever … itself went, it got .47 from L1 H2: mostly the word draws it, not the sentence.",
     ),
     "cannot tell": (
         CANNOT,

@@ -13,7 +13,7 @@ from attnscope.analysis.claims.controls import ControlTexts
 from attnscope.analysis.claims.finding.rows import AnyRows, Layer, Lens, check_numbers
 from attnscope.analysis.claims.finding.sought import Likeness, Numbers, Target, divergence
 from attnscope.results import Contents, Controls
-from attnscope.results.claims.ranking import LEAST_SPREAD, beyond
+from attnscope.results.claims.ranking import STEADIEST, beyond
 
 ByHead = Float[np.ndarray, "layer head"]
 LeftOut = Bool[np.ndarray, "layer head"] | None
@@ -75,30 +75,47 @@ def beside(target: Target | Likeness, layers: Sequence[Layer], heads: Sequence[i
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Away:
+    """Where the tokens of the one key that is asked for stand in each control.
+
+    `changed` says in which of these another token than in the text stands in their place.
+    """
+
+    went: Sequence[Sequence[int]]
+    changed: Bool[np.ndarray, " control"]
+
+
 def beside_controls(
     target: Target | Likeness,
     own: ByHead,
     runs: Iterable[Sequence[AnyRows]],
     heads: Sequence[int],
     seen: Lens,
-    went: Sequence[Sequence[int]] | None,
+    away: Away | None,
     left_out: LeftOut = None,
-) -> "tuple[Summary, ByHead | None]":
-    """The numbers of control texts, which `runs` are, in few words, and what the query gave its key's token.
+) -> "tuple[Summary, ByHead | None, ByHead | None]":
+    """The numbers of control texts, which `runs` are, in few words; what stayed with the place, and the word.
 
-    `went` says where the tokens of that key are in each control; None where no single key is asked for. Where
-    they always went to places that the query may not look at, nothing is said of them.
+    These two are means over the controls that have another word at the key: what the query gave to the place
+    of the key, and what to the key's own token. None where no single key is asked for, or it never changes;
+    where its token always went to places that the query may not look at, nothing is said of that.
     """
     found, followed = list[ByHead](), list[ByHead]()
     for number, layers in enumerate(runs):
         check_numbers(layers)
         found.append(numbers(target, layers, heads, seen, left_out))
-        if went is not None and isinstance(target, Target):
-            there = (seen.on_tokens(each, heads, target.queries[0], went[number]) for each in layers)
+        if away is not None and away.changed[number] and isinstance(target, Target):
+            there = (seen.on_tokens(each, heads, target.queries[0], away.went[number]) for each in layers)
             followed.append(np.array(list(there)))
-    smaller = isinstance(target, Likeness)
+    every = np.array(found)
+    stayed = _mean(every[away.changed]) if away is not None and away.changed.any() else None
     mean = _mean(np.array(followed)) if followed else np.array(np.nan)
-    return summary(own, np.array(found), smaller), None if np.isnan(mean).all() else mean
+    return (
+        summary(own, every, isinstance(target, Likeness)),
+        stayed,
+        None if np.isnan(mean).all() else mean,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +145,7 @@ def summary(own: ByHead, controls: Float[np.ndarray, "control layer head"], smal
     filled = np.where(np.isnan(controls), worst, controls)
     best = filled.min(axis=(1, 2)) if smaller else filled.max(axis=(1, 2))
     low, high = (_quantile(controls, each) for each in (OUTER, 1 - OUTER))
-    clear = best_excess(controls, smaller)
+    clear = best_excess(np.concatenate([own[None], controls]), smaller)[1:]
     return Summary(_mean(controls), low, high, spread(controls), beyond(own, controls, smaller), best, clear)
 
 
@@ -138,16 +155,14 @@ def spread(values: Float[np.ndarray, "control layer head"]) -> ByHead:
     return np.asarray(np.sqrt(_mean(apart)))
 
 
-def best_excess(
-    controls: Float[np.ndarray, "control layer head"], smaller: bool
-) -> Float[np.ndarray, " control"]:
-    """How far, in each control, the head that does so most stands clear of its own others, in their spread.
+def best_excess(texts: Float[np.ndarray, "text layer head"], smaller: bool) -> Float[np.ndarray, " text"]:
+    """How far, in each text, the head that does so most stands clear of its own others, in their spread.
 
-    Each control is left out of what it is held against, as the text itself is: the largest of all heads,
-    and so the distribution under which the best of many is judged (Westfall and Young 1993). Minus infinity
-    where there is nothing to hold it against.
+    The first is the text itself, held against its controls, and each control is held against the text and
+    the other controls: the largest of all heads, and so the distribution under which the best of many is
+    judged (Westfall and Young 1993). Minus infinity where there is nothing to hold it against.
     """
-    centred = np.where(np.isnan(controls), np.nan, controls - _mean(controls))
+    centred = np.where(np.isnan(texts), np.nan, texts - _mean(texts))
     there = ~np.isnan(centred)
     own = np.where(there, centred, 0.0)
     others = there.sum(axis=0) - there
@@ -155,7 +170,7 @@ def best_excess(
         mean = (own.sum(axis=0) - own) / others
         square = ((own**2).sum(axis=0) - own**2) / others
         apart = np.sqrt(np.maximum(square - mean**2, 0.0))
-        clear = (centred - mean) / np.maximum(apart, LEAST_SPREAD)
+        clear = (centred - mean) / np.maximum(apart, STEADIEST)
     clear = -clear if smaller else clear
     return np.asarray(np.where(np.isnan(clear), -np.inf, clear).max(axis=(1, 2)))
 

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+import numpy as np
 import torch
+from jaxtyping import Bool
 from torch import Tensor
 
 from attnscope.analysis.claims.controls import (
@@ -44,8 +46,7 @@ _OF_DECODER = "decoder_input_ids"
 class Controls:
     """How many controls from which seed; `query` and `key` are the positions of the one pair, if any.
 
-    Both are of one `unit`. At every position of a key stands another word than in the text; of a sentence
-    or a passage some may be the same: there are too few orders in which none is.
+    Both are of one `unit`. The query stays; the words of the key have others to change places with.
     """
 
     count: int
@@ -64,6 +65,8 @@ class Exchange(Protocol):
     def controls(self, asked: Controls) -> ControlTexts: ...
 
     def went(self, controls: ControlTexts, key: Sequence[int]) -> list[list[int]]: ...
+
+    def changed(self, controls: ControlTexts, key: Sequence[int]) -> Bool[np.ndarray, " control"]: ...
 
     def values(self, controls: ControlTexts, part: slice) -> list[Tensor]: ...
 
@@ -115,6 +118,10 @@ class Words:
             places_of_key.append([places[at[self.there[i]]] for i in key])
         return places_of_key
 
+    def changed(self, controls: ControlTexts, key: Sequence[int]) -> Bool[np.ndarray, " control"]:
+        """In which controls another word stands somewhere in the place of `key`."""
+        return controls.changed([self.there[i] for i in key])
+
     def values(self, controls: ControlTexts, part: slice) -> list[Tensor]:
         drawn = torch.as_tensor(controls.ids[part], dtype=self.ids.dtype, device=self.ids.device)
         return [each[None] for each in drawn]
@@ -134,9 +141,8 @@ class Parts:
     def controls(self, asked: Controls) -> ControlTexts:
         """The pieces in other orders."""
         kept = self.pieces.at_positions(asked.query)
-        moved = [each for each in self.pieces.at_positions(asked.key) if each not in kept]
         drawn = control_pieces(
-            self.pieces.contents, self.pieces.of, count=asked.count, seed=asked.seed, kept=kept, moved=moved
+            self.pieces.contents, self.pieces.of, count=asked.count, seed=asked.seed, kept=kept
         )
         stay = f"; {self.beside} stays" if self.beside else ""
         if asked.key and not self.pieces.at_positions(asked.key):
@@ -151,6 +157,10 @@ class Parts:
             at = {int(source): place for place, source in enumerate(sources)}
             places_of_key.append([*stay, *(self.pieces.positions[at[each]] for each in mine)])
         return places_of_key
+
+    def changed(self, controls: ControlTexts, key: Sequence[int]) -> Bool[np.ndarray, " control"]:
+        """In which controls another piece stands somewhere in the place of `key`."""
+        return controls.changed(self.pieces.at_positions(key))
 
     def values(self, controls: ControlTexts, part: slice) -> list[Tensor]:
         return [self.pieces.exchanged(sources) for sources in controls.sources[part]]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.analysis.claims.controls import MOST_CONTROLS, ControlTexts
-from attnscope.analysis.claims.finding.rank import ByHead, beside, beside_controls, numbers
+from attnscope.analysis.claims.finding.rank import Away, ByHead, beside, beside_controls, numbers
 from attnscope.analysis.claims.finding.rows import AnyRows, Layer, Lens, lens, verdicts_of
 from attnscope.analysis.claims.finding.sought import Likeness, Target, pair, pattern_keys
 from attnscope.analysis.scores.dense import unplaced
@@ -127,8 +127,12 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
         notes = (*notes_of(attention, layers), *reading.notes)
         if reading.captured is not None:
             notes += _of_writing(reading, chosen, exchange, target, own, seen, rounding(whole))
-        went = None if sought.key is None else exchange.went(controls, key)
-        summary, followed = beside_controls(target, own, control_runs, chosen.heads, seen, went, left_out)
+        away = None
+        if sought.key is not None:
+            away = Away(exchange.went(controls, key), exchange.changed(controls, key))
+        summary, stayed, followed = beside_controls(
+            target, own, control_runs, chosen.heads, seen, away, left_out
+        )
     compared = beside(target, layers, chosen.heads, seen)
     return Finding(
         question=sought,
@@ -143,6 +147,7 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
         norms=compared.norms,
         shares=compared.shares,
         even_attention=compared.even,
+        stayed=stayed,
         followed=followed,
         controls=summary.described(controls, exchange.name),
         verdicts=tuple(verdicts_of(layer, chosen.heads) for layer in whole),
