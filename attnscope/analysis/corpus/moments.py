@@ -12,6 +12,7 @@ from attnscope.results.claims.lengths import LengthClass
 
 Statistic = Float[np.ndarray, "measure layer head"]
 Grouped = Float[np.ndarray, "group measure layer head"]
+_ROUNDING = 1e-6  # of a mean: texts that scatter by less are equal but for how weights in float32 are rounded
 _CLASSES = 60  # half octaves: texts of up to a billion tokens
 # the least tokens of each class, from 1; of two classes with the same whole numbers there is one
 EDGES = np.unique(np.ceil(2.0 ** (np.arange(_CLASSES) / 2) - 1e-9).astype(np.int64))
@@ -47,9 +48,14 @@ class Moments:
         )
 
     def each(self) -> tuple[Grouped, Grouped, Grouped]:
-        """Count, mean and standard error of each group; the latter NaN where fewer than two texts count."""
+        """Count, mean and standard error of each group; the latter NaN where fewer than two texts count.
+
+        It is 0 where these scatter by no more than rounding makes.
+        """
         with np.errstate(invalid="ignore", divide="ignore"):
-            error = np.sqrt(np.where(self.count > 1, self.squares / (self.count - 1) / self.count, np.nan))
+            variance = np.where(self.count > 1, self.squares / (self.count - 1), np.nan)
+            variance = np.where(variance <= (_ROUNDING * self.mean) ** 2, 0.0, variance)
+            error = np.sqrt(variance / self.count)
         return self.count, np.where(self.count > 0, self.mean, np.nan), error
 
     def whole(self) -> tuple[Statistic, Statistic, Statistic]:

@@ -27,6 +27,8 @@ def answer(result: CorpusDifference, in_tokens: bool) -> str:
     """How many heads differ by more than chance can explain, and the one that does most."""
     scores, case = result.main, result.case
     if case is Case.UNRANKED:
+        if np.nan_to_num(scores.difference).any():
+            return "No head's difference can be held against chance: the texts of either are all alike."
         return "No head has a difference."
     heads, what = counted(len(ranked(scores)), "head"), scores.scores.description.title
     if in_tokens:

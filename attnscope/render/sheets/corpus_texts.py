@@ -33,7 +33,7 @@ def texts_and_lengths(result: Corpus, in_tokens: bool) -> Iterator[Ranking | Cur
     best = looked_at(result)
     if best is None:
         return
-    if result.main.count[best] >= words.FLOOR:
+    if result.main.count[best] >= words.FLOOR and result.main.error[best] > 0:
         yield _furthest(result, best, in_tokens)
     if len(result.lengths) > 1 and (result.main.of_lengths[(2, ..., *best)] > 1).any():
         yield _by_length(result, best, in_tokens)
@@ -102,7 +102,9 @@ def _told_apart(
     if not spread > 0 or form(mean + spread) != form(mean - spread):
         return form
     turned = np.exp if in_tokens else float
-    decimals = 1 - math.floor(math.log10(abs(float(turned(mean + spread) - turned(mean)))))
+    if not (apart := abs(float(turned(mean + spread) - turned(mean)))) > 0:
+        return form
+    decimals = 1 - math.floor(math.log10(apart))
     return lambda value: cell(float(turned(value)), decimals)
 
 

@@ -502,6 +502,35 @@ def test_a_page_has_a_grid_of_every_measure_and_the_errors_under_the_pointer() -
     assert apart.count('<table class="heads') == len(made.apart().measures)
 
 
+@pytest.mark.parametrize("scatter", [0.0, 3e-17, 1e-9])
+def test_texts_that_differ_by_rounding_alone_are_equal(scatter: float) -> None:
+    drawn = 0.1 + scatter * np.random.default_rng(2).normal(size=(40, 2, 3, 4))
+    first, second = (of_values(name, own) for name, own in (("a.txt", drawn), ("b.txt", drawn + 0.5)))
+    assert np.abs(first.main.error).max() == 0
+    assert not furthest(first), "no text lies further from the mean than others"
+    apart = made.corpora_apart(first, second)
+    assert corpora(apart).answer.startswith("No head's difference can be held against chance")
+
+
+@pytest.mark.parametrize("mean", [0.1, 1e-14])
+def test_texts_that_differ_by_more_have_an_error(mean: float) -> None:
+    rising = mean * (1 + 1e-3 * np.linspace(0, 1, 40)[:, None, None, None] * np.ones((40, 2, 3, 4)))
+    found = of_values("a.txt", rising)
+    expected = np.full((3, 4), 1e-3 * mean * np.linspace(0, 1, 40).std(ddof=1) / 40**0.5)
+    np.testing.assert_allclose(found.main.error, expected, rtol=1e-6)
+    (texts,) = furthest(found)
+    assert max(texts.table["away"].values) > 1
+    assert len({texts.table["value"].text(i) for i in range(2)}) == (2 if mean == 0.1 else 1)
+
+
+def of_values(name: str, drawn: np.ndarray) -> Corpus:
+    return made.corpus(name, 40, measures=("entropy", "previous"), drawn=drawn, tokens=[8] * 40)
+
+
+def furthest(result: Corpus) -> list[Ranking]:
+    return [each for each in corpus(result).every if isinstance(each, Ranking) and each.of == "text"]
+
+
 def test_the_texts_furthest_from_a_mean_stand_beside_texts_of_their_length() -> None:
     drawn = made.values(41, made.MEASURES, 0)
     result = made.corpus()

@@ -99,6 +99,30 @@ def test_given_passages_are_fields_and_nothing_else_is_taken_away(reader: at.Mod
         reader.read(f"{text} {ASKED}", fields=fields).cite("red", by="sentence")
 
 
+def test_a_prompt_may_end_in_a_passage(reader: at.Model) -> None:
+    """Without that passage the answer stands behind what is left."""
+    text, fields = ASKED, {}
+    for i, fact in enumerate(FACTS[:2]):
+        text += " "
+        fields[f"passage {i}"] = (len(text), len(text) + len(fact))
+        text += fact
+    found = reader.read(text, fields=fields).cite("red cup")
+    own = AutoModelForCausalLM.from_pretrained(DEMO / "reader", attn_implementation="eager").float()
+    ids, written = list(found.tokens.ids), found.statements[0].positions
+    assert written[0] == max(found.passages[1].positions) + 1 == len(ids) - len(written)
+
+    def chance(without: set[int]) -> float:
+        left = [id for i, id in enumerate(ids) if i not in without]
+        chances = own(input_ids=torch.tensor([left])).logits[0].detach().double().log_softmax(-1)
+        return sum(float(chances[i - 1, left[i]]) for i in range(len(left) - len(written), len(left)))
+
+    gone = [{*each.positions} for each in found.passages]
+    expected = [chance(set()) - chance(each) for each in (*gone, gone[0] | gone[1])]
+    assert found.lost[0] == pytest.approx(expected[:2], abs=1e-3)
+    assert found.statements[0].without_all == pytest.approx(expected[2], abs=1e-3)
+    assert abs(expected[1]) > 0.01
+
+
 def test_repeated_words_are_from_where_they_stood_whatever_attention_says(causal: at.Model) -> None:
     """Induction: what followed the same words before; the mean over heads looks nearer."""
     found = causal.read("river king door. box dog lamp. river king").cite("door")

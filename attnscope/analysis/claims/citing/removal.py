@@ -5,6 +5,7 @@ lengths stand side by side, filled up behind their ends, where nothing of them l
 """
 
 import inspect
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ class Answered:
         """The same without each of these sets of positions."""
         found = np.empty((len(removed), len(self.ids)))
         kept = [sorted({*range(self.length)} - {*each}) for each in removed]
-        if not all(each and (self.apart or each[0] < self.rows[0]) for each in kept):
+        if not all(each and (self.apart or each[0] <= self.rows[0]) for each in kept):
             raise InputError("without these passages nothing stands before the answer")
         with evaluating(self.model):
             for part in _alike(kept, padded=self._takes_mask):
@@ -93,10 +94,10 @@ class Answered:
         return self.inputs["decoder_input_ids"].shape[1] if self.apart else max(map(len, kept))
 
     def _rows(self, kept: Sequence[Sequence[int]]) -> Int[Tensor, "entry row"]:
-        """Where the answer is written once these positions are left."""
+        """Where the answer is written once these positions are left: behind the last one before it."""
         if self.apart:
             return torch.tensor([self.rows] * len(kept))
-        return torch.tensor([[each.index(row) for row in self.rows] for each in kept])
+        return torch.tensor([[bisect_right(each, row) - 1 for row in self.rows] for each in kept])
 
     def _batch(self, kept: Sequence[Sequence[int]]) -> dict[str, Any]:
         """The inputs with these positions alone, side by side."""
