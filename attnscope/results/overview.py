@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from attnscope.errors import InputError
 from attnscope.results.base.distances import Aimed, Distances, at_distance, elsewhere, even, even_share
@@ -14,6 +14,7 @@ from attnscope.results.base.groups import Special, SpecialMass, special_mass
 from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Arrays, Value, fits, one_for_each
 from attnscope.results.base.presented import Presented
+from attnscope.results.base.strongest import MOST
 from attnscope.results.scores import HeadScores
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit
@@ -24,11 +25,13 @@ class Overview(Presented):
     """Several heads of one model on one input.
 
     `scores` are by the name of their measure, at least one; `main` is the first of them that has a meaning.
-    `strongest[i, j]` holds the query and key position of the largest weight of that head, (-1, -1) where
-    no query has a key; `strongest_weight` the weight itself. With `ordinary` that is among tokens that are
-    not special. `aim` is the query, or the query and the key, that alone was asked for; where one of them is
-    a span of several tokens, `aim_spans` are the positions of the tokens of each, and its weights are the sum
-    over the keys of a span, the mean over its queries. Certificates are by layer, then head.
+    `strongest[i, j]` holds the query and key position of the strongest link of that head, (-1, -1) where
+    no query has a key; `strongest_weight` its weight. With `ordinary` special tokens, the query itself and a
+    token that alone takes more than half of the head's weight are passed over: `aside` is the share of the
+    weight that is, and `heaviest` that token, -1 without one; None in older files.
+    `aim` is the query, or the query and the key, that alone was asked for; where one of them is a span of
+    several tokens, `aim_spans` are the positions of the tokens of each, and its weights are the sum over the
+    keys of a span, the mean over its queries. Certificates are by layer, then head.
 
     Of an overview by words, or without special tokens, `tokens` is the one that it was made from. `tower`
     and `notes` are as in `HeadWeights`; `sharing` counts by layer how many heads read the same key head, 1
@@ -61,6 +64,8 @@ class Overview(Presented):
     told_distances: Distances | None = field(default=None, metadata={"file": "distances", "of": "distances"})
     told_aimed: Aimed | None = field(default=None, metadata={"file": "aimed", "of": "aimed"})
     ordinary: bool = False
+    aside: Float[np.ndarray, "layer head"] | None = None
+    heaviest: Int[np.ndarray, "layer head"] | None = None
     aim: tuple[int, int | None] | None = None
     aim_spans: tuple[tuple[int, ...], ...] = ()
 
@@ -172,6 +177,13 @@ class Overview(Presented):
         """The heads that are shown, in the order of the second."""
         return self.main.heads
 
+    @property
+    def taken_up(self) -> Bool[np.ndarray, "layer head"]:
+        """Whether special tokens, or one token alone, take more than half of a head's weight."""
+        shares = self.special_shares
+        special = np.zeros(self.main.values.shape, dtype=bool) if shares is None else shares > MOST
+        return special if self.heaviest is None else special | (self.heaviest >= 0)
+
     def check_parts(self) -> None:
         fits(bool(self.scores), "'measures' are empty")
         shape = self.main.values.shape
@@ -185,6 +197,7 @@ class Overview(Presented):
         most = self.strongest.max(axis=(0, 1), initial=-1)
         right = self.strongest.min(initial=0) >= -1
         right = right and most[0] < len(self.query_tokens) and most[1] < len(self.key_tokens)
+        right = right and (self.heaviest is None or self.heaviest.max(initial=-1) < len(self.key_tokens))
         fits(right, "a strongest link leads to a token that is not there")
 
     def derived(self) -> dict[str, Value]:

@@ -18,7 +18,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attnscope.measures import Tile
-from attnscope.measures.rows import confidence
 from attnscope.reference import EXACT, exact
 from attnscope.tiles.quick import largest
 from attnscope.tiles.softmax import Rows
@@ -100,27 +99,52 @@ def _threads(within: int, after: int) -> Iterator[None]:
         torch.set_num_threads(after)
 
 
-class Strongest(Collector):
-    """The largest weight among some queries and keys, the first of equals; (-1, -1) and NaN without any."""
+class ByKey(Collector):
+    """Of every key the largest weight that some of the queries give it, and the mean of all that have a key.
 
-    def __init__(self, queries: Bool[Tensor, " query"], keys: Bool[Tensor, " key"]) -> None:
-        self.queries, self.keys = queries, keys
-        self.place, self.weight = (-1, -1), float("nan")
+    Where `apart`, what a token gives itself does not count among the largest: `own` is that.
+    """
+
+    def __init__(self, queries: Bool[Tensor, " query"], keys: int, *, apart: bool) -> None:
+        self.queries, self.apart, self.rows = queries, apart, 0
+        self.most = torch.zeros(keys, dtype=EXACT)
+        self.places = torch.full((keys,), -1)
+        self.sums, self.own = torch.zeros(keys, dtype=EXACT), torch.zeros(keys, dtype=EXACT)
+        self._counted = -1
 
     def see(self, rows: slice, columns: slice, tile: Tile) -> None:
-        weights, highest = tile.weights, tile.once(confidence)
-        mine, those = self.queries[rows], self.keys[columns]
-        if not (mine.all() and those.all()):
-            there = mine.to(weights.device)[:, None] & those.to(weights.device)[None, :]
-            weights = weights.masked_fill(~there, -1.0)
-            highest = weights.amax(-1)
-        if bool(highest.isnan().any()):  # a query without a key
-            weights, highest = weights.nan_to_num(-1.0), highest.nan_to_num(-1.0)
-        row = int(highest.argmax())
-        found, column = float(highest[row]), int(weights[row].argmax())
-        at = rows.start + row, columns.start + column
-        if found >= 0 and (not found <= self.weight or (found == self.weight and at < self.place)):
-            self.place, self.weight = at, found
+        weights, lost = tile.weights, tile.weights[:, 0].isnan()
+        if self._counted != rows.start:
+            self._counted = rows.start
+            self.rows += int((~lost).sum())
+        if bool(lost.any()):
+            weights = weights.nan_to_num(0.0)
+        self.sums[columns] += exact(weights.sum(0)).cpu()
+        mine, shift = self.queries[rows], rows.start - columns.start
+        if not mine.all():
+            weights = weights.masked_fill(~mine.to(weights.device)[:, None], 0.0)
+        if self.apart and -weights.shape[0] < shift < weights.shape[1]:
+            own = tile.weights.diagonal(shift).nan_to_num(0.0)
+            first = max(rows.start, columns.start)
+            self.own[first : first + len(own)] = exact(own).cpu()
+            weights = weights.clone()
+            weights.diagonal(shift).zero_()
+        found, places = (each.cpu() for each in weights.max(0))
+        better = exact(found) > self.most[columns]
+        self.most[columns] = torch.where(better, exact(found), self.most[columns])
+        self.places[columns] = torch.where(better, places + rows.start, self.places[columns])
+
+    @property
+    def means(self) -> Float[Tensor, " key"]:
+        return self.sums / self.rows if self.rows else self.sums * torch.nan
+
+    def strongest(self, keys: Bool[Tensor, " key"]) -> tuple[tuple[int, int], float]:
+        """Where the largest weight on some keys is, the first of equals, and it; (-1, -1) and NaN without."""
+        most = float(self.most[keys].max()) if keys.any() else 0.0
+        if most <= 0:
+            return (-1, -1), float("nan")
+        alike = (keys & (self.most == most)).nonzero().flatten().tolist()
+        return min((int(self.places[key]), key) for key in alike), most
 
 
 class TopKeys(Collector):

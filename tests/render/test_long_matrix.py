@@ -282,7 +282,7 @@ def test_the_queries_that_are_listed_are_those_with_the_largest_weight_on_anothe
     expected = sorted(telling, key=lambda query: -telling[query])[:20]
     text = printed(drawn(head, 80), 80)
     assert listed(text) == expected
-    assert "20 of 90 queries: largest weight on another token, not the first, not special" in text
+    assert "20 of 90 queries: largest weight on another token not special" in text
     assert listed(printed(drawn(head, 80, Focus(rows=3)), 80)) == expected[:3]
 
 

@@ -187,7 +187,7 @@ def overview(
         query_tokens=text,
         key_tokens=text,
         scores={"entropy": scores("entropy", entropy, len(text))},
-        **links(weights, text, text)._asdict(),
+        **links(weights, text, text, Kind.ENCODER)._asdict(),
         weights=tuple(tuple(row) for row in weights),
         certificates=tuple(
             tuple(certificate(special.get((i, j), Verdict.CERTIFIED)) for j in range(heads))

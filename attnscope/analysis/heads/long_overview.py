@@ -16,9 +16,10 @@ from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
 from attnscope.reference import EXACT
 from attnscope.results import Certificate, Kind, Overview, SpecialMass
+from attnscope.results.base.strongest import sink_of
 from attnscope.tiles.call import LongCall
 from attnscope.tiles.certify import certify_long
-from attnscope.tiles.collectors import Collector, Halt, OnKeys, Strongest, collect, side_by_side
+from attnscope.tiles.collectors import ByKey, Halt, collect, side_by_side
 from attnscope.tiles.measured import collector_of
 from attnscope.tiles.softmax import Heads
 from attnscope.tiles.stream import Stream
@@ -28,12 +29,14 @@ from attnscope.tokens import Tokens
 
 @dataclass(frozen=True)
 class _Measured:
-    """What one head comes to; `mass` is its mean weight on each special key."""
+    """What one head comes to; `mass` is its mean weight on each special key, the rest as in `Overview`."""
 
     values: tuple[float, ...]
     place: tuple[int, int]
     weight: float
     mass: tuple[float, ...]
+    aside: float
+    sink: int
     certificate: Certificate
 
 
@@ -88,6 +91,8 @@ def measure_long(
         strongest=np.array([[one.place for one in row] for row in rows]),
         strongest_weight=np.array([[one.weight for one in row] for row in rows]),
         ordinary=ordinary,
+        aside=np.array([[one.aside for one in row] for row in rows]),
+        heaviest=np.array([[one.sink for one in row] for row in rows]),
         weights=None,
         certificates=tuple(tuple(one.certificate for one in row) for row in rows),
         provenance=captured.provenance,
@@ -128,23 +133,21 @@ def _head(
     fields = beside(call, head, queries, keys, needs)
     one = heads.head(head)
     measures = [collector_of(MEASURES[name], *one.shape) for name in names]
-    special = sorts.special(keys)
-    among = [
-        ~sorts.special(side) if ordinary else torch.ones(len(side), dtype=torch.bool)
-        for side in (queries, keys)
-    ]
-    if call.kind is Kind.DECODER:  # the first sees itself alone, and gives it 1 in every head
-        among[0][0] = False
-    strongest, mass = Strongest(among[0], among[1]), OnKeys(special)
-    collectors: list[Collector] = [*measures, strongest, *([mass] if special.any() else []), halt]
-    rows = collect(Stream(one, fields, needs), collectors)
-    return _Measured(
-        tuple(each.value for each in measures),
-        strongest.place,
-        strongest.weight,
-        tuple(mass.means.tolist()),
-        certify_long(call, head, rows),
-    )
+    special, first = sorts.special(keys), call.kind is Kind.DECODER
+    among = ~sorts.special(queries) if ordinary else torch.ones(len(queries), dtype=torch.bool)
+    if first:  # it sees itself alone, and gives it 1 in every head
+        among[0] = False
+    found = ByKey(among, len(keys), apart=ordinary and call.kind is not Kind.CROSS)
+    rows = collect(Stream(one, fields, needs), [*measures, found, halt])
+    sink, left, aside = -1, torch.ones(len(keys), dtype=torch.bool), 0.0
+    if ordinary:
+        sink = sink_of(found.means.masked_fill(special, 0.0).numpy(), found.rows)
+        left = ~special & (torch.arange(len(keys)) != sink)
+        aside = float(found.means[~left].sum() + found.own[left].sum() / max(found.rows, 1))
+    place, weight = found.strongest(left)
+    mass = tuple(found.means[special].tolist())
+    certificate = certify_long(call, head, rows)
+    return _Measured(tuple(each.value for each in measures), place, weight, mass, aside, sink, certificate)
 
 
 def special_mass(keys: Tokens, masses: Sequence[Sequence[float]]) -> SpecialMass | None:

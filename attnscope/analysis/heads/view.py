@@ -6,7 +6,7 @@ still sums to what the rows of its pieces sum to. Weights are regrouped, never m
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, combinations
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -18,11 +18,13 @@ from attnscope.results import (
     HeadScores,
     HeadView,
     HeadWeights,
+    Kind,
     MeasureDescription,
     Overview,
     Special,
 )
 from attnscope.results.base.groups import Groups, joined, members, regrouped, taken_together, units_of_text
+from attnscope.results.base.strongest import rest_of
 from attnscope.spans import Span
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit
@@ -185,47 +187,35 @@ class Links(NamedTuple):
     strongest: Int[np.ndarray, "layer head 2"]
     strongest_weight: Float[np.ndarray, "layer head"]
     ordinary: bool
+    aside: Float[np.ndarray, "layer head"] | None
+    heaviest: Int[np.ndarray, "layer head"] | None
 
 
-def links(weights: Weights, queries: Tokens, keys: Tokens, *, ordinary: bool = True) -> Links:
-    """The largest weight of each head, with its query and key; (-1, -1) and NaN where no query has a key.
+def links(weights: Weights, queries: Tokens, keys: Tokens, kind: Kind, *, ordinary: bool = True) -> Links:
+    """The strongest link of each head (`rest_of`); (-1, -1) and NaN where no query has a key.
 
-    With `ordinary` among the tokens that are not special, unless a side has no other ones, or none of them
-    has a key in any head: many heads of a trained encoder leave most of their weight on [CLS] and [SEP]
-    (Clark et al. 2019, section 3.2), and their largest weight then says nothing of the text. A query that
-    sees one key alone, like the first of a causal text, gives it 1 in every head: it counts only where there
-    is no other.
+    Not `ordinary`, or where in no head anything is left, it is the largest weight, special tokens and all.
     """
-    every = range(len(queries))
-    choosing = [row for row in every if any(np.count_nonzero(each[row] > 0) > 1 for each in chain(*weights))]
-    if ordinary:
-        rows, columns = (_ordinary(tokens) for tokens in (queries, keys))
-        for among in ([row for row in rows if row in set(choosing)], rows):
-            best = _strongest(weights, among, columns)
-            if not np.isnan(best.strongest_weight).all():
-                return best
-    return _strongest(weights, choosing or every, range(len(keys)))._replace(ordinary=False)
-
-
-def _ordinary(tokens: Tokens) -> Sequence[int]:
-    return [i for i, token in enumerate(tokens.items) if not token.special]
-
-
-def _strongest(weights: Weights, rows: Sequence[int], columns: Sequence[int]) -> Links:
-    shape = len(weights), len(weights[0])
-    places, sizes = np.full((*shape, 2), -1), np.full(shape, np.nan)
-    for i, j in np.ndindex(shape):
-        among = weights[i][j][np.ix_(rows, columns)]
-        if among.size and not np.isnan(among).all():
-            row, column = np.unravel_index(np.nanargmax(among), among.shape)
-            places[i, j] = rows[int(row)], columns[int(column)]
-            sizes[i, j] = among[row, column]
-    return Links(places, sizes, True)
+    shape, crosses = (len(weights), len(weights[0])), kind is Kind.CROSS
+    every = [
+        rest_of(each, queries, keys, crosses=crosses, every=not ordinary) for row in weights for each in row
+    ]
+    places = np.array([rest.strongest for rest in every])
+    sizes = [np.nan if at < 0 else rest.weights[at, to] for rest, (at, to) in zip(every, places, strict=True)]
+    return Links(
+        places.reshape(*shape, 2),
+        np.array(sizes, dtype=float).reshape(shape),
+        not all(rest.whole for rest in every),
+        np.array([rest.aside for rest in every]).reshape(shape),
+        np.array([rest.sink for rest in every]).reshape(shape),
+    )
 
 
 def among_all(overview: Overview) -> Overview:
     """The overview with the strongest links among all tokens, special ones too."""
-    best = links(overview.dense_weights, overview.query_tokens, overview.key_tokens, ordinary=False)
+    best = links(
+        overview.dense_weights, overview.query_tokens, overview.key_tokens, overview.kind, ordinary=False
+    )
     return replace(overview, **best._asdict())
 
 
@@ -263,22 +253,26 @@ def aimed(overview: Overview, query: int, key: int | None = None, beside: Sequen
     among all or the query is special itself. Of its measures those named in `beside` are kept. A head where
     the query has no key is NaN.
     """
-    weights = [[each[[query]] for each in row] for row in overview.dense_weights]
     keys = overview.key_tokens
     ordinary = overview.ordinary and not overview.query_tokens.items[query].special
-    columns = _ordinary(keys) if ordinary else range(len(keys))
-    best = _strongest(weights, [0], columns if key is None else [key])
-    places = best.strongest.copy()
-    places[..., 0] = np.where(places[..., 0] < 0, -1, query)
+    left = [i for i, token in enumerate(keys.items) if not (ordinary and token.special)]
+    columns = np.array(left if key is None else [key])
+    rows = np.array([[each[query, columns] for each in row] for row in overview.dense_weights])
+    there = ~np.isnan(rows).any(axis=2)
+    found = np.where(there, np.nan_to_num(rows).argmax(axis=2), 0)
+    sizes = np.where(there, np.take_along_axis(rows, found[..., None], axis=2)[..., 0], np.nan)
+    places = np.where(there[..., None], np.stack([np.full_like(found, query), columns[found]], axis=2), -1)
     described = _described(overview, query, key)
-    aim = HeadScores(described, overview.layers, overview.heads, best.strongest_weight)
+    aim = HeadScores(described, overview.layers, overview.heads, sizes)
     kept = {name: overview.scores[name] for name in beside}
     return replace(
         overview,
         scores={aim.measure: aim, **kept},
         strongest=places,
-        strongest_weight=best.strongest_weight,
+        strongest_weight=sizes,
         ordinary=ordinary and key is None,
+        aside=None,
+        heaviest=None,
         aim=(query, key),
     )
 
@@ -302,18 +296,15 @@ def pair_of(head: HeadAttention, query: str | int | None, key: str | int | None)
     if query is None and key is not None:
         raise InputError("a key goes with a query: name a query")
     queries, keys = head.query_tokens, head.key_tokens
-    row = _strongest_of(head.weights, queries, keys)[0] if query is None else queries.position(query)
+    rest = rest_of(head.weights, queries, keys, crosses=head.kind is Kind.CROSS)
+    row = rest.strongest[0] if query is None else queries.position(query)
     if row < 0 or not head.answered[row]:
         raise InputError(f"query {queries.named(max(row, 0))} has no key that it may look at")
     if key is None:
-        return row, _strongest_of(head.weights[row : row + 1], queries.only([row]), keys)[1]
+        among = rest.pairs[row] if query is None else head.allowed[row] & ~rest.special[row]
+        among = among if among.any() else head.allowed[row]
+        return row, int(np.where(among, head.weights[row], -1.0).argmax())
     column = keys.position(key)
     if not head.allowed[row, column]:
         raise InputError(f"key {keys.named(column)} is masked for query {queries.named(row)}")
-    return row, column
-
-
-def _strongest_of(weights: Float[np.ndarray, "query key"], queries: Tokens, keys: Tokens) -> tuple[int, int]:
-    """The strongest link among tokens that are not special, where there are any; (-1, -1) without a key."""
-    row, column = links([[weights]], queries, keys).strongest[0, 0].tolist()
     return row, column

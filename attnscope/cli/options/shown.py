@@ -69,8 +69,8 @@ SpecialTokens = Annotated[
         "--special",
         metavar="show|hide|renormalise",
         help="Special tokens such as [CLS]: shown, left out, or left out and each row divided by what "
-        "remains. Without this they are shown, but the strongest links of several heads are those of "
-        "other tokens.",
+        "remains. Without this they are shown, but the strongest links of several heads pass "
+        "them over.",
     ),
 ]
 Scale = Annotated[

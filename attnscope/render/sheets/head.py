@@ -32,7 +32,6 @@ from attnscope.render.sheet.table import Column, Table
 from attnscope.render.sheets.head_row import keys_of, left_out, most_of, of_row
 from attnscope.render.sheets.looking import (
     NO_CONTROL,
-    SINK,
     about,
     distance_words,
     link,
@@ -41,7 +40,14 @@ from attnscope.render.sheets.looking import (
     seen_of,
     tokens_looked_at,
 )
-from attnscope.render.sheets.telling import most_telling, next_question, strongest_link, telling_words
+from attnscope.render.sheets.telling import (
+    aside_words,
+    left_of,
+    most_telling,
+    next_question,
+    strongest_link,
+    telling_words,
+)
 from attnscope.results import HeadAttention, HeadView, HeadWeights, Kind, Special
 from attnscope.results.base.distances import at_distance, even
 
@@ -122,9 +128,6 @@ def answer_of(result: HeadWeights | HeadView, pair: tuple[int, int] | None) -> s
             where = distance_words(distance)
             told += f", for {distance.rows} of {distance.of} {where}: position alone can do this"
     told += "."
-    if (mass := own.special_mass) is not None and mass.total >= SINK and not _leaves_out(result):
-        most = max(mass.by_name, key=lambda each: mass.by_name[each])
-        told += f" It gives {weight(mass.total)} of its weight to special tokens, {settled(most)} most."
     if pair is not None:
         named = link(result.query_tokens, result.key_tokens, *pair)
         beside = f"{weight(float(result.weights[pair]))} (even attention: {weight(_even(result, *pair))})"
@@ -133,7 +136,8 @@ def answer_of(result: HeadWeights | HeadView, pair: tuple[int, int] | None) -> s
         if by_size and float(result.weights[pair]) <= _even(result, *pair):
             between = "" if crosses else f" between {unit}s"
             strongest = f"No link{between} lies above even attention: nearest to it is"
-        told += f" {strongest} {named}: {beside}."
+        aside = aside_words(left_of(result), result.key_tokens, float(result.weights[pair]))
+        told += f" {strongest} {named}: {beside}{aside}."
     return f"{told} {NO_CONTROL}" if own.query_tokens.texts else told
 
 
@@ -142,10 +146,6 @@ def _even(result: HeadWeights | HeadView, query: int, key: int) -> float:
     if isinstance(result, HeadView) and (result.by.joins or spans(result)):
         return float(result.even[query, key])
     return even(result.allowed, query)
-
-
-def _leaves_out(result: HeadWeights | HeadView) -> bool:
-    return isinstance(result, HeadView) and result.special is not Special.SHOW
 
 
 def _departs(result: HeadWeights | HeadView) -> tuple[str, ...]:

@@ -32,7 +32,6 @@ from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Table, as_written
 from attnscope.render.sheets import overview_words as words
-from attnscope.render.sheets.looking import SINK
 from attnscope.results import HeadScores, Overview
 from attnscope.tokens import Tokens
 
@@ -55,7 +54,7 @@ def sheet(result: Overview, focus: Focus = WHOLE) -> Sheet:
         title=f"{one if len(grids) == 1 else counted(len(grids), 'measure')} by head",
         setting=setting(result, size),
         origins=(result.provenance,),
-        answer=words.answer(result, order, _on_special(result), in_tokens),
+        answer=words.answer(result, order, _passed(result), in_tokens),
         blocks=(*grids, _links(result, in_tokens, focus.verbose)),
         table=lambda: _every(result),
         texts=read(result.kind, result.query_tokens, result.key_tokens),
@@ -159,19 +158,19 @@ def link_words(result: Overview, i: int, j: int, cells: int) -> str:
 def ranked(result: Overview) -> list[Place]:
     """Every head that has a value, the strongest by the main measure first.
 
-    Where links are those of ordinary tokens, heads that leave most of their weight on special ones come last.
+    Heads that leave most of their weight on special tokens, or on one token, come last.
     """
-    over = _on_special(result)
+    over = _passed(result)
     if (elsewhere := words.same_distance(result)) is not None:
         return ordered(np.where(np.isnan(elsewhere), result.main.values, result.main.values - elsewhere))
     return sorted(measured.ranked(result.main), key=lambda place: place in over)
 
 
-def _on_special(result: Overview) -> set[Place]:
+def _passed(result: Overview) -> set[Place]:
     """The heads that are passed over where there are others; none where just these are looked for."""
-    sought = result.main.measure.startswith(("special-tokens", "sink"))
-    shares = result.special_shares if result.ordinary and result.aim is None and not sought else None
-    return set() if shares is None else {(i, j) for i, j in np.argwhere(shares > SINK).tolist()}
+    sought = result.main.measure.startswith(("special-tokens", "sink", "first"))
+    passed = result.ordinary and result.aim is None and not sought
+    return {(i, j) for i, j in np.argwhere(result.taken_up).tolist()} if passed else set()
 
 
 def _links(result: Overview, in_tokens: bool, every: bool) -> Ranking:
@@ -197,8 +196,8 @@ def _links(result: Overview, in_tokens: bool, every: bool) -> Ranking:
         if len(places) > _LAYERS and not every:
             places = [place for place in order if firsts[place[0]] == place][:_LISTED]
             unlisted = len(firsts) - len(places)
-    over = len(_on_special(result) - set(places)) if result.main.values.size > _FEW else 0
-    passed = f"passed over: {counted(over, 'head')} with more than half of it on special tokens"
+    over = len(_passed(result) - set(places)) if result.main.values.size > _FEW else 0
+    passed = f"passed over: {counted(over, 'head')} with more than half of it on {words.taking(result)}"
     return Ranking(
         title=title,
         of="head",
@@ -223,8 +222,11 @@ def _table(result: Overview, places: Sequence[Place], in_tokens: bool) -> Table:
             else texts
         )
         columns.append(Column("measure", texts, result.by.several if in_tokens else main.measure, as_written))
-    if result.aim is None and (shares := result.special_shares) is not None:
-        says = f"share of its weight on special tokens{'; links are of the others' * result.ordinary}"
+    if result.aim is None and result.ordinary and result.aside is not None:
+        says = f"share of its weight on {words.passed_over(result)}: links are of the rest"
+        columns.append(Column("aside", each_of(result.aside, places), "aside", weight, says, spared=1))
+    elif result.aim is None and (shares := result.special_shares) is not None:
+        says = "share of its weight on special tokens"
         columns.append(Column("special", each_of(shares, places), "special", weight, says, spared=1))
     columns.append(Column("weight", each_of(result.strongest_weight, places), "weight", weight))
     if (elsewhere := words.same_distance(result)) is not None:

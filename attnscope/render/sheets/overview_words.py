@@ -11,7 +11,9 @@ from attnscope.render.kit.numbers import cell, counted, weight
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.said import Place, in_sentence, named
 from attnscope.render.sheets.looking import SINK, distance_words, link, many, mostly, seen_of
+from attnscope.render.sheets.telling import aside_words
 from attnscope.results import Kind, Overview
+from attnscope.results.base.strongest import rest_of
 from attnscope.vocabulary import Unit
 
 _NO_CONTROL = "No control yet."
@@ -70,7 +72,7 @@ def _sharpest(result: Overview, order: list[Place], passed: set[Place]) -> str:
     sharper = [each for each in (float(np.exp(entropy[place])) for place in passed) if each < own]
     if any(many(each) != many(own) for each in sharper):
         rest = counted(len(order) - len(passed), "head")
-        told = f"Of {rest} that give special tokens no more than half {named(result, best)} is the sharpest"
+        told = f"Of {rest} that give {taking(result)} no more than half {named(result, best)} is the sharpest"
     told += f": it looks at about {many(own)} of {seen}"
     if result.distances is not None and mostly(distance := result.distances.of(best)):
         where = distance_words(distance)
@@ -84,7 +86,29 @@ def _sharpest(result: Overview, order: list[Place], passed: set[Place]) -> str:
         over = 0 if shares is None else int((shares > SINK).sum())
         told += f" Special tokens take {weight(mass.total)} of all weight ({settled(most)} most); "
         told += f"{counted(over, 'head')} {'gives' if over == 1 else 'give'} them more than half."
+    if sinks := _sinks(result):
+        beside = " and other tokens" if len(sinks) > 1 else ""
+        most, heads = in_sentence(result.key_tokens, sinks[0][0]), counted(sum(dict(sinks).values()), "head")
+        told += f" {most}{beside} takes more than half of the weight of {heads}."
     return f"{told} {_NO_CONTROL}"
+
+
+def _sinks(result: Overview) -> list[tuple[int, int]]:
+    """The tokens that take more than half of a head's weight alone, with their heads, the most first."""
+    return (
+        []
+        if result.heaviest is None
+        else Counter(result.heaviest[result.heaviest >= 0].tolist()).most_common()
+    )
+
+
+def taking(result: Overview) -> str:
+    """What heads were passed over for: `special tokens`, `“When”` or both."""
+    sinks, shares = _sinks(result), result.special_shares
+    kinds = ["special tokens"] * (shares is not None and bool((shares > SINK).any()))
+    if sinks:
+        kinds.append(in_sentence(result.key_tokens, sinks[0][0]) if len(sinks) == 1 else "one token")
+    return " or ".join(kinds)
 
 
 def _aimed(result: Overview, order: list[Place], query: int, key: int | None) -> str:
@@ -97,6 +121,8 @@ def _aimed(result: Overview, order: list[Place], query: int, key: int | None) ->
         asked = f"From {asked}"
     alike = "" if result.aimed is None else f"even attention: {weight(result.aimed.even_attention)}"
     if key is None:
+        if result.ordinary and any(each.special for each in result.key_tokens.items):
+            asked += ", special tokens aside"
         where = in_sentence(result.key_tokens, int(result.strongest[best][1]))
         middle = weight(float(np.nanmedian(result.main.values)))
         told = f"{asked}, {named(result, best)} looks hardest at one {unit}: {where} {weight(own)}"
@@ -137,10 +163,28 @@ def _measured(result: Overview, order: list[Place]) -> str:
     if query >= 0:
         strongest = weight(float(result.strongest_weight[best]))
         pair = link(result.query_tokens, result.key_tokens, query, key)
-        queries, keys = result.query_tokens.items, result.key_tokens.items
-        aside = any(each.special for each in keys) and not (queries[query].special or keys[key].special)
-        told += f". {'Special tokens aside, its' if aside else 'Its'} strongest link is {pair}, {strongest}"
+        told += f". Its strongest link is {pair}, {strongest}{_aside(result, best)}"
     return f"{told}."
+
+
+def _aside(result: Overview, place: Place) -> str:
+    """What is passed over, as of the head alone; of weights that are not there its share."""
+    if not result.ordinary or result.aside is None:
+        return ""
+    if result.weights is None:
+        share = weight(float(result.aside[place]))
+        return f", apart from {share} of its weight on {passed_over(result)}" if share.strip("0.") else ""
+    weights, queries, keys = result.weights[place[0]][place[1]], result.query_tokens, result.key_tokens
+    rest = rest_of(weights, queries, keys, crosses=result.kind is Kind.CROSS)
+    return aside_words(rest, keys, float(result.strongest_weight[place]))
+
+
+def passed_over(result: Overview) -> str:
+    """What cannot be a strongest link: `a token with more than half of it and the query itself`."""
+    kinds = ["special tokens"] * any(each.special for each in result.key_tokens.items)
+    kinds += ["a token with more than half of it"]
+    kinds += ["the query itself"] * (result.kind is not Kind.CROSS)
+    return kinds[0] if len(kinds) == 1 else f"{', '.join(kinds[:-1])} and {kinds[-1]}"
 
 
 def control(result: Overview) -> str:

@@ -200,7 +200,7 @@ def in_full(
 
 def strongest_first(overview: Overview, link: Link | None = None) -> Places:
     """All heads; before them that of the link, or else the one with the strongest link."""
-    i, j = divmod(int(overview.strongest_weight.argmax()), len(overview.heads))
+    i, j = divmod(int(np.nan_to_num(overview.strongest_weight).argmax()), len(overview.heads))
     i, j = (i, j) if link is None else (link.layer, link.head)
     first = overview.layers[i], overview.heads[j]
     every = ((layer, head) for layer in overview.layers for head in overview.heads)

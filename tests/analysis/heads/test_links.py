@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from attnscope.analysis.heads.overview import viewed_overview
-from attnscope.analysis.heads.view import aimed, among_all, links
-from attnscope.results import Overview, Special
+from attnscope.analysis.heads.view import Links, aimed, among_all, links
+from attnscope.render.kit.stage import panel
+from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets.telling import strongest_link
+from attnscope.results import Kind, Overview, Special
 from attnscope.results.stored.document import as_json, as_npz, load
 from attnscope.vocabulary import Unit
 
@@ -27,22 +30,22 @@ def overview(names: list[str] = NAMES, sink: float = 0.9) -> Overview:
     weights[0, 1, count - 2] = np.nan
     weights[1, 2] = np.nan
     rows = tuple(tuple(row) for row in weights)
-    found = links(rows, made_up.query_tokens, made_up.key_tokens)
+    found = links(rows, made_up.query_tokens, made_up.key_tokens, Kind.ENCODER)
     return replace(made_up, weights=rows, **found._asdict())
 
 
-def slow(weights: np.ndarray, queries: list[int], keys: list[int]) -> tuple[int, int, float]:
+def slow(weights: np.ndarray, queries: list[int], keys: list[int], own: bool) -> tuple[int, int, float]:
     best = (-1, -1, float("nan"))
     for query, key in itertools.product(queries, keys):
         weight = weights[query, key]
-        if not np.isnan(weight) and not weight <= best[2]:
+        if (own or query != key) and not np.isnan(weight) and not weight <= best[2]:
             best = query, key, float(weight)
     return best
 
 
-def assert_links(of: Overview, queries: list[int], keys: list[int]) -> None:
+def assert_links(of: Overview, queries: list[int], keys: list[int], own: bool = True) -> None:
     for i, j in np.ndindex(2, 3):
-        query, key, weight = slow(of.dense_weights[i][j], queries, keys)
+        query, key, weight = slow(of.dense_weights[i][j], queries, keys, own)
         assert of.strongest[i, j].tolist() == [query, key]
         np.testing.assert_equal(of.strongest_weight[i, j], weight)
 
@@ -50,7 +53,54 @@ def assert_links(of: Overview, queries: list[int], keys: list[int]) -> None:
 def test_links_are_those_of_ordinary_tokens() -> None:
     found = overview()
     assert found.ordinary
-    assert_links(found, [1, 2, 3], [1, 2, 3])
+    assert_links(found, [1, 2, 3], [1, 2, 3], own=False)
+
+
+CAUSAL = np.array(
+    [[1, 0, 0, 0, 0, 0], [0.9, 0.1, 0, 0, 0, 0], [0.5, 0.1, 0.4, 0, 0, 0], [0.6, 0.02, 0.38, 0, 0, 0],
+     [0.8, 0.05, 0.05, 0, 0.1, 0], [0.6, 0.1, 0.1, 0.05, 0.05, 0.1]]
+)  # fmt: skip
+WORDS = ["When", "Mary", "and", "John", "went", "home"]
+
+
+def strongest(weights: np.ndarray, names: list[str], kind: Kind = Kind.DECODER) -> Links:
+    text = made.tokens(names)
+    return links([[weights]], text, text, kind)
+
+
+def test_a_token_with_more_than_half_of_the_weight_and_the_query_itself_are_passed_over() -> None:
+    found = strongest(CAUSAL, WORDS)
+    assert (found.strongest[0, 0].tolist(), found.strongest_weight[0, 0]) == ([3, 2], 0.38)
+    assert found.heaviest[0, 0] == 0
+    on_sink, on_itself = [1, 0.9, 0.5, 0.6, 0.8, 0.6], [0.1, 0.4, 0, 0.1, 0.1]  # of the first it is the same
+    assert found.aside[0, 0] == pytest.approx((sum(on_sink) + sum(on_itself)) / 6)
+
+
+def test_a_token_with_less_than_half_is_the_strongest_link() -> None:
+    weights = CAUSAL.copy()
+    weights[4], weights[5] = [0, 0.1, 0.1, 0.7, 0.1, 0], [0, 0.1, 0.1, 0.1, 0.7, 0]
+    found = strongest(weights, WORDS)
+    assert (found.strongest[0, 0].tolist(), found.heaviest[0, 0]) == ([1, 0], -1)
+
+
+def test_few_queries_say_of_no_token_that_it_takes_from_all() -> None:
+    assert strongest(CAUSAL[:4, :4], WORDS[:4]).heaviest[0, 0] == -1
+
+
+def test_across_two_texts_a_token_may_look_at_the_same_place() -> None:
+    square = np.full((6, 6), 0.04) + 0.76 * np.eye(6)
+    assert strongest(square, WORDS, Kind.CROSS).strongest_weight[0, 0] == pytest.approx(0.8)
+    assert strongest(square, WORDS, Kind.ENCODER).strongest_weight[0, 0] == pytest.approx(0.04)
+
+
+@pytest.mark.parametrize("names", [WORDS, ["[CLS]", *WORDS[1:]]])
+def test_a_head_names_alone_the_link_that_it_has_in_a_grid(names: list[str]) -> None:
+    head = replace(made.head(names), weights=CAUSAL, allowed=CAUSAL > 0, kind=Kind.DECODER)
+    alone, in_grid = strongest_link(head, panel(head, "weights")), strongest(CAUSAL, names).strongest[0, 0]
+    assert alone == tuple(in_grid.tolist())
+    said = sheet_of(head).answer
+    assert f"{'“When”' if names == WORDS else '[CLS]'} (.73 of its weight)" in said
+    assert "each token itself (.12)" in said
 
 
 def test_links_among_all_tokens_end_at_the_sink() -> None:
@@ -102,7 +152,7 @@ def test_a_view_keeps_the_links_that_were_asked_for() -> None:
     assert viewed_overview(found, by=Unit.WORD).ordinary
     assert not viewed_overview(among_all(found), by=Unit.WORD).ordinary
     renormalised = viewed_overview(found, special=Special.RENORMALISE)
-    assert_links(renormalised, [0, 1, 2], [0, 1, 2])
+    assert_links(renormalised, [0, 1, 2], [0, 1, 2], own=False)
 
 
 SHOWN = {

@@ -83,8 +83,8 @@ def of_overview(made: Document, overview: Overview, beside: Beside) -> None:
 
 def _strongest(overview: Overview) -> tuple[int, int]:
     """The head of the strongest link, or of what was asked for."""
-    values = overview.strongest_weight if overview.aim is None else np.nan_to_num(overview.main.values)
-    i, j = divmod(int(values.argmax()), len(overview.heads))
+    values = overview.strongest_weight if overview.aim is None else overview.main.values
+    i, j = divmod(int(np.nan_to_num(values).argmax()), len(overview.heads))
     return i, j
 
 

@@ -7,7 +7,7 @@ import { move } from "./grid.js";
 import { link, pairNow, set, state } from "./state.js";
 import { nameAt, rowOf } from "./weights.js";
 
-const KEYS = "↑ ↓ query · ← → key · in the text ← → ↑ ↓ token, Enter its strongest link · [ ] layer · , . head · 1-9 views · w words · Esc all queries";
+const KEYS = "↑ ↓ query · ← → key · in the text ← → ↑ ↓ token, Enter what it looks at most · [ ] layer · , . head · 1-9 views · w words · Esc all queries";
 
 /**
  * @param {string} label @param {string} name of the state @param {string[][]} choices value and text @param {(v: string) => any} [meant]

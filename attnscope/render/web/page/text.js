@@ -39,7 +39,7 @@ export function text(root, given) {
       const { seen, own, reading } = (now = current), looked = `${state.side} ${state.words} ${state.special} ${state.pairs}`;
       if (looked !== shape) {
         const what = board ? `The ${board.kind}, ${board.told}` : "The text";
-        built = own ? [strip(seen.rows, reading.it.queries, seen.queries, "query", `${what}: arrow keys choose a token, Enter follows its strongest link`, board)]
+        built = own ? [strip(seen.rows, reading.it.queries, seen.queries, "query", `${what}: arrow keys choose a token, Enter goes to what it looks at most`, board)]
           : [strip(seen.rows, reading.it.queries, seen.queries, "query", "What looks", null), strip(seen.columns, reading.it.keys, seen.keys, "key", `What is looked at${board ? `: ${board.told}` : ""}`, board)];
         strips.replaceChildren(...built.flatMap((each, i) => [!own && el("p", { class: "side" }, ["what looks", "what is looked at"][i]), each.root]).filter(Boolean), ...(board?.beside ? [board.beside] : []));
         shape = looked;
