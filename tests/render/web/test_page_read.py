@@ -288,3 +288,34 @@ def test_the_heads_of_a_group_stand_under_its_heading_in_a_page() -> None:
     assert headings == [heading for _, heading in sections]
     row = f'<th scope="row">{named(found, found.ranking[0])}<'
     assert told.index(headings[0]) < told.index(row) < told.index(headings[1])
+
+
+SEEN = """sections => sections.map(each => {
+  const rows = [...each.querySelectorAll("li")].filter(row => row.getClientRects().length);
+  const there = rows.filter(row => row.style.visibility !== "hidden");
+  return [there.length, each.querySelector(".rest").innerText];
+})"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("tokens", [14, 200])
+def test_what_a_list_has_no_room_for_is_counted_and_summed(browser, tmp_path, width, tokens) -> None:
+    of = made.overview(1, 2, [f"w{i}" for i in range(tokens)])
+    weights, query, key = of.dense_weights[0][1], 9, 3
+    file = tmp_path / "x.html"
+    file.write_bytes(as_page(of))
+    context = browser.new_context(viewport={"width": width, "height": 844}, offline=True)
+    view = context.new_page()
+    view.goto(f"{file.as_uri()}#L0H1,q={query},k={key}")
+    view.wait_for_selector("body[data-thumbnails]")
+    found = view.eval_on_selector_all("#lists section", SEEN)
+    context.close()
+    for (shown, told), values in zip(found, (weights[query], weights[:, key]), strict=True):
+        count, *together = re.findall(r"<?\.?\d+", told)
+        assert int(count) == tokens - shown
+        left = float(np.sort(values)[::-1][shown:].sum())
+        assert [float(each.strip("<")) for each in together] == (
+            [pytest.approx(left, abs=0.0101)] * (tokens < 200)
+        )
+        assert 0 < shown <= 8
+    assert any(shown < 8 for shown, _ in found) == (width == 390 or tokens == 200)

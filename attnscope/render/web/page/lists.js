@@ -44,12 +44,15 @@ function list(says, colour) {
     named.textContent = whose;
     told.textContent = found ? ` ${says}` : "choose a token";
     let sum = 0, shown = 0;
+    for (const each of rows) each.row.classList.remove("out");
+    const room = rows.filter((each) => getComputedStyle(each.row).display !== "none").length;
     rows.forEach((each, i) => {
+      each.row.classList.toggle("out", i >= room); // on paper too, which may have more room
       const one = found?.best[i];
       each.row.style.visibility = one ? "" : "hidden";
       each.go = one ? go(one.i) : null;
       if (!one) return;
-      (sum += one.w), shown++;
+      if (i < room) (sum += one.w), shown++;
       const [before, after] = context(one.i) || ["", ""];
       write(each.small, groups ? String(groups[one.i][0]) : ""), write(each.before, before), write(each.name, names[one.i]), write(each.after, after);
       write(each.number, weightText(one.w, digits)), (each.bar.style.transform = `scaleX(${Math.min(one.w, 1)})`);
