@@ -5,6 +5,7 @@ vocabularies show real characters. This module knows no tokenizer and imports no
 fills it.
 """
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -128,6 +129,10 @@ class Frames:
     def positions(self) -> tuple[int, ...]:
         """Where they stand among the tokens."""
         return tuple(range(self.first, self.first + self.count))
+
+    def heard(self, seconds: float) -> int:
+        """How many of them a sound of so many seconds has; the others are padding."""
+        return min(math.ceil(seconds / self.seconds - 1e-9), self.count)
 
     def check_parts(self) -> None:
         """Raises `Damaged` where the number of frames is none."""

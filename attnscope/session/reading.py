@@ -1,6 +1,6 @@
 """A model and what it has read: from here on attention can be captured, and everything else asked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -14,13 +14,13 @@ from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded
 from attnscope.model.loaded import Model
-from attnscope.results import Overview, Thumbnails
+from attnscope.results import Overview, Sound, Thumbnails
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.prompts import texts_of_fields
 from attnscope.session.request import Inputs
 from attnscope.session.wanted import Looking
-from attnscope.tokens import Tokens
+from attnscope.tokens import Frames, Tokens
 from attnscope.vocabulary import Kind, Route
 
 if TYPE_CHECKING:
@@ -87,9 +87,21 @@ class Reading:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was read that is no text, and what else is `told` of what is read."""
+        """What was read that is no text, what of it is padding, and what else is `told` of what is read."""
         medium = None if self.perceived is None else self.perceived.medium
-        return self.told if medium is None else (f"over {medium.described}", *self.told)
+        return self.told if medium is None else (f"over {medium.described}", *self._padding(), *self.told)
+
+    def _padding(self) -> Iterator[str]:
+        """How many frames stand behind the end of a sound."""
+        assert self.perceived is not None, "something was heard"
+        medium, stretches = self.perceived.medium, self.perceived.positions.stretches
+        frames = next((each for each in stretches if isinstance(each, Frames)), None)
+        if frames is None or not isinstance(medium, Sound):
+            return
+        if (padding := frames.count - frames.heard(medium.seconds)) > 1:  # one is what rounding makes
+            masked = any("mask" in name for name in self.perceived.inputs)
+            told = "" if masked else ", looked at like any other"
+            yield f"{padding:,} of {frames.count:,} frames are silence after its end{told}"
 
     def tokens_of(self, kind: Kind) -> Tokens:
         """The tokens on the query side of one kind of attention."""

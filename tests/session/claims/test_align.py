@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 import torch
 import transformers as hf
 from typer.testing import CliRunner
@@ -254,6 +255,24 @@ def test_heads_that_agree_over_many_frames_tell_something_however_little_each_fr
     assert "hardly more than with the rows of each shuffled (.20)" in replace(
         result, agreement=0.22, shuffled=np.full(99, 0.2)
     ).text().replace("\n", " ")
+
+
+def test_what_of_a_sound_is_filled_up_is_said_of_whatever_has_frames_as_keys(tmp_path: Path) -> None:
+    """demo-speech reads 3 s, so that a sound of 1.23 s is filled up with silence; one of 3 s is not."""
+    model, rate = at.load("demo-speech"), 16_000
+    samples, _ = soundfile.read(SOUND)
+    for seconds, said in ((1.23, True), (3.0, False), (3.5, False)):
+        file = tmp_path / f"{seconds}.wav"
+        soundfile.write(file, np.resize(samples, int(seconds * rate)), rate)
+        reading = model.read(audio=file, target="sataita sisu mamai")
+        found = reading.find("sisu", "0.40s", kind="cross", controls=1)
+        frames = found.key_tokens
+        silent = sum(float(name.removesuffix("s")) >= seconds for name in frames.names)
+        assert bool(silent) is said
+        told = [note for note in found.notes if "silence after its end" in note]
+        assert [note.split()[:3] for note in told] == [[str(silent), "of", str(len(frames))]] * said
+        if said:
+            assert {*told} <= {*reading.tsne(1, 2, kind="cross", max_iter=250).head.notes}
 
 
 def test_heads_that_a_model_names_itself_are_used(tmp_path: Path) -> None:

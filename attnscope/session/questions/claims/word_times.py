@@ -52,7 +52,7 @@ class _Heard:
         frames = next((each for each in keys.stretches if isinstance(each, Frames)), None)
         if not isinstance(medium, Sound) or frames is None:
             raise InputError(f"{reading.model.name}: which time its positions stand for cannot be told")
-        heard = min(int(np.ceil(medium.seconds / frames.seconds - 1e-9)), frames.count)
+        heard = frames.heard(medium.seconds)
         pieces = [piece for word in side.groups for piece in word]
         if heard <= len(pieces):
             raise InputError(f"{medium.described}: too short for {len(pieces)} pieces of words")
