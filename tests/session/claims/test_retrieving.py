@@ -120,6 +120,33 @@ def test_scores_and_answers_are_those_of_a_plain_script() -> None:
             assert np.array_equal(np.isin(rows.argmax(-1), inside)[clear], first[..., k][clear] == 1)
 
 
+def test_a_model_that_answers_no_questions_is_asked_by_sentences_that_go_on_with_the_answer() -> None:
+    """demo-reader without the words of a question; of other facts a plain script counts what it answers."""
+    model, (_, tokenizer) = attnscope.load("demo-reader"), reader()
+    with torch.no_grad():
+        model.module.get_input_embeddings().weight[tokenizer.convert_tokens_to_ids(["question", ":"])] = 0
+    result = model.retrieval(lengths=(60,), needles=3)
+
+    def size(text: str) -> int:
+        return len(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    right = [0, 0]
+    for goes_on in (False, True):
+        for each in planted(bundled_facts(6, -1, goes_on), bundled_text(), (60,), 6, -1, size):
+            with torch.no_grad():
+                answer = model.module(**tokenizer(each.text, return_tensors="pt")).logits[0, -1].argmax()
+            right[goes_on] += tokenizer.decode(answer).strip() == each.fact.answer
+    assert right[1] > right[0]
+    told = f"of 6 other facts it answers {right[1]} as sentences to go on with, {right[0]} as questions"
+    assert result.notes == (told,)
+    assert result.how.endswith("as sentences to go on with")
+    for each in result.needles:
+        assert each.text == f"{each.question} {each.answer}."
+    kept = model.retrieval(lengths=(60,), needles=2, facts=list(bundled_facts(3, 0)))
+    assert all(each.question.startswith("Question") for each in (*kept.needles, *found().needles))
+    assert kept.notes == found().notes == ()
+
+
 def test_what_is_left_without_heads_is_what_hooks_leave() -> None:
     model, tokenizer = reader()
     told = found().confirmation

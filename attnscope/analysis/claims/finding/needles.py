@@ -97,14 +97,14 @@ class Planted:
     other_at: tuple[int, int]
 
 
-def bundled_facts(count: int, seed: int) -> tuple[Fact, ...]:
-    """So many facts, each of another name and thing."""
+def bundled_facts(count: int, seed: int, goes_on: bool = False) -> tuple[Fact, ...]:
+    """So many facts, each of another name and thing, asked for by a question or a sentence to go on with."""
     draw = random.Random(f"facts {seed}")
     pairs = draw.sample([(name, thing) for name in _names() for thing in _THINGS], count)
     facts = list[Fact]()
     for name, thing in pairs:
         like = draw.choice(_LIKE)
-        asks = f"Question: what is the {thing} of {name}? Answer:"
+        asks = f"The {thing} of {name} is" if goes_on else f"Question: what is the {thing} of {name}? Answer:"
         facts.append(Fact(f"The {thing} of {name} is {like}.", asks, like))
     return tuple(facts)
 

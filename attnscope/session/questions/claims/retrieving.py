@@ -5,9 +5,10 @@ and fetches none (after Wu et al. 2024). Other facts are asked for without the h
 """
 
 import random
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import comb
+from math import comb, log
 from pathlib import Path
 from typing import Any
 
@@ -57,19 +58,23 @@ from attnscope.session.selection import check_seed
 from attnscope.vocabulary import Kind, Route
 
 RETRIEVAL = "retrieval"
-LENGTHS, NEEDLES, GROUPS = (256,), 20, 10
+LENGTHS, NEEDLES, GROUPS, TRIED = (256,), 20, 10, 6
 _KEYS = "needle", "question", "answer"
 
 
 @dataclass(frozen=True)
 class Retrieving:
-    """Facts (none: bundled ones), put into a text (none: a bundled one), so many for each of the lengths."""
+    """Facts (none: bundled ones), put into a text (none: a bundled one), so many for each of the lengths.
+
+    Bundled facts are asked for by a question, or by a sentence that `goes_on` with the answer.
+    """
 
     text: str | None = None
     facts: tuple[Fact, ...] = ()
     lengths: tuple[int, ...] = LENGTHS
     needles: int = NEEDLES
     seed: int = 0
+    goes_on: bool = False
 
     def __post_init__(self) -> None:
         if not self.lengths or min(self.lengths) < 1:
@@ -87,8 +92,13 @@ class Retrieving:
     def texts(self, again: bool, size: Any) -> list[Planted]:
         """Those of which heads are scored, or others, to ask `again`."""
         seed, hay = 2 * self.seed + again, self.text or bundled_text()
-        facts = self.facts or bundled_facts(self.needles, seed)
+        facts = self.facts or bundled_facts(self.needles, seed, self.goes_on)
         return planted(facts, hay, self.lengths, self.needles, seed, size)
+
+    def tried(self, goes_on: bool, size: Any) -> list[Planted]:
+        """A few others of the shortest length, by which it is seen how a model wants to be asked."""
+        seed, hay = -1 - self.seed, self.text or bundled_text()
+        return planted(bundled_facts(TRIED, seed, goes_on), hay, (min(self.lengths),), TRIED, seed, size)
 
 
 def lengths_in(given: str) -> tuple[int, ...]:
@@ -153,6 +163,7 @@ def retrieve(reading: Reading, chosen: Chosen, asked: Retrieving) -> Retrieval:
     if model.tokenizer is None:
         raise InputError("facts are put into a text: give a model with its tokenizer")
     _check_lengths(asked.lengths, model.tokenizer, model.module.config, model.name)
+    asked, notes = _as_answered(reading, chosen, asked)
     seen, needles, looks = dict[int, Any](), dict[int, Needle](), Looks(reading, chosen)
     texts = asked.texts(again=False, size=size_by(reading))
     sample = sampled(texts)
@@ -167,7 +178,7 @@ def retrieve(reading: Reading, chosen: Chosen, asked: Retrieving) -> Retrieval:
     made = Retrieval(
         asks, chosen.kind, chosen.layers, chosen.heads, first, first_other, weights, weights_other,
         low, high, chance, None, _how(asked), looks.certified, looks.provenance, looks.tower, asked.seed,
-        sampled=sample, failed=looks.failed, acts=looks.acts,
+        notes=notes, sampled=sample, failed=looks.failed, acts=looks.acts,
     )  # fmt: skip
     if not made.named:
         return made
@@ -176,7 +187,38 @@ def retrieve(reading: Reading, chosen: Chosen, asked: Retrieving) -> Retrieval:
 
 def _how(asked: Retrieving) -> str:
     own = "facts of the file" if asked.facts else "bundled facts"
-    return f"{own} in {'the text' if asked.text else 'a bundled text'}"
+    form = ", as sentences to go on with" if asked.goes_on else ""
+    return f"{own} in {'the text' if asked.text else 'a bundled text'}{form}"
+
+
+def _as_answered(reading: Reading, chosen: Chosen, asked: Retrieving) -> tuple[Retrieving, tuple[str, ...]]:
+    """The same with bundled facts asked for as the model answers more of a few others, and a note of that.
+
+    Where it answers as many either way, as it thinks the right answers likelier.
+    """
+    if asked.facts:
+        return asked, ()
+    size, found = size_by(reading), list[tuple[int, float]]()
+    for goes_on in (False, True):
+        with reading.listener.working("trying how the model is to be asked"):
+            needles = [_alone(read_planted(reading, chosen, each)) for each in asked.tried(goes_on, size)]
+        likely = sum(log(max(each.probability, sys.float_info.min)) for each in needles)
+        found.append((sum(each.right for each in needles), likely))
+        if found[0][0] == TRIED:
+            return asked, ()
+    (questions, _), (sentences, _) = found
+    others = (
+        f"of {TRIED} other facts it answers {sentences} as sentences to go on with, {questions} as questions"
+    )
+    return replace(asked, goes_on=found[1] > found[0]), (others,)
+
+
+def _alone(one: Asked) -> Needle:
+    """What a model answers, of which nothing else is looked at."""
+    reading = one.answers.reading
+    module, inputs, name = reading.model.module, reading.inputs, reading.model.name
+    with if_it_runs(module, inputs, name), fused_where_long(reading):
+        return one.needle(one.answers.answered.chances())
 
 
 def certainty(
