@@ -49,7 +49,7 @@ def give_or_take(value: float, decimals: int | None = 2) -> str:
 
 def with_error(value: float, error: float) -> str:
     """A change and how sure it is, `+.064 ±.013`: two digits of the error, and as many decimals before it."""
-    if not 0 < error < 100:
+    if not 1e-6 * abs(value) < error < 100:  # less is rounding
         return f"{signed(value, None)} {give_or_take(error, None)}".strip()
     decimals = max(0, 1 - math.floor(math.log10(error)))
     return f"{signed(value, decimals)} {give_or_take(error, decimals)}"

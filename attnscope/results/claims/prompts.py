@@ -1,5 +1,6 @@
 """One question put to many prompts: each figure by prompt, its mean and interval, and who goes against it."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -54,6 +55,9 @@ class Case(StrEnum):
     HOLDS = "beyond its controls, among all figures at once"
     ALONE = "beyond its controls, had it been the only figure"
     CANNOT_TELL = "not beyond its controls"
+
+
+_SURER = (Case.HOLDS, Case.ALONE, Case.CANNOT_TELL, Case.FEW)
 
 
 @dataclass(frozen=True)
@@ -204,8 +208,9 @@ class Prompts(Presented):
     def ranking(self) -> tuple[int, ...]:
         """The figures, those first whose mean lies clearest beyond its control, in its own standard error.
 
-        Of parts of a score those first that stand in most prompts, then those with the largest share; answers
-        and layers as they come; methods before fields.
+        Of heads taken away those first that more can be said of (`_case_of`), then the largest mean.
+        Of parts of a score those first that stand in most prompts, then those with the largest share;
+        answers and layers as they come; methods before fields.
         """
 
         def order(i: int) -> tuple[float, ...]:
@@ -216,6 +221,8 @@ class Prompts(Presented):
                 return i > 0, -size, i
             if self.asked.of_parts:
                 return -int(self.stands[i].sum()), -size, i
+            if self.asked in (Asked.ABLATE, Asked.RANK):
+                return _SURER.index(self._case_of(i)), -size, i
             later = self.asked is Asked.FLOW and self.figures[i].measured != CORRELATION
             return later, -errors if np.isfinite(errors) else np.inf, -size, i
 
@@ -225,14 +232,33 @@ class Prompts(Presented):
     @property
     def case(self) -> Case:
         """What can be said of the first of them."""
-        if not self.ranking:
-            return Case.NOTHING
-        first = self.ranking[0]
-        if self.count(first) < FEWEST:
+        return self._case_of(self.ranking[0]) if self.ranking else Case.NOTHING
+
+    def _case_of(self, figure: int) -> Case:
+        if self.count(figure) < FEWEST:
             return Case.FEW
-        if self.excess_surely[first] > 0:
+        if self.excess_surely[figure] > 0:
             return Case.HOLDS
-        return Case.ALONE if self.excess_low[first] > 0 else Case.CANNOT_TELL
+        if not self.excess_low[figure] > 0:
+            return Case.CANNOT_TELL
+        return Case.HOLDS if self._first_by_luck(figure) <= 1 - SURE else Case.ALONE
+
+    def _first_by_luck(self, figure: int) -> float:
+        """How probable it is that some head is first in so many prompts, were it drawn by lot in each.
+
+        Of heads taken away, drawn among those of one layer: the binomial tail times the number of heads
+        (Bonferroni). 1 of all else.
+        """
+        mine = self.figures[figure]
+        if self.asked is not Asked.ABLATE or mine.head is None:
+            return 1.0
+        heads = [each for each in self.figures if each.head is not None and each.measured == mine.measured]
+        share = 1 / sum(each.layer == mine.layer for each in heads)
+        count, often = self.count(figure), int(self.stands[figure].sum())
+        tail = math.fsum(
+            math.comb(count, k) * share**k * (1 - share) ** (count - k) for k in range(often, count + 1)
+        )
+        return min(1.0, len(heads) * tail)
 
     def check_parts(self) -> None:
         shape = (len(self.figures), len(self.prompts))

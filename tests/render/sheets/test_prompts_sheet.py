@@ -1,13 +1,17 @@
 """What is said of many prompts: whether a figure holds, how sure that is, and which prompts go against it."""
 
+import math
 import re
+from dataclasses import replace
 
 import made_prompts
 import numpy as np
 import pytest
 
+from attnscope.analysis.claims.prompts import Seen, tabled
 from attnscope.render.sheets import sheet_of
-from attnscope.results.claims.prompts import Asked, Case
+from attnscope.results import Prompts
+from attnscope.results.claims.prompts import Asked, Case, Figure
 
 
 def answer(asked: Asked = Asked.FIND, **how) -> str:
@@ -80,6 +84,42 @@ def test_one_of_several_that_is_beyond_its_controls_alone_may_be_luck() -> None:
     assert told.excess_surely[0] < 0 < told.excess_low[0]
     assert told.case is Case.ALONE
     assert "but as the best of 2 heads that may be luck" in answer(count=6, off=2)
+
+
+def many_heads(first_in: int) -> Prompts:
+    """8 prompts, 4 layers of 9 heads: L2 H4 loses most, unlike much, and L0 H1 little, always alike."""
+    random = np.random.default_rng(4)
+    every = []
+    for place in range(8):
+        own = {
+            Figure(f"L{i} H{j}", "nats", i, j): Seen(0.02 * float(random.normal()), 0.01)
+            for i in range(4)
+            for j in range(9)
+        }
+        lost = (0.6, 4.5, 0.9, 5.0, 0.5, 1.2, 6.0, 0.7)[place]
+        own[Figure("L2 H4", "nats", 2, 4)] = Seen(-lost, 0.01, stands=place < first_in)
+        own[Figure("L0 H1", "nats", 0, 1)] = Seen(-0.2, 0.01, stands=place >= first_in)
+        every.append(own)
+    base = made_prompts.prompts(Asked.ABLATE, refused=False)
+    return replace(base, **vars(tabled(Asked.ABLATE, every)))
+
+
+def test_heads_taken_away_come_by_what_is_lost_and_one_that_is_always_first_is_so_by_no_luck() -> None:
+    always, seldom = many_heads(8), many_heads(2)
+    big = [each.name for each in always.figures].index("L2 H4")
+    small = [each.name for each in always.figures].index("L0 H1")
+    assert always.excess_surely[big] < 0 < always.excess_low[big], "one of 36 means may lie so far by luck"
+    assert always.ranking[:2] == (big, small), "both are shown: the larger comes first"
+    assert always.case is Case.HOLDS
+    assert "luck" not in sheet_of(always).answer
+    assert sheet_of(always).answer.startswith("Without L2 H4 the answer loses 2.42 (")
+    assert always.errors[small] > 3 * always.errors[big]
+    assert seldom.ranking[:2] == (small, big), "what is shown comes before what may be luck"
+    one = 36 * sum(math.comb(8, k) * (1 / 9) ** k * (8 / 9) ** (8 - k) for k in range(5, 9))
+    assert many_heads(5).case is Case.HOLDS
+    assert many_heads(5).ranking[0] == big
+    assert one < 0.05 < 36 * sum(math.comb(8, k) * (1 / 9) ** k * (8 / 9) ** (8 - k) for k in range(4, 9))
+    assert many_heads(4).ranking[0] == small
 
 
 def test_likeness_is_nearer_where_the_distance_is_less() -> None:
