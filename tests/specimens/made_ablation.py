@@ -36,7 +36,7 @@ def ablation(**other: object) -> Ablation:
         effect(0, 1, -0.12, typical=0.02, below=2, controls=2),
         effect(0, 2, 0.02, typical=0.07, below=0, controls=2),
         effect(1, 0, -1.5, typical=0.2, below=2, controls=2),
-        effect(1, 1, 0.4, typical=0.75, below=1, controls=2),
+        effect(1, 1, 0.25, typical=0.75, below=1, controls=2),
         effect(1, 2, 0.0, typical=0.95, below=0, controls=2),
     ]
     result = Ablation(

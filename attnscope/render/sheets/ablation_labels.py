@@ -11,9 +11,10 @@ from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.said import Place, in_sentence, name
 from attnscope.render.sheets.ablation_measured import NAMED, beyond, listed_words, only, receivers, via
 from attnscope.results import Ablation, Kind, Verdict
-from attnscope.results.claims.ablation import AHEAD, MUCH, Case, Method
+from attnscope.results.claims.ablation import Case, Method
 from attnscope.results.claims.effect import Asks, Group, HeadEffect, PlaceEffect
 from attnscope.results.claims.intervention import Part
+from attnscope.results.claims.ranking import LEVEL
 from attnscope.spelling import spelled
 
 
@@ -170,8 +171,8 @@ def legend(result: Ablation) -> Iterator[str]:
         yield f"hardly, or not by much: by less than {number(little)} {result.unit}"
     elif result.case is Case.FLAT:
         yield (
-            f"to matter more than the rest a head moves it {MUCH:.0f} x as much as the typical head of its "
-            f"layer, or {AHEAD:.0f} x as much as the next two"
+            "to matter more than the rest one or two move it so many times as much as any other that of as "
+            f"many alike they would by luck in 1 of {1 / LEVEL:.0f} texts"
         )
     floor = result.floor
     alike = f"in {counted(floor.runs, 'batch')} of other size, or " if floor.runs else ""

@@ -47,15 +47,10 @@ def tokens_of(result: Ablation) -> Tokens:
 
 
 def largest(result: Ablation) -> PlaceEffect:
-    """The place that moves the answer most; of what layers hand on elsewhere than where it is read."""
-    places = [each for each in result.places if not is_the_answers_own(result, each)] or result.places
-    return max(places, key=lambda each: abs(each.change))
-
-
-def is_the_answers_own(result: Ablation, place: PlaceEffect) -> bool:
-    """Whether all that the answer is made of goes through there, so that it moves it in every text."""
-    own = result.answer.position is not None and result.answer.position in place.positions
-    return result.part is Part.RESIDUAL and own and several_tokens(result)
+    """The place that moves the answer most."""
+    most = result.moves_most
+    assert isinstance(most, PlaceEffect), "places were changed, not heads"
+    return most
 
 
 def at_words(result: Ablation, place: PlaceEffect) -> str:
@@ -101,16 +96,12 @@ def row_words(result: Ablation, place: PlaceEffect) -> str:
     return f"L{place.layer}" if place.head is None else name(place.layer, place.head)
 
 
-def several_tokens(result: Ablation) -> bool:
-    return len({place.positions for place in result.places}) > 1
-
-
 def _counted_places(result: Ablation) -> str:
     """`44 places`, `4 MLPs`."""
     count = len(result.places)
     if result.part is Part.POSITION:
         return counted(count, "position")
-    if several_tokens(result):
+    if result.of_several_tokens:
         return counted(count, "link" if result.link is not None else "place")
     plain = {Part.MLP: "MLP", Part.HEAD: "head"}
     return counted(count, plain.get(result.part, "layer"))
@@ -126,17 +117,16 @@ def done_words(result: Ablation) -> str:
     }[result.part]
     if result.link is not None:
         what = f"links of {_query(result, result.link)}"
-    by = "token by token" if several_tokens(result) else "in turn"
+    by = "token by token" if result.of_several_tokens else "in turn"
     at = at_words(result, result.places[0])
-    where = f" at {at}" if at and not several_tokens(result) else ""
+    where = f" at {at}" if at and not result.of_several_tokens else ""
     told = f"{labels.done(result)}, {only(result)}," if result.path is not None else labels.done(result)
     return f"{what}{where} {told} {by}"
 
 
 def answer(result: Ablation) -> str:
     """One sentence for the case that it is, and along a path what all ways do."""
-    most = max(result.places, key=lambda each: abs(each.change))
-    return _said(result) + other_ways(result, short(result, most)) + one_text(result)
+    return _said(result) + other_ways(result, short(result, largest(result))) + one_text(result)
 
 
 def _said(result: Ablation) -> str:
@@ -154,12 +144,12 @@ def _said(result: Ablation) -> str:
     if len(result.places) == 1:
         return _one(result, best)
     count, alone = _counted_places(result), labels.alone(result)
+    if any(map(result.is_the_answers_own, result.places)):
+        alone += ", beside the answer's own token"
     if result.case is Case.LITTLE:
         told_most = f"{pair(result, best)} at most ({short(result, best)}).{then(best)}"
         return f"None of {count}, {alone}, moves {subject(result)} by much: {told_most}"
     beside = f" ({typical_of(result)}: {typical(result, best)})" if best.controls else ""
-    if any(is_the_answers_own(result, each) for each in result.places):
-        alone += ", beside the answer's own token"
     most = f"{named(result, best)} moves {subject(result)} most: {pair(result, best)}{beside}."
     if result.case is Case.FLAT:
         told_flat = f"No single place matters more than the rest: of {len(result.places):,}, {alone}"
@@ -201,7 +191,7 @@ def _closes(result: Ablation) -> str:
     best = max(result.places, key=lambda each: each.change / total.change)
     if best.change / total.change <= 0:
         return f"No place alone closes any of the gap between the two texts: {ends}."
-    if result.part is Part.RESIDUAL and several_tokens(result):
+    if result.part is Part.RESIDUAL and result.of_several_tokens:
         said = _where_it_stands(result)
     else:
         said = f"{named(result, best)} alone {closes(result, best)}"

@@ -30,7 +30,6 @@ from attnscope.render.sheets.ablation_place_words import (
     enough,
     largest,
     row_words,
-    several_tokens,
     short,
     tokens_of,
     typical_of,
@@ -126,7 +125,7 @@ def _next(result: Ablation) -> Next | None:
 
 
 def _blocks(result: Ablation, whole: bool) -> Iterator[Ranking | Matrix | Beside]:
-    if not several_tokens(result) or result.part is Part.POSITION:
+    if not result.of_several_tokens or result.part is Part.POSITION:
         yield _ranking(result, whole)
         return
     if result.case is Case.CLOSES:

@@ -145,14 +145,13 @@ def _rounding(result: Ablation) -> str:
 
 
 def _each(result: Ablation) -> str:
-    """Of heads that were taken one by one the one that stands furthest above the typical one."""
-    best, count = result.heads[0], len(result.heads)
+    """Of heads that were taken one by one the one that moves the answer most, far ahead of all others."""
+    best, count = _largest(result), len(result.heads)
     told = f"Of {counted(count, 'head')}, {alone(result)}, "
     if result.predicted:
         told = f"Of {counted(len(result.predicted), 'head')} the {count} predicted to matter most were "
         told += f"{alone(result)}: "
-    most = "most" if best == _largest(result) else "most beside the typical head of its layer"
-    told += f"{name(best.layer, best.head)} moves {subject(result)} {most}: {pair(result, best)}"
+    told += f"{name(best.layer, best.head)} moves {subject(result)} most: {pair(result, best)}"
     told += f" (the typical head of its layer: {typical(result, best)})." if best.controls else "."
     return f"{told}{then(best)}{_ranked(result)}"
 

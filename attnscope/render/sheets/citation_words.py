@@ -12,15 +12,13 @@ from attnscope.results.claims.citation import (
     ATTENTION,
     FIT,
     LEAST,
-    LUCK,
     REMOVAL,
-    TIMES,
     Case,
     Citation,
     floor_of,
-    times,
 )
 from attnscope.results.claims.flow import INTEGRATED, LRP, WEIGHED
+from attnscope.results.claims.ranking import AHEAD, LEVEL, times
 
 _LONGEST = 44  # characters of a passage or a sentence within another one
 _FOLLOWS = 0.5  # R² of a fit below which it foretells little
@@ -88,7 +86,7 @@ def _none_stands_out(result: Citation, i: int) -> str:
     moves = (
         f"without {'the other' if others == 1 else 'others'} it moves by a factor of {factor(floor)} at most"
     )
-    if largest < max(LEAST, TIMES * floor):
+    if largest < max(LEAST, AHEAD * floor):
         told = f"without passage {most}, which counts most, {falls}, {moves}"
         return f", but none stands out as its source: {told}."
     return (
@@ -169,7 +167,7 @@ def legend(result: Citation) -> Iterator[str]:
         f"a passage is named where the sentence is at least {significant(math.exp(LEAST))} times less "
         f"probable without it, and loses so many times as much log probability as without any other passage "
         f"or half of the others together, {significant(times(1, others))} here, as losses drawn by lot would "
-        f"in 1 of {1 / LUCK:.0f} texts"
+        f"in 1 of {1 / LEVEL:.0f} texts"
     )
     if result.copying:
         heads = ", ".join(name(*each) for each in result.copying[:8])

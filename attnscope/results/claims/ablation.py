@@ -21,6 +21,7 @@ from attnscope.results.claims.effect import (
     Predicted,
 )
 from attnscope.results.claims.intervention import ControlIds, Intervention, Measured, Part
+from attnscope.results.claims.ranking import LEVEL, times
 from attnscope.tokens import Tokens
 
 
@@ -48,8 +49,8 @@ class Case(StrEnum):
     NO_GAP = "no gap between the texts"
 
 
-# how many times the typical head, and how many times the next two, is much
-MUCH, AHEAD = 5.0, 3.0
+MUCH = 5.0  # times the typical head of the layer
+FIRST = 1, 2  # that may matter more than all others
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,9 +122,24 @@ class Ablation(Presented):
 
     @property
     def moves_most(self) -> HeadEffect | PlaceEffect:
-        """What moves the answer most of all that was changed by itself."""
+        """What moves the answer most of all that was changed by itself, elsewhere than where it stands."""
+        return max(self._compared, key=lambda each: abs(each.change))
+
+    @property
+    def of_several_tokens(self) -> bool:
+        """Whether places at one token stand beside places at others."""
+        return len({place.positions for place in self.places}) > 1
+
+    def is_the_answers_own(self, one: HeadEffect | PlaceEffect) -> bool:
+        """Whether it is where the answer stands, by way of which all other tokens act on it."""
+        at = self.answer.position
+        return self.of_several_tokens and isinstance(one, PlaceEffect) and at in one.positions
+
+    @property
+    def _compared(self) -> "Sequence[HeadEffect | PlaceEffect]":
+        """What was changed by itself, without the places where the answer stands if there are others."""
         alone: Sequence[HeadEffect | PlaceEffect] = self.alone
-        return max(alone, key=lambda each: abs(each.change))
+        return [each for each in alone if not self.is_the_answers_own(each)] or alone
 
     @property
     def unit(self) -> str:
@@ -157,25 +173,35 @@ class Ablation(Presented):
     @property
     def case(self) -> Case:
         """What can be said, by one test after the other."""
-        alone: Sequence[HeadEffect | PlaceEffect] = self.alone
-        if not alone:
+        if not self.alone:
             return Case.UNRANKED
         if self.total is not None:
             return Case.CLOSES if self._apart() else Case.NO_GAP
-        sizes = sorted((abs(each.change) for each in alone), reverse=True)
+        sizes = sorted((abs(each.change) for each in self._compared), reverse=True)
         together = 0.0 if self.group is None else abs(self.group.effect.change)
         if max(sizes[0], together) <= self.floor.rounding:
             return Case.ROUNDING
         if self.group is not None:
             return Case.TOGETHER
-        best = self.moves_most
-        much = bool(best.controls) and sizes[0] >= MUCH * (best.typical or 0.0)
         if sizes[0] < self.measured.little:
             return Case.LITTLE
         if len(sizes) == 1:
+            best = self.moves_most
+            much = bool(best.controls) and sizes[0] >= MUCH * (best.typical or 0.0)
             return Case.MOVES if much and best.rank == 1 else Case.MIDDLING
-        ahead = len(sizes) < 3 or sizes[0] >= AHEAD * (sizes[1] + sizes[2]) / 2
-        return Case.EACH if much or ahead else Case.FLAT
+        return Case.EACH if self._ahead(sizes) else Case.FLAT
+
+    def _ahead(self, sizes: Sequence[float]) -> bool:
+        """Whether one or two move the answer so much more than all others as few of equal ones do by luck.
+
+        What moves it no more than rounding does, as what the answer cannot come from, is none of these.
+        """
+        reach = len(self.predicted) or sum(size > self.floor.rounding for size in sizes)
+        return any(
+            sizes[count - 1] >= times(count, max(reach - count, 1), LEVEL / len(FIRST), 1.0) * sizes[count]
+            for count in FIRST
+            if len(sizes) > count
+        )
 
     def _apart(self) -> bool:
         """Whether the answer differs between the texts by more than nothing and than a head alone makes."""

@@ -13,7 +13,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
 
 import numpy as np
 from jaxtyping import Float
@@ -21,12 +20,11 @@ from jaxtyping import Float
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import fits, in_tokens
 from attnscope.results.base.presented import Presented
+from attnscope.results.claims.ranking import times
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit
 
 LEAST = math.log(2)  # nats that an answer loses without its source, at least: half of its probability
-TIMES = 2.0  # times as much as it loses without anything else, at least
-LUCK = 0.05  # how often losses drawn by lot may stand out as far
 MOST_SOURCES = 3  # passages that a sentence is said to come from together
 
 
@@ -121,28 +119,6 @@ def candidates_of(lost: Float[np.ndarray, " passage"]) -> tuple[int, ...]:
 def needed(most: float, count: int, others: int) -> float:
     """The loss from which on `count` passages stand out of so many others that lose `most` at most."""
     return max(LEAST, times(count, others) * most)
-
-
-@cache
-def times(count: int, others: int) -> float:
-    """How many times the largest loss of the others the losses of `count` passages have to be: 2 at least.
-
-    Of independent exponential losses c are all t times as large as each of m others by a chance of
-    binom(m + c, c) prod k / (k + c t), k from 1 to m: t is where that is 1 in 20. For one passage it is 39
-    beside one other, 9.5 beside two, 4.6 beside four and 2 from 40 on.
-    """
-
-    def luck(factor: float) -> float:
-        ways = float(math.comb(others + count, count))
-        return ways * math.prod(k / (k + count * factor) for k in range(1, others + 1))
-
-    low, high = TIMES, TIMES
-    while luck(high) > LUCK:
-        low, high = high, 2 * high
-    while high - low > 1e-6 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if luck(middle) > LUCK else (low, middle)
-    return high
 
 
 def floor_of(
