@@ -10,7 +10,7 @@ beside the last of `answers`).
 nostalgebraist 2020, "interpreting GPT: the logit lens".
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
@@ -71,6 +71,22 @@ def answers_by_layer(model: nn.Module, inputs: Mapping[str, Any], asked: AnswerR
         with rows_only(model, asked):
             answers.append(_run(model, inputs, [instead], asked))
     return Layered(own[0], layers, torch.cat(answers))
+
+
+def entering(
+    model: nn.Module, inputs: Mapping[str, Any], layers: Iterable[nn.Module]
+) -> list[Float[Tensor, "text token hidden"]]:
+    """The states that enter each of the `layers` of one stack, in an untouched run.
+
+    Raises `InputError` where these are handed no hidden state.
+    """
+    stack = Stack(frozenset(layers))
+    with evaluating(model), torch.no_grad(), ExitStack() as hooked:
+        for layer in stack.layers:
+            hooked.enter_context(layer.register_forward_pre_hook(stack.enter, with_kwargs=True))
+            hooked.enter_context(layer.register_forward_hook(stack.leave))
+        model(**without_cache(model, inputs))
+    return stack.states[:-1]
 
 
 def _run(

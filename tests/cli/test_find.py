@@ -38,7 +38,7 @@ def test_the_screen_ranks_heads_beside_their_controls_and_opens_the_best(attnsco
     assert "in 12 control texts" in shown.stdout
     heading = next(i for i, line in enumerate(lines) if line.startswith("head"))
     assert " ".join(lines[heading].split()) == "head weight mean 90 % between below depends on"
-    best = lines.index("too few controls to tell (45, 5 shown)") + 1
+    best = lines.index("too few controls to tell (44, 5 shown)") + 1
     assert lines[best].startswith("L3 H11")
     assert lines[best].endswith("12  context")
     same = lines.index("explained by position (3)") + 1
@@ -86,13 +86,14 @@ def test_json_has_the_ranking_best_first_and_files_are_written_beside(attnscope:
     assert found["looked_at"] == 48
     heads = found["heads"]
     assert (heads[0]["layer"], heads[0]["head"]) == (3, 11)
-    by_position = [each["depends_on"] == "position" for each in heads]
-    assert by_position == sorted(by_position), "they come last"
-    others = [each["control"]["excess"] for each in heads if each["depends_on"] != "position"]
+    explained = [each["depends_on"] in ("position", "key") for each in heads]
+    assert explained == sorted(explained), "they come last"
+    others = [each["weight"] for each in heads if each["depends_on"] not in ("position", "key")]
     assert others == sorted(others, reverse=True)
     assert heads[0]["rank"] == 1
     assert heads[0]["norm"] > 0
-    parts = {"mean", "low", "high", "spread", "below", "above_control", "excess", "stayed", "followed"}
+    parts = {"mean", "low", "high", "spread", "below", "above_control", "excess", "stayed", "elsewhere"}
+    parts |= {"followed"}
     assert parts == set(heads[0]["control"])
     above = heads[0]["weight"] - heads[0]["control"]["mean"]
     assert heads[0]["control"]["above_control"] == pytest.approx(above)

@@ -68,6 +68,8 @@ def _of_finding(result: Finding) -> Iterator[tuple[Figure, Seen]]:
     measured = "distance" if result.smaller_is_better else "weight"
     for i, j in result.places:
         own, control = float(result.weights[i, j]), float(result.controls.mean[i, j])
+        if result.elsewhere is not None:  # what other queries give explains as much
+            control = float(np.fmax(control, result.elsewhere[i, j]))
         stands = bool(np.isfinite(own)) and result.stands_out((i, j))
         yield _head(result.layers[i], result.heads[j], measured), Seen(own, control, stands=stands)
 

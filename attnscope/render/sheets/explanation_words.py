@@ -60,7 +60,7 @@ def drawn_by(found: Finding) -> dict[DependsOn, list[Head]]:
     assert even is not None, "a pair has keys"
     for place in found.ranking:
         on = found.evidence.depends_on(place)
-        if on is not None and found.weights[place] >= much(even[place]):
+        if on not in (None, DependsOn.KEY) and found.weights[place] >= much(even[place]):
             groups.setdefault(on, []).append((found.layers[place[0]], found.heads[place[1]]))
     return groups
 
@@ -135,7 +135,7 @@ def _shown(result: Explanation) -> str:
     out = result.standing_out
     looks = many_look(len(out), len(result.finding.places))
     told = f"{looks} from {query(result)} at {key(result)} far more than in {controls(result)}, "
-    told += f"{name(*out[0])} most clearly ({own(result, out[0])})"
+    told += f"{name(*out[0])} most ({own(result, out[0])})"
     why = result.told_of
     if why is None:
         return f"{told}."
@@ -162,6 +162,8 @@ def _none(result: Explanation) -> str:
             return (
                 f"Heads look {ends}, but by the place: they do so whatever {found.controls.of.part} is there."
             )
+        if found.evidence.of_group(Group.KEY):
+            return f"Heads look {ends}, but other {finding_words.asking(found)} give it half as much or more."
         if not found.ranking:
             return f"No head has a number {ends}."
         return f"No head looks {ends} more than a little: none gives it much more than even attention."

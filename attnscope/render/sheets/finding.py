@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from attnscope.errors import listed
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import alike, counted, signed_cell, weight, weight_cell
 from attnscope.render.kit.words.command import TILED, asking, finding, label, looked_at, opening_head
@@ -31,7 +32,7 @@ from attnscope.render.sheets import finding_words as words
 from attnscope.render.sheets.heaps import of_finding
 from attnscope.results import Finding, Kind, Special
 from attnscope.results.claims.finding import Case
-from attnscope.results.claims.ranking import LEAST_CONTROLS, LEVEL
+from attnscope.results.claims.ranking import LEAST_CONTROLS, LEVEL, SINK
 
 _NAMED = 6  # heads that are named one by one
 _CONTROLS_TOLD = 3  # under -v; JSON has all of them
@@ -60,7 +61,7 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
         table=lambda: rows.table_of(result, result.ranking, True),
         texts=read(result.kind, result.query_tokens, result.key_tokens),
         control=words.control(result),
-        notes=(*_spans(result), *_notes(result), *limits(result)),
+        notes=(*_spans(result), *_notes(result), *_sink(result), *limits(result)),
         legend=tuple(_legend(result)),
         details=tuple(_details(result)),
         departs=(*changed, *_departures(result)),
@@ -124,6 +125,8 @@ def _depends(result: Finding) -> Iterator[str]:
     half = "half of the weight or more"
     much = "much more than even attention (twice, or halfway from it to 1 where that is less)"
     yield f"position: {half} stays {shuffled}, and the weight is {much}"
+    if result.elsewhere is not None:
+        yield f"key: other {words.asking(result)} give it {half}, so that this one is nothing apart"
     if result.followed is not None:
         yield f"{of.part}: {half} follows {words.sides(result)[1]} to wherever it is moved"
     context = rows.context_words(of)
@@ -177,6 +180,19 @@ def _notes(result: Finding) -> Iterator[str]:
     if key is not None and result.key_tokens.items[key].special:
         plural = words.PLURAL[result.controls.of]
         yield f"the key is a special token, which stays: the controls have other {plural} around it"
+
+
+def _sink(result: Finding) -> Iterator[str]:
+    """That the key is a sink, by the length of its hidden state, where it stands out by that."""
+    lengths = result.key_lengths
+    if lengths is None or not (long := np.flatnonzero(lengths >= SINK)).size:
+        return
+    _, key = words.sides(result)
+    where = listed([result.layers[i] for i in long])
+    yield (
+        f"{key} is a sink: its hidden state is up to {lengths.max():.1f} times as long as the typical one "
+        f"(before layer{'s' if long.size > 1 else ''} {where})"
+    )
 
 
 def _next(result: Finding) -> Next | None:

@@ -16,12 +16,13 @@ from attnscope.results import Contents, Finding
 from attnscope.results.claims.ranking import STEADIEST, DependsOn, Group
 
 # heads of a group that are shown; the rest is counted
-_SHOWN = {Group.STANDS_OUT: 8, Group.ABOVE_ITS_OWN: 4, Group.POSITION: 3, Group.NEITHER: 0}
+_SHOWN = {Group.STANDS_OUT: 8, Group.ABOVE_ITS_OWN: 4, Group.POSITION: 3, Group.KEY: 3, Group.NEITHER: 0}
 _FEW = 5  # that are shown where there is none of a group
 _BARS: dict[DependsOn | None, tuple[Tint, str]] = {
     DependsOn.CONTEXT: ("own", "{context}: lost when the {parts} are shuffled"),
     DependsOn.WORD: ("kin", "{part}: follows {key} when the {parts} are shuffled"),
     DependsOn.POSITION: ("faint", "position: stays when the {parts} are shuffled"),
+    DependsOn.KEY: ("faint", "key: other {asking} give it half as much or more"),
     None: ("floor", "no more than even attention"),
 }
 
@@ -32,7 +33,11 @@ def ranking(result: Finding, whole: bool) -> Ranking:
     if not whole:
         few = not shown[Group.STANDS_OUT] and not shown[Group.ABOVE_ITS_OWN]
         most = _SHOWN | ({Group.NEITHER: _FEW} if few else {})
-        shown = {group: places[: most[group]] for group, places in shown.items()}
+        said = words.places_named(result)
+        shown = {
+            group: tuple(each for i, each in enumerate(places) if i < most[group] or each in said)
+            for group, places in shown.items()
+        }
     places = [place for there in shown.values() for place in there]
     sections, begins = [], 0
     for group, there in shown.items():
@@ -74,6 +79,7 @@ def _bars(result: Finding, places: Sequence[Place], values: Sequence[float]) -> 
         "part": of.part,
         "parts": words.PLURAL[of],
         "key": words.sides(result)[1],
+        "asking": words.asking(result),
     }
     return [
         Mark("bar", tint, told.format(**said), only(values, (each is account for each in accounts)))
@@ -127,6 +133,8 @@ def table_of(result: Finding, places: Sequence[Place], whole: bool) -> Table:
         Column("excess", of_each(result.evidence.excess), more("excess"), apart,
                f"the same in its own spread over its controls, at least {weight(STEADIEST)} (Westfall "
                "and Young 1993)"),
+        Column("elsewhere", of_each(result.elsewhere), more("from elsewhere"), weight,
+               f"what other {words.asking(result)} of the {controls.of.value} give to it, mean", spared=6),
         Column("followed", of_each(result.followed), more("goes with the word"), weight, _follows(result),
                spared=5),
         Column("depends_on", _dependence(result, places), "depends on", says=depends),
@@ -139,7 +147,7 @@ def table_of(result: Finding, places: Sequence[Place], whole: bool) -> Table:
 def _dependence(result: Finding, places: Sequence[Place]) -> list[str]:
     """What each of these heads depends on, as it is called of words, patches or frames."""
     of = result.controls.of
-    called = {DependsOn.POSITION: "position", DependsOn.WORD: of.part, None: ""}
+    called = {DependsOn.POSITION: "position", DependsOn.KEY: "key", DependsOn.WORD: of.part, None: ""}
     called[DependsOn.CONTEXT] = context_words(of)
     return [called[result.evidence.depends_on(place)] for place in places]
 

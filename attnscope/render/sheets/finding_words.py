@@ -158,7 +158,7 @@ def _nearest(result: Finding) -> Place:
     """The head that comes nearest to standing out; of likeness the one that is most alike."""
     if result.smaller_is_better:
         return min(result.ranking, key=lambda place: float(result.weights[place]))
-    explained = set(result.evidence.of_group(Group.POSITION))
+    explained = {place for of in (Group.POSITION, Group.KEY) for place in result.evidence.of_group(of)}
     others = [place for place in result.ranking if place not in explained] or list(result.ranking)
     return max(others, key=lambda place: float(result.evidence.excess[place]))
 
@@ -188,6 +188,21 @@ def _position_only(result: Finding) -> str:
     )
 
 
+def asking(result: Finding) -> str:
+    """Those that look, several of them: `tokens`, `words`, `patches`."""
+    sensed = result.query_tokens.stretches and not result.query_tokens.texts
+    return PLURAL[result.controls.of] if sensed else f"{result.by.value}s"
+
+
+def _key_only(result: Finding) -> str:
+    """That the heads that look there do so from other tokens as well."""
+    first = result.evidence.of_group(Group.KEY)[0]
+    assert result.elsewhere is not None, "by which they are told"
+    own, others = (weight(float(each[first])) for each in (result.weights, result.elsewhere))
+    gives = f"{named(result, first)} gives it {own}, and {others} from other {asking(result)} on average"
+    return f"heads {_looks(result)}, but from elsewhere too: {gives}."
+
+
 def _by_weight(result: Finding) -> list[Place]:
     return sorted(result.ranking, key=lambda place: (-float(result.weights[place]), place))
 
@@ -198,7 +213,19 @@ def first_named(result: Finding) -> Place:
         return _by_weight(result)[0]
     if result.case is Case.POSITION_ONLY:
         return result.evidence.of_group(Group.POSITION)[0]
+    if result.case is Case.KEY_ONLY:
+        return result.evidence.of_group(Group.KEY)[0]
     return _nearest(result) if result.case is Case.CANNOT_TELL else result.ranking[0]
+
+
+def places_named(result: Finding) -> set[Place]:
+    """The heads that the answer names: each is a row that is shown."""
+    if not result.ranking:
+        return set()
+    if result.case is Case.POSITION_SOUGHT:
+        return {*_by_weight(result)[:_ALSO]}
+    drawn = _drawn(result) if result.case is Case.CANNOT_TELL else None
+    return {first_named(result), *([] if drawn is None else [drawn])}
 
 
 def _nothing(result: Finding) -> str:
@@ -253,6 +280,7 @@ _SAID: dict[Case, Callable[[Finding], str]] = {
     Case.ONE: _standing_out,
     Case.CANNOT_TELL: _cannot_tell,
     Case.POSITION_ONLY: _position_only,
+    Case.KEY_ONLY: _key_only,
     Case.NOTHING: _nothing,
     Case.POSITION_SOUGHT: _position_sought,
     Case.FEW_CONTROLS: _few_controls,

@@ -66,6 +66,7 @@ class Case(StrEnum):
     ONE = "one"
     NOTHING = "nothing"
     POSITION_ONLY = "position only"
+    KEY_ONLY = "key only"
     CANNOT_TELL = "cannot tell"
 
 
@@ -135,7 +136,9 @@ class Finding(Presented):
     of the query's sum of these that is; None where the way out of the heads is not known. `even_attention` is
     what attention that weighs all keys alike would have. `stayed` and `followed` are means over the controls
     that have another word in the place of the key: what the query gave to that place, and to the token that
-    is the key here, wherever that went. Each is None where it has no meaning.
+    is the key here, wherever that went. `elsewhere` is the mean that other queries of the text give to the
+    same keys, and `key_lengths` says by layer how many times as long as the median token's the hidden state
+    of the key is that enters it. Each is None where it has no meaning.
 
     Where they are `by` words, sentences or passages, weights are summed over the tokens of a key and
     averaged over those of a query (Clark et al. 2019), and a norm is that of what all pieces move
@@ -171,6 +174,8 @@ class Finding(Presented):
     by_rows: bool = False
     apart: tuple[tuple[int, int], ...] = ()
     stayed: Float[np.ndarray, "layer head"] | None = None
+    elsewhere: Float[np.ndarray, "layer head"] | None = None
+    key_lengths: Float[np.ndarray, " layer"] | None = None
 
     @cached_property
     def places(self) -> tuple[tuple[int, int], ...]:
@@ -203,7 +208,8 @@ class Finding(Presented):
     def evidence(self) -> Evidence:
         """What shows of each head that it does this, and the order that follows from it."""
         of, more = self.controls, (self.even_attention, self.stayed, self.followed, self.smaller_is_better)
-        return Evidence(self.weights, of.mean, of.spread, of.below, of.best_excess, *more)
+        named = {"elsewhere": self.elsewhere}
+        return Evidence(self.weights, of.mean, of.spread, of.below, of.best_excess, *more, **named)
 
     @property
     def ranking(self) -> tuple[tuple[int, int], ...]:
@@ -229,6 +235,9 @@ class Finding(Presented):
             return Case.NOTHING
         if self.evidence.of_group(Group.POSITION) and not self.evidence.of_group(Group.ABOVE_ITS_OWN):
             return Case.POSITION_ONLY
+        strongest = max(self.ranking, key=lambda place: float(self.weights[place]))
+        if self.evidence.group(strongest) is Group.KEY:
+            return Case.KEY_ONLY
         return Case.CANNOT_TELL
 
     @property
@@ -275,6 +284,7 @@ class Finding(Presented):
             "above_control": self.above_control,
             "excess": self.evidence.excess,
             "stayed": self.stayed,
+            "elsewhere": self.elsewhere,
             "followed": self.followed,
         }
         return {

@@ -15,6 +15,7 @@ _ROUNDINGS = 64  # machine epsilons of a number, between a text alone and in a b
 HALF = 0.5  # of a weight: what has to be left of it in the controls to say what it depends on
 TWICE = 2.0  # times even attention
 LEVEL = 0.05  # of the controls: more of them that reach as far leave nothing shown
+SINK = 3.0  # times as long as the typical hidden state: draws weight whatever it means (Sun et al. 2024)
 LEAST_CONTROLS = 19  # the fewest of which none reaching as far is that share
 AHEAD = 2.0  # times the largest of the others, at least: what stands ahead of them all
 LEAST_SPREAD = 0.02  # of numbers of which several are averaged, in their own unit
@@ -32,9 +33,12 @@ def much(even: Even) -> Even:
 
 
 class DependsOn(StrEnum):
-    """What a weight depends on: it stays with the position, goes with the word, or needs the context."""
+    """What a weight depends on: it stays with the position, is given to that key by other queries as well,
+    goes with the word, or needs the context.
+    """
 
     POSITION = "position"
+    KEY = "key"
     WORD = "word"
     CONTEXT = "context"
 
@@ -45,6 +49,7 @@ class Group(StrEnum):
     STANDS_OUT = "stand out"
     ABOVE_ITS_OWN = "above their own controls only"
     POSITION = "explained by position"
+    KEY = "given to that key from elsewhere too"
     NEITHER = "neither"
 
 
@@ -61,6 +66,7 @@ class Evidence:
     stayed: ByHead | None = None
     followed: ByHead | None = None
     smaller_is_better: bool = False
+    elsewhere: ByHead | None = None
 
     @cached_property
     def excess(self) -> ByHead:
@@ -81,25 +87,20 @@ class Evidence:
     @property
     def groups(self) -> tuple[Group, ...]:
         """The groups in the order of their evidence; with too few controls `neither` says no less."""
-        last = (Group.NEITHER, Group.POSITION) if self.few else (Group.POSITION, Group.NEITHER)
+        explained = Group.POSITION, Group.KEY
+        last = (Group.NEITHER, *explained) if self.few else (*explained, Group.NEITHER)
         return Group.STANDS_OUT, Group.ABOVE_ITS_OWN, *last
 
     @cached_property
     def ranking(self) -> tuple[Place, ...]:
         """The places of all heads that have a number, by their group.
 
-        In each by their excess, of position by weight and of likeness those that are most alike; of equal
-        ones the first in the model.
+        In each the largest number comes first, of likeness the smallest; of equal ones the first.
         """
-        groups, excess = self.groups, self.excess
+        groups, number = self.groups, self.weights if self.smaller_is_better else -self.weights
 
         def evidence(place: Place) -> tuple[int, float, Place]:
-            group, clear = self.group(place), excess
-            if group is Group.POSITION:
-                clear = self.weights
-            elif group is Group.NEITHER and self.smaller_is_better:
-                clear = -self.weights
-            return groups.index(group), -float(clear[place]), place
+            return groups.index(self.group(place)), float(number[place]), place
 
         places = [(int(i), int(j)) for i, j in np.argwhere(~np.isnan(self.weights))]
         return tuple(sorted(places, key=evidence))
@@ -109,7 +110,7 @@ class Evidence:
         return int((self.best_excess >= self.excess[place] - _SAME).sum())
 
     def group(self, place: Place) -> Group:
-        """The evidence for a head: one that position explains is so however far it stands clear.
+        """The evidence for a head: one that position or the key explains is so however far it stands clear.
 
         It stands out where at most 5 % of controls have a head as far clear (Westfall and Young 1993).
         Nothing is shown of a head that gives no more than even attention.
@@ -121,8 +122,9 @@ class Evidence:
         return {(i, j): self._group((i, j)) for i, j in np.ndindex(self.weights.shape)}
 
     def _group(self, place: Place) -> Group:
-        if self.depends_on(place) is DependsOn.POSITION:
-            return Group.POSITION
+        explained = {DependsOn.POSITION: Group.POSITION, DependsOn.KEY: Group.KEY}
+        if (group := explained.get(self.depends_on(place))) is not None:
+            return group
         looks = self.even_attention is None or self.weights[place] > self.even_attention[place]
         if looks and not self.few and self.excess[place] > 0:
             if self._rare(self.as_far(place)):
@@ -140,7 +142,8 @@ class Evidence:
         return tuple(place for place in self.ranking if self._groups[place] is group)
 
     def depends_on(self, place: Place) -> DependsOn | None:
-        """Where half of a head's weight or more stays in the controls; the context where nowhere.
+        """Where half of a head's weight or more is found again, in the controls or from other queries of the
+        text; the context where nowhere.
 
         None of likeness, and of a head that has no more there than even attention; of one that stays, no
         more than `much` of that.
@@ -150,6 +153,8 @@ class Evidence:
             return None
         if float(self.of_place[place]) >= HALF * own:
             return DependsOn.POSITION if own >= much(float(even[place])) else None
+        if self.elsewhere is not None and float(self.elsewhere[place]) >= HALF * own:
+            return DependsOn.KEY
         followed = self.followed is not None and float(self.followed[place]) >= HALF * own
         return DependsOn.WORD if followed else DependsOn.CONTEXT
 

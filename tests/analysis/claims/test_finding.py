@@ -69,6 +69,44 @@ def test_one_pair_is_one_weight_and_its_rank_in_its_row() -> None:
     assert target.rank(rows[:, [3]]).tolist() == order
 
 
+def test_what_other_queries_give_to_the_same_keys_is_the_mean_of_those_that_are_not_meant() -> None:
+    rows = random_rows()
+    visible = np.tril(np.ones((QUERIES, KEYS), dtype=bool), k=1)
+    visible[2, 2] = False  # what a key gives itself
+    found = pair(3, 2, KEYS).elsewhere(rows, visible, range(QUERIES))
+    assert found == pytest.approx((rows[:, 1, 2] + rows[:, 4, 2]) / 2)
+    two = Target((1, 4), np.arange(KEYS)[None] == np.array([[2], [0]]))
+    meant = [(rows[:, 3, 2] + rows[:, 4, 2]) / 2, rows[:, :4, 0].mean(axis=1)]
+    assert two.elsewhere(rows, visible, range(QUERIES)) == pytest.approx(np.mean(meant, axis=0))
+    alone = pair(4, 5, KEYS).elsewhere(rows, visible, range(QUERIES))
+    assert np.isnan(alone).all()  # no other query may look there
+
+
+def test_a_key_that_all_queries_look_at_is_no_sign_of_one_of_them() -> None:
+    """A sink that the shuffle moves away is far from all controls, as what looks from here alone is."""
+    controls = 0.03 * np.random.default_rng(7).random((60, 3, 4))
+    own, others = np.full((3, 4), 0.02), np.full((3, 4), 0.02)
+    own[0, 1], own[1, 2], own[2, 0], others[0, 1], others[2, 0] = 0.9, 0.7, 0.5, 0.6, 0.2
+    found = made_finding.beside(own, controls, elsewhere=others)
+    assert found.evidence.group((0, 1)) is Group.KEY
+    assert found.evidence.of_group(Group.STANDS_OUT) == ((1, 2), (2, 0))
+    alone = made_finding.beside(np.where(own == 0.9, own, 0.02), controls, elsewhere=others)
+    assert alone.case is Case.KEY_ONLY
+    blind = made_finding.beside(own, controls)
+    assert blind.evidence.of_group(Group.STANDS_OUT) == ((0, 1), (1, 2), (2, 0))
+
+
+def test_of_those_that_stand_out_the_largest_number_comes_first() -> None:
+    random = np.random.default_rng(3)
+    controls = 0.02 * random.random((99, 2, 3))
+    controls[:, 0, 1] = 0.3 * random.random(99)
+    own = np.full((2, 3), 0.01)
+    own[0, 1], own[1, 2] = 0.96, 0.9
+    found = made_finding.beside(own, controls)
+    assert found.evidence.excess[1, 2] > found.evidence.excess[0, 1]
+    assert found.evidence.of_group(Group.STANDS_OUT) == ((0, 1), (1, 2))
+
+
 def test_a_query_without_any_key_counts_for_nothing() -> None:
     rows = random_rows(3)
     target = Target.of(np.ones((QUERIES, KEYS), dtype=bool) & (np.arange(KEYS) < 2))

@@ -184,6 +184,27 @@ def test_rows_stand_in_their_groups_and_the_rest_is_counted() -> None:
     assert len(ranking(SEVERAL, lambda found: finding(found, IN_FULL)).names) == 12
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_a_head_that_the_answer_names_is_a_row_that_is_shown(name: str) -> None:
+    found, _, _ = CASES[name]
+    shown = finding(found)
+    named = set(re.findall(r"L\d+ H\d+", shown.answer)) - {"L2 H4" if name == "like" else ""}
+    assert named <= {*shown.main.names}
+
+
+def test_a_head_that_comes_nearest_is_shown_where_many_larger_ones_stand_before_it() -> None:
+    wide = np.random.default_rng(2).random((60, 3, 4)) * 0.45
+    wide[:, 2, 3] = wide[:, 1, 3] = 0.01
+    wide[:4, 1, 3] = 0.95
+    own = np.full((3, 4), 0.5)
+    own[2, 3], own[1, 3] = 0.35, 0.01
+    found = made.beside(own, wide)
+    assert found.case is Case.CANNOT_TELL
+    assert found.evidence.of_group(found.evidence.group((2, 3)))[-1] == (2, 3)
+    assert "L2 H3" in finding(found).answer
+    assert "L2 H3" in finding(found).main.names
+
+
 def test_every_bar_has_its_controls() -> None:
     block = ranking(SEVERAL)
     marks = {(mark.shape, mark.tint): mark for mark in block.marks}

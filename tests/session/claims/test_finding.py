@@ -75,6 +75,20 @@ def test_control_numbers_are_those_that_the_model_itself_returns_for_the_control
     assert (texts.ids[:, 7] == 4).all()
 
 
+def test_how_long_the_key_s_hidden_state_is_and_what_others_give_it_is_what_the_model_returns(
+    masked: at.Reading,
+) -> None:
+    found = masked.find("[MASK]", "door", controls=2, layers=[1, 3])
+    model = BertModel.from_pretrained(ENCODER, attn_implementation="eager").eval()
+    with torch.no_grad():
+        told = model(torch.tensor([masked.tokens.ids]), output_hidden_states=True, output_attentions=True)
+    lengths = [told.hidden_states[layer][0].norm(dim=-1).numpy() for layer in (1, 3)]
+    assert found.key_lengths == pytest.approx([each[5] / np.median(each) for each in lengths], rel=1e-5)
+    others = [query for query in range(len(masked.tokens)) if query not in (5, 7)]
+    given = [told.attentions[layer][0][:, others, 5].double().mean(dim=1).numpy() for layer in (1, 3)]
+    assert found.elsewhere == pytest.approx(np.array(given), abs=2e-6)
+
+
 def test_heads_that_are_named_one_by_one_are_held_against_one_another_alone(masked: at.Reading) -> None:
     """L2 H11 and L3 H10, between them in the grid, are neither ranked nor a control's best head."""
     named = [(2, 10), (3, 11), (1, 3)]

@@ -17,6 +17,7 @@ from attnscope.results.claims.ranking import STEADIEST, beyond
 
 ByHead = Float[np.ndarray, "layer head"]
 LeftOut = Bool[np.ndarray, "layer head"] | None
+_MOST_OTHERS = 512  # queries of a longer text that stand for all others
 OUTER = 0.05  # share of the controls that `low` and `high` leave out at either end
 
 
@@ -52,10 +53,21 @@ class Beside:
     norms: ByHead | None = None
     shares: ByHead | None = None
     even: ByHead | None = None
+    elsewhere: ByHead | None = None
 
 
-def beside(target: Target | Likeness, layers: Sequence[Layer], heads: Sequence[int], seen: Lens) -> Beside:
-    """Rank, weight by norm, its share of the row, and what even attention would have."""
+def beside(
+    target: Target | Likeness,
+    layers: Sequence[Layer],
+    heads: Sequence[int],
+    seen: Lens,
+    *,
+    crosses: bool = False,
+) -> Beside:
+    """Rank, weight by norm, its share of the row, and what even attention and the other queries would have.
+
+    What a key gives itself is no other query's weight, unless keys are of the other side of two (`crosses`).
+    """
     if isinstance(target, Likeness):
         return Beside()
     norms, shares = list[Numbers](), list[Numbers]()
@@ -67,11 +79,21 @@ def beside(target: Target | Likeness, layers: Sequence[Layer], heads: Sequence[i
         with np.errstate(invalid="ignore", divide="ignore"):
             shares.append(target.number(by_norm / whole[..., None]))
     known = len(norms) == len(layers)
+    spaced = np.linspace(0, len(seen.queries) - 1, min(len(seen.queries), _MOST_OTHERS)).astype(int)
+    queries = sorted({*target.queries, *spaced.tolist()})
+
+    def elsewhere(layer: Layer) -> Numbers:
+        visible = seen.visible(layer, heads, queries)
+        if not crosses:
+            visible = visible & (np.array(queries)[:, None] != np.arange(visible.shape[1]))
+        return target.elsewhere(seen.rows(layer, heads, queries), visible, queries)
+
     return Beside(
         ranks=np.array([target.rank(seen.rows(each, heads, target.queries)) for each in layers]),
         norms=np.array(norms) if known else None,
         shares=np.array(shares) if known else None,
         even=np.array([target.number(seen.even(each, heads, target.queries)) for each in layers]),
+        elsewhere=np.array([elsewhere(each) for each in layers]),
     )
 
 

@@ -4,7 +4,7 @@ Each is a target that scores one head's weights, and says which rank its keys ha
 key is NaN and counts for nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +45,22 @@ class Target:
     def number(self, rows: Float[np.ndarray, "head row key"]) -> Numbers:
         """The number of each head from the rows of `queries`; NaN where none of them has a key."""
         return _mean(np.where(self.own, rows, 0.0).sum(axis=2) + 0.0 * rows.sum(axis=2))
+
+    def elsewhere(
+        self,
+        rows: Float[np.ndarray, "head row key"],
+        visible: Bool[np.ndarray, "row key"],
+        queries: Sequence[int],
+    ) -> Numbers:
+        """What other queries give to the same keys: the mean over those for which they are not meant.
+
+        `visible` says which may look at them; NaN where none may.
+        """
+        others, place = visible.copy(), {query: i for i, query in enumerate(queries)}
+        others[[place[query] for query in self.queries]] &= ~self.own
+        count = others.sum(axis=0)
+        given = np.where(others & ~np.isnan(rows), rows, 0.0).sum(axis=1) / np.maximum(count, 1)
+        return _mean(np.where(self.own, np.where(count > 0, given, np.nan)[:, None], 0.0).sum(axis=2))
 
     def rank(self, rows: Float[np.ndarray, "head row key"]) -> Numbers:
         """Which of a query's keys the strongest one meant is, 1 for the first: the mean over queries."""

@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
+from torch import Tensor
 
 from attnscope.analysis.claims.controls import MOST_CONTROLS, ControlTexts
 from attnscope.analysis.claims.finding.rank import Away, ByHead, beside, beside_controls, numbers
@@ -13,9 +16,12 @@ from attnscope.analysis.claims.finding.rows import AnyRows, Layer, Lens, lens, v
 from attnscope.analysis.claims.finding.sought import Likeness, Target, pair, pattern_keys
 from attnscope.analysis.scores.dense import unplaced
 from attnscope.attention import AttentionCall, Capture
+from attnscope.capture.faults import if_it_runs
 from attnscope.capture.following.describe import names_in
+from attnscope.capture.layer_answers import entering
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError, listed, nearest
+from attnscope.model.anatomy.sites import layer_stacks
 from attnscope.results import Finding, Pattern, Sought, Special
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.exchanging import (
@@ -133,7 +139,8 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
         summary, stayed, followed = beside_controls(
             target, own, control_runs, chosen.heads, seen, away, left_out
         )
-    compared = beside(target, layers, chosen.heads, seen)
+    crosses = chosen.kind is Kind.CROSS
+    compared = beside(target, layers, chosen.heads, seen, crosses=crosses)
     return Finding(
         question=sought,
         kind=chosen.kind,
@@ -148,6 +155,8 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
         shares=compared.shares,
         even_attention=compared.even,
         stayed=stayed,
+        elsewhere=compared.elsewhere,
+        key_lengths=None if crosses or queries is not None else _lengths(reading, chosen, key),
         followed=followed,
         controls=summary.described(controls, exchange.name),
         verdicts=tuple(verdicts_of(layer, chosen.heads) for layer in whole),
@@ -174,6 +183,27 @@ def _rows_asked(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking) 
     keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
     seen = _lens(wish, looking, queries, keys)
     return None if seen.query is None else seen.queries[seen.query]
+
+
+def _lengths(reading: Reading, chosen: Chosen, key: Sequence[int]) -> Float[np.ndarray, " layer"] | None:
+    """How often the hidden state of `key` is as long as the median token's, as it enters each chosen layer.
+
+    None where that can't be told: of pictures, sounds and padded texts, and of models without plain layers.
+    """
+    tokens, module = reading.tokens_of(chosen.kind), reading.model.module
+    if not key or reading.perceived is not None or reading.captured is not None:
+        return None
+    path = chosen.tower.sites[0].path
+    stacks = [stack for name, stack in layer_stacks(module).items() if path.startswith(f"{name}.")]
+    states = list[Tensor]()
+    if len(stacks) == 1:
+        with suppress(InputError), if_it_runs(module, reading.inputs, reading.model.name):
+            states = entering(module, reading.inputs, stacks[0])
+    if len(states) <= max(chosen.layers) or any(each.shape[:2] != (1, len(tokens)) for each in states):
+        return None
+    lengths = np.array([states[layer][0].float().norm(dim=-1).cpu().numpy() for layer in chosen.layers])
+    middle = np.maximum(np.median(lengths, axis=1), np.finfo(np.float32).tiny)
+    return np.asarray(lengths[:, list(key)].mean(axis=1) / middle, dtype=float)
 
 
 def _strays(own: ByHead, others: ByHead) -> float:
