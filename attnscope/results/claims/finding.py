@@ -208,8 +208,8 @@ class Finding(Presented):
     def evidence(self) -> Evidence:
         """What shows of each head that it does this, and the order that follows from it."""
         of, more = self.controls, (self.even_attention, self.stayed, self.followed, self.smaller_is_better)
-        named = {"elsewhere": self.elsewhere}
-        return Evidence(self.weights, of.mean, of.spread, of.below, of.best_excess, *more, **named)
+        numbers = self.weights, of.mean, of.spread, of.below, of.best_excess
+        return Evidence(*numbers, *more, elsewhere=self.elsewhere)
 
     @property
     def ranking(self) -> tuple[tuple[int, int], ...]:

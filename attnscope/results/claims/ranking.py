@@ -122,7 +122,10 @@ class Evidence:
         return {(i, j): self._group((i, j)) for i, j in np.ndindex(self.weights.shape)}
 
     def _group(self, place: Place) -> Group:
-        explained = {DependsOn.POSITION: Group.POSITION, DependsOn.KEY: Group.KEY}
+        explained: dict[DependsOn | None, Group] = {
+            DependsOn.POSITION: Group.POSITION,
+            DependsOn.KEY: Group.KEY,
+        }
         if (group := explained.get(self.depends_on(place))) is not None:
             return group
         looks = self.even_attention is None or self.weights[place] > self.even_attention[place]
