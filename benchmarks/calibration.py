@@ -362,7 +362,9 @@ def corpora(drawn: random.Random) -> Told:
         sides = []
         for side in "ab":
             file = Path(folder) / f"{side}.txt"
-            file.write_text("".join(f"{random_text(model, drawn)}\n" for _ in range(30)))
+            file.write_text(
+                "".join(f"{random_text(model, drawn)}\n" for _ in range(30)), encoding="utf-8", newline="\n"
+            )
             sides.append(at.corpus(file, folder, measures="entropy", workers=0, progress=False))
     return Told({"": at.difference(*sides).case is Apart.APART})
 
@@ -385,7 +387,7 @@ def dependencies(drawn: random.Random) -> Told:
         lines.append("")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "random.conllu"
-        file.write_text("\n".join(lines) + "\n")
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
         found = model.dependencies(file)
     return Told({"": found.case is Related.FOUND})
 
@@ -465,7 +467,9 @@ def table(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def lines_in(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    return (
+        [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+    )
 
 
 def main() -> int:
@@ -477,7 +481,7 @@ def main() -> int:
     parser.add_argument("--table", action="store_true", help="only print what the file has")
     given = parser.parse_args()
     for kind in () if given.table else given.kind:
-        with given.into.open("a") as file:
+        with given.into.open("a", encoding="utf-8", newline="\n") as file:
             for line in questions(kind, given.questions, given.seed, lines_in(given.into)):
                 print(json.dumps(line), file=file, flush=True)
     print("\n".join(table(lines_in(given.into))))
