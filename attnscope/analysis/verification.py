@@ -17,13 +17,14 @@ from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.following.describe import sides_of
 from attnscope.capture.routes import Labels, traced_instead
 from attnscope.capture.run import run_watched
-from attnscope.errors import InputError
+from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers, without_attention
 from attnscope.reference import exact
 from attnscope.results import LayerCheck, OutputCheck, Provenance, Verification
 from attnscope.tokens import Tokens
 from attnscope.verify import certify_heads
+from attnscope.vocabulary import Standing
 
 UNSEEN = "no dense softmax attention was seen"
 
@@ -78,9 +79,17 @@ def verify_model(
     if standings.tried:
         notes = (*notes, f"the tokens' places were tried {standings.tried}: --every-token tries them all")
     ordered = _in_order(towers, [*checks, *silent])
+    if mixed := sorted({check.layer for check in checks if _mixes(check)}):
+        where = f"L{listed(mixed)}"
+        notes = (*notes, f"tokens are mixed with others before the attention of {where}, by no attention")
     routes = dict.fromkeys(check.route for check in ordered)
     as_read = replace(provenance, route=", ".join(routes))
     return Verification(tokens, ordered, outputs, as_read, notes)
+
+
+def _mixes(check: LayerCheck) -> bool:
+    """Whether queries, keys or values of the layer are made of other tokens too, as by a convolution."""
+    return any(one.positions is Standing.MIXED for one in check.certificates)
 
 
 @contextmanager

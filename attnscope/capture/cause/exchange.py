@@ -17,6 +17,7 @@ from torch import Tensor
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Standing
 
+_MOSTLY = 2.0  # times all other changes: a row that is changed so much further by one token is that one's
 _LEAST = 1e-5  # change of a query, key or value, relative to it, below which it is taken for rounding
 
 Sets = Bool[Tensor, "set position"]
@@ -31,27 +32,31 @@ _ENDS = ("_token_id", "_token_index")
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """Which positions of a layer's queries, keys or values changed with each set of tokens."""
+    """Which positions of a layer's queries, keys or values changed with each set of tokens, and how far."""
 
     runs: int
     positions: int
     moved: Bool[Tensor, "set head position"]
+    far: Float[Tensor, "set head position"]
 
     @classmethod
     def of(cls, rows: Float[Tensor, "run head position dim"]) -> "Change":
         """Of the text as it is, with each set exchanged, and as it is again, one behind the other."""
-        return cls(rows.shape[0], rows.shape[2], _moved(rows).cpu())
+        moved, far = _moved(rows)
+        return cls(rows.shape[0], rows.shape[2], moved.cpu(), far.cpu())
 
     @property
     def together(self) -> "Change":
         """The same of all heads as if they were one."""
-        return Change(self.runs, self.positions, self.moved.any(1, keepdim=True))
+        moved, far = self.moved.any(1, keepdim=True), self.far.amax(1, keepdim=True)
+        return Change(self.runs, self.positions, moved, far)
 
-    def stands(self, expected: Sets | None) -> Standing:
+    def stands(self, expected: Sets | None, words: Words | None = None) -> Standing:
         """What it tells that these positions changed with these sets.
 
         A single position that answers to nothing (as a sink may) can only be the one token that is left. Of
-        positions that answer to their own token and to others, no head may answer to others alone.
+        positions that answer to their own token and to others, no head may answer to others alone, nor most
+        of them to one other more than to all else together, as `words` tell where they are given.
         """
         if expected is None or self.runs != len(expected) + 2 or not expected.any():
             return Standing.UNKNOWN
@@ -64,7 +69,23 @@ class Change:
         if (expected & ~moved).any():
             return Standing.OTHER if (moved & ~expected).any() else Standing.UNKNOWN
         lacking, further = (expected[:, None] & ~self.moved).any(0), (self.moved & ~expected[:, None]).any(0)
-        return Standing.OTHER if (lacking & further).any() else Standing.MIXED
+        mostly = words is not None and self._mostly_another(expected, words)
+        return Standing.OTHER if mostly or (lacking & further).any() else Standing.MIXED
+
+    def _mostly_another(self, expected: Sets, words: Words) -> bool:
+        """Whether in some head most positions answer to one other token more than to all else together.
+
+        That is, they change further with every set that it is in than, by a factor, with any without it.
+        """
+        size = len(self.far) // 2  # sets that a token is in
+        ordered = self.far.sort(0, descending=True).values
+        furthest = self.far >= ordered[size - 1]
+        clear = ordered[size - 1] > _MOSTLY * ordered[size]
+        place = 2 ** torch.arange(len(words))  # a word as a number
+        told = (furthest * place[:, None, None]).sum(0)
+        own, every = ((each * place[:, None]).sum(0) for each in (expected, words))
+        there = clear & torch.isin(told, every) & (told != own)
+        return any(_most(head[answered]) for head, answered in zip(there, self.moved.any(0), strict=True))
 
 
 def apart(key: Change, value: Change, expected: Sets | None, words: Words | None) -> bool:
@@ -113,19 +134,24 @@ def _of_one(moved: Sets, words: Words) -> Bool[Tensor, " position"]:
     return (moved[:, :, None] == words[:, None]).all(0).any(1)
 
 
-def _moved(rows: Float[Tensor, "run head position dim"]) -> Bool[Tensor, "set head position"]:
-    """Which positions changed by more than rounding: by more than those of the same text do at another place.
+def _moved(
+    rows: Float[Tensor, "run head position dim"],
+) -> tuple[Bool[Tensor, "set head position"], Float[Tensor, "set head position"]]:
+    """Which positions changed by more than rounding, and how far.
 
-    Nothing is said to have changed where a number is none.
+    By more, that is, than those of the same text do at another place. Nothing is said to have changed where a
+    number is none.
     """
     if rows.shape[0] < 2:
-        return torch.zeros(0, rows.shape[1], rows.shape[2], dtype=torch.bool)
+        none = torch.zeros(0, rows.shape[1], rows.shape[2])
+        return none.bool(), none
     size = rows[0].abs().float().amax((0, 2))
-    change = (rows[1:].float() - rows[0].float()).abs_().amax(3)
+    apart = rows[1:].float() - rows[0].float()
+    far, change = apart.norm(dim=3), apart.abs_().amax(3)
     numbers = bool(size.isfinite().all() & change.isfinite().all())  # of each row: a NaN is the largest
     change /= size.clamp_min(torch.finfo(torch.float32).tiny)
     least = max(_LEAST, 4 * torch.finfo(rows.dtype).eps, 10 * float(change[-1].max()))
-    return (change[:-1] > least) & numbers
+    return (change[:-1] > least) & numbers, far[:-1]
 
 
 @dataclass(frozen=True, eq=False)

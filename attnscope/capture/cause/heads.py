@@ -17,6 +17,8 @@ from attnscope.capture.cause.passage import Hooks
 from attnscope.capture.cause.rerun import Clean, Rerun
 from attnscope.capture.following.answers import Forward, Place
 
+NOWHERE, EVERYWHERE = -1, -2  # for a head: the change stands in no one's columns, in all heads' alike
+_ALIKE = 0.02  # of a row's change: what lies further from the mean of its heads' columns is not alike
 _NEARLY_ALL = 0.9  # of a row's change stands in the columns of one head
 
 QueryRows = Int[Tensor, " row"]
@@ -110,12 +112,17 @@ def note_columns(
     if way >= len(ways[0]) or heads == 1 or ways[0][way].shape[1] != heads * dim:
         return
     is_, was = ways[0][way], ways[1][way]
-    share = rows.slices(is_.float() - was.float(), heads)
+    change = is_.float() - was.float()
+    share = rows.slices(change, heads)
+    pieces = change.reshape(len(change), heads, dim)
+    apart = (pieces - pieces.mean(1, keepdim=True)).flatten(1).norm(dim=1)
+    alike = (apart < _ALIKE * change.norm(dim=1)).cpu()
     for row in rows.changed(is_, was, clean.epsilon).nonzero()[:, 0].tolist():
         if row in mine:
             largest = int(share[row].argmax())
             is_clear = bool(share[row, largest] > _NEARLY_ALL)
-            trial.columns.setdefault(mine[row], []).append(largest if is_clear else -1)
+            where = largest if is_clear else EVERYWHERE if alike[row] else NOWHERE
+            trial.columns.setdefault(mine[row], []).append(where)
 
 
 def asking_rows(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> dict[Forward, QueryRows]:

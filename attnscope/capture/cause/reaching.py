@@ -17,7 +17,7 @@ from torch import nn
 
 from attnscope.attention import AttentionCall
 from attnscope.capture.cause.blocks import through_blocks
-from attnscope.capture.cause.heads import asking_rows, heads_left
+from attnscope.capture.cause.heads import EVERYWHERE, NOWHERE, asking_rows, heads_left
 from attnscope.capture.cause.outputs import Trial, by_words, trials, two_runs
 from attnscope.capture.cause.rerun import Clean, Rerun
 from attnscope.capture.faults import Refused
@@ -153,6 +153,8 @@ def _reach(trial: Trial, place: Place, head: int, exchanged: Mapping[int, int], 
         return Reach(Effect.UNKNOWN, trial.why or "its way on could not be told", runs)
     if (place, head) not in trial.alive:
         return Reach(Effect.NONE, f"what head {head} computes has no effect on its module's result", runs)
+    if exchanged.get(head) == EVERYWHERE:
+        return Reach(Effect.OTHER, f"what head {head} computes goes on in every head's place alike", runs)
     if (other := exchanged.get(head, head)) != head:
         return Reach(Effect.OTHER, f"what head {head} computes goes on in the place of head {other}", runs)
     if trial.quiet:
@@ -167,10 +169,11 @@ def _reach(trial: Trial, place: Place, head: int, exchanged: Mapping[int, int], 
 
 
 def _exchanged(trial: Trial) -> dict[int, int]:
-    """The head in whose columns each head's change stands, where that is one head's for each."""
+    """The head in whose columns each head's change stands, if that is one for each, or every head."""
     found = {}
     for head, seen in trial.columns.items():
         (column, count), *_ = Counter(seen).most_common(1)
-        if column >= 0 and count >= _OFTEN * len(seen):
+        if column != NOWHERE and count >= _OFTEN * len(seen):
             found[head] = column
-    return found if len({*found.values()}) == len(found) else {}
+    single = [column for column in found.values() if column != EVERYWHERE]
+    return found if len({*single}) == len(single) else {}

@@ -127,7 +127,8 @@ def standings_of(
     for (module, number), handed in seen.items():
         site = site_of[module]
         tokens = sides.of(site.kind, handed.query.positions, handed.key.positions, site.tower)
-        found[site.path, number] = _judged(handed, tokens, tuple(changed.values()))
+        convolved = any(isinstance(part, nn.Conv1d) for part in module.modules())
+        found[site.path, number] = _judged(handed, tokens, tuple(changed.values()), convolved)
     kinds = {layer: (site.kind, site.tower) for site in watched for layer in site.layers}
     handed_on = {}
     for layer, moved in moved_rows.items():
@@ -140,15 +141,19 @@ def standings_of(
 
 
 def _judged(
-    handed: Handed[Change], tokens: tuple[Tokens, Tokens], changed: Sequence[Exchanged]
+    handed: Handed[Change], tokens: tuple[Tokens, Tokens], changed: Sequence[Exchanged], convolved: bool
 ) -> CallStanding:
-    """What it tells that these queries, keys and values changed, which should be those of `tokens`."""
+    """What it tells that these queries, keys and values changed, which should be those of `tokens`.
+
+    Those of a module that convolves them are mixed by design, however much of them is of which token.
+    """
     queries, keys = (_expected(side, changed) for side in tokens)
     words = None if any(each.halves for each in changed) else torch.cat([each.sets for each in changed], 1)
+    mixing = None if convolved else words
     return CallStanding(
-        handed.query.stands(queries),
-        handed.key.stands(keys),
-        handed.value.together.stands(keys),  # heads of one key may bring values of several tokens
+        handed.query.stands(queries, mixing),
+        handed.key.stands(keys, mixing),
+        handed.value.together.stands(keys, mixing),  # heads of one key may bring values of several tokens
         apart(handed.key, handed.value, keys, words),
     )
 

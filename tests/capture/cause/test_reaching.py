@@ -58,6 +58,28 @@ def test_a_head_whose_columns_of_the_output_projection_are_zero_has_no_effect(ke
     assert verdicts == [Verdict.PARTIAL, Verdict.CERTIFIED]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("of_its_own", [0.0, 0.5])
+def test_heads_that_are_averaged_before_they_go_on_are_not_their_own(
+    of_its_own: float, dtype: torch.dtype
+) -> None:
+    model = twin(sharp("llama"), "eager").to(dtype)
+    heads = model.config.num_attention_heads
+
+    def averaged(_part: nn.Module, given: tuple[Tensor]) -> tuple[Tensor]:
+        each = given[0].unflatten(-1, (heads, -1))
+        together = each.mean(-2, keepdim=True).expand_as(each)
+        return (torch.lerp(together, each, of_its_own).flatten(-2),)
+
+    model.layers[1].self_attn.o_proj.register_forward_pre_hook(averaged)
+    told = reached(model, 1)["layers.1.self_attn"]
+    if of_its_own:  # heads that are mixed, and each of them most in its own place, are the model's business
+        assert {each.effect for each in told.values()} == {Effect.OWN}
+    else:
+        assert {each.effect for each in told.values()} == {Effect.OTHER}
+        assert told[3].reason == "what head 3 computes goes on in every head's place alike"
+
+
 @pytest.mark.parametrize("row", range(TOKENS - 1))
 def test_any_two_rows_that_are_exchanged_are_seen(row: int) -> None:
     model = twin(sharp("bert"), "eager")

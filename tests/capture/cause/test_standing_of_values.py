@@ -96,6 +96,22 @@ def test_keys_and_values_of_the_same_other_tokens_are_not_apart(move: str) -> No
         assert verdict is (Verdict.INCONCLUSIVE if move == "averaged" else Verdict.CERTIFIED)
 
 
+@pytest.mark.parametrize(
+    ("own", "standing", "verdict"),
+    [(0.01, OTHER, Verdict.PARTIAL), (0.2, OTHER, Verdict.PARTIAL), (0.6, MIXED, Verdict.CERTIFIED)],
+)
+def test_keys_and_values_that_are_mostly_those_of_another_token_are_not_called_mixed(
+    own: float, standing: Standing, verdict: Verdict
+) -> None:
+    model = bert()
+    layer = model.encoder.layer[1].attention.self
+    changes(lambda rows: own * rows + (1 - own) * rows.roll(1, dims=1), layer.key, layer.value)
+    told = judged(recorded(model).calls[1])
+    assert told == (verdict, DISORDERED if standing is OTHER else "", standing)
+    layer.mixing = nn.Conv1d(24, 24, 2)  # a module that convolves: that its rows are mixed is its design
+    assert judged(recorded(model).calls[1]) == (Verdict.CERTIFIED, "", MIXED)
+
+
 def test_values_that_mix_more_tokens_than_their_keys_do_are_certified_and_called_mixed() -> None:
     """As where keys and values come out of convolutions of different width."""
     model = bert()
@@ -203,3 +219,16 @@ def test_a_whole_model_that_is_verified_names_the_layer_whose_values_are_those_o
     checks = verify_model(model, inputs, tokens, provenance_of(model, tokens)).layers
     told = [{certificate.reason for certificate in check.certificates} for check in checks]
     assert told == [{""}, {""}, {APART}]
+
+
+def test_a_whole_model_that_is_verified_says_in_which_layers_tokens_are_mixed_by_no_attention() -> None:
+    model, inputs = bert(), {"input_ids": ids()}
+    tokens = tokens_by_id(ids()[0].tolist())
+    assert verify_model(model, inputs, tokens, provenance_of(model, tokens)).notes == ()
+    layer = model.encoder.layer[2].attention.self
+    changes(lambda rows: 0.6 * rows + 0.4 * rows.roll(1, dims=1), layer.key, layer.value)
+    made = verify_model(model, inputs, tokens, provenance_of(model, tokens))
+    assert {each.verdict for check in made.layers for each in check.certificates} == {Verdict.CERTIFIED}
+    (note,) = made.notes
+    assert "L2, " in note
+    assert "mixed" in note

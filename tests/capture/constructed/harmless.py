@@ -142,6 +142,8 @@ def _made() -> Iterator[Construction]:
             name: kept.ANYWHERE[name] for name in ("in NumPy", "in place", "a norm of the row", "half of it")
         }
         yield from _parts(made, place, SPREAD)
+    both = {place: rows("rolled in part") for place in (Place.KEY, Place.VALUE)}
+    yield from on_routes("rows rolled in part on keys and values", both, ("fused", "tiled"))
     yield from _in_other_models()
     yield from _crossing()
     yield from _written(SOME)

@@ -172,7 +172,7 @@ def _made() -> Iterator[Construction]:
     orders = ["rolled", "first two swapped", "shuffled"]
     yield from _rows([*orders, "one row for all", "averaged"], [Place.VALUE], EVERY)
     yield from _rows(["leaking", "averaged so far", "moved on by one"], [Place.VALUE], SPREAD)
-    yield from _together(["rolled", "flipped"], SPREAD)
+    yield from _together(["rolled", "flipped", "softly rolled", "mostly rolled"], SPREAD)
     # what meets the values are not the weights of the queries and keys
     yield from _parts(others.WEIGHTS_CHANGED, [Place.WEIGHTS], OWN)
     yield from _rows(["rolled", "averaged"], [Place.WEIGHTS, Place.CONTEXT], OWN)

@@ -85,6 +85,7 @@ HEADS_MOVED: dict[str, Part] = {
     "heads flipped": _ordered([2, 1, 0]),
     "first two heads swapped": _ordered([1, 0, 2]),
     "one head for all": _ordered([1, 1, 1]),
+    "heads averaged": lambda own, answer, place: answer.mean(2, keepdim=True).expand_as(answer),
     "head 0 zeroed": _one_zeroed(0),
     "head 2 zeroed": _one_zeroed(2),
     "heads rolled in columns": lambda own, answer, place: (

@@ -42,6 +42,9 @@ MIXTURES: dict[str, Matrix] = {
     "averaged in pairs": lambda n: 0.5 * torch.eye(n) + 0.5 * _rolled(n),
     "leaking": lambda n: 0.95 * torch.eye(n) + 0.05 * _rolled(n),
     "leaking a little": lambda n: torch.eye(n) + 1e-4 * _rolled(n),
+    "softly rolled": lambda n: 0.01 * torch.eye(n) + 0.99 * _rolled(n),
+    "mostly rolled": lambda n: 0.25 * torch.eye(n) + 0.75 * _rolled(n),
+    "rolled in part": lambda n: 0.6 * torch.eye(n) + 0.4 * _rolled(n),
     "leaking into one row": lambda n: torch.eye(n) + 0.3 * torch.eye(n)[:, [1]] * torch.eye(n)[[0]],
 }
 LOSSES: dict[str, Matrix] = {

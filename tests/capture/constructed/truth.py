@@ -20,6 +20,7 @@ from tests.capture.constructed.construction import Construction, Head
 from tests.capture.constructed.model import HEADS, Block, Place
 
 _LEAST = 1e-9  # of the largest: less is rounding
+_MOSTLY = 0.7  # of all that changes a row
 _CLEARLY = 1.2  # times as much as any other row
 
 
@@ -152,11 +153,18 @@ class Probed:
             return "keys and values of different rows"
         single = bool((keys.sum(1) == 1).all())
         elsewhere = not self.crossing and not torch.equal(keys.long().argmax(1), own)
+        if not self.crossing and not single:
+            changes = self.keys[head]
+            another = changes.amax(1) > _MOSTLY * changes.sum(1)
+            another &= changes.argmax(1) != own
+            return "keys mostly of other rows" if 2 * int(another.sum()) > len(another) else ""
         return "keys of other rows" if single and elsewhere else ""
 
     def _of_columns(self, head: int) -> str:
         mass = self.columns[head]
-        return "" if mass[head] > 0.9 * mass.max() else "another head's columns"
+        if mass[head] <= 0.9 * mass.max():
+            return "another head's columns"
+        return "every head's columns" if mass.min() > 0.9 * mass.max() else ""
 
 
 def probe(block: Block, given: tuple[Any, ...], call: int, construction: Construction) -> Probed:

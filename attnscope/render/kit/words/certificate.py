@@ -56,7 +56,7 @@ def certificate_line(certificate: Certificate, full: bool = False) -> Text:
     """One line without a line break: the verdict, and `full` or where it is not certified what it rests on.
 
     That is: what is open, errors against tolerances, faults, positions. Rows that are not the tokens in
-    their place are always told.
+    their place, or not these alone, are always told.
     """
     line = Text(verdict_words(certificate.verdict), style=STYLES[certificate.verdict])
     if certificate.verdict is Verdict.RECOMPUTED:
@@ -72,7 +72,7 @@ def certificate_line(certificate: Certificate, full: bool = False) -> Text:
     if certificate.verdict in (Verdict.CERTIFIED, Verdict.RECOMPUTED, Verdict.STORED) and not full:
         untried = certificate.reach is not None and certificate.reach.effect is Effect.UNKNOWN
         told = (
-            places if certificate.positions is Standing.OTHER else "",
+            places if certificate.positions in (Standing.OTHER, Standing.MIXED) else "",
             _effect(certificate) if untried else "",
         )
     phrases = [phrase for phrase in told if phrase]
