@@ -180,6 +180,9 @@ def test_what_is_certified_is_said_in_a_word_and_rows_that_are_not_the_tokens_be
     assert certificate_line(certificate).plain == "✓ certified"
     odd = replace(certificate, positions=Standing.OTHER)
     assert certificate_line(odd).plain == "✓ certified · rows are not the tokens in their place: numbered"
+    mixed = certificate_line(replace(certificate, positions=Standing.MIXED)).plain
+    assert mixed == "✓ certified · tokens in place, mixed with others before"
+    assert certificate_line(replace(certificate, positions=Standing.OWN)).plain == "✓ certified"
 
 
 @pytest.mark.parametrize("verdict", [each for each in Verdict if each.stands_out])
