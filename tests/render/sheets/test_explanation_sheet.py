@@ -22,7 +22,7 @@ CASES = {
     ),
     "shown": (
         Case.SHOWN,
-        "2 of 12 heads look from “it” at “cat” far more than in 30 control texts, L2 H4 most clearly (.93 "
+        "3 of 12 heads look from “it” at “cat” far more than in 30 control texts, L2 H4 most (.93 "
         "here, .16 in control texts); of 2 heads taken apart none does so because of one earlier part alone.",
     ),
     "none": (

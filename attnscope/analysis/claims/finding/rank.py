@@ -14,10 +14,11 @@ from attnscope.analysis.claims.finding.rows import AnyRows, Layer, Lens, check_n
 from attnscope.analysis.claims.finding.sought import Likeness, Numbers, Target, divergence
 from attnscope.results import Contents, Controls
 from attnscope.results.claims.ranking import STEADIEST, beyond
+from attnscope.tiles.call import LongCall
 
 ByHead = Float[np.ndarray, "layer head"]
 LeftOut = Bool[np.ndarray, "layer head"] | None
-_MOST_OTHERS = 512  # queries of a longer text that stand for all others
+_OTHERS = 16  # queries of a text that is read in rows, which stand for all others
 OUTER = 0.05  # share of the controls that `low` and `high` leave out at either end
 
 
@@ -79,7 +80,9 @@ def beside(
         with np.errstate(invalid="ignore", divide="ignore"):
             shares.append(target.number(by_norm / whole[..., None]))
     known = len(norms) == len(layers)
-    spaced = np.linspace(0, len(seen.queries) - 1, min(len(seen.queries), _MOST_OTHERS)).astype(int)
+    count = len(seen.queries)
+    some = _OTHERS if any(isinstance(each, LongCall) for each in layers) else count
+    spaced = np.linspace(0, count - 1, min(count, some)).astype(int)
     queries = sorted({*target.queries, *spaced.tolist()})
 
     def elsewhere(layer: Layer) -> Numbers:
