@@ -1,5 +1,7 @@
 """A ranking on Axes: names down, marks over one axis, and above it what each mark is."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
@@ -184,18 +186,35 @@ def _draw(mark: Mark, places: list[int], axes: Axes) -> None:
 
 
 def _numbers(block: Ranking, axes: Axes, span: float) -> None:
-    """The number of each row at the end of all that is drawn on its side."""
+    """The number of each row at the end of all that is drawn on its side.
+
+    Where other marks reach beyond bars all stand in a column behind them, in the colours of their bars.
+    """
     column, places = block.table[block.written], _places(block)
-    for row, value in enumerate(column.values):
-        if missing(value):
-            continue
-        side = -1 if value < 0 else 1
-        reach, gap = 0.0, 0.015
-        for mark in block.marks:
-            ends = [] if mark.shape == "line" else [side * end for end in mark.ends(row)]
-            if ends and max(ends) > reach:
-                reach, gap = max(ends), 0.015 if mark.shape in ("bar", "band") else 0.035
+    there = [(row, value) for row, value in enumerate(column.values) if not missing(value)]
+    own, all_marks = (
+        [_reach(block, row, -1 if value < 0 else 1, shapes) for row, value in there]
+        for shapes in (("bar",), tuple(each.shape for each in block.marks))
+    )
+    apart = any(bar[0] > 0 and bar[0] < every[0] for bar, every in zip(own, all_marks, strict=True))
+    column_at = max((_reach(block, row, 1, None)[0] for row, _ in there), default=0.0) + 0.045 * span
+    for (row, value), (reach, gap) in zip(there, all_marks, strict=True):
+        side = 1 if apart or value >= 0 else -1
+        tints = [TINTS[mark.tint] for mark in block.marks if mark.shape == "bar" and mark.ends(row)]
         axes.text(
-            side * (reach + gap * span), places[row] + 0.03, column.text(row), size=_NUMBER, va="center",
-            zorder=6, ha="left" if side > 0 else "right", color=FAINT if row in block.faint else INK,
+            column_at if apart else side * (reach + gap * span), places[row] + 0.03, column.text(row),
+            size=_NUMBER, va="center", zorder=6, ha="left" if side > 0 else "right",
+            color=FAINT if row in block.faint else tints[0] if apart and tints else INK,
         )  # fmt: skip
+
+
+def _reach(block: Ranking, row: int, side: int, shapes: Sequence[str] | None) -> tuple[float, float]:
+    """How far the marks of a row reach to one side, and the room behind the last of them."""
+    reach, gap = 0.0, 0.015
+    for mark in block.marks:
+        if mark.shape == "line" or (shapes is not None and mark.shape not in shapes):
+            continue
+        ends = [side * end for end in mark.ends(row)]
+        if ends and max(ends) > reach:
+            reach, gap = max(ends), 0.015 if mark.shape in ("bar", "band") else 0.035
+    return reach, gap

@@ -106,11 +106,12 @@ def _tokens(result: Flow, whole: bool) -> Ranking:
     )
     says, shades = methods.meant(result), Scale(0.0, largest or 1.0)
     columns, marks = list[Column](), tuple[Mark, ...]()
+    costs = ablated is not None and bool(ablated.answer)  # then + is what the answer rests on, in one colour
     if ablated is not None:
         effects = [float(ablated.effects[key]) for key in shown]
         form, around = (
             signed if ablated.answer else number,
-            Scale.around(ablated.effects, costs=bool(ablated.answer)),
+            Scale.around(ablated.effects, costs=costs),
         )
         heading = (
             f"{'lead' if ablated.against else 'answer'} loses ({ablated.unit})"
@@ -123,7 +124,7 @@ def _tokens(result: Flow, whole: bool) -> Ranking:
             marks = both_ways(effects, "the answer gains", "the answer loses", costs=True)
     for name, values in shares.items():
         falls = name in methods.SIGNED
-        scale = Scale.around(result.methods[name]) if falls else shades
+        scale = Scale.around(result.methods[name], costs=costs) if falls else shades
         columns.append(
             Column(
                 name.replace(" ", "_"),

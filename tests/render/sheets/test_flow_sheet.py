@@ -15,9 +15,11 @@ from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv
 from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import number, signed
-from attnscope.render.kit.palette import RAMPS, SIGNED, TINTS
+from attnscope.render.kit.palette import INK, RAMPS, SIGNED, TINTS
+from attnscope.render.plot.ranking import draw
 from attnscope.render.screen import written
 from attnscope.render.sheet.blocks import Beside, Matrix, Ranking
+from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.flow import patches_of
 from attnscope.render.sheets.flow import sheet as flow
@@ -347,3 +349,27 @@ def test_on_an_axes_stand_the_tokens() -> None:
 
 def test_every_panel_side_by_side_has_a_title() -> None:
     assert all(each.title for each in rankings(made_flow.flow()))
+
+
+def test_what_the_answer_rests_on_has_one_colour_in_a_row() -> None:
+    found = made_flow.flow()
+    scales = {each.name: each.scale for each in rankings(found)[0].table.columns}
+    both = [each.kind for each in scales.values() if each is not None and each.around_0]
+    assert set(both) == {"costs"}
+    assert len(both) > 1
+
+
+def test_numbers_stand_in_a_column_in_the_colours_of_their_bars_where_other_marks_reach_farther() -> None:
+    marks = Mark("bar", "gains", "", (0.3, 2.0)), Mark("diamond", "query", "", (1.4, 1.0))
+    table = Table(Column("brings", (0.3, 2.0), "brings", signed))
+    drawn = []
+    for shown in (marks, marks[:1]):
+        axes = plt.figure().subplots()
+        draw(Ranking("", "part", ("a", "b"), table, marks=shown, written="brings", measured="score"), axes)
+        drawn.append({each.get_text(): each for each in axes.texts if each.get_text().startswith("+")})
+    apart, beside = drawn
+    assert len({each.get_position()[0] for each in apart.values()}) == 1
+    assert {each.get_color() for each in apart.values()} == {TINTS["gains"]}
+    assert beside["+.30"].get_position()[0] < 0.5 < beside["+2.00"].get_position()[0]
+    assert {each.get_color() for each in beside.values()} == {INK}
+    plt.close("all")
