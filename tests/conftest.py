@@ -107,6 +107,8 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def believing(monkeypatch: pytest.MonkeyPatch) -> None:
     """What files say of proofs is taken at its word, so that all the rest can be compared."""
+    from attnscope.render import sheets
     from attnscope.results import Verdict
 
     monkeypatch.setattr(Verdict, "from_file", lambda verdict, follows: verdict)
+    monkeypatch.setattr(sheets, "as_the_file_says", lambda sheet: sheet)

@@ -20,21 +20,23 @@ from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.look import DPI, USUAL, Look, dressed
 from attnscope.render.plot.sheet import figure as sheet_figure
 from attnscope.render.report.page import report_figure, report_pages, report_panels
+from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import NO_PICTURE, sheet_of
-from attnscope.results import (
-    Report,
-    Result,
-)
+from attnscope.results import Report, Result, Verdict
+from attnscope.results.base.origin import worst
 
 
 def figure_of(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> Figure:
     """The picture of a result on one page; `InputError` for a result that has none."""
     if (reason := NO_PICTURE.get(type(result))) is not None:
         raise InputError(reason)
-    with dressed(look, verdict_remark(result)):
-        if isinstance(result, Report):  # whose page has a design of its own
+    if isinstance(result, Report):  # whose page has a design of its own, and verdicts beside its title
+        with dressed(look):
             return report_figure(result)
-        return sheet_figure(sheet_of(result, focus))
+    with dressed(look):
+        sheet = sheet_of(result, focus)
+    with dressed(look, _remark(result, sheet)):
+        return sheet_figure(sheet)
 
 
 def pages(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> list[Figure]:
@@ -51,10 +53,10 @@ def panels(result: Report, look: Look = USUAL) -> dict[str, Figure]:
         return report_panels(result)
 
 
-def verdict_remark(result: Result) -> str:
-    """What no title may leave out: a verdict that is not the best. A report has it beside its title."""
-    verdict = None if isinstance(result, Report) else result.verdict
-    return "" if verdict is None or verdict.proved else verdict_words(verdict)
+def _remark(result: Result, sheet: Sheet) -> str:
+    """What no title may leave out: a verdict that is not the best, of all or of a line of proof."""
+    verdict = result.verdict or worst((Verdict.CERTIFIED, *(each for each, _ in sheet.proof)))
+    return "" if verdict.proved else verdict_words(verdict)
 
 
 __all__ = [

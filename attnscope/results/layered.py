@@ -6,11 +6,12 @@ import numpy as np
 from jaxtyping import Int
 
 from attnscope.results.base.origin import Provenance
-from attnscope.results.base.parts import fits, in_tokens
+from attnscope.results.base.parts import fits, in_chances, in_tokens
 from attnscope.results.base.presented import Presented
 from attnscope.results.prediction import Guess
 from attnscope.tokens import Tokens
 
+_ROUNDING = 1e-4  # of a probability
 TASKS = ("masked", "next", "class")
 
 
@@ -32,6 +33,12 @@ class LayerAnswer:
     apart: float
     control: float = float("nan")
     control_high: float = float("nan")
+
+    def check_parts(self) -> None:
+        in_chances([self.probability], "probability")
+        beyond = self.probability - self.best.probability
+        fits(not beyond > _ROUNDING, "'best' is not the likeliest")
+        fits(self.rank >= 1, "'rank' counts from 1")
 
 
 @dataclass(frozen=True)

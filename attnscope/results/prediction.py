@@ -1,12 +1,13 @@
 """What a model makes of its input: words for blanks, the next word, a text, a verdict on a pair, a class."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from attnscope.printable import printable
 from attnscope.results.base.origin import Provenance
-from attnscope.results.base.parts import Arrays, columns_of, fits, in_tokens
+from attnscope.results.base.parts import Arrays, columns_of, fits, in_chances, in_tokens
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
@@ -20,6 +21,9 @@ class Guess:
     id: int
     text: str
     probability: float
+
+    def check_parts(self) -> None:
+        in_chances([self.probability], "probability")
 
     @property
     def name(self) -> str:
@@ -36,6 +40,14 @@ class Blank:
 
     position: int
     guesses: tuple[Guess, ...]
+
+    def check_parts(self) -> None:
+        in_chances(_once(self.guesses), "guesses", together=True)
+
+
+def _once(guesses: tuple[Guess, ...]) -> Iterable[float]:
+    """The probability of every token or class that is among them."""
+    return {guess.id: guess.probability for guess in guesses}.values()
 
 
 @dataclass(frozen=True)
@@ -62,6 +74,9 @@ class NextSentence:
     probability: float
     order: bool = False
 
+    def check_parts(self) -> None:
+        in_chances([self.probability], "probability")
+
 
 @dataclass(frozen=True)
 class Classes:
@@ -73,6 +88,9 @@ class Classes:
 
     guesses: tuple[Guess, ...]
     exclusive: bool = True
+
+    def check_parts(self) -> None:
+        in_chances(_once(self.guesses), "guesses", together=self.exclusive)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

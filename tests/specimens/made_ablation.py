@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import made_results as made
+import numpy as np
 
 from attnscope.results import Ablation, Kind
 from attnscope.results.claims.ablation import Method, ranked
@@ -58,7 +59,7 @@ def ablation(**other: object) -> Ablation:
 def together() -> Ablation:
     """Two heads of one layer, alone and at once, beside a random one."""
     heads = (effect(1, 0, -1.5, typical=0.4, below=1, controls=1), effect(1, 2, 0.1, typical=0.4, controls=1))
-    group = Group(((1, 0), (1, 2)), Effect(BEFORE, 0.04, -1.83, 1.1), 0.9, 2, 2)
+    group = Group(((1, 0), (1, 2)), Effect(BEFORE, 0.04, float(np.log(0.04 / BEFORE)), 1.1), 0.9, 2, 2)
     return ablation(heads=heads, group=group, floor=Floor(1e-7, 0.0, 0, (effect(1, 1, 0.4),), 3))
 
 
@@ -87,7 +88,7 @@ def foretold() -> Ablation:
 def patched() -> Ablation:
     """Every head from another text, in which the answer is not probable."""
     other = made.head().query_tokens
-    total = Effect(BEFORE, 0.0001, -7.8, 6.5)
+    total = Effect(BEFORE, 0.0001, float(np.log(0.0001 / BEFORE)), 6.5)
     return ablation(method=Method.TEXT, how="each output of the other text", other=other, total=total)
 
 
@@ -116,7 +117,7 @@ def grid() -> Ablation:
         method=Method.TEXT,
         how="what each part hands on replaced by what it hands on in the other text",
         other=tokens,
-        total=Effect(BEFORE, 0.0001, -7.8, 6.5),
+        total=Effect(BEFORE, 0.0001, float(np.log(0.0001 / BEFORE)), 6.5),
     )
 
 

@@ -52,6 +52,14 @@ def guarded(sheet: Sheet, verdict: Verdict | None) -> Sheet:
     return sheet
 
 
+def as_the_file_says(sheet: Sheet) -> Sheet:
+    """The sheet of what was read from a file: where nothing was to be proved, only the file says it."""
+    if sheet.proof or not sheet.untouched:
+        return sheet
+    said = f"{verdict_words(Verdict.STORED)}: {sheet.untouched}"
+    return replace(sheet, proof=((Verdict.STORED, said),), untouched="")
+
+
 def _of_the_answer(sheet: Sheet, verdict: Verdict) -> Verdict:
     """The worst verdict of the heads that it names; that of the result where none of them is told."""
     named = [sheet.verdicts[each] for each in _HEAD.findall(sheet.answer) if each in sheet.verdicts]
@@ -60,6 +68,8 @@ def _of_the_answer(sheet: Sheet, verdict: Verdict) -> Verdict:
 
 def _refused(sheet: Sheet) -> str:
     """What stands in the place of an answer that rests on numbers that are not the model's."""
+    if sheet.failed:
+        return f"✗ Do not use these numbers: {sheet.failed}."
     count = Counter(sheet.verdicts.values())
     if failed := count[Verdict.FAILED]:
         of = f"{failed} of {counted(count.total(), 'head')}"

@@ -37,7 +37,8 @@ class Sheet:
     explains words and marks of the blocks beside their columns' own (--legend); `details` are for -v.
     `departs` names what is not as it comes, such as `by words` or `seed 7`, for the line of proof, and
     `untouched` stands there where nothing is recomputed. `verdicts` are those of heads that the answer may
-    name; an answer that is `about_proof` says itself what is not certified.
+    name, `failed` names what else is not as the model has it; an answer that is `about_proof` says itself
+    what is not certified.
 
     `table` has every row, and is made when a file wants it; `record` stands at the top of a file. `main` is
     the block that can stand alone on an Axes; where there is none, `whole` says why it takes a page.
@@ -61,6 +62,7 @@ class Sheet:
     departs: tuple[str, ...] = ()
     untouched: str = ""
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    failed: str = ""
     about_proof: bool = False
     main: Block | None = None
     whole: str = "this picture has several panels"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from importlib import import_module
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.sheet.guard import guarded
+from attnscope.render.sheet.guard import as_the_file_says, guarded
 from attnscope.render.sheet.said import messages
 from attnscope.render.sheet.sheet import Sheet, harmless
 from attnscope.results import Check, Outline, Result
@@ -21,6 +21,7 @@ def sheet_of(result: Result, focus: Focus = WHOLE) -> Sheet:
     """What a result shows of what is looked at, every text of it harmless."""
     module = import_module(f"{__name__}.{name_of(type(result)).split('-')[0]}")
     made: Sheet = module.sheet(result, focus)
+    made = as_the_file_says(made) if result.from_file else made
     return harmless(guarded(replace(made, messages=_messages(result)), result.verdict))
 
 

@@ -39,6 +39,7 @@ def sheet(result: Corpus, focus: Focus = WHOLE) -> Sheet:
     in_tokens = result.main.scores.measure == "entropy" and not focus.in_nats
     main = _tokens(result) if in_tokens else _grid(result, result.main)
     texts = counted(result.read.texts, "text")
+    failed = _failed(result)
     return Sheet(
         title=_subject(result),
         setting=setting(result, grid_size(result.layers, result.heads)),
@@ -55,7 +56,8 @@ def sheet(result: Corpus, focus: Focus = WHOLE) -> Sheet:
         control=words.control(result),
         notes=tuple(words.notes(result)),
         legend=tuple(_legend(result, in_tokens)),
-        proof=proof_in(result.sampled, texts, result.certified, _failed(result)),
+        proof=proof_in(result.sampled, texts, result.certified, failed or _alike(result)),
+        failed=failed,
         main=main,
         summary=(texts, grid_size(result.layers, result.heads)),
         record=record(result.read),
@@ -74,19 +76,17 @@ def _following(result: Corpus) -> Next | None:
 
 
 def _failed(result: Corpus) -> str:
-    """What is not as it was measured in the sample, and in which text; else how alike they are alone."""
-    if not result.failed:
-        return f"{_alone(result)}; {_acts(result)}"
+    """What is not as it was measured in the sample, and in which text; empty where all is."""
     more = len(result.failed) - 1
-    return f"{result.failed[0]}{f'; and {more} more' if more else ''}"
+    return f"{result.failed[0]}{f'; and {more} more' if more else ''}" if result.failed else ""
 
 
-def _alone(result: Corpus) -> str:
+def _alike(result: Corpus) -> str:
     """What reading the sampled texts alone says, and in how many of their queries."""
     if not result.held:
-        return "measured alone, not among others"
-    some = f" in {result.held:,} of their {result.queries:,} queries"
-    return in_sample(result.unlike) + (some if result.held < result.queries else "")
+        return f"measured alone, not among others; {_acts(result)}"
+    some = f" in {result.held:,} of their {result.queries:,} queries" if result.held < result.queries else ""
+    return f"{in_sample(result.unlike)}{some}; {_acts(result)}"
 
 
 def _acts(result: Corpus) -> str:

@@ -15,11 +15,19 @@ from attnscope.errors import Damaged
 
 Value: TypeAlias = Any  # anything that json writes, and arrays of numbers before it does
 Arrays: TypeAlias = dict[str, np.ndarray]  # by name
+_ROUNDING = 1e-4  # of a probability, and of a sum of them, in whatever precision
 
 
 def fits(right: bool | np.bool_, wrong: str) -> None:
     if not right:
         raise Damaged(wrong)
+
+
+def in_chances(values: Iterable[float], name: str, together: bool = False) -> None:
+    """Checks that these lie in 0..1 or are NaN, and that they do not exceed 1 where all are `together`."""
+    every = np.fromiter(values, float)
+    fits(not ((every < 0) | (every > 1 + _ROUNDING)).any(), f"'{name}' is no probability")
+    fits(not together or not np.nansum(every) > 1 + _ROUNDING, f"'{name}' are above 1 together")
 
 
 def within(position: int | None, size: int) -> bool:

@@ -20,6 +20,7 @@ class Presented:
     """
 
     for_readers: tuple[str, ...] = ("verdict",)  # properties that files have beside the fields
+    from_file = False  # whether it was read from one
 
     @property
     def verdict(self) -> Verdict | None:

@@ -1,6 +1,6 @@
 """What a model's answer becomes without a head, beside what no head and any other head would do to it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -217,8 +217,18 @@ class Ablation(Presented):
         once = len(set(places)) == len(places) and all(min(place) >= 0 for place in places)
         fits(once, "'heads' has a layer and head twice, or none")
         fits(not (self.heads and self.places), "it has 'heads' and 'places' both")
+        for effect in self._effects():
+            effect.check_change(self.measured)
         for place in self.places:
             in_tokens(place.positions, len(self.key_tokens), "places")
+
+    def _effects(self) -> Iterator[Effect]:
+        """What became of the answer in every experiment."""
+        yield from (*self.alone, *self.floor.random)
+        groups = (self.group, *(self.path.others if self.path else ()))
+        yield from (each.effect for each in groups if each is not None)
+        if self.total is not None:
+            yield self.total
 
     def npz_columns(self) -> Arrays:
         numbers = ("before", "after", "change", "kl", "typical", "predicted")

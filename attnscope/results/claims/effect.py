@@ -2,6 +2,13 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import isclose, log
+from sys import float_info
+
+from attnscope.results.base.parts import fits, in_chances
+from attnscope.results.claims.intervention import Measured
+
+_ROUNDING = 1e-6  # of a change
 
 
 class Asks(StrEnum):
@@ -34,6 +41,10 @@ class Answer:
     probability: float
     likeliest: bool = True
 
+    def check_parts(self) -> None:
+        if self.asks is not Asks.VECTOR:
+            in_chances([self.probability], "probability")
+
 
 @dataclass(frozen=True)
 class Effect:
@@ -53,6 +64,19 @@ class Effect:
     kl: float
     instead: str = field(default="", kw_only=True)
 
+    def check_parts(self) -> None:
+        fits(not self.kl < 0, "'kl' is below 0")
+
+    def check_change(self, measured: Measured) -> None:
+        """Of a probability that is too small for a float the logarithm cannot be held against it."""
+        change = self.after - self.before
+        if measured is Measured.CHANCE:
+            in_chances((self.before, self.after), "before' or 'after")
+            tiny = min(self.before, self.after) < float_info.min
+            change = self.change if tiny else log(self.after) - log(self.before)
+        right = change != change or isclose(change, self.change, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
+        fits(right, "'change' does not follow from 'before' and 'after'")
+
 
 @dataclass(frozen=True)
 class Beside(Effect):
@@ -68,6 +92,10 @@ class Beside(Effect):
     below: int = field(default=0, kw_only=True)
     controls: int = field(default=0, kw_only=True)
     whole: float | None = field(default=None, kw_only=True)
+
+    def check_parts(self) -> None:
+        super().check_parts()
+        fits(0 <= self.below <= self.controls, "'below' counts more than 'controls'")
 
     @property
     def rank(self) -> int:
@@ -127,6 +155,9 @@ class Group:
     controls: int = 0
     of_layers: bool = False
     drawn: tuple[tuple[tuple[int, int], ...], ...] = ()
+
+    def check_parts(self) -> None:
+        fits(0 <= self.below <= self.controls, "'below' counts more than 'controls'")
 
 
 @dataclass(frozen=True)

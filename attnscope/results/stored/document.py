@@ -79,6 +79,7 @@ def of_document(told: dict[str, Value], arrays: Arrays | None, believed: bool = 
     own = {key: value for key, value in plain.items() if key not in ("schema", "layout", *SAID)}
     follow = kind in (HeadWeights, HeadView)
     result: Result = decode(kind, own, Place("", arrays, {}, believed, follow))
+    object.__setattr__(result, "from_file", not believed)
     if isinstance(result, HeadView) and not believed and not view_follows(result):
         raise Departs("the weights of its rows and columns are not those of its tokens")
     return result
