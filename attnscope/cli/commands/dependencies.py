@@ -44,10 +44,10 @@ def dependencies(
 ) -> None:
     """Find the head that finds each grammatical relation.
 
-    It stands beside the best fixed offset. A head's answer for a word is the other word that it attends to
-    most (→), or that attends to it most (←). Beside it stands what the rule "so many words further on"
-    finds, and how a head does on sentences that it was not chosen on (held out). Words are those of the
-    file, read with a blank between them.
+    It stands beside the best fixed offset. A pair is found where the dependent attends most to its head (→),
+    where of all words its head attends most to it (←), or where its head attends to no other word more (⇐).
+    Beside it stands what the rule "so many words further on" finds, and how a head does on sentences that it
+    was not chosen on (held out). Words are those of the file, read with a blank between them.
     """
     check_delivery(delivery, "Dependencies")
     incoming.check_there(file)

@@ -23,13 +23,17 @@ _MANY = 14  # relations that are shown; of more so many of each group
 _SHOWN = {BETTER: 8, OPEN: 4, WORSE: 3}
 _LISTED = 10  # heads of one relation
 _SHARES = Scale(0.0, 1.0)
-_ARROWS = {Direction.FROM_DEPENDENT: "→", Direction.FROM_HEAD: "←"}
+_ARROWS = {Direction.FROM_DEPENDENT: "→", Direction.FROM_HEAD: "←", Direction.STRONGEST: "⇐"}
 _DIRECTIONS = {
     Direction.FROM_DEPENDENT: "→ from the dependent: the word that it attends to most",
     Direction.FROM_HEAD: "← from the head: the word that attends to the dependent most",
+    Direction.STRONGEST: "⇐ of the head: the word that it attends to most is the dependent",
 }
 _FACTS = "fact relation count layer head direction fixed_distance accuracy low high"
-_ARROWS_MEAN = "→ the dependent attends most to its head; ← its head attends most to it"
+_ARROWS_MEAN = (
+    "→ the dependent attends most to its head; ← of all words its head attends most to it; "
+    "⇐ its head attends to no other word more"
+)
 
 
 def sheet(result: Dependencies, focus: Focus = WHOLE) -> Sheet:
@@ -199,7 +203,9 @@ def _examples(result: Dependencies) -> Iterator[Ranking]:
             table=Table(
                 Column("finder", [finder(each) for each, _ in rows], "head", says=_ARROWS_MEAN),
                 Column("right", ["right" if each.right else "missed" for each in examples], "pair"),
-                Column("sentence", list(map(words.excerpt, examples)), "the dependent «in its sentence»"),
+                Column(
+                    "sentence", list(map(words.excerpt, examples)), "the word that is given «in its sentence»"
+                ),
                 Column("taken", list(map(words.taken, examples)), "takes"),
             ),
             repeats=True,

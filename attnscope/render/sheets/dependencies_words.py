@@ -12,7 +12,7 @@ from attnscope.render.kit.numbers import (
     weight,
 )
 from attnscope.results import Dependencies
-from attnscope.results.claims.relations import LEAST, LEVEL, Case, Example, HeldOut, Relation
+from attnscope.results.claims.relations import LEAST, Case, Direction, Example, HeldOut, Relation
 
 BETTER, OPEN, WORSE = "a head is better", "cannot tell", "the distance is better"
 TOGETHER = "all together"
@@ -136,19 +136,32 @@ def notes(result: Dependencies) -> Iterator[str]:
     pairs = sum(each.count for each in result.relations)
     yield (
         f"{bank.scored:,} of {bank.sentences:,} sentences, {pairs:,} pairs; each head is the best of "
-        f"{result.tried} ({counted(len(result.layers) * len(result.heads), 'head')}, two directions)"
+        f"{result.tried} ({counted(len(result.layers) * len(result.heads), 'head')}, "
+        f"{len(Direction)} directions)"
     )
+    yield from _told_alone(result)
     if bank.pairs_without_piece:
         yield f"{counted(bank.pairs_without_piece, 'pair')} left out of words without a piece"
     yield from result.notes
 
 
+def _told_alone(result: Dependencies) -> Iterator[str]:
+    """Why there are relations of which nothing can be told, though their interval leaves out 0."""
+    rows = [each for each in result.told_alone if result.shown in ("", each[0].name)]
+    if rows:
+        named = ", ".join(f"{each.name} (p {significant(p)})" for each, p, _ in rows[:_NAMED])
+        more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+        yield (
+            f"tried alone, {named}{more} would be told apart, as the interval shows; among "
+            f"{counted(len(result.judged), 'relation')} p {significant(rows[0][2])} or less is needed "
+            "(Holm 1979)"
+        )
+
+
 def details(result: Dependencies) -> Iterator[str]:
     """Each relation in its errors, beside what it takes among so many; and examples."""
-    for place, relation in enumerate(sorted(result.judged, key=_by_p)):
-        p = significant(_by_p(relation))
-        needed = significant(LEVEL / (len(result.judged) - place))
-        yield f"{relation.name}: p {p}, {needed} or less is needed (Holm 1979)"
+    for relation, p, needed in result.by_p:
+        yield f"{relation.name}: p {significant(p)}, {significant(needed)} or less is needed (Holm 1979)"
     for relation in exemplified(result):
         told = (
             f"{'finds' if each.right else 'misses'} {excerpt(each)}: {taken(each)}"
@@ -165,7 +178,7 @@ def exemplified(result: Dependencies) -> tuple[Relation, ...]:
 
 def taken(example: Example) -> str:
     """`door`, or `garden, not door` of a pair that is missed."""
-    right = printable(example.words[example.governor])
+    right = printable(example.words[example.sought])
     if example.right:
         return right
     told = "nothing" if example.taken < 0 else printable(example.words[example.taken])
@@ -173,19 +186,15 @@ def taken(example: Example) -> str:
 
 
 def excerpt(example: Example) -> str:
-    """The dependent, marked, and the words that are told, with a few words around each."""
+    """The word that is given, marked, and the words that are told, with a few words around each."""
     words, told = example.words, {example.dependent, example.governor, example.taken} - {-1}
     kept = [i for i in range(len(words)) if any(abs(i - each) <= _AROUND for each in told)]
     text = "" if kept[0] == 0 else "…"
     for place, i in enumerate(kept):
         gap = " … " if place and kept[place - 1] < i - 1 else " " if place else ""
         word = printable(words[i])
-        text += f"{gap}«{word}»" if i == example.dependent else f"{gap}{word}"
+        text += f"{gap}«{word}»" if i == example.asked else f"{gap}{word}"
     return f"“{text}{'' if kept[-1] == len(words) - 1 else '…'}”"
-
-
-def _by_p(relation: Relation) -> float:
-    return 1.0 if relation.held_out is None else relation.held_out.p
 
 
 def legend(result: Dependencies) -> Iterator[str]:
@@ -196,5 +205,5 @@ def legend(result: Dependencies) -> Iterator[str]:
     if not result.ahead:
         yield (
             f"no head looks ahead: → can find heads that stand before ({percent(result.overall.before)} of "
-            "all), ← those behind; all pairs count, and fixed distances look both ways"
+            "all), ← and ⇐ those behind; all pairs count, and fixed distances look both ways"
         )

@@ -27,10 +27,13 @@ class Case(StrEnum):
 
 
 class Direction(StrEnum):
-    """Whom a dependent's head is taken for: the word that it attends to most, or that attends to it most."""
+    """How a pair is found: the dependent attends most to its head, of all words the head attends most to the
+    dependent, or the head attends to no other word more.
+    """
 
     FROM_DEPENDENT = "dependent->head"
     FROM_HEAD = "head->dependent"
+    STRONGEST = "head->strongest"
 
 
 @dataclass(frozen=True)
@@ -106,21 +109,32 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Example:
-    """A pair of the treebank in its sentence, and which word a head takes for the dependent's head.
+    """A pair of the treebank in its sentence, and which word a head takes for the other one of the pair.
 
-    `dependent`, `governor` (the word that is right) and `taken` are places in `words`, `taken` is -1 for
-    none.
+    `dependent`, `governor` (its head) and `taken` are places in `words`, `taken` is -1 for none. A head is
+    asked for the governor of the dependent, and where `direction` is `head->strongest` for the dependent.
     """
 
     words: tuple[str, ...]
     dependent: int
     governor: int
     taken: int
+    direction: Direction = Direction.FROM_DEPENDENT
+
+    @property
+    def asked(self) -> int:
+        """The word that is given."""
+        return self.governor if self.direction is Direction.STRONGEST else self.dependent
+
+    @property
+    def sought(self) -> int:
+        """The word that is right."""
+        return self.dependent if self.direction is Direction.STRONGEST else self.governor
 
     @property
     def right(self) -> bool:
         """Whether the head takes the right word."""
-        return self.taken == self.governor
+        return self.taken == self.sought
 
     def check_parts(self) -> None:
         """Raises `Damaged` for a word that is not in the sentence."""
@@ -230,14 +244,33 @@ class Dependencies(Presented):
         0 where that cannot be told of so many at once (Holm 1979).
         """
         told = {each.name: 0 for each in self.judged}
-        by_p = sorted(
-            ((each.held_out.p, each) for each in self.judged if each.held_out), key=lambda pair: pair[0]
-        )
-        for place, (p, each) in enumerate(by_p):
-            if p * (len(by_p) - place) > LEVEL or each.held_out is None:
-                break
-            told[each.name] = 1 if each.held_out.above_control > 0 else -1
+        for each, p, needed in self.by_p:
+            if p <= needed:
+                told[each.name] = -1 if _behind(each) > 0 else 1
         return told
+
+    @cached_property
+    def by_p(self) -> tuple[tuple[Relation, float, float], ...]:
+        """The relations that were tried with their p, the least first, and the p that is needed.
+
+        Where one has more than it needs, those behind it need what it needed.
+        """
+        pairs = [(each, each.held_out.p) for each in self.judged if each.held_out is not None]
+        rows, enough, needed = list[tuple[Relation, float, float]](), True, LEVEL
+        for place, (each, p) in enumerate(sorted(pairs, key=lambda pair: pair[1])):
+            needed = LEVEL / (len(pairs) - place) if enough else needed
+            enough = p <= needed
+            rows.append((each, p, needed))
+        return tuple(rows)
+
+    @property
+    def told_alone(self) -> tuple[tuple[Relation, float, float], ...]:
+        """Those whose interval, which is of one relation alone, leaves out 0, though nothing can be told.
+
+        In the order of `ranking`.
+        """
+        open_ = (each for each in self.by_p if each[2] < each[1] <= LEVEL)
+        return tuple(sorted(open_, key=lambda row: _behind(row[0])))
 
     @property
     def ranking(self) -> tuple[Relation, ...]:
@@ -267,6 +300,7 @@ class Dependencies(Presented):
         names = [relation.name for relation in self.relations]
         fits(bool(names), "'relations' are none")
         fits(not self.shown or self.shown in names, "'shown' is none of the relations")
+        fits(self.accuracies.shape[2] == len(Direction), "'accuracies' are not of every direction")
 
 
 def _behind(relation: Relation) -> float:

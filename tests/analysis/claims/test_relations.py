@@ -17,6 +17,7 @@ from attnscope.analysis.claims.relations.answers import (
 )
 from attnscope.analysis.claims.relations.ranking import (
     FIXED_DISTANCES,
+    Tally,
     accuracies,
     distance_accuracies,
     ranked,
@@ -185,6 +186,8 @@ def slow(given, name: str | None, right) -> tuple[list[int], list[int]]:
 
 
 def by_head(i: int, j: int, k: int):
+    if tuple(Direction)[k] is Direction.STRONGEST:
+        return lambda found, dependent, head: bool(found[i, j, 0, head] == dependent)
     return lambda found, dependent, head: bool(found[i, j, k, dependent] == head)
 
 
@@ -192,7 +195,7 @@ def by_offset(offset: int):
     return lambda found, dependent, head: dependent + offset == head
 
 
-PLACES = [(i, j, k) for i in range(len(made.LAYERS)) for j in range(len(made.HEADS)) for k in range(2)]
+PLACES = [(i, j, k) for i in range(len(made.LAYERS)) for j in range(len(made.HEADS)) for k in range(3)]
 
 
 @pytest.mark.parametrize("name", [*made.NAMES, None])
@@ -219,6 +222,24 @@ def test_accuracies_and_the_best_of_them_are_those_of_a_slow_loop(name: str | No
     assert found.baseline.fixed_distance == max(FIXED_DISTANCES, key=lambda offset: fixed[offset])
     before = sum(slow(given, name, lambda found, dependent, head: head < dependent)[1])
     assert found.before == pytest.approx(before / sum(counts))
+
+
+def test_a_head_finds_the_dependent_it_attends_to_most_though_another_word_attends_more() -> None:
+    """0 is asked of 2, its head, and of 3, which attends to it more."""
+    weights = torch.tensor([[1, 0, 0, 0], [0.9, 0.1, 0, 0], [0.5, 0.3, 0.2, 0], [0.8, 0.1, 0.1, 0]])
+    given = answers(weights[None, None], torch.eye(4, dtype=torch.bool)[None])[0].numpy()[None]
+    assert given[0, 0, :, 0].tolist() == [-1, 1], "neither of the other two directions has 2"
+    tally = Tally(1, 1, ("nsubj", "obj"))
+    tally.add(0, [(0, 2, "nsubj"), (1, 2, "obj")], given)
+    assert tally.halves[0].right[0, 0].tolist() == [[0, 0, 0], [0, 1, 1], [1, 0, 1]]
+
+
+def test_a_fixed_distance_finds_as_many_pairs_from_the_head_as_from_the_dependent() -> None:
+    tally, given = made.tally()
+    of_offsets = distance_accuracies(tally.halves[0] + tally.halves[1])[:, 1]
+    for offset, share in zip(FIXED_DISTANCES, of_offsets, strict=True):
+        counts, rights = slow(given, "nsubj", lambda _, dependent, head, by=offset: head - by == dependent)
+        assert share == pytest.approx(sum(rights) / sum(counts))
 
 
 @pytest.mark.parametrize("name", ["det", "nsubj", None])
@@ -265,12 +286,11 @@ def test_the_best_of_many_guessing_heads_looks_good_and_falls_when_it_is_held_ou
 
 def test_words_of_one_sentence_are_no_independent_trials() -> None:
     """Two sentences of a hundred edges, one all right and one all wrong, are worth one trial and no more."""
-    from attnscope.analysis.claims.relations.ranking import Tally
-
     tally = Tally(1, 1, ("det",))
     edges = [(i, i + 5, "det") for i in range(100)]
     heads = np.array([head for _, head, _ in edges])
-    found = np.stack([heads, heads])[None, None]
+    found = np.full((1, 1, 2, 105), -1)
+    found[..., :100] = heads
     tally.add(0, edges, found)
     tally.add(1, edges, np.full_like(found, -1))
     (relation,), _ = ranked(tally, ((0,), (0,)))

@@ -21,7 +21,7 @@ from attnscope.render.sheets.dependencies import finder, groups
 from attnscope.render.sheets.dependencies import sheet as dependencies
 from attnscope.render.web.page import as_page
 from attnscope.results import Dependencies
-from attnscope.results.claims.relations import LEAST, Case, Relation, Z
+from attnscope.results.claims.relations import LEAST, Case, Direction, Example, Relation, Z
 
 
 def test_examples_are_told_to_who_asks_for_everything_and_in_a_page() -> None:
@@ -103,14 +103,14 @@ def test_a_picture_has_each_head_beside_its_offset_at_their_accuracies() -> None
         assert f"{each.baseline.fixed_distance:+d}".replace("-", "−") in told
 
 
-def test_one_relation_has_both_directions_on_one_scale_and_outlines_what_beats_the_offset() -> None:
+def test_one_relation_has_every_direction_on_one_scale_and_outlines_what_beats_the_offset() -> None:
     result = made.dependencies("nsubj")
     panels = [
         each for each in figure_of(result).axes if any(isinstance(one, QuadMesh) for one in each.collections)
     ]
     values, relation = result.by_head("nsubj"), result.relation("nsubj")
     grids = [(axes, mesh) for axes in panels for mesh in axes.collections if np.size(mesh.get_array()) == 12]
-    assert len(grids) == 2
+    assert len(grids) == len(Direction)
     for k, (axes, mesh) in enumerate(grids):
         assert np.asarray(mesh.get_array()).reshape(values.shape[:2]) == pytest.approx(values[:, :, k])
         assert mesh.get_clim() == (0, 1)
@@ -215,6 +215,35 @@ def test_of_many_relations_one_is_told_apart_only_by_what_is_rare_among_so_many(
     assert set(many.told_apart.values()) == {0}
     stepped = by_errors(2.3, -2.6, 2.7)  # p .021, .009 and .007, which .05, .025 and .017 are needed for
     assert stepped.told_apart == {"r0": 1, "r1": -1, "r2": 1}
+
+
+def test_a_relation_that_would_be_told_alone_says_why_it_is_not_among_others() -> None:
+    found = by_errors(2.5, -2.3, 1.5, *[0.0] * 9)  # p .012, .021 and .13; .05 / 12 is needed
+    assert set(found.told_apart.values()) == {0}
+    why = "r0 (p .012), r1 (p .021) would be told apart, as the interval shows; among 12 relations p .0042 or"
+    assert why in " ".join(written(found, width=140).split())
+    three = written(by_errors(-2.3, 2.2, 2.5, *[0.0] * 9), width=140)
+    assert "tried alone, r2 (p .012), r1 (p .028) and 1 more would be told apart" in " ".join(three.split())
+    one = replace(found, shown="r1")
+    assert "tried alone, r1 (p .021) would be told apart" in " ".join(written(one, width=140).split())
+    for silent in (replace(found, shown="r2"), by_errors(2.5), by_errors(1.5, 4.0)):
+        assert "tried alone" not in written(silent, width=140)
+
+
+def test_behind_a_relation_that_is_not_told_others_need_what_it_needed() -> None:
+    found = by_errors(2.61, 2.6, *[0.0] * 4)  # p .0091 and .0093, where .05 / 6 and .05 / 5 would be needed
+    assert [needed for _, _, needed in found.by_p] == pytest.approx([0.05 / 6] * 6)
+    assert set(found.told_apart.values()) == {0}
+
+
+def test_of_a_heads_strongest_word_the_head_is_marked_and_its_dependent_told() -> None:
+    words = "the", "old", "door", "opened"
+    missed = Example(words, 2, 3, 1, Direction.STRONGEST)
+    assert (missed.right, replace(missed, taken=2).right) == (False, True)
+    found = made.dependencies()
+    relations = replace(found.relations[0], examples=(missed,)), *found.relations[1:]
+    told = " ".join(written(replace(found, relations=relations), Focus(verbose=True), width=140).split())
+    assert "misses “the old door «opened»”: old, not door" in told
 
 
 def test_relations_stand_in_groups_the_best_evidence_first() -> None:

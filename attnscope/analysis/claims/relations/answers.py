@@ -2,8 +2,9 @@
 
     weight of word i on word j = mean over the pieces of i of the sum over the pieces of j
 
-Special tokens and the diagonal are left out. For a dependent there are two answers: the word that it attends
-to most, and the word that attends to it most (Clark et al. 2019, Section 4.2, reads both as its head).
+Special tokens and the diagonal are left out. For a word there are two answers: the word that it attends to
+most, and the word that attends to it most. Of a dependent either may be its head (Clark et al. 2019, Section
+4.2); the first, of a head, may be its dependent.
 
 A few sentences captured in full (`Sample`) prove what was counted in them.
 """
@@ -54,9 +55,7 @@ def word_weights(
     return means @ weights @ sums.transpose(-1, -2)
 
 
-def answers(
-    weights: Float[Tensor, "row head query key"], pieces: Pieces
-) -> Int[Tensor, "row head direction word"]:
+def answers(weights: Float[Tensor, "row head query key"], pieces: Pieces) -> Int[Tensor, "row head way word"]:
     """The word that each word attends to most, and the word that attends to it most; -1 for none.
 
     Other words alone may be answers, the first of several that are alike; where no other word gets anything,

@@ -23,7 +23,7 @@ from attnscope.results.claims.relations import Direction, Example, Finder, Fixed
 
 FIXED_DISTANCES = (-3, -2, -1, 1, 2, 3)
 PUNCTUATION = "punct"
-_HALVES, _DIRECTIONS = 2, 2
+_HALVES = 2
 
 Edges = Sequence[tuple[int, int, str]]  # dependent, head, relation
 
@@ -59,7 +59,7 @@ class Half:
 
 
 def _empty(layers: int, heads: int, relations: int) -> Half:
-    one, each = (relations,), (layers, heads, _DIRECTIONS, relations)
+    one, each = (relations,), (layers, heads, len(Direction), relations)
     fixed = (len(FIXED_DISTANCES), relations)
     shapes = (one, one, one, one, each, each, each, fixed, fixed, fixed, (*each[:3], *fixed))
     return Half(*map(np.zeros, shapes))
@@ -72,12 +72,12 @@ class Tally:
         self.names = tuple(names)
         self.halves = tuple(_empty(layers, heads, len(names) + 1) for _ in range(_HALVES))
 
-    def add(self, number: int, edges: Edges, answered: Int[np.ndarray, "layer head direction word"]) -> None:
+    def add(self, number: int, edges: Edges, answered: Int[np.ndarray, "layer head way word"]) -> None:
         """Sentence `number` of those that are counted, with what every head answers for every word."""
         dependents, heads = (np.array([edge[i] for edge in edges]) for i in (0, 1))
         places, member = self._members([name for _, _, name in edges])
         half = self.halves[number % _HALVES]
-        right = (answered[..., dependents] == heads) @ member
+        right = (taken(answered, dependents, heads) == [heads, heads, dependents]) @ member
         fixed = np.array([dependents + distance == heads for distance in FIXED_DISTANCES]) @ member
         count = member.sum(0)
         half.count[places] += count
@@ -104,6 +104,19 @@ class Tally:
             places = np.append(places, len(self.names))
             member = np.column_stack([member, counts])
         return places, member
+
+
+def taken(
+    answered: Int[np.ndarray, "layer head way word"],
+    dependents: Int[np.ndarray, " edge"],
+    heads: Int[np.ndarray, " edge"],
+) -> Int[np.ndarray, "layer head direction edge"]:
+    """What every head takes, in each `Direction`, for a dependent's head; in the last for a head's dependent.
+
+    That is whom the word that is the head attends to most. A fixed distance finds as many pairs from the head
+    as from the dependent, so that one control is that of every direction.
+    """
+    return np.concatenate([answered[..., dependents], answered[..., :1, heads]], axis=-2)
 
 
 def ranked(tally: Tally, heads: Heads) -> tuple[tuple[Relation, ...], Relation]:
@@ -238,19 +251,21 @@ class Pairs:
                 self._by_sentence[index].add(dependent)
         self._taken: dict[tuple[int, int], Int[np.ndarray, "layer head direction"]] = {}
 
-    def add(self, index: int, edges: Edges, answered: Int[np.ndarray, "layer head direction word"]) -> None:
+    def add(self, index: int, edges: Edges, answered: Int[np.ndarray, "layer head way word"]) -> None:
         """What every head answers for every word of one sentence; `edges` are those that count."""
-        for dependent in self._by_sentence.get(index, set()) & {dependent for dependent, *_ in edges}:
-            self._taken[index, dependent] = answered[..., dependent].astype(np.int16)
+        for dependent, head, _ in edges:
+            if dependent in self._by_sentence.get(index, ()):
+                pair = np.array([dependent]), np.array([head])
+                self._taken[index, dependent] = taken(answered, *pair)[..., 0].astype(np.int16)
 
     def examples(self, relation: Relation, heads: Heads) -> tuple[Example, ...]:
         """The first pair that the relation's best head gets right, and the first that it misses."""
         best, ways = relation.best, tuple(Direction)
         place = heads[0].index(best.layer), heads[1].index(best.head), ways.index(best.direction)
         every = [
-            Example(self.sentences[index].words, dependent, governor, int(taken[place]))
+            Example(self.sentences[index].words, dependent, governor, int(found[place]), best.direction)
             for index, dependent, governor in self.wanted.get(relation.name, ())
-            if (taken := self._taken.get((index, dependent))) is not None
+            if (found := self._taken.get((index, dependent))) is not None
         ]
         return _first(every, right=True) + _first(every, right=False)
 

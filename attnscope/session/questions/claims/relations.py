@@ -161,7 +161,7 @@ class _Counted:
         sampled = {row: one for row, one in enumerate(group) if one.index in self.lengths.sample}
         kept: dict[int, dict[int, Tensor]] = {row: {} for row in sampled}
 
-        def make(layer: int, weights: Tensor) -> Int[Tensor, "row head direction word"]:
+        def make(layer: int, weights: Tensor) -> Int[Tensor, "row head way word"]:
             _check_weights(weights, pieces.shape[-1], self.model.name)
             for row, by_layer in kept.items():
                 by_layer[layer] = weights[row].cpu()
