@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from rich.cells import cell_len
 
-from attnscope.render.kit.labels import fit
+from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.sheet.blocks import Matrix, Named, Names
@@ -123,7 +123,8 @@ def _cells(block: Matrix, left: float, above: float, cell: int, few: bool) -> It
             continue
         x, y, text = left + column * cell, above + row * cell, block.text(float(value))
         shade = f'class="shade" style="{shaded(paper, float(shades[row, column]))}"'
-        told = escape(f"{block.rows.labels[row]} → {block.columns.labels[column]}: {text}")
+        query, key = settled(block.rows.labels[row]), settled(block.columns.labels[column])
+        told = escape(f"{query} → {key}: {text}")
         place = f'x="{x:.0f}" y="{y:.0f}" width="{cell}" height="{cell}"'
         yield f"<rect {place} {shade}><title>{told}</title></rect>"
         if few:

@@ -35,7 +35,7 @@ def told(overview: Overview, opening: Opening) -> Told:
     query, key = (settled(side.names[at]) for side, at in ((queries, link.query), (keys, link.key)))
     crosses = overview.kind is Kind.CROSS
     behind = queries.names[link.query + 1 : link.query + 2] if crosses else ()
-    writes = "".join(f", where {escape(each)} comes next," for each in behind)
+    writes = "".join(f", where {escape(settled(each))} comes next," for each in behind)
     address = f"#{head.replace(' ', '')}"
     sentence = (
         f'In head <a href="{address}">{escape(head)}</a>, <b class="asks">{escape(query)}</b>{writes} gives '
@@ -82,4 +82,5 @@ def _quoted(tokens: Tokens, at: int) -> str:
         ("" if source[end : end + 1].strip() else " "),
     )
     body = source[start:end].strip()
-    return f"“… {escape(' '.join(before))}{lead}<b>{escape(body)}</b>{follows}{escape(' '.join(after))} …”"
+    text = f"{escape(' '.join(before))}{lead}<b>{escape(body)}</b>{follows}{escape(' '.join(after))}"
+    return f"<bdi>“… {text} …”</bdi>"

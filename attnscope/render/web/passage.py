@@ -7,6 +7,7 @@ word is drawn strong while the pointer is on it.
 import math
 from collections.abc import Iterator
 
+from attnscope.render.kit.labels import settled
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.sheet.drawings import Linked, Passage, Tie
 from attnscope.render.sheet.scale import Scale
@@ -49,7 +50,7 @@ def _pieces(block: Passage) -> Iterator[str]:
 
 
 def _token(block: Passage, position: int, text: str, kind: str) -> str:
-    value, called = float(block.values[position]), block.tokens.labels[position]
+    value, called = float(block.values[position]), settled(block.tokens.labels[position])
     kinds = [each for each in (kind, "chosen" if position in block.chosen else "") if each]
     style, told = "", f"{called}: no number"
     if not math.isnan(value):

@@ -4,6 +4,7 @@ from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.printable import printable
+from attnscope.render.kit.labels import settled
 from attnscope.results.base.groups import joined, placed, units_of_text
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Special, Unit
@@ -11,6 +12,8 @@ from attnscope.vocabulary import Special, Unit
 
 def tokens_of(tokens: Tokens, by: Unit = Unit.WORD) -> dict[str, Any]:
     """`words` are positions by word, None where the tokenizer does not tell or every word is one token.
+
+    Names are closed where they run from right to left, since numbers stand beside them.
 
     Where the result is `by` sentences or passages they are positions by these, and `unit` says so.
 
@@ -20,7 +23,7 @@ def tokens_of(tokens: Tokens, by: Unit = Unit.WORD) -> dict[str, Any]:
     gaps, said = _as_read(tokens)
     return {
         "text": bool(tokens.texts) and not _pictured(tokens),
-        "names": list(tokens.names),
+        "names": [settled(name) for name in tokens.names],
         "gaps": gaps,
         "said": {i: text for i, text in enumerate(said) if text != tokens.names[i]},
         "special": [i for i, token in enumerate(tokens.items) if token.special],
@@ -69,7 +72,9 @@ def _words(tokens: Tokens, by: Unit) -> dict[str, Any]:
     units = joined(tokens, groups, by)
     names = [f"{units.positions[i]} {name}" if by.is_long else name for i, name in enumerate(units.names)]
     whole = {
-        group[0]: name for group, name in zip(groups, names, strict=True) if len(group) > 1 or by.is_long
+        group[0]: settled(name)
+        for group, name in zip(groups, names, strict=True)
+        if len(group) > 1 or by.is_long
     }
     return named | {"words": groups, "joined": whole}
 

@@ -9,6 +9,7 @@ from itertools import product
 from urllib.parse import unquote
 
 import made_every
+import made_flow
 import made_pages
 import made_results as made
 import numpy as np
@@ -386,3 +387,47 @@ def test_a_head_whose_weights_the_page_does_not_hold_is_named_with_the_command_t
         view.get_by_role("tab", name="Matrix").click()
         view.wait_for_selector("#view code")
         assert "--layer 0 --head 0" in view.inner_text("#view code")
+
+
+ARABIC = ["[CLS]", "سلام", "(القط", "قط.", "على", "الباب", "[SEP]"]
+IN_ORDER = """strip => {
+  // what stands in lines of its own, and what stands under the pointer laid out as such
+  const lines = ['#view output', '#view h2', '#view p', '#view caption', '#lists h2', '#reader h2', 'h1'].join();
+  const shown = [...document.querySelectorAll(lines)].map(each => each.textContent);
+  const told = [...document.querySelectorAll('title, [title], [aria-label]')].map(each =>
+    each.tagName === 'title' ? each.textContent : each.getAttribute('title') || each.getAttribute('aria-label'));
+  const place = document.querySelector('#view').appendChild(document.createElement('div'));
+  const laid = [...shown, ...told].filter(each => /[\u0600-\u06ff]/.test(each));
+  const wrong = laid.filter(text => {
+    place.textContent = strip ? text.replaceAll('\u200e', '') : text;
+    place.style.whiteSpace = 'pre';
+    const node = place.firstChild, range = document.createRange();
+    const from = [...node.data].map((letter, i) => {
+      range.setStart(node, i), range.setEnd(node, i + 1);
+      return /[0-9A-Za-z→]/.test(letter) ? range.getBoundingClientRect().left : null;
+    }).filter(each => each !== null);
+    return from.some((x, i) => i && x <= from[i - 1]);
+  });
+  place.remove();
+  return [laid.length, wrong];
+}"""
+
+
+@pytest.mark.parametrize("view_name", ["matrix", "lines", "product", "parts"])
+def test_numbers_keep_their_order_beside_names_that_run_from_the_right(opened, view_name: str) -> None:
+    with opened(made.head(ARABIC), f"#L2H5&view={view_name}&query=2&key=4") as view:
+        count, wrong = view.evaluate(IN_ORDER, False)
+        assert (wrong, count > 8) == ([], True)
+        assert view.evaluate(IN_ORDER, True)[1], "without the marks they do not"
+
+
+def test_a_map_a_grid_and_a_flow_keep_the_order_of_numbers_beside_such_names(opened) -> None:
+    long = made.tokens([*ARABIC[:-1], *ARABIC[1:-1], "قال", "[SEP]"])
+    found = made_flow.flow()
+    assert len(long) == len(found.tokens)
+    for result in (
+        made.overview(3, 4, ARABIC), made.projection(made.head(ARABIC)), replace(found, tokens=long)
+    ):  # fmt: skip
+        with opened(result) as view:
+            count, wrong = view.evaluate(IN_ORDER, False)
+            assert (wrong, count > 4) == ([], True)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.kit.words.weights import weights_words
@@ -169,8 +170,8 @@ def known_map(found: Projection) -> dict[str, Any]:
     return {
         "queries": short(found.queries),
         "keys": short(found.keys),
-        "queryNames": list(found.query_tokens.names),
-        "keyNames": list(found.key_tokens.names),
+        "queryNames": [settled(name) for name in found.query_tokens.names],
+        "keyNames": [settled(name) for name in found.key_tokens.names],
         "rows": rows,
         "weights": [
             [weight if allowed else None for weight, allowed in zip(*row, strict=True)]

@@ -90,7 +90,7 @@ const isNothing = (text) => /^[0.]+$/.test(text);
 /** @param {string} text @param {number} most characters @returns {string} */
 export function cut(text, most) {
   const marks = [...text];
-  return marks.length <= most ? text : marks.slice(0, most - 1).join("") + "…";
+  return marks.length <= most ? text : marks.slice(0, most - 1).join("") + (marks.at(-1) === "\u200e" ? "…\u200e" : "…"); // still closed where it runs from the right
 }
 
 /** A table with a heading for every column. @param {string} caption @param {any[]} heads @param {any[][]} rows @param {string} [kind] */
