@@ -392,10 +392,10 @@ def test_a_head_whose_weights_the_page_does_not_hold_is_named_with_the_command_t
 ARABIC = ["[CLS]", "سلام", "(القط", "قط.", "على", "الباب", "[SEP]"]
 IN_ORDER = """strip => {
   // what stands in lines of its own, and what stands under the pointer laid out as such
-  const lines = ['#view output', '#view h2', '#view p', '#view caption', '#lists h2', '#reader h2', 'h1'].join();
+  const lines = ['#view output', '#view h2', '#view p', 'caption', '#page h2', 'h1'].join();
   const shown = [...document.querySelectorAll(lines)].map(each => each.textContent);
   const told = [...document.querySelectorAll('title, [title], [aria-label]')].map(each =>
-    each.tagName === 'title' ? each.textContent : each.getAttribute('title') || each.getAttribute('aria-label'));
+    each.getAttribute('title') || each.getAttribute('aria-label') || each.textContent);
   const place = document.querySelector('#view').appendChild(document.createElement('div'));
   const laid = [...shown, ...told].filter(each => /[\u0600-\u06ff]/.test(each));
   const wrong = laid.filter(text => {
