@@ -17,13 +17,13 @@ from attnscope.model.anatomy.towers import Tower, find_towers
 from attnscope.model.inputs import target
 from attnscope.model.inputs.chat import Chat
 from attnscope.model.inputs.given import Words, encode_numbers, encode_words
+from attnscope.model.inputs.naming import Names
 from attnscope.model.inputs.numbered import Numbered, Unreadable
 from attnscope.model.inputs.rendered import encode_chat
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded, encode, limit_of
 from attnscope.model.inputs.tokenizer import Settled
 from attnscope.model.source.checkpoint import Checkpoint
-from attnscope.printable import printable
 from attnscope.tokens import Tokens
 
 _MEDIA = {"pixel_values": "image", "input_features": "audio", "input_values": "audio"}
@@ -203,12 +203,16 @@ class Model:
         return encoded
 
     def spell(self, token: int) -> str:
-        """How a token of the vocabulary is written by itself; a continuing piece keeps its `##`."""
-        piece = self.tokenizer.convert_ids_to_tokens(token)
-        if piece is None:
-            return f"#{token}"  # a row of the vocabulary that the tokenizer has no token for
-        written = self.tokenizer.convert_tokens_to_string([piece]).strip()
-        return printable(piece if piece.startswith("##") or not written else written)
+        """What a token of the vocabulary is called as an answer, a name by which `token` finds it again."""
+        return self._names.name(token)
+
+    def token(self, name: str) -> int | None:
+        """The one token of the vocabulary that is called so; None where it is several, or none."""
+        return self._names.token(name)
+
+    @cached_property
+    def _names(self) -> Names | Numbered:
+        return self.tokenizer if isinstance(self.tokenizer, Numbered) else Names(self.tokenizer)
 
     def _check_ids(self, tokens: Tokens) -> None:
         rows, largest = self._rows(), max(tokens.ids)

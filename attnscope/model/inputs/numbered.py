@@ -9,6 +9,7 @@ from typing import Any
 
 from attnscope import incoming
 from attnscope.errors import InputError
+from attnscope.printable import printable
 
 _ROLES = {
     "cls": ("[CLS]",),
@@ -63,6 +64,18 @@ class Numbered:
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = False, **_: Any) -> str:
         left_out = set(self.all_special_ids) if skip_special_tokens else set()
         return self.convert_tokens_to_string([self._piece(id) for id in ids if id not in left_out])
+
+    def name(self, token: int) -> str:
+        """How a token is written by itself; as the vocabulary spells it where another is written alike."""
+        piece = self._piece(token)
+        written = self.convert_tokens_to_string([piece]).strip()
+        alike = {written, f"▁{written}", f"Ġ{written}"} - {piece}
+        plain = written and not piece.startswith("##") and alike.isdisjoint(self._pieces.values())
+        return printable(written if plain else piece)
+
+    def token(self, name: str) -> int | None:
+        """The number that `name` is."""
+        return int(name) if name.isdecimal() else None
 
     def _piece(self, id: int) -> str:
         return self._pieces.get(id, str(id))

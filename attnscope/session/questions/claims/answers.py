@@ -153,24 +153,14 @@ def _token(reading: Reading, word: str, option: str = "--answer") -> int:
 
 
 def spoken_token(reading: Reading, word: str, option: str = "--answer") -> int | None:
-    """The one token that `word` is, as it stands after a blank where the vocabulary tells these apart.
-
-    None where it is several, or none that is known.
-    """
-    tokenizer, name = reading.model.tokenizer, reading.model.name
-    if isinstance(tokenizer, Numbered):
-        if not word.isdigit():
-            raise InputError(f"{name} has no tokenizer here: {option} takes the number of a token")
-        reading.model.check_numbers((int(word),), option)
-        return int(word)
-    special = dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
-    if word in special:
-        return int(special[word])
-    for written in (f" {word}", word):
-        ids = tokenizer(written, add_special_tokens=False)["input_ids"]
-        if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
-            return int(ids[0])
-    return None
+    """The one token that is called `word`; None where it is several, or none that is known."""
+    model = reading.model
+    found = model.token(word)
+    if isinstance(model.tokenizer, Numbered):
+        if found is None:
+            raise InputError(f"{model.name} has no tokenizer here: {option} takes the number of a token")
+        model.check_numbers((found,), option)
+    return found
 
 
 def _of_classes(reading: Reading, answer: str | None) -> Question:
