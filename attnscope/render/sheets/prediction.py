@@ -23,6 +23,7 @@ _LONGEST_TEXT = 60  # cells of a written text in the answer
 _MOST_TOLD = 4  # places in the answer
 _SURE, _LEADS = 0.5, 2.0  # a model is sure from so much on; it leans from so many times the next on
 _MOST_ROWS, _ABREAST = 24, 3  # tokens of a written text in one block; blocks side by side
+_MARKS = {"##": "## is joined to what stands before it", "␣": "␣ is a blank", "<0x": "<0x..> is a byte"}
 _TITLES = {"masked": "masked words", "next": "next token", "generated": "text of its own", "class": "classes"}
 
 
@@ -231,6 +232,10 @@ def _bars(title: str, of: str, guesses: Sequence[Guess]) -> Ranking:
 
 def _notes(result: Prediction) -> Iterator[str]:
     yield from result.notes
+    named = [guess.name for blank in result.blanks for guess in blank.guesses]
+    named += [] if result.generated is None else [guess.name for guess in result.generated.tokens]
+    if told := [meaning for mark, meaning in _MARKS.items() if any(mark in name for name in named)]:
+        yield ", ".join(told)
     if result.classes is not None and not result.classes.exclusive:
         yield "each class is judged by itself: the probabilities need not add up to 100 %"
     if result.generated is not None and result.generated.cache_error is not None:
