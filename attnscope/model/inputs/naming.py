@@ -74,7 +74,7 @@ class Names:
         exact = self._spelled(_unseen(name)), self._known(name)
         yield from exact if self._by_byte else reversed(exact)
         joined = _unseen(name.removeprefix(_JOINED))
-        if name != joined and self._spelled(b" " + joined) is not None:
+        if name.startswith(_JOINED) and self._spelled(b" " + joined) is not None:
             yield self._spelled(joined)
 
     def _read(self, text: str) -> int | None:
