@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attnscope.errors import InputError
@@ -56,9 +56,28 @@ class ControlTexts:
 
     def changed(self, places: Sequence[int]) -> Bool[np.ndarray, " control"]:
         """In which controls another token than in the text stands at one of these places."""
+        return np.asarray((self.ids[:, list(places)] != self._text[list(places)]).any(axis=1))
+
+    def wider(
+        self,
+        queries: Sequence[Sequence[int]],
+        keys: Sequence[Sequence[int]],
+        links: Int[np.ndarray, "link 2"],
+    ) -> Float[np.ndarray, " control"]:
+        """How many times as far as in each control, at least 1, chance moves the mean of links of the text.
+
+        `links` count `queries` and `keys`, which are places. Those of the same two words move together: where
+        pairs of words are n links each, their sum moves as the root of the sum of all n² does. The links of a
+        pattern repeat the words that the text repeats, and are of more different words in the controls.
+        """
+        own, *others = (_alike(ids, queries, keys, links) for ids in (self._text, *self.ids))
+        return np.asarray(np.sqrt(np.maximum(own / np.array(others), 1.0)))
+
+    @property
+    def _text(self) -> Int[np.ndarray, " token"]:
         text = np.empty_like(self.ids[0])
         text[self.sources[0]] = self.ids[0]
-        return np.asarray((self.ids[:, list(places)] != text[list(places)]).any(axis=1))
+        return text
 
 
 def control_texts(
@@ -150,6 +169,18 @@ def is_punctuation(token: Token) -> bool:
     """Whether a token is nothing but marks and signs."""
     text = token.text.strip() or token.piece
     return all(unicodedata.category(character)[0] in "PS" for character in text)
+
+
+def _alike(
+    ids: Places, queries: Sequence[Sequence[int]], keys: Sequence[Sequence[int]], links: Places
+) -> int:
+    """The sum of n² over all pairs of words that are n of the links."""
+    words: dict[bytes, int] = {}
+    query, key = (
+        np.array([words.setdefault(ids[list(unit)].tobytes(), len(words)) for unit in side])[links[:, i]]
+        for i, side in enumerate((queries, keys))
+    )
+    return int((np.unique(query * len(words) + key, return_counts=True)[1] ** 2).sum())
 
 
 def _ids_of(tokens: Tokens, classes: Sequence[str | None], one: str | None) -> set[int]:

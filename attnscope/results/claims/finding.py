@@ -98,6 +98,11 @@ class Controls:
     they keep, `of` what they are made of, and `seed` repeats them. `ids` are the controls themselves, what
     the model read as its `input` of that name: tokens by their ids; of a picture or a sound which of its
     pieces stands at each place. `mean` is that of each head over them.
+
+    Where a text repeats words, links of a pattern are several times the same two words: chance moves their
+    mean farther than in a control, which has other words there. So for `spread`, `below` and `best_excess`
+    the distance of a control from the mean is multiplied: by the root of the sum of n² over the pairs of
+    words that are n links each, in the text, over that in the control.
     """
 
     mean: Float[np.ndarray, "layer head"]

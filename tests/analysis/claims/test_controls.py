@@ -124,3 +124,35 @@ def test_batches_hold_every_control_once() -> None:
     parts = list(batches(7, 10, at_once=35))
     assert [range(7)[part] for part in parts] == [range(3), range(3, 6), range(6, 7)]
     assert list(batches(2, 10**6)) == [slice(0, 1), slice(1, 2)]
+
+
+THRICE = tokens_of("[CLS]", "sea", "hill", "sea", "road", "sea", "hill", "lamp", "moon", "[SEP]")
+
+
+def links_of(tokens: Tokens) -> np.ndarray:
+    """Each earlier place of a query's own word."""
+    ids = tokens.ids
+    return np.array([[q, k] for q in range(len(ids)) for k in range(1, q) if ids[q] == ids[k]])
+
+
+def test_chance_moves_links_of_the_same_two_words_farther_than_those_of_different_words() -> None:
+    found, links, places = control_texts(THRICE, count=6, seed=1), links_of(THRICE), [[i] for i in range(10)]
+    assert len(links) == 4  # three of one word, one of another
+    random = np.random.default_rng(0)
+    drawn = random.standard_normal((20_000, 20, 20))  # one number for every pair of words, of no meaning
+
+    def moved(ids: np.ndarray) -> float:
+        return float(drawn[:, ids[links[:, 0]], ids[links[:, 1]]].mean(axis=1).std())
+
+    expected = [moved(np.array(THRICE.ids)) / moved(ids) for ids in found.ids]
+    wider = found.wider(places, places, links)
+    assert wider == pytest.approx(np.maximum(expected, 1), rel=0.03)
+    assert wider.max() > 1.5
+
+
+def test_no_control_is_wider_where_no_two_words_are_linked_twice() -> None:
+    text = tokens_of("[CLS]", "sea", "hill", "road", "sea", "hill", "road", "[SEP]")
+    places = [[i] for i in range(len(text))]
+    assert (control_texts(text, count=9).wider(places, places, links_of(text)) == 1).all()
+    pair = control_texts(SENTENCE, count=9, moved=[DOOR]).wider([[5, DOOR]], [[9, 10]], np.array([[0, 0]]))
+    assert (pair == 1).all()

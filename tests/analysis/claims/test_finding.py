@@ -9,7 +9,9 @@ import pytest
 import torch
 from made_calls import call_of
 from made_finding import finding
+from scipy.stats import binom
 
+from attnscope.analysis.claims.controls import control_texts
 from attnscope.analysis.claims.finding.rank import Away, beside, beside_controls, numbers, summary
 from attnscope.analysis.claims.finding.rows import LayerRows, Lens, lens, rows_of
 from attnscope.analysis.claims.finding.sought import Likeness, Target, divergence, pair, pattern_keys
@@ -18,7 +20,7 @@ from attnscope.errors import CertificateError
 from attnscope.measures.rows import moved_norms
 from attnscope.results import Pattern, Sought, Special
 from attnscope.results.claims.finding import Case, Controls, Finding
-from attnscope.results.claims.ranking import DependsOn, Group, beyond
+from attnscope.results.claims.ranking import DependsOn, Evidence, Group, beyond
 from attnscope.sdpa import attend
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Unit
@@ -237,6 +239,43 @@ def test_likeness_leaves_out_the_head_itself_and_less_is_better() -> None:
     found = summary(own, controls, smaller=True)
     assert found.below[0, 0] == 2
     assert found.best == pytest.approx([np.nanmin(each) for each in controls])
+
+
+def test_heads_that_prefer_nothing_are_found_no_more_often_than_promised_where_words_repeat() -> None:
+    random, count, questions, heads = np.random.default_rng(0), 39, 60, 6
+    words = ["sea", "hill", "sea", "road", "sea", "lamp", "sea", "hill", "moon", "tree", "door", "king"]
+    text = text_of("[CLS]", *words)
+    keys = pattern_keys(Pattern.SAME, text, text) & np.tri(len(text), k=-1, dtype=bool)
+    target, places = Target.of(keys), [[i] for i in range(len(text))]
+    ids, (query, key) = np.array(text.ids), target.links.T
+    claimed = {"mixed": 0, "as wide": 0}
+    for seed in range(questions):
+        controls = control_texts(text, count=count, seed=seed)
+        # a head is one number for every pair of words: what repeats is looked at as anything else is
+        drawn = (random.random((heads, len(set(ids)), len(set(ids)))) < 0.2).astype(float)
+        own, *others = (drawn[:, each[query], each[key]].mean(axis=1)[None] for each in (ids, *controls.ids))
+        wider = controls.wider(places, places, target.links)
+        for name, given in (("mixed", None), ("as wide", wider)):
+            told = summary(own, np.array(others), False, given)
+            shown = Evidence(
+                own, told.mean, told.spread, told.below, told.best_excess, np.full((1, heads), 0.0)
+            )
+            claimed[name] += any(shown.group((0, head)) is Group.STANDS_OUT for head in range(heads))
+    assert claimed["as wide"] <= binom.ppf(0.999, questions, 0.05)
+    assert claimed["mixed"] > binom.ppf(0.999, questions, 0.05)
+
+
+def test_controls_that_are_as_wide_as_the_text_change_nothing() -> None:
+    random = np.random.default_rng(2)
+    own, controls = random.random((2, 3)), random.random((19, 2, 3))
+    plain, same, twice = (
+        summary(own, controls, False, each) for each in (None, np.ones(19), np.full(19, 2.0))
+    )
+    assert same.spread == pytest.approx(plain.spread)
+    assert same.best_excess == pytest.approx(plain.best_excess)
+    assert twice.spread == pytest.approx(2 * plain.spread)
+    for name in ("mean", "low", "high", "best"):
+        assert getattr(twice, name) == pytest.approx(getattr(plain, name))
 
 
 def test_equal_numbers_are_not_gone_beyond() -> None:

@@ -119,6 +119,7 @@ def beside_controls(
     seen: Lens,
     away: Away | None,
     left_out: LeftOut = None,
+    wider: Float[np.ndarray, " control"] | None = None,
 ) -> "tuple[Summary, ByHead | None, ByHead | None]":
     """The numbers of control texts, which `runs` are, in few words; what stayed with the place, and the word.
 
@@ -137,7 +138,7 @@ def beside_controls(
     stayed = _mean(every[away.changed]) if away is not None and away.changed.any() else None
     mean = _mean(np.array(followed)) if followed else np.array(np.nan)
     return (
-        summary(own, every, isinstance(target, Likeness)),
+        summary(own, every, isinstance(target, Likeness), wider),
         stayed,
         None if np.isnan(mean).all() else mean,
     )
@@ -164,14 +165,27 @@ class Summary:
         )
 
 
-def summary(own: ByHead, controls: Float[np.ndarray, "control layer head"], smaller: bool) -> Summary:
-    """Mean, middle nine tenths, spread, and the best head of each control by its number and its excess."""
+def summary(
+    own: ByHead,
+    controls: Float[np.ndarray, "control layer head"],
+    smaller: bool,
+    wider: Float[np.ndarray, " control"] | None = None,
+) -> Summary:
+    """Mean, middle nine tenths, spread, and the best head of each control by its number and its excess.
+
+    `wider` says how many times as far as in each control chance moves numbers of the text itself. How far the
+    controls lie from their mean is multiplied by it where the text is held against them, as permutation tests
+    of samples of unequal variance are studentized (Chung and Romano 2013).
+    """
     worst = np.inf if smaller else -np.inf
     filled = np.where(np.isnan(controls), worst, controls)
     best = filled.min(axis=(1, 2)) if smaller else filled.max(axis=(1, 2))
     low, high = (_quantile(controls, each) for each in (OUTER, 1 - OUTER))
-    clear = best_excess(np.concatenate([own[None], controls]), smaller)[1:]
-    return Summary(_mean(controls), low, high, spread(controls), beyond(own, controls, smaller), best, clear)
+    mean, as_own = _mean(controls), controls
+    if wider is not None:
+        as_own = mean + (controls - mean) * wider[:, None, None]
+    clear = best_excess(np.concatenate([own[None], as_own]), smaller)[1:]
+    return Summary(mean, low, high, spread(as_own), beyond(own, as_own, smaller), best, clear)
 
 
 def spread(values: Float[np.ndarray, "control layer head"]) -> ByHead:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attnscope.analysis.claims.controls import (
@@ -39,6 +39,7 @@ from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Unit
 
 Alike = Callable[[Sequence[Layer]], bool]
+Units = Sequence[Sequence[int]]
 _OF_DECODER = "decoder_input_ids"
 
 
@@ -67,6 +68,10 @@ class Exchange(Protocol):
     def went(self, controls: ControlTexts, key: Sequence[int]) -> list[list[int]]: ...
 
     def changed(self, controls: ControlTexts, key: Sequence[int]) -> Bool[np.ndarray, " control"]: ...
+
+    def wider(
+        self, controls: ControlTexts, queries: Units, keys: Units, links: Int[np.ndarray, "link 2"]
+    ) -> Float[np.ndarray, " control"]: ...
 
     def values(self, controls: ControlTexts, part: slice) -> list[Tensor]: ...
 
@@ -122,6 +127,13 @@ class Words:
         """In which controls another word stands somewhere in the place of `key`."""
         return controls.changed([self.there[i] for i in key])
 
+    def wider(
+        self, controls: ControlTexts, queries: Units, keys: Units, links: Int[np.ndarray, "link 2"]
+    ) -> Float[np.ndarray, " control"]:
+        """How much farther chance moves links between these words in the text than in each control."""
+        asking, asked = ([[self.there[i] for i in unit] for unit in side] for side in (queries, keys))
+        return controls.wider(asking, asked, links)
+
     def values(self, controls: ControlTexts, part: slice) -> list[Tensor]:
         drawn = torch.as_tensor(controls.ids[part], dtype=self.ids.dtype, device=self.ids.device)
         return [each[None] for each in drawn]
@@ -161,6 +173,12 @@ class Parts:
     def changed(self, controls: ControlTexts, key: Sequence[int]) -> Bool[np.ndarray, " control"]:
         """In which controls another piece stands somewhere in the place of `key`."""
         return controls.changed(self.pieces.at_positions(key))
+
+    def wider(
+        self, controls: ControlTexts, queries: Units, keys: Units, links: Int[np.ndarray, "link 2"]
+    ) -> Float[np.ndarray, " control"]:
+        """Patterns of pieces are of places alone: no piece stands twice."""
+        return np.ones(len(controls))
 
     def values(self, controls: ControlTexts, part: slice) -> list[Tensor]:
         return [self.pieces.exchanged(sources) for sources in controls.sources[part]]

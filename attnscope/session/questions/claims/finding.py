@@ -129,17 +129,19 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
         control_runs = runs(reading, chosen, controls, exchange, layers, alike)
     else:
         control_runs = controls_by_rows(reading, chosen, controls, exchange, queries)
+    crosses = chosen.kind is Kind.CROSS
     with reading.listener.working(f"reading {len(controls)} controls"):
         notes = (*notes_of(attention, layers), *reading.notes)
         if reading.captured is not None:
             notes += _of_writing(reading, chosen, exchange, target, own, seen, rounding(whole))
-        away = None
+        away = wider = None
         if sought.key is not None:
             away = Away(exchange.went(controls, key), exchange.changed(controls, key))
+        if isinstance(target, Target) and not crosses:
+            wider = exchange.wider(controls, seen.queries, seen.keys, target.links)
         summary, stayed, followed = beside_controls(
-            target, own, control_runs, chosen.heads, seen, away, left_out
+            target, own, control_runs, chosen.heads, seen, away, left_out, wider
         )
-    crosses = chosen.kind is Kind.CROSS
     compared = beside(target, layers, chosen.heads, seen, crosses=crosses)
     return Finding(
         question=sought,
