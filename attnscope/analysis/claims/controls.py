@@ -75,9 +75,7 @@ class ControlTexts:
 
     @property
     def _text(self) -> Int[np.ndarray, " token"]:
-        text = np.empty_like(self.ids[0])
-        text[self.sources[0]] = self.ids[0]
-        return text
+        return np.asarray(self.ids[0][np.argsort(self.sources[0])])
 
 
 def control_texts(
