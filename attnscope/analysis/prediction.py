@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -75,23 +76,27 @@ def written(
     finished: bool,
     own: bool = True,
     step_chances: Float[Tensor, "step word"] | None,
+    given: int = 1,
 ) -> Prediction:
     """The text that an encoder-decoder wrote, or was given (not its `own`), and each token's probability.
 
-    The whole decoder input is read at once: row i decides about token i + 1. `step_chances` are the
-    probabilities under which the model wrote it, step by step with a cache: the two must agree.
+    The whole decoder input is read at once: row i decides about token i + 1. Special tokens in front of the
+    text, which settings force, are not written. `step_chances` are the probabilities under which the model
+    wrote what follows the first `given` tokens, step by step with a cache: the two must agree.
     """
     logits = _run(model, inputs).logits[0]
     chances = chances_of(logits, provenance)
-    ids = target.ids[1:]
+    forced = len([*takewhile(lambda token: token.special, target.items[given:])])
     tokens_written = tuple(
-        Guess(token, spell(token), float(chances[row, token])) for row, token in enumerate(ids)
+        Guess(token, spell(token), float(chances[row, token]))
+        for row, token in enumerate(target.ids[given + forced :], start=given + forced - 1)
     )
     blanks = tuple(Blank(row, best(chances[row], spell, top)) for row in range(len(target)))
     error = None
     if step_chances is not None:
-        steps = min(len(step_chances), len(chances))
-        error = float((step_chances[:steps].to(chances.device) - chances[:steps]).abs().max())
+        read = chances[given - 1 :]
+        steps = min(len(step_chances), len(read))
+        error = float((step_chances[:steps].to(chances.device) - read[:steps]).abs().max())
     generated = Generated(target.sentence, tokens_written, error, finished, own)
     return Prediction("generated", tokens, blanks, generated, None, provenance)
 

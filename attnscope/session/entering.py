@@ -169,8 +169,8 @@ def _with_text(reading: Reading, written: Written, read: Tokens) -> Reading:
     """The reading whose text, or whose target, is what the model has read."""
     ids = reading.encoded.inputs["input_ids"].new_tensor([written.read])
     if reading.model.writes:
-        chances = written.chances if written.given == 1 else None
-        return replace(reading, target=Target(ids, read, True, written.finished, chances))
+        own = Target(ids, read, True, written.finished, written.chances, written.given)
+        return replace(reading, target=own)
     inputs = {"input_ids": ids, "attention_mask": ids.new_ones(ids.shape)}
     taken_inputs = {name: value for name, value in inputs.items() if name in reading.encoded.inputs}
     return replace(reading, encoded=replace(reading.encoded, inputs=taken_inputs, tokens=read))

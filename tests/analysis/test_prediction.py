@@ -33,7 +33,7 @@ def answered(folder: Path | str, *texts: str, top: int = 4, target: str | None =
         inputs = {**encoded.inputs, "decoder_input_ids": read.ids}
         return prediction.written(
             model.module, inputs, encoded.tokens, origin, target=read.tokens, spell=model.spell, top=top,
-            finished=read.finished, step_chances=read.chances,
+            finished=read.finished, step_chances=read.chances, given=read.given,
         )  # fmt: skip
     if task is Task.NEXT:
         return prediction.continued(*common, spell=model.spell, top=top)
@@ -132,6 +132,30 @@ def test_a_given_text_is_not_said_to_be_the_models_own(tmp_path: Path) -> None:
     result = answered(tiny_translator(tmp_path / "m"), "the door", target="we saw it")
     assert result.generated.text == "we saw it"
     assert result.generated.cache_error is None
+
+
+def test_what_settings_put_in_front_of_a_text_is_not_written_and_its_steps_are_held_where_they_were_made(
+    tmp_path: Path,
+) -> None:
+    model, _ = load_answering(open_checkpoint(find(str(tiny_translator(tmp_path / "m")))))
+    encoded, plain = model.encode(("the door",)), model.module.generate
+    start, special = model.module.config.decoder_start_token_id, model.tokenizer.cls_token_id
+    prefix = torch.tensor([[start, special]])
+    model.module.generate = lambda **how: plain(**how, decoder_input_ids=prefix)
+    read = model.target(encoded, None)
+    assert read.ids[0, :2].tolist() == [start, special]
+    inputs = {**encoded.inputs, "decoder_input_ids": read.ids}
+    result = prediction.written(
+        model.module, inputs, encoded.tokens, provenance_of(model.module, encoded.tokens),
+        target=read.tokens, spell=model.spell, top=2, finished=True, step_chances=read.chances,
+        given=read.given,
+    )  # fmt: skip
+    assert result.generated.cache_error < 1e-5
+    ids = read.ids[0, 2:].tolist()
+    assert [guess.id for guess in result.generated.tokens] == ids
+    chances = model.module(**inputs).logits[0].softmax(-1)
+    expected = [float(chances[row, token]) for row, token in enumerate(ids, start=1)]
+    assert [guess.probability for guess in result.generated.tokens] == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_cache_that_went_wrong_is_found_out(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ MOST_WRITTEN = 200  # tokens, where the model itself would go on for longer
 class Target:
     """Decoder input of one run. `written` when the model wrote it; `finished` False where it was cut off.
 
+    So many of its first tokens were `given` to the model: the start, and what its settings put behind that.
     `chances` are the probabilities of the vocabulary at each step that it was written in, where the model
     wrote greedily. `notices` are what the user should be told of a text that was given.
     """
@@ -34,6 +35,7 @@ class Target:
     written: bool = False
     finished: bool = True
     chances: Float[Tensor, "step word"] | None = None
+    given: int = 1
     notices: tuple[str, ...] = ()
 
 
@@ -108,7 +110,8 @@ def written(module: Any, tokenizer: Any, inputs: Any, name: str) -> Target:
     ids = sequence[:-1] if ended and len(sequence) > 1 else sequence
     text = tokenizer.decode(ids, skip_special_tokens=True)
     target = _target(module, tokenizer, ids, text)
-    return Target(target.ids, target.tokens, written=True, finished=finished, chances=chances)
+    given = len(sequence) - len(made.logits) if greedy else 1
+    return replace(target, written=True, finished=finished, chances=chances, given=given)
 
 
 def _start(module: Any) -> int:

@@ -92,6 +92,7 @@ def _predicted(reading: Reading, top: int) -> Prediction:
                 finished=target.finished,
                 own=target.written,
                 step_chances=target.chances,
+                given=target.given,
             )
         if reading.task == "next":
             return prediction.continued(*common, spell=model.spell, top=top)
