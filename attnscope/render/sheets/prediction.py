@@ -232,8 +232,8 @@ def _bars(title: str, of: str, guesses: Sequence[Guess]) -> Ranking:
 
 def _notes(result: Prediction) -> Iterator[str]:
     yield from result.notes
-    named = [guess.name for blank in result.blanks for guess in blank.guesses]
-    named += [] if result.generated is None else [guess.name for guess in result.generated.tokens]
+    guesses = [guess for blank in result.blanks for guess in blank.guesses]
+    named = [each.name for each in (guesses if result.generated is None else result.generated.tokens)]
     if told := [meaning for mark, meaning in _MARKS.items() if any(mark in name for name in named)]:
         yield ", ".join(told)
     if result.classes is not None and not result.classes.exclusive:
