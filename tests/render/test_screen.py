@@ -65,7 +65,7 @@ def test_a_head_opens_with_its_answer_and_its_text_and_ends_with_its_proof() -> 
     for focus in (WHOLE, Focus("scaled"), Focus(queries=(3,))):
         lines = shown(head, 80, focus).splitlines()
         assert "L3 H11" in lines[0]
-        assert "“the cat sat on the mat because it was tired .”" in lines[:4]
+        assert "“the cat sat on the mat because it was tired .”" in lines[:5]
         assert "✓ certified: recomputed, equal to the model's · bert-base-uncased 86b5e093" in "\n".join(
             lines
         )

@@ -4,6 +4,7 @@ import pytest
 
 from attnscope.attention import AttentionCall
 from attnscope.capture import Selection, record
+from attnscope.capture.routes import NothingSeenError
 from attnscope.capture.weights import OneText, Passed, Passing
 from attnscope.results import Verdict
 from attnscope.verify import certify_heads
@@ -49,7 +50,11 @@ def verdicts(construction: Construction) -> dict[tuple[int, int], tuple[Verdict,
 
 @pytest.mark.parametrize("name", short(MISLEADING)[::_EVERY])
 def test_what_misleads_in_the_text_on_which_it_was_tried_is_certified_in_no_other(name: str) -> None:
-    construction, found = MISLEADING[name], verdicts(MISLEADING[name])
+    construction = MISLEADING[name]
+    try:
+        found = verdicts(construction)
+    except NothingSeenError:  # it is refused where layers are read as they pass by
+        return
     wrong = [head[:2] for head, each in construction.certificates() if each.verdict not in GOOD]
     assert wrong
     assert not found or all(found[head][0] not in GOOD for head in wrong)

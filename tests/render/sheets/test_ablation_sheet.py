@@ -428,9 +428,9 @@ def test_what_is_no_share_of_the_gap_is_told_in_nats_with_the_reason() -> None:
     far = replace(found.places[0], enough=2.38 * 7.8)
     told = " ".join(shown(replace(found, places=(far, *found.places[1:])), 160).split())
     assert "238" not in told
-    assert "enough: change in the other text (nats; the gap is −7.80, and not all are shares of it)" in told
+    assert "enough: change in the other text (nats; the gap is −7.82, and not all are shares of it)" in told
     assert "+18.56" in told
-    assert "no share: what goes the other way, or beyond the gap of −7.80 nats, is no part of it" in told
+    assert "no share: what goes the other way, or beyond the gap of −7.82 nats, is no part of it" in told
     assert "needed: share of the gap that closes" in told, "of this direction all are shares"
     whole = " ".join(shown(found, 160).split())
     assert "no share" not in whole
@@ -441,7 +441,7 @@ def test_heads_that_go_beyond_the_other_text_are_told_so() -> None:
     found = made.patched()
     beyond = replace(found.heads[0], change=-12.0)
     told = " ".join(shown(replace(found, heads=(beyond, *found.heads[1:])), 200).split())
-    assert "L1 H0 alone moves it by −12.00 nats, beyond the gap between the two texts (−7.80)" in told
+    assert "L1 H0 alone moves it by −12.00 nats, beyond the gap between the two texts (−7.82)" in told
     assert "−12.00 nats" in told.partition("share of the gap")[2], "in its column as well"
     assert "154 %" not in told
 
