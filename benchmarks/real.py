@@ -52,7 +52,7 @@ REACTION = "CC(=O)Cl.CCN>>CC[MASK]C(C)=O"
 CHECKPOINTS = {
     "smollm2-135m": Checkpoint((STORE,), ("to@13", "Mary")),
     "gemma3-270m": Checkpoint((STORE,), ("-1", "Mary")),
-    "whisper-tiny-en": Checkpoint(("--audio", "gold.wav"), None, ("--kind", "cross")),
+    "whisper-tiny-en": Checkpoint(("--audio", "gold.wav"), ("door", "2.6s"), ("--kind", "cross")),
     "quire-distilbert": Checkpoint(
         ("Their going to the store has many apple.",), ("Their", "going"), answers=False
     ),

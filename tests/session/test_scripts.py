@@ -2,6 +2,7 @@
 
 import ast
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -100,7 +101,9 @@ def forged(result: Result, folder: Path) -> Result:
     if isinstance(result, Finding):
         told["controls"]["mean"][1][2] += 0.01
     elif isinstance(result, Ablation):
-        told["heads"][1 % len(told["heads"])]["change"] += 0.01
+        head = told["heads"][1 % len(told["heads"])]
+        head["change"] += 0.01
+        head["after"] = head["before"] * math.exp(head["change"])  # or it would be refused where it is read
     elif isinstance(result, Composition):
         told["scores"][0][int(np.nanargmax(result.scores[0] - result.chance[0]))] += 0.01
     else:

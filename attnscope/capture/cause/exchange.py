@@ -43,7 +43,7 @@ class Change:
     def of(cls, rows: Float[Tensor, "run head position dim"]) -> "Change":
         """Of the text as it is, with each set exchanged, and as it is again, one behind the other."""
         moved, far = _moved(rows)
-        return cls(rows.shape[0], rows.shape[2], moved.cpu(), far.cpu())
+        return cls(rows.shape[0], rows.shape[2], moved.cpu(), far)
 
     @property
     def together(self) -> "Change":
@@ -77,9 +77,10 @@ class Change:
 
         That is, they change further with every set that it is in than, by a factor, with any without it.
         """
-        size = len(self.far) // 2  # sets that a token is in
-        ordered = self.far.sort(0, descending=True).values
-        furthest = self.far >= ordered[size - 1]
+        far = self.far.cpu()  # which is asked of few
+        size = len(far) // 2  # sets that a token is in
+        ordered = far.sort(0, descending=True).values
+        furthest = far >= ordered[size - 1]
         clear = ordered[size - 1] > _MOSTLY * ordered[size]
         place = 2 ** torch.arange(len(words))  # a word as a number
         told = (furthest * place[:, None, None]).sum(0)

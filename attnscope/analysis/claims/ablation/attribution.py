@@ -159,8 +159,9 @@ def makes_output(seen: Observed) -> bool:
     if seen.weights is None:
         return False
     values = exact(seen.value).repeat_interleave(seen.output.shape[1] // seen.value.shape[1], 1)
-    off = (exact(seen.weights) @ values - exact(seen.output)).abs()
-    off = off.masked_fill(seen.weights.isnan().all(-1, keepdim=True), 0.0).max()  # queries without any key
+    weights = exact(seen.weights)
+    off = (weights @ values - exact(seen.output)).abs()
+    off = off.masked_fill(weights.isnan().all(-1, keepdim=True), 0.0).max()  # queries without any key
     tensors = seen.output, seen.value
     tolerance = apart(values.shape[2], epsilon_of(*tensors), sums_of(*tensors))
     return bool(off <= tolerance * values.abs().max())

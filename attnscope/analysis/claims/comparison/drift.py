@@ -35,8 +35,9 @@ def moved(before: Seen, after: Seen) -> ByHead:
 def _moved(
     a: Float[Tensor, "head query key"], b: Float[Tensor, "head query key"]
 ) -> Float[np.ndarray, " head"]:
-    seen = ~(_open(a) & _open(b).to(a.device))
-    apart = (exact(a) - exact(b)).masked_fill(~seen[..., None], 0.0)
+    a, b = exact(a), exact(b)
+    seen = ~(_open(a) & _open(b))
+    apart = (a - b).masked_fill(~seen[..., None], 0.0)
     sinks = apart.sum(-1).abs()
     sinks = sinks.where(sinks > 1e-5, 0.0)  # rows without a sink sum to 1 but for rounding
     rows = (apart.abs().sum(-1) + sinks) / 2
@@ -93,7 +94,7 @@ def written(before: Seen, after: Seen, of: Factors, heads: Sequence[int]) -> ByH
     rows = []
     for layer, own in before.items():
         triangle = of[layer][list(heads)]
-        none = _open(own.weights)[..., None]
+        none = _open(exact(own.weights))[..., None]
         old, new = (exact(each.output).masked_fill(none, 0.0) for each in (own, after[layer]))
         triangle = triangle.mT.to(old.device)
         size = torch.cat([torch.zeros_like(old), old], dim=-1) @ triangle

@@ -185,7 +185,7 @@ def summary(
     if wider is not None:
         as_own = mean + (controls - mean) * wider[:, None, None]
     clear = best_excess(np.concatenate([own[None], as_own]), smaller)[1:]
-    return Summary(mean, low, high, spread(as_own), beyond(own, as_own, smaller), best, clear)
+    return Summary(mean, low, high, spread(as_own), beyond(own, controls, smaller), best, clear)
 
 
 def spread(values: Float[np.ndarray, "control layer head"]) -> ByHead:
