@@ -47,7 +47,7 @@ def test_weights_that_are_edited_through_a_memory_map_are_read_anew(
     large, room: Path, attnscope, monkeypatch
 ) -> None:
     """Their page was stored to before, so that the times do not move; taken for large, and for small."""
-    monkeypatch.setattr(digests, "SETTLED", 0.0)
+    monkeypatch.setattr(digests, "SETTLED", -60.0)
     weights = tiny_bert(room / "bert") / "model.safetensors"
     monkeypatch.setattr(digests, "LARGE", weights.stat().st_size if large else 2**25)
     with weights.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:

@@ -231,7 +231,7 @@ def test_the_files_are_hashed_before_they_are_read_where_a_change_meanwhile_is_n
 ) -> None:
     """Else beside it: what is printed of the weights is of those that were read."""
     monkeypatch.setattr(digests, "LARGE", 0)
-    monkeypatch.setattr(digests, "SETTLED", 0.0)
+    monkeypatch.setattr(digests, "SETTLED", -60.0)
     monkeypatch.setattr(digests, "_kind", lambda handle: "ext4" if told else "tmpfs")
     going_on, hashed = threading.Event(), checkpoint.digest
 

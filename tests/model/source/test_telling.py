@@ -21,7 +21,7 @@ SIZE = 3 * mmap.PAGESIZE
 @pytest.fixture(autouse=True)
 def settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every file had been there for long."""
-    monkeypatch.setattr(digests, "SETTLED", 0.0)
+    monkeypatch.setattr(digests, "SETTLED", -60.0)
     monkeypatch.setenv("ATTNSCOPE_CACHE", str(tmp_path / "kept"))
 
 
