@@ -105,8 +105,13 @@ def lines_of(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
         while len(rest) > LONGEST_LINE and not rest.endswith(b"\n"):
             rest = file.readline(LONGEST_LINE + 2)
             size += len(rest)
-        yield at, line.removesuffix(b"\n").removesuffix(b"\r")[: LONGEST_LINE + 1]
+        yield at, without_end(line)[: LONGEST_LINE + 1]
         at += size
+
+
+def without_end(raw: bytes) -> bytes:
+    """The same without the one line end that an editor or a shell writes behind it, and with all others."""
+    return raw.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def whole_lines(path: str | Path, what: str = "") -> Iterator[tuple[int, bytes]]:

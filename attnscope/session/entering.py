@@ -70,7 +70,7 @@ def encode_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading
     else:
         encoded = model.encode(inputs.texts(model), truncate=inputs.truncate)
     encoded = replace(encoded, tokens=with_fields(encoded.tokens, inputs.prompt))
-    for notice in (*encoded.notices, *_without_template(model, inputs)):
+    for notice in (*inputs.remarks, *encoded.notices, *_without_template(model, inputs)):
         listener.notice(notice)
     return Reading(model, inputs, encoded, None, listener, opened.task)
 

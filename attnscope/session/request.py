@@ -126,6 +126,7 @@ class Inputs:
     With `system`, which may be empty, the text is the user's message of a chat behind that. Without any
     text, picture or sound it is the sentence of the articles. `fields` are parts of the text that have names
     of their own. `answer` is what the model is taken to have answered, where it is asked about that.
+    `remarks` are what to tell of how it came in.
     """
 
     text: str | None = None
@@ -144,6 +145,7 @@ class Inputs:
     system: str | None = None
     fields: "Mapping[str, Field]" = field(default_factory=dict)
     answer: str | None = None
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._check_numbers()

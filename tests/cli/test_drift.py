@@ -10,7 +10,7 @@ from transformers import BertForMaskedLM
 from attnscope import demo
 from attnscope.results import Drift, load
 
-TEXTS = "the door opened\n\nriver\tshe opened the box\nI was watching it\n"
+TEXTS = "the door opened\n\nriver\tshe opened the box \nI was watching it\n"
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_a_head_beyond_the_limit_ends_with_exit_code_6_and_all_is_written(
     assert (told["ranking"][0]["layer"], told["ranking"][0]["head"]) == (2, 7)
     assert (told["exceeding"], told["touched"]) == (["L2 H7"], ["L2 H7"])
     assert [text["line"] for text in told["texts"]] == [1, 3, 4]
-    assert told["texts"][1]["text"] == "she opened the box"
+    assert told["texts"][1]["text"] == "she opened the box "
     assert told["answer"].startswith("A and B answer differently: ")
     assert "1 head moved beyond 2.0 %. L2 H7 moved most:" in told["answer"]
     for path in targets[:2]:

@@ -106,6 +106,20 @@ def test_a_dash_reads_standard_input(attnscope) -> None:
     assert piped.stdout == attnscope(*ONE, "--json").stdout
 
 
+@pytest.mark.parametrize(
+    ("end", "left", "told"),
+    [("", "", None), ("\n", "", None), ("\r\n", "", None), ("\n\n", "\n", 2), ("\r\n\n\r\n", "\r\n\n", 3)],
+)
+def test_one_line_end_of_standard_input_is_no_text_and_the_others_are(
+    attnscope, end: str, left: str, told: int | None
+) -> None:
+    model = ("-m", "demo-causal", "-l", "1", "--head", "2", "--json")
+    piped = attnscope("heads", "-", *model, stdin=f"the door{end}")
+    assert piped.stdout == attnscope("heads", f"the door{left}", *model).stdout
+    assert json.loads(piped.stdout)["query_texts"] == [f"the door{left}"]
+    assert (f"ends in {told} line ends" in piped.stderr, "x.jsonl" in piped.stderr) == (told is not None,) * 2
+
+
 def test_what_does_not_fit_is_drawn_with_the_strongest_keys_of_telling_queries(attnscope) -> None:
     text = "the dog saw the door and the cat saw the window and the bird saw the tree ."
     result = attnscope("heads", text, "-m", "demo", "-l", "0", "--head", "0", width=60)

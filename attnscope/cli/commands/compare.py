@@ -113,9 +113,10 @@ def _tuning(
     from attnscope.session.request import Inputs
 
     lines = read_lines(sides.texts)
-    texts = tuple(Prompt(line.number, line.prompt.text.rpartition("\t")[2].strip()) for line in lines)
+    called = incoming.called(sides.texts)
+    texts = tuple(Prompt(line.number, _labelled(line, f"{called}:{line.number}").text) for line in lines)
     inputs = Inputs(truncate=sides.truncate, split=sides.split)
-    asked = DriftQuestion(texts, incoming.called(sides.texts), sides.fail_above, inputs, sides.seed)
+    asked = DriftQuestion(texts, called, sides.fail_above, inputs, sides.seed)
     with output.each_notice_once():
         drift = compare_tuned(_both(sides, request), asked, wanted, output)
     with run_again(request, wanted):
@@ -157,7 +158,7 @@ def _labelled(line: Line, named: str) -> "LabelledText":
 
     if not line.in_json:
         label, tab, text = line.text.partition("\t")
-        return LabelledText(text.strip(), label.strip(), named) if tab else LabelledText(label, "", named)
+        return LabelledText(text, label.strip(), named) if tab else LabelledText(label, "", named)
     try:
         prompt = line.prompt
     except InputError as error:

@@ -223,7 +223,7 @@ class Read:
     def lines(self) -> tuple[Line, ...]:
         """The texts of the file, read once; none where there is no file."""
         if self.fill is not None:
-            return fill_in(given(self.text) or "", self.fill)
+            return fill_in(given(self.text)[0] or "", self.fill)
         return () if self.texts is None else read_lines(self.texts)
 
     def inputs(self, writing: Writing = Writing()) -> request.Inputs:
@@ -231,8 +231,9 @@ class Read:
 
         Of many texts none is read yet: what is checked here is the same for all of them.
         """
+        text, remarks = given(self.text)
         read = request.Inputs(
-            text=MASKED_SENTENCE if self.lines else given(self.text),
+            text=MASKED_SENTENCE if self.lines else text,
             pair=None if self.pair is None else decoded(self.pair),
             target=None if self.target is None else decoded(self.target),
             image=self.image,
@@ -245,6 +246,7 @@ class Read:
             target_ids=self.target_ids,
             chat=chat_in(self.chat),
             system=None if self.system is None else decoded(self.system),
+            remarks=remarks,
         )
         check_files(self.vocab, self.image, self.audio)
         return read
@@ -288,14 +290,24 @@ def chat_in(file: Path | None) -> Chat | None:
     return None if file is None else read_chat(file)
 
 
-def given(text: str | None) -> str | None:
-    """A text argument as it was meant, `-` standing for standard input. `InputError` for a file's name."""
+def given(text: str | None) -> tuple[str | None, tuple[str, ...]]:
+    """A text argument as it was meant, `-` standing for standard input, and what to tell of how it is read.
+
+    Of standard input one line end at the end is no part of the text. `InputError` for a file's name.
+    """
     if text is None:
-        return None
+        return None, ()
     if text != "-":
         check_is_text(text)
-        return decoded(text)
-    return incoming.text(incoming.content(text).removeprefix(incoming.BOM), "the text").rstrip("\r\n")
+        return decoded(text), ()
+    raw = incoming.content(text).removeprefix(incoming.BOM)
+    ends = len(raw[len(raw.rstrip(b"\r\n")) :].splitlines())
+    others = "the other belongs" if ends == 2 else f"the other {ends - 1} belong"
+    told = (
+        f"standard input ends in {ends} line ends: the last is left out, {others} to the text; "
+        "--texts x.jsonl reads a text exactly as it stands"
+    )
+    return incoming.text(incoming.without_end(raw), "the text"), (told,) if ends > 1 else ()
 
 
 def decoded(text: str) -> str:

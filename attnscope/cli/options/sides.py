@@ -230,10 +230,11 @@ class Sides:
         others = self.text_b, self.ids_b, self.chat_b, self.target_b
         one_target = all(each is None for each in others)
         target = self.target if one_target else self.target_b
-        text = first.text if self.text_b is None else given(self.text_b)
+        text, remarks = (first.text, first.remarks) if self.text_b is None else given(self.text_b)
         return first, replace(
             first,
             text=text,
+            remarks=remarks,
             target=None if target is None else decoded(target),
             ids=self.ids if self.ids_b is None else self.ids_b,
             chat=first.chat if self.chat_b is None else chat_in(self.chat_b),

@@ -148,7 +148,7 @@ def _text(raw: bytes, span: Span, number: int) -> Item:
 def _of_file(span: Span, counting: Reading) -> Iterator[At]:
     raw = whole_file(span).removeprefix(incoming.BOM)
     long = len(raw) > incoming.LONGEST_LINE
-    yield 0, _too_long(span, 0, raw) if long else _text(raw, span, 0)
+    yield 0, _too_long(span, 0, raw) if long else _text(incoming.without_end(raw), span, 0)
 
 
 def whole_file(span: Span) -> bytes:

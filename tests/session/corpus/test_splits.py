@@ -99,7 +99,8 @@ def test_small_files_stand_together_and_the_plan_is_of_their_sizes_alone(tmp_pat
     plan = sized(sources, 500)
     assert [len(split.spans) for split in plan.splits()][:3] == [7, 6, 6]  # of 70 bytes, later of 80
     assert sum(split.size for split in plan.splits()) == plan.whole
-    assert [line for _, line, _ in read(plan)] == [0] * 50
+    whole = [f"text {i}\n" * 9 + f"text {i}" for i in range(50)]
+    assert [(line, text) for _, line, text in read(plan)] == [(0, text) for text in whole]
 
 
 @pytest.mark.parametrize(
