@@ -112,6 +112,12 @@ def notes(result: Composition) -> Iterator[str]:
     if result.shown is not None:
         own = name(*result.shown)
         yield f"needed: of the pairs of {own} alone; more is, where it was picked out of all heads"
+    if result.repeated:
+        of = counted(result.repeated + result.layers_paired, "pair")
+        yield (
+            f"weights are shared: {result.repeated} of {of} of layers have the matrices of an earlier "
+            "pair and the same norms between them, so the earlier one stands for all"
+        )
     if result.sharing > 1:
         yield (
             f"up to {result.sharing} heads share their keys and values here: their pairs are not "

@@ -171,6 +171,17 @@ class Composition(Presented):
         """How many heads there are."""
         return sum(self.counts)
 
+    @property
+    def layers_paired(self) -> int:
+        """How many pairs of layers there are."""
+        return len({(early, late) for early, _, late, _ in self.pairs.tolist()})
+
+    @property
+    def repeated(self) -> int:
+        """How many more pairs of layers have the matrices and the path of one that is there."""
+        layers = len(self.layers)
+        return (layers * (layers - 1) // 2 if self.shown is None else layers - 1) - self.layers_paired
+
     def looked_at(self, through: Through) -> int:
         """How many pairs have a score."""
         return int(np.isfinite(self.scores[self.through.index(through)]).sum())
@@ -261,6 +272,7 @@ class Composition(Presented):
         return {
             "verdict": self.verdict,
             "case": self.case,
+            "repeated": self.repeated,
             "looked_at": looked_at,
             "standing_out": standing_out,
             "strongest": strongest,

@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from torch import Tensor, nn
 
 from attnscope.analysis.claims.composition.chance import beside_chance, cosines, limits, spectrum
-from attnscope.analysis.claims.composition.compose import Composing, facts
+from attnscope.analysis.claims.composition.compose import Composing, Pairs, facts
 from attnscope.analysis.claims.composition.scores import reads, scores, written
 from attnscope.capture import Labels, Selection
 from attnscope.capture.circuits.factors import Factors
@@ -139,7 +139,8 @@ def test_scores_are_those_of_full_matrices_made_by_hand(read: tuple[str, nn.Modu
     family, model, circuits = read
     found = Composing(circuits, ALL, 3, 0).pairs()
     assert not found.reasons
-    assert found.scores.shape == (3, LAYERS * HEADS**2)
+    distinct = LAYERS - 1 if family == "albert" else LAYERS * (LAYERS - 1) // 2  # of an Albert by distance
+    assert found.scores.shape == (3, distinct * HEADS**2)
     for i, (first, head, second, other) in enumerate(found.pairs.tolist()):
         if (head + 2 * other + first) % 5:  # a fifth of all, every layer and head among them
             continue
@@ -149,13 +150,45 @@ def test_scores_are_those_of_full_matrices_made_by_hand(read: tuple[str, nn.Modu
 
 
 def test_one_head_has_the_pairs_that_it_has_among_all(read: tuple[str, nn.Module, Circuits]) -> None:
-    _, _, circuits = read
+    family, _, circuits = read
     every, one = (Composing(circuits, ALL, 3, 0, head).pairs() for head in (None, (1, 4)))
     mine = [i for i, pair in enumerate(every.pairs.tolist()) if [1, 4] in (pair[:2], pair[2:])]
-    assert len(mine) == 2 * HEADS
-    assert one.pairs.tolist() == every.pairs[mine].tolist()
+    assert len(one.pairs) == 2 * HEADS
+    assert len(mine) == HEADS * (1 if family == "albert" else 2)  # to the next layer as layer 0 to layer 1
+    there = [i for i, pair in enumerate(one.pairs.tolist()) if pair in every.pairs.tolist()]
+    assert one.pairs[there].tolist() == every.pairs[mine].tolist()
     for name in ("scores", "chance", "spread", "below"):
-        assert torch.allclose(torch.tensor(getattr(one, name)), torch.tensor(getattr(every, name)[:, mine]))
+        first, second = getattr(one, name)[:, there], getattr(every, name)[:, mine]
+        assert torch.allclose(torch.tensor(first), torch.tensor(second))
+
+
+def test_layers_that_share_their_weights_have_each_score_once_and_its_limit_is_of_so_many() -> None:
+    def made(groups: int, layers: int) -> tuple[Circuits, list[tuple[int, int]], Pairs]:
+        torch.manual_seed(0)
+        config = hf.AlbertConfig(
+            num_hidden_layers=layers, num_hidden_groups=groups, num_attention_heads=2, hidden_size=12,
+            embedding_size=8, intermediate_size=20, vocab_size=97,
+        )  # fmt: skip
+        model = hf.AutoModel.from_config(config, attn_implementation="eager").eval()
+        circuits = read_circuits(model, ids(), Selection(), Labels())
+        found = Composing(circuits, ALL, 3, 0).pairs()
+        return circuits, sorted({(pair[0], pair[2]) for pair in found.pairs.tolist()}), found
+
+    circuits, there, found = made(1, 5)
+    assert there == [(0, late) for late in range(1, 5)]  # 10 pairs of layers, of 4 distances
+    # every pair of layers by itself has the scores of that which stands for it
+    whole = Composing(circuits, ALL, 3, 0, (2, 1)).pairs()
+    held = {tuple(pair): scores for pair, scores in zip(found.pairs.tolist(), found.scores.T, strict=True)}
+    for (early, head, late, other), scores_ in zip(whole.pairs.tolist(), whole.scores.T, strict=True):
+        assert held[0, head, late - early, other] == pytest.approx(scores_, rel=1e-9)
+    last = found.pairs[:, 2] == 4
+    way = circuits.paths.way[0, 4, "value"]
+    early = spectrum(written(circuits.layers[0], None, way, range(2)))
+    late = spectrum(reads(circuits.layers[4], Through.VALUE, dict.fromkeys(ALL), range(2)))
+    expected = limits(early, late, 12, 0.05 / (3 * 4 * 2 * 2))
+    assert torch.allclose(torch.tensor(found.limits[2, last]).reshape(2, 2), expected)
+    # two groups of two layers: as many share their weights, and no two pairs of layers are alike
+    assert len(made(2, 4)[1]) == 6
 
 
 @pytest.fixture(scope="module")

@@ -175,6 +175,20 @@ def test_the_control_is_named_and_so_is_what_makes_pairs_no_several_findings(eve
     assert told[0] == "up to 3 heads share their keys and values here: their pairs are not 3 findings"
 
 
+def test_pairs_of_layers_that_are_left_out_as_they_share_weights_are_counted(every: Composition) -> None:
+    assert every.repeated == 0
+    assert not any("shared" in each for each in composition(every).notes)
+    kept = every.pairs[:, 0] == 0  # layers 1 and 3 as layers 0 and 3 would be
+    arrays = {
+        each: getattr(every, each)[:, kept] for each in ("scores", "chance", "spread", "below", "limit")
+    }
+    fewer = replace(every, pairs=every.pairs[kept], **arrays)
+    assert fewer.repeated == fewer.derived()["repeated"] == 1
+    assert "weights are shared: 1 of 3 pairs of layers" in composition(fewer).notes[0]
+    assert len(composition(fewer).table()["score"].values) == 3 * kept.sum()
+    assert made_composition.composition((1, 2)).repeated == 0
+
+
 def test_an_input_without_any_score_is_told_once_with_its_reason(every: Composition) -> None:
     gone = every.scores.copy()
     gone[2] = np.nan

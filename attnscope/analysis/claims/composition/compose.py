@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnscope.analysis.claims.composition.chance import beside_chance, cosines, limits, spectrum
 from attnscope.analysis.claims.composition.scores import Reads, Written, reads, scores, written
@@ -86,12 +86,30 @@ class Composing:
         return inputs * len(self._heads(early)) * len(self._heads(late))
 
     def _layers(self) -> Iterator[tuple[Factors, Factors]]:
-        """Earlier and later layers; with one head only those that it is of."""
-        own = None if self.head is None else self.head[0]
+        """Earlier and later layers; with one head only those that it is of.
+
+        Where layers share their weights, two of them that have the matrices and the path of others come once.
+        """
+        own, seen = None if self.head is None else self.head[0], set[tuple[object, ...]]()
         for late in self.circuits.layers:
             for early in self.circuits.layers:
                 if early.layer < late.layer and own in (None, early.layer, late.layer):
-                    yield early, late
+                    if (made_of := self._made_of(early, late)) not in seen:
+                        yield early, late
+                    seen.add(made_of)
+
+    def _made_of(self, early: Factors, late: Factors) -> tuple[object, ...]:
+        """What their scores come of; of what is not proved the layers, as nothing tells that it is shared."""
+        paths, made = self.circuits.paths, list[object]()
+        for layer in (early, late):
+            sides = [getattr(layer, side) for side in (*SIDES, "output")]
+            made += [(each.part, each.firsts) if each else layer.layer for each in sides]
+            made += [_norm_of(paths.reader.get((layer.layer, side))) for side in SIDES]
+            made.append(tuple(self._heads(layer)))
+        for side in SIDES:
+            way = paths.way.get((early.layer, late.layer, side))
+            made.append((early.layer, late.layer) if way is None else tuple(map(_norm_of, way)))
+        return tuple(made)
 
     def _heads(self, layer: Factors) -> list[int]:
         mine = self.head is not None and self.head[0] == layer.layer
@@ -167,6 +185,10 @@ class Composing:
         if ranks not in self._cosines:
             self._cosines[ranks] = cosines(ranks, self.hidden, self.draws, self.seed)
         return self._cosines[ranks]
+
+
+def _norm_of(gain: Gain | None) -> nn.Module | None:
+    return None if gain is None else gain.part
 
 
 def _layers_named(places: Sequence[str]) -> str:
