@@ -1,9 +1,5 @@
-"""Whether the terminal is light or dark: said by the user, by the environment, or by the terminal itself.
+"""Whether the terminal is light or dark: said by the user or by the environment, else unknown."""
 
-A terminal is asked only where somebody looks at one, and never a pipe; on Windows none is.
-"""
-
-import sys
 from collections.abc import Mapping
 
 from attnscope.errors import InputError
@@ -14,8 +10,8 @@ VARIABLE = "ATTNSCOPE_THEME"
 _DARK_COLOURS = (0, 1, 2, 3, 4, 5, 6, 8)  # of the 16, as in COLORFGBG
 
 
-def background(wanted: str | None, environment: Mapping[str, str], terminal: bool) -> Background:
-    """The background that `wanted` or the environment names, else what the `terminal` says, if it is one.
+def background(wanted: str | None, environment: Mapping[str, str]) -> Background:
+    """The background that `wanted` or the environment names.
 
     Raises `InputError` for a theme that there is not.
     """
@@ -23,7 +19,7 @@ def background(wanted: str | None, environment: Mapping[str, str], terminal: boo
         named = _checked(environment.get(VARIABLE) or "auto", VARIABLE)
     else:
         named = _checked(wanted, "--theme")
-    return named or _from_colours(environment.get("COLORFGBG", "")) or (_asked() if terminal else "unknown")
+    return named or _from_colours(environment.get("COLORFGBG", "")) or "unknown"
 
 
 def _checked(wanted: str, where: str) -> Background | None:
@@ -44,12 +40,3 @@ def _from_colours(described: str) -> Background | None:
     if not described or not last.isdecimal():
         return None
     return "dark" if int(last) in _DARK_COLOURS else "light" if int(last) < 16 else None
-
-
-def _asked() -> Background:
-    """What the terminal says; unknown on Windows, whose terminals are read in another way."""
-    if sys.platform != "win32":
-        from attnscope.cli.asked_terminal import asked
-
-        return asked()
-    return "unknown"

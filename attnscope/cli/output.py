@@ -73,8 +73,7 @@ class Output:
         from attnscope.cli.background import background
 
         depth = self.screen.color_system
-        seen = depth is not None and not self.screen.no_color and sys.stdout.isatty()
-        self.background = named = background(theme, os.environ, seen)
+        self.background = named = background(theme, os.environ)
         if depth is not None:
             from attnscope.render.terminal import ramps
 

@@ -139,8 +139,7 @@ def _still_true(entry: Entry) -> dict[str, Any] | None:
         return None
     if Witnesses(home).together(witnessed["names"]) != witnessed["together"]:
         return None
-    background = printed["background"]
-    return dict(printed) if background is None or background == _background() else None
+    return dict(printed)
 
 
 def _about(home: Path) -> str:
@@ -148,15 +147,6 @@ def _about(home: Path) -> str:
     around = surroundings()
     around |= {"settings": "", "threads": around["threads"][:1]}
     return hashlib.sha256(repr([os.path.abspath(home), look_into(home), around]).encode()).hexdigest()
-
-
-def _background() -> str:
-    """What the terminal answers, where an answer was printed as that wants it; Windows is never asked."""
-    if sys.platform != "win32":
-        from attnscope.cli.asked_terminal import asked
-
-        return asked()
-    return "unknown"
 
 
 def _print_again(printed: dict[str, Any], made_at: float) -> int:
@@ -211,13 +201,11 @@ def keep(code: int) -> None:
         names = all_in_use(made, run.began)
         if names is None or look_into(memory.home) != memory.folder or _holds_folders(memory.home):
             return
-        asked = sys.modules.get("attnscope.cli.asked_terminal")
         values = {
             "model": list(memory.named),
             "about": _about(memory.home),
             "chunks": copied.chunks(),
             "told": run.told,
-            "background": None if asked is None else asked.answer,
         }
         witnessed = {"names": names, "together": Witnesses(memory.home).together(names)}
         run.store.put(run.key, {_PRINTED: Part(values), WITNESSES: Part(witnessed)})

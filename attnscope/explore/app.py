@@ -5,16 +5,13 @@ come from the terminal also where the text was piped in, and it is left as it wa
 """
 
 import os
-import re
-import select
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from rich.console import Console
 
 from attnscope.errors import InputError
-from attnscope.explore.drawing import graphics
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.screen.messages import Notices
 from attnscope.explore.screen.viewing import Moving, Viewing
@@ -39,8 +36,6 @@ _MODES = (
     b"<u",
     b"0m",
 )
-_WHO, _IT_IS = b"\x1b[c", re.compile(rb"\x1b\[\?[0-9;]*c")
-_PATIENCE = 0.5  # seconds
 _LEFT = b"".join(b"\x1b[" + mode for mode in _MODES)
 
 
@@ -55,30 +50,6 @@ def keys_from_the_terminal() -> None:
         ) from error
     os.dup2(there, 0)
     os.close(there)
-
-
-def shows_pictures(environment: Mapping[str, str]) -> bool:
-    """Whether the terminal puts pictures into cells: asked only of one that may."""
-    return graphics.likely(environment) and graphics.TAKEN in _answer(graphics.ASKED)
-
-
-def _answer(question: bytes) -> bytes:
-    """What the terminal says to it before it says what it is, which every one does at once."""
-    if sys.platform == "win32":
-        return b""
-    import termios
-    import tty
-
-    place, heard = sys.__stdin__.fileno() if sys.__stdin__ is not None else 0, b""
-    before = termios.tcgetattr(place)
-    try:
-        tty.setcbreak(place)
-        os.write(1, question + _WHO)
-        while _IT_IS.search(heard) is None and select.select([place], [], [], _PATIENCE)[0]:
-            heard += os.read(place, 1024)
-    finally:
-        termios.tcsetattr(place, termios.TCSANOW, before)
-    return heard
 
 
 @contextmanager
@@ -133,8 +104,7 @@ def run(
     """
     notices = Notices()
     source = Source(request, inputs, wanted, notices)
-    pixels = shows_pictures(os.environ)
-    surface = Surface(screen.color_system, background, screen.no_color, pixels)
+    surface = Surface(screen.color_system, background, screen.no_color)
     explorer = Explorer(source, notices, surface)
     with left_as_it_was():
         ended = explorer.run()

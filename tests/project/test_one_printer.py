@@ -14,7 +14,6 @@ MAY_PRINT = {  # and what
     "process/ending.py": "one line of its own, and what ends the streams",
     "process/standard_error.py": "the traceback of a bug",
     "cli/output.py": "what takes the spinner away",
-    "cli/asked_terminal.py": "the terminal's own question",
     "explore/app.py": "the same, and its modes as they were",
     "render/script/again/": "the programs that are written into files and run alone",
     "demo/train/": "the programs that train the package's own models",

@@ -23,7 +23,6 @@ MAY_READ = {  # and what, which is bounded by whoever wrote it
     "demo/": "the package's own model, and the programs that train it",
     "process/standard_error.py": "nothing: it opens what swallows all",
     "cli/streams.py": "the standard streams, to be written to",
-    "cli/asked_terminal.py": "the terminal itself, a few bytes",
     "explore/app.py": "the same",
     "cli/commands/explore.py": "whether standard input is a terminal",
 }

@@ -130,7 +130,7 @@ Theme = Annotated[
     typer.Option(
         "--theme",
         metavar="auto|light|dark",
-        help="Colours for a light or a dark terminal. Default: ATTNSCOPE_THEME, else what the terminal says.",
+        help="Colours for a light or a dark terminal. Default: ATTNSCOPE_THEME, else COLORFGBG.",
     ),
 ]
 

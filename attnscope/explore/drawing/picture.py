@@ -1,16 +1,14 @@
-"""A picture as the model saw it, bright where the query looks: in half blocks, or in all its pixels."""
+"""A picture as the model saw it, bright where the query looks, in half blocks."""
 
 import numpy as np
 from jaxtyping import Float, UInt8
 from rich.style import Style
 
-from attnscope.explore.drawing import graphics
 from attnscope.explore.drawing.surface import Cells, Line
 from attnscope.render.kit.scale import by_root
 from attnscope.results import Picture
 
 _FAINT = 0.25  # of the brightness, where a query gives nothing
-_MOST = 480  # pixels of a side that is sent to a terminal
 Weights = Float[np.ndarray, "row column"]
 
 
@@ -22,15 +20,6 @@ def picture(seen: Picture, weights: Weights, width: int, height: int) -> Cells:
     columns, rows = size(seen, width, height)
     shown = lit(seen, weights, columns, 2 * rows).tolist()
     return Cells([_line(shown[row], shown[row + 1]) for row in range(0, 2 * rows, 2)])
-
-
-def sent(seen: Picture, weights: Weights, columns: int, rows: int) -> str:
-    """The same for a terminal that shows pixels, to stand in so many cells."""
-    high, wide = seen.size
-    scale = min(_MOST / max(high, wide), 1.0)
-    enlarged = max(int(np.ceil(2 * rows / high)), 1) if high * scale < 2 * rows else 1
-    pixels = lit(seen, weights, max(int(wide * scale), 1) * enlarged, max(int(high * scale), 1) * enlarged)
-    return graphics.sent(pixels, columns, rows)
 
 
 def size(seen: Picture, width: int, height: int) -> tuple[int, int]:

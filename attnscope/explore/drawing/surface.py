@@ -23,11 +23,10 @@ DEPTHS = {"truecolor": "truecolor", "256": "256", "standard": "standard", "windo
 
 
 class Line:
-    """Parts in a row; neighbours of one style are one part. What is `kept` is drawn as it is."""
+    """Parts in a row; neighbours of one style are one part."""
 
-    def __init__(self, *parts: Part, kept: str = "") -> None:
+    def __init__(self, *parts: Part) -> None:
         self.parts: list[Part] = []
-        self._kept = LEFT_TO_RIGHT + kept
         self._segments: list[Segment] | None = None
         for text, style in parts:
             self.append(text, style)
@@ -44,7 +43,8 @@ class Line:
     def segments(self, style: Callable[[StyleType], Style]) -> list[Segment]:
         """The parts as they are printed; made once for a line that is drawn again as it is."""
         if self._segments is None:
-            self._segments = [Segment(printable(text, self._kept), style(name)) for text, name in self.parts]
+            parts = self.parts
+            self._segments = [Segment(printable(text, LEFT_TO_RIGHT), style(name)) for text, name in parts]
         return self._segments
 
 
@@ -84,13 +84,10 @@ class Surface:
     """`depth` is the terminal's depth of colour, None where it shows none; `background` light or dark.
 
     `colours` says whether cells can be told from one another by them, `shades` whether characters shade
-    cells: without colours, and where these are few. `pixels` says that the terminal shows pictures, which it
-    is given by `send` as soon as somebody can.
+    cells: without colours, and where these are few.
     """
 
-    def __init__(
-        self, depth: str | None, background: Background, no_color: bool = False, pixels: bool = False
-    ) -> None:
+    def __init__(self, depth: str | None, background: Background, no_color: bool = False) -> None:
         self.console = Paper(
             file=io.StringIO(),
             force_terminal=True,
@@ -102,8 +99,6 @@ class Surface:
         self.colours = self.console.color_system is not None and not self.console.no_color
         few = self.console.color_system not in ("truecolor", "256")
         self.shades = not self.colours or few
-        self.pixels = pixels and not self.shades
-        self.send: Callable[[str], object] | None = None
         self._styles: dict[StyleType, Style] = {"": _PLAIN}
 
     def style(self, name: StyleType) -> Style:

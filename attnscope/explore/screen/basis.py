@@ -12,7 +12,6 @@ from textual.binding import Binding
 from attnscope.errors import InputError
 from attnscope.explore import questions as ask
 from attnscope.explore.asking import Desk, Failed, attempt
-from attnscope.explore.drawing import graphics
 from attnscope.explore.drawing.shown import Shown
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.evidence import sharpest
@@ -59,14 +58,10 @@ class Basis(App[str]):
 
     def on_mount(self) -> None:
         self.pane("grid").focus()
-        if self.surface.pixels and self._driver is not None:
-            self.surface.send = self._driver.write
         self.set_interval(_TURN, self._tick)
         self.read(None)
 
     def on_unmount(self) -> None:
-        if self.surface.send is not None:
-            self.surface.send(graphics.forgotten())
         self.desk.close()
 
     @property

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from attnscope.explore import questions as ask
 from attnscope.explore.asking import Failed
-from attnscope.explore.drawing import graphics, matrix, picture, sentence
+from attnscope.explore.drawing import matrix, picture, sentence
 from attnscope.explore.drawing.scatter import scatter
 from attnscope.explore.drawing.shown import Shown, cursor, prepared, row_of
 from attnscope.explore.drawing.surface import Cells, Line, Surface
@@ -104,8 +104,8 @@ def _medium(state: State, answer: Any, title: str, surface: Surface) -> Part:
         if not isinstance(answer, PictureAttention) or surface.shades or answer.picture.pixels is None:
             return shown
         if height >= _TALL:
-            return Group(_seen(answer, width, height // 2, surface), shown)
-        seen = _seen(answer, width // 2 - 2, height, surface)
+            return Group(picture.picture(answer.picture, answer.weights, width, height // 2), shown)
+        seen = picture.picture(answer.picture, answer.weights, width // 2 - 2, height)
         wide = picture.size(answer.picture, width // 2 - 2, height)[0]
         beside = Table.grid(padding=(0, 2, 0, 0))
         beside.add_column(width=wide, no_wrap=True)
@@ -114,16 +114,6 @@ def _medium(state: State, answer: Any, title: str, surface: Surface) -> Part:
         return beside
 
     return Part(answer, drawn, f"{title} · query {named}", state.scene.medium)
-
-
-def _seen(result: PictureAttention, width: int, height: int, surface: Surface) -> Cells:
-    """In pixels where the terminal takes them, else in half blocks."""
-    if surface.send is None:
-        return picture.picture(result.picture, result.weights, width, height)
-    most = graphics.most()
-    cells = picture.size(result.picture, min(width, most), min(height, most))
-    surface.send(picture.sent(result.picture, result.weights, *cells))
-    return graphics.held(*cells)
 
 
 def found(finding: Finding) -> list[Head]:
