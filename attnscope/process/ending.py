@@ -17,9 +17,12 @@ from contextlib import contextmanager, suppress
 TYPE_CHECKING = False  # as `typing` has it, whose import alone takes longer than all of this
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from typing import IO
 
 INTERRUPTED = 130
 TAKE_APART = "ATTNSCOPE_TAKE_APART"  # set to anything: Python ends in its own way
+UNFINISHED = ".part"  # what the name of a file ends in that is not whole yet, and begins with a dot
 _STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # not all of them everywhere
 _to_undo: "list[Callable[[], object]]" = []
 
@@ -47,6 +50,33 @@ def temporary_folder() -> "Iterator[str]":
             yield folder
         finally:
             remove()
+
+
+@contextmanager
+def written_whole(target: "Path", mode: int = 0o666) -> "Iterator[IO[bytes]]":
+    """A file to be written, which comes to its place in one step where this ends well.
+
+    Until then it is a new file beside `target`, under a name that nobody foresees and that leads nowhere
+    else; it goes where this ends by an error or a signal. Who may read it is what `mode` and the umask say.
+    """
+    from functools import partial
+
+    part = target.with_name(unfinished_name())
+    with undone_by_a_signal(part.unlink), open(part, "xb", opener=partial(os.open, mode=mode)) as file:
+        try:
+            yield file
+            file.close()
+            os.replace(part, target)
+        except BaseException:
+            file.close()
+            with suppress(OSError):
+                part.unlink()
+            raise
+
+
+def unfinished_name() -> str:
+    """A new name for a file that is not whole yet."""
+    return f".{os.urandom(16).hex()}{UNFINISHED}"
 
 
 def answer_signals() -> None:

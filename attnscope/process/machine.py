@@ -107,6 +107,12 @@ def kept_in() -> Path | None:
     return None if own is None else own / "attnscope"
 
 
+def is_ours(handle: int) -> bool:
+    """Whether an open file belongs to who runs this program, so that nobody else says what stands in it."""
+    own = getattr(os, "geteuid", None)  # not on Windows
+    return own is None or bool(os.fstat(handle).st_uid == own())
+
+
 def own_folder() -> Path | None:
     """The user's folder for what can be made again, of all programs; None without a home."""
     if (named := os.environ.get("XDG_CACHE_HOME", "")) and os.path.isabs(named):

@@ -4,14 +4,14 @@ Importing this loads no matplotlib: that happens when a picture is drawn. MPLBAC
 notebook has its own; the command line sets it.
 """
 
-import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnscope.errors import InputError
-from attnscope.process.ending import undone_by_a_signal
+from attnscope.process.ending import undone_by_a_signal, written_whole
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.look import USUAL, Look
 from attnscope.render.sheets import NO_PICTURE
@@ -72,8 +72,8 @@ def _check_place(target: Path) -> None:
         nearest = next(folder for folder in target.absolute().parents if folder.exists())
         if not nearest.is_dir():
             raise InputError(f"cannot write '{target}': {nearest} is not a folder")
-        with _apart(nearest / target.name) as part:
-            part.touch()
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
     except OSError as error:
         raise InputError(f"cannot write '{target}': {error.strerror}") from error
 
@@ -81,30 +81,26 @@ def _check_place(target: Path) -> None:
 def write(target: Path, content: bytes) -> None:
     """`content` at `target`, complete or not at all; folders are made as needed, and none is left empty."""
     try:
-        with _apart(target) as part:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            part.write_bytes(content)
-            os.replace(part, target)
+        with _in_its_folder(target), written_whole(target) as file:
+            file.write(content)
     except OSError as error:
         raise InputError(f"cannot write '{target}': {error.strerror}") from error
 
 
 @contextmanager
-def _apart(target: Path) -> Iterator[Path]:
-    """A name beside `target` for what is not yet whole. Nothing of it stays, however this ends."""
-    part = target.with_name(f".{os.getpid()}.part")
+def _in_its_folder(target: Path) -> Iterator[None]:
+    """The folders that `target` lies in are made, and those go again that are empty when this ends."""
     made = [folder for folder in target.parents if not folder.exists()]
 
     def clear() -> None:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
         for folder in made:
             with suppress(OSError):  # a folder that holds the target stays, and with it those above
                 folder.rmdir()
 
     with undone_by_a_signal(clear):
         try:
-            yield part
+            target.parent.mkdir(parents=True, exist_ok=True)
+            yield
         finally:
             clear()
 

@@ -137,7 +137,7 @@ def test_a_write_that_fails_leaves_nothing(store: Store, monkeypatch) -> None:
 
 def test_what_a_killed_writer_left_is_cleared_away_in_time(store: Store) -> None:
     store.put(KEY, {"H0": part()})
-    old, new = (path_of(store, KEY).with_suffix(f".{name}.unfinished") for name in ("old", "new"))
+    old, new = (path_of(store, KEY).with_name(f".{name}.part") for name in ("old", "new"))
     for each in (old, new):
         each.write_bytes(b"half")
     os.utime(old, (0, 0))

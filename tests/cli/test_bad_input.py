@@ -81,7 +81,7 @@ def test_a_write_that_fails_half_way_leaves_the_old_file_and_nothing_else(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("attnscope.render.saving.os.replace", full)
+    monkeypatch.setattr("os.replace", full)
     refused(attnscope("heads", TEXT, *HEAD, "-m", "demo", "-o", str(target)), 2, "No space left")
     assert [file.name for file in tmp_path.iterdir()] == ["head.json"]
     assert target.read_text() == "the old content"
@@ -151,7 +151,7 @@ def test_a_folder_that_was_there_stays_when_a_write_fails(tmp_path: Path, monkey
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("attnscope.render.saving.os.replace", full)
+    monkeypatch.setattr("os.replace", full)
     with pytest.raises(InputError, match="No space left"):
         write(tmp_path / "here" / "new" / "a.json", b"x")
     assert list(tmp_path.rglob("*")) == [tmp_path / "here"]

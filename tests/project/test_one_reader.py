@@ -21,6 +21,7 @@ MAY_READ = {  # and what, which is bounded by whoever wrote it
     "render/script/again/": "the programs that run alone: the file of the weights, for its hash",
     "render/script/written.py": "the package's own programs, of which a script is made",
     "demo/": "the package's own model, and the programs that train it",
+    "process/ending.py": "nothing: it opens new files, to be written to",
     "process/standard_error.py": "nothing: it opens what swallows all",
     "cli/streams.py": "the standard streams, to be written to",
     "explore/app.py": "the same",

@@ -22,8 +22,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from attnscope.process.ending import undone_by_a_signal
-from attnscope.process.machine import kept_in
+from attnscope.process.ending import written_whole
+from attnscope.process.machine import is_ours, kept_in
 
 SETTLED = 2.0  # seconds; no file system in use counts more coarsely
 _TELLING, _OVER_OTHERS = {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"}, "overlay"
@@ -131,7 +131,8 @@ def _note(of: Stamp) -> Path | None:
 
 def _remembered(note: Path, of: Stamp) -> str | None:
     try:
-        noted = json.loads(note.read_bytes())
+        with note.open("rb") as file:
+            noted = json.loads(file.read()) if is_ours(file.fileno()) else {}
         found, check = noted["sha256"], noted["check"]
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
@@ -145,19 +146,16 @@ def _check(of: Stamp, found: str) -> str:
 
 def _remember(note: Path, of: Stamp, found: str) -> None:
     """Keep it, whole or not at all; where it cannot be kept, the file is read again next time."""
-    partial = note.with_name(f"{note.name}.{os.getpid()}")
     noted = {"sha256": found, "check": _check(of, found)}
-    with undone_by_a_signal(partial.unlink), suppress(OSError):
-        try:
-            note.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_bytes(json.dumps(noted).encode())
-            os.replace(partial, note)
-            _forget_all_but_the_newest(note.parent)
-        except OSError:
-            partial.unlink()
+    with suppress(OSError):
+        note.parent.mkdir(parents=True, exist_ok=True)
+        with written_whole(note) as file:
+            file.write(json.dumps(noted).encode())
+        _forget_all_but_the_newest(note.parent)
 
 
 def _forget_all_but_the_newest(folder: Path) -> None:
-    found = sorted(folder.glob(f"*{SUFFIX}"), key=lambda each: each.stat().st_mtime_ns, reverse=True)
+    """Also of what somebody who was killed left unfinished."""
+    found = sorted(folder.iterdir(), key=lambda each: each.stat().st_mtime_ns, reverse=True)
     for each in found[_MOST:]:
         each.unlink()

@@ -8,12 +8,13 @@ SHA-256. Equal blobs are there once, so that what heads share costs nothing. A p
 
 import hashlib
 import json
-import os
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from attnscope.process.machine import is_ours
 
 FORMAT = "attnscope-capture/3"
 _LONGEST_LINE, _LARGEST_HEADER = 200, 64 * 2**20
@@ -148,7 +149,8 @@ def open_entry(path: Path, key: str) -> Entry:
     """The entry for `key` in a file; `DamagedEntryError` where it is none, `OSError` without a file."""
     stream = path.open("rb")
     try:
-        _check_owner(stream)
+        if not is_ours(stream.fileno()):  # numbers that somebody else could have written are not certified
+            raise DamagedEntryError("it belongs to another user")
         return Entry(stream, key)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         stream.close()
@@ -156,10 +158,3 @@ def open_entry(path: Path, key: str) -> Entry:
     except BaseException:
         stream.close()
         raise
-
-
-def _check_owner(stream: BinaryIO) -> None:
-    """Numbers that somebody else could have written are nobody's certified numbers."""
-    own = getattr(os, "geteuid", None)
-    if own is not None and os.fstat(stream.fileno()).st_uid != own():
-        raise DamagedEntryError("it belongs to another user")

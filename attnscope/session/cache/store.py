@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attnscope.errors import InputError
-from attnscope.process.ending import undone_by_a_signal
+from attnscope.process.ending import UNFINISHED, written_whole
 from attnscope.process.machine import bytes_of, kept_in
 from attnscope.session.cache.entry import Entry, Part, open_entry, written
 
 ROOM = "ATTNSCOPE_CACHE_SIZE"
 USUAL_ROOM = 2 * 10**9  # bytes
-SUFFIX, _UNFINISHED = ".capture", ".unfinished"
+SUFFIX = ".capture"
 _ABANDONED = 3600.0  # seconds after which an unfinished file is nobody's any more
 _LARGEST_SHARE = 4  # no entry takes more than the room over this
 _AFTER_EVICTION = 0.9  # of the room, so that not every run evicts
-_DIGESTS = "digests/*.json"  # kept beside it by `attnscope.model.source.digests`
+_DIGESTS = "digests/*"  # kept beside it by `attnscope.model.source.digests`
 
 
 @dataclass(frozen=True)
@@ -92,19 +92,11 @@ class Store:
             self._evict(path)  # the room may have become smaller
             return False
         self._folder(path.parent)
-        unfinished = path.with_name(f"{path.stem}-{os.getpid()}-{os.urandom(4).hex()}{_UNFINISHED}")
-        with undone_by_a_signal(unfinished.unlink):
-            try:
-                with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-                    write(stream)
-                try:
-                    os.replace(unfinished, path)
-                except FileNotFoundError:
-                    return False
-            except BaseException:
-                with suppress(OSError):
-                    unfinished.unlink()
-                raise
+        try:
+            with written_whole(path, mode=0o600) as stream:
+                write(stream)
+        except FileNotFoundError:
+            return False
         self._evict(path)
         return True
 
@@ -125,7 +117,7 @@ class Store:
     def clear(self) -> int:
         """Forget everything; how many entries that was."""
         gone = 0
-        for path in (*self._files(SUFFIX), *self._files(_UNFINISHED)):
+        for path in (*self._files(SUFFIX), *self._files(UNFINISHED)):
             path.unlink(missing_ok=True)
             gone += path.suffix == SUFFIX
         return gone
@@ -157,7 +149,7 @@ class Store:
                     with suppress(OSError):
                         entry.path.unlink()
                     total -= entry.size
-        for path in self._files(_UNFINISHED):
+        for path in self._files(UNFINISHED):
             with suppress(OSError):
                 if time.time() - path.stat().st_mtime > _ABANDONED:
                     path.unlink()

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from attnscope.errors import InputError
+from attnscope.process.ending import UNFINISHED
 from attnscope.session.corpus.lock import locked
 from attnscope.session.corpus.part import NotAPartError, Part, RowsFile, read
 from attnscope.session.corpus.store import NotWrittenError, Place
@@ -246,11 +247,11 @@ class Folder:
 
     def clear_leftovers(self) -> None:
         """Removes what a process that was cut off had not moved to its place."""
-        if (local := self.place.local) is None:
-            return
-        for left in (each for room in (".", PARTS, ROWS) for each in (local / room).glob(".*.part")):
-            with suppress(OSError):
-                left.unlink()
+        for room in (self.place, self.place / PARTS, self.place / ROWS):
+            for name in room.names():
+                if name.startswith(".") and name.endswith(UNFINISHED):
+                    with suppress(NotWrittenError):
+                        (room / name).remove()
 
 
 def _short(value: Any) -> str:

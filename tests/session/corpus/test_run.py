@@ -267,8 +267,10 @@ def test_a_run_lies_at_any_address_and_one_that_somebody_works_on_is_left_alone(
     ):
         demo.measure(file, there.address, rows=tmp_path / "b.parquet")
     (there / "lock").write(b"of a process that was killed")
+    (there / "parts" / ".0a1b.part").write(b"half a part of it")
     assert as_npz(demo.measure(file, there.address, rows=tmp_path / "b.parquet")) == expected
     assert not (there / "lock").exists()
+    assert not (there / "parts" / ".0a1b.part").exists()
 
 
 def test_a_disk_that_is_full_is_one_line_and_what_was_done_is_kept(

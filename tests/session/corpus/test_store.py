@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fsspec import filesystem
 from hub_stand_in import COMMIT, hub_files
 from wire import Wire, on_s3, serving
 
 from attnscope.errors import InputError
 from attnscope.session.corpus.named import files_of
-from attnscope.session.corpus.store import NotWrittenError, Place, faults, streams
+from attnscope.session.corpus.store import NotWrittenError, Place, faults, remote, streams
 
 CONTENT = bytes(i * i % 251 for i in range(300_007))
 
@@ -83,6 +84,29 @@ def test_what_is_not_written_to_its_end_is_not_there(folder: Place) -> None:
         cut_off()
     assert folder.names() == ["kept.txt"]
     assert (folder / "kept.txt").read() == b"before"
+
+
+def test_what_a_store_would_show_half_written_goes_there_under_a_name_that_nobody_foresees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system, target, names = filesystem("file"), str(tmp_path / "a.txt"), []
+
+    def send(place: str) -> None:
+        names.append(Path(place).name)
+        Path(place).write_text("all of it")
+
+    for _ in range(2):
+        remote._whole(system, target, send)
+    assert names[0] != names[1]
+    assert all(name.startswith(".") and name.endswith(".part") for name in names)
+
+    def refused(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(system, "mv", refused)
+    with pytest.raises(OSError, match="No space"):
+        remote._whole(system, target, send)
+    assert [each.name for each in tmp_path.iterdir()] == ["a.txt"]
 
 
 def test_a_signature_changes_with_the_content(folder: Place) -> None:

@@ -8,7 +8,6 @@ there is a `FileNotFoundError`; whatever else is refused is an `InputError` of o
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from typing import IO, Any, ParamSpec, TypeVar
 from attnscope.errors import InputError, one_line
 from attnscope.model.source import digests
 from attnscope.printable import printable
+from attnscope.process.ending import temporary_folder, written_whole
 from attnscope.session.corpus.store import remote
 
 P = ParamSpec("P")
@@ -200,15 +200,18 @@ class Place:
     def writing(self) -> Iterator[IO[bytes]]:
         """A file to be written; it is there, whole, when this is left without an error, and not before."""
         if (local := self.local) is None:
-            with tempfile.TemporaryDirectory() as folder:
+            with temporary_folder() as folder:
                 copy = Path(folder) / "part"
                 with self._writing(), copy.open("wb") as file:
                     yield file
                 with self._writing():
                     remote.put(self.address, self.options, copy)
             return
-        with self._writing(), _beside(local) as file:
+        with self._writing(), written_whole(local) as file:
             yield file
+            file.flush()
+            os.fsync(file.fileno())
+        _flush_folder(local.parent)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -230,23 +233,6 @@ class Place:
             shutil.rmtree(local)
         else:
             local.unlink(missing_ok=True)
-
-
-@contextmanager
-def _beside(place: Path) -> Iterator[IO[bytes]]:
-    """A file beside its place, flushed to the disk and moved there in one step."""
-    part = place.with_name(f".{place.name}.part")
-    try:
-        with part.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, place)
-    except BaseException:
-        with suppress(OSError):
-            part.unlink()
-        raise
-    _flush_folder(place.parent)
 
 
 def _flush_folder(folder: Path) -> None:

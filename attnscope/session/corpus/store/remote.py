@@ -8,6 +8,7 @@ import json
 import logging
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import IO, Any, TypeVar, cast
 from weakref import WeakSet
 
 from attnscope.errors import InputError
+from attnscope.process.ending import unfinished_name
 from attnscope.session.corpus.store.faults import FIRST, PAUSES, RefusedError, missing, trying
 from attnscope.session.corpus.store.streams import AtRandom, Once, Stream
 
@@ -260,10 +262,15 @@ def _whole(system: Any, path: str, send: Callable[[str], object]) -> None:
     if set(_protocols(system)) & _WHOLE:
         send(path)
         return
-    folder, _, name = path.rpartition("/")
-    beside = f"{folder}/.{name}.part"
-    send(beside)
-    system.mv(beside, path)
+    folder = path.rpartition("/")[0]
+    beside = f"{folder}/{unfinished_name()}"
+    try:
+        send(beside)
+        system.mv(beside, path)
+    except BaseException:
+        with suppress(Exception):
+            system.rm_file(beside)
+        raise
 
 
 def remove(address: str, options: str) -> None:
