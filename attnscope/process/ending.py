@@ -18,7 +18,7 @@ TYPE_CHECKING = False  # as `typing` has it, whose import alone takes longer tha
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-    from typing import IO
+    from typing import BinaryIO
 
 INTERRUPTED = 130
 TAKE_APART = "ATTNSCOPE_TAKE_APART"  # set to anything: Python ends in its own way
@@ -53,7 +53,7 @@ def temporary_folder() -> "Iterator[str]":
 
 
 @contextmanager
-def written_whole(target: "Path", mode: int = 0o666) -> "Iterator[IO[bytes]]":
+def written_whole(target: "Path", mode: int = 0o666) -> "Iterator[BinaryIO]":
     """A file to be written, which comes to its place in one step where this ends well.
 
     Until then it is a new file beside `target`, under a name that nobody foresees and that leads nowhere
