@@ -136,6 +136,21 @@ def classified(
     return Prediction("class", tokens, (), None, None, provenance, classes=classes)
 
 
+def tagged(
+    model: Any, inputs: Mapping[str, Any], tokens: Tokens, provenance: Provenance, *, name: Spell, top: int
+) -> Prediction:
+    """The `top` likeliest tags of every token of the text, called by `name`; what a tokenizer adds has none.
+
+    `InputError` for a model that gives every token a number, which is no tag.
+    """
+    logits = _run(model, inputs)["logits"][0]
+    if logits.shape[-1] == 1:
+        raise InputError(f"{provenance.model} gives every token a number and tells no tags")
+    chances = chances_of(logits, provenance)
+    blanks = tuple(Blank(i, best(chances[i], name, top)) for i in tagged_places(tokens))
+    return Prediction("tags", tokens, blanks, None, None, provenance)
+
+
 def chances_at(
     model: Any,
     inputs: Mapping[str, Any],
@@ -146,8 +161,8 @@ def chances_at(
 ) -> Float[np.ndarray, " choice"]:
     """The probability of everything that might stand at a position; of a classifier (None) of every class."""
     output = _run(model, inputs)
-    scores = output["logits"] if position is None else vocabulary_of(output, model)
-    assert scores is not None, "it has answered there"
+    words = None if position is None else vocabulary_of(output, model)
+    scores = output["logits"] if words is None else words
     logits = scores[0] if position is None else scores[0, position]
     return np.asarray(chances_of(logits, provenance, exclusive).cpu().numpy())
 
@@ -155,6 +170,11 @@ def chances_at(
 def masks_of(tokens: Tokens, mask_id: int | None) -> list[int]:
     """The positions of the masks."""
     return [i for i, token in enumerate(tokens.items) if token.id == mask_id]
+
+
+def tagged_places(tokens: Tokens) -> list[int]:
+    """The positions that a tagger tags: those of the text itself."""
+    return [i for i, token in enumerate(tokens.items) if not (token.added or token.padding)]
 
 
 def last_of(tokens: Tokens) -> int:

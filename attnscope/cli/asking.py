@@ -78,7 +78,8 @@ class Question:
     `ranks` that the answer is numbers, and a page of it holds no more weights than it has room for.
     `names` is given the tokens before any weight is read, and refuses what is named and not there.
     `check` in its place is given all that is known of the model by then.
-    `over` puts the answers for many texts together; without it they are shown one after the other.
+    `over` puts the answers for many texts together; without it they are shown one after the other, as they
+    are of a model whose answers are `apart`.
     `ask_kept` asks the same of heads that the cache holds; None where it is not asked, and none are kept.
     An answer that is wanted `anew` each time is not printed again. Of a text that is not the user's `own`
     nothing is told about how it is read.
@@ -96,6 +97,7 @@ class Question:
     names: "Names | None" = None
     check: "Check | None" = None
     over: "str | None" = None
+    apart: "Callable[[Opened], bool] | None" = None
     anew: bool = False
     own: bool = True
 
@@ -124,7 +126,8 @@ class Question:
             memory.about_to_read()
         opened = open_model(self.request, inputs, self.wanted, purpose, self.output, self._check(inputs))
         if self.read.source is not None:
-            self._lines().put(opened, inputs)
+            asked = replace(self, over=None) if self.apart is not None and self.apart(opened) else self
+            asked._lines().put(opened, inputs)
             return
         with self._printed(memory, opened.model):
             self.deliver(self.answered(opened, inputs)[1], self.delivery.targets)

@@ -1,4 +1,4 @@
-"""What a model makes of its input: words for blanks, the next word, a text, a verdict on a pair, a class."""
+"""What a model makes of its input: words for blanks, the next word, a text, a verdict, a class, tags."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from attnscope.results.base.parts import Arrays, columns_of, fits, in_chances, i
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
-TASKS = ("masked", "next", "generated", "class")
+TASKS = ("masked", "next", "generated", "class", "tags")
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Guess:
 
 @dataclass(frozen=True)
 class Blank:
-    """The likeliest tokens at one place, best first.
+    """The likeliest tokens at one place, best first; of a tagger the likeliest tags of one token.
 
     `position` is that of the mask, or of the last token when the place is after it.
     """
@@ -95,7 +95,7 @@ class Classes:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prediction(Presented):
-    """A model's own answer to one input. `task` is `masked`, `next`, `generated` or `class`.
+    """A model's own answer to one input. `task` is `masked`, `next`, `generated`, `class` or `tags`.
 
     `classes` are those of a model that puts its whole input in one, else None. `notes` say what was read
     beside the text, such as a picture.

@@ -12,6 +12,7 @@ from attnscope.model.inputs.numbered import read_vocabulary
 from attnscope.model.inputs.rendered import has_template
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded, limit_of
+from attnscope.model.loading.answering import judging
 from attnscope.process.stopwatch import timed
 from attnscope.results.base.groups import placed
 from attnscope.session.choosing import Chosen
@@ -104,6 +105,8 @@ def read_target(reading: Reading, kind: Kind | None = None) -> Target | None:
         if asked.given_target:
             raise InputError(f"{model.name} is no encoder-decoder: leave {option} out")
         return None
+    if kind is None and reading.task is None and judging(type(model.module)) and not asked.given_target:
+        return None  # a classifier makes of its text itself what its decoder reads
     if kind is Kind.ENCODER:
         if asked.given_target:
             raise InputError(

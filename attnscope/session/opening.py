@@ -20,7 +20,7 @@ from attnscope.vocabulary import Kind
 if TYPE_CHECKING:
     from attnscope.model.anatomy.towers import Tower
     from attnscope.model.loaded import Model
-    from attnscope.model.loading.answering import Task
+    from attnscope.model.loading.answering import Judging, Task
     from attnscope.model.loading.load import Plan
     from attnscope.model.source.checkpoint import Checkpoint
     from attnscope.model.source.find import Source
@@ -35,7 +35,7 @@ class Purpose(Enum):
     ATTENTION = "the layers up to the last of the chosen ones, and no head that predicts"
     ATTENTION_AND_ANSWER = "the whole of it, with the head that it predicts with where it has one"
     ANSWER = "the whole of it, with the head that it predicts with: refused where it has none"
-    ANSWER_OR_CLASS = "the same, or with the head that tells classes: refused where it has neither"
+    ANSWER_OR_CLASS = "the same, or with the head that tells classes or tags: refused where it has neither"
     ANSWER_OR_VECTOR = "the same, and where it has neither the whole of it, whose vectors are looked at"
     EVERYTHING = "the whole of it, with the head that it was saved with where that is there"
     ANYTHING = "the whole of it, with the head that it predicts with, or else the one that it was saved with"
@@ -171,7 +171,9 @@ def _loaded(
             model, task = load_answering(checkpoint, pair=pair, **loading)
             return Opened(model, task, chosen)
         except NoAnswerError as error:
-            if purpose in answering[1:] and _tells_classes(checkpoint, code):
+            told = _judging(checkpoint, code)
+            beside = purpose is Purpose.ATTENTION_AND_ANSWER and told == "tags"
+            if beside or (purpose in answering[1:] and told is not None):
                 return Opened(load_with_head(checkpoint, **loading), None, chosen)
             if purpose is Purpose.ANSWER_OR_VECTOR and not inputs.goes_on:
                 return Opened(load_model(planned, **loading), None, chosen)
@@ -195,12 +197,12 @@ def _check_chat(checkpoint: "Checkpoint", inputs: Inputs, code: bool) -> None:
     Template(open_tokenizer(checkpoint.source.folder, name, code), chat, name).whole()
 
 
-def _tells_classes(checkpoint: "Checkpoint", remote_code: bool) -> bool:
-    """Whether it was saved with a head that tells classes."""
-    from attnscope.model.loading.answering import tells_classes
+def _judging(checkpoint: "Checkpoint", remote_code: bool) -> "Judging | None":
+    """What the head that it was saved with tells in the place of words."""
+    from attnscope.model.loading.answering import judging
     from attnscope.model.loading.config import read_config, saved_class
 
-    return tells_classes(saved_class(read_config(checkpoint, remote_code)))
+    return judging(saved_class(read_config(checkpoint, remote_code)))
 
 
 def _check_goes_on(planned: "Plan", tower: "Tower") -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from inspect import signature
 from pathlib import Path
 
 import media_models
@@ -14,14 +15,22 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 from transformers import (
     AutoTokenizer,
+    BartConfig,
+    BartForSequenceClassification,
     BertForMaskedLM,
     BertForNextSentencePrediction,
     BertForSequenceClassification,
+    BertForTokenClassification,
+    DistilBertConfig,
+    DistilBertForTokenClassification,
     GPT2Config,
+    GPT2ForSequenceClassification,
+    GPT2ForTokenClassification,
     GPT2LMHeadModel,
     ViTConfig,
     ViTForImageClassification,
     ViTImageProcessorPil,
+    pipeline,
 )
 
 TEXT = "I was watching the door when [MASK] opened."
@@ -144,6 +153,94 @@ def test_a_model_that_gives_a_number_tells_no_classes(attnscope, tmp_path: Path)
     result = attnscope("predict", "we saw the door", "-m", str(folder))
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.endswith("m answers with a number and tells no classes\n")
+
+
+TAGS = {0: "O", 1: "B-PLACE", 2: "VERB"}
+TAGGERS = {
+    "bert": lambda folder: tiny_bert(folder, BertForTokenClassification, num_labels=3, id2label=TAGS),
+    "gpt2": lambda folder: save(
+        GPT2ForTokenClassification(
+            GPT2Config(
+                vocab_size=vocabulary_size(), n_embd=24, n_layer=2, n_head=4, n_positions=40, num_labels=3,
+                id2label=TAGS, initializer_range=0.6,
+            )
+        ),
+        folder,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", TAGGERS)
+def test_a_tagger_names_the_tag_of_every_token_as_the_pipeline_of_transformers_does(
+    attnscope, tmp_path: Path, family: str
+) -> None:
+    text, file = "we saw the doors", tmp_path / "p.json"
+    torch.manual_seed(5)
+    folder = TAGGERS[family](tmp_path / "m")
+    result = attnscope("predict", text, "-m", str(folder), "-o", str(file))
+    told = json.loads(file.read_text("utf-8"))
+    assert (told["task"], len(told["blanks"])) == ("tags", 4)
+    tagger = pipeline("token-classification", str(folder), ignore_labels=[], device="cpu")
+    for blank, right in zip(told["blanks"], tagger(text), strict=True):
+        assert blank["position"] == right["index"]
+        assert blank["guesses"][0]["text"] == right["entity"]
+        assert blank["guesses"][0]["probability"] == pytest.approx(float(right["score"]), abs=1e-5)
+    model = {"bert": BertForTokenClassification, "gpt2": GPT2ForTokenClassification}[family]
+    with torch.no_grad():
+        given = AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")
+        right = model.from_pretrained(folder).eval()(**given).logits[0].double().softmax(-1)
+    for blank in told["blanks"]:
+        for each in blank["guesses"]:
+            assert each["probability"] == pytest.approx(float(right[blank["position"], each["id"]]), abs=1e-5)
+    best = told["blanks"][1]["guesses"][0]["text"]
+    assert any(line.split()[:3] == ["2", "saw", best] for line in result.stdout.splitlines())
+    assert attnscope("show", str(file)).stdout.startswith(result.stdout.partition("\n")[0])
+
+
+def test_a_tagger_is_asked_text_by_text(attnscope, tmp_path: Path) -> None:
+    folder, file = str(TAGGERS["bert"](tmp_path / "m")), tmp_path / "t.txt"
+    file.write_text("we saw it\nthe door opened\n")
+    result = attnscope("predict", "--texts", str(file), "-m", folder, "--json")
+    one, other, last = map(json.loads, result.stdout.splitlines())
+    assert [len(each["blanks"]) for each in (one, other)] == [3, 3]
+    assert last["summary"]["exit_code"] == 0
+    assert attnscope("predict", "we saw it", "-m", folder, "--answer", "VERB").exit_code == 2
+
+
+def test_what_a_model_was_trained_to_tell_is_told_and_no_word_of_its_tied_embeddings(
+    attnscope, tmp_path: Path
+) -> None:
+    size = {"vocab_size": vocabulary_size(), "num_labels": 3, "id2label": NAMES}
+    halves = {
+        "d_model": 24, "encoder_layers": 1, "decoder_layers": 2, "encoder_attention_heads": 4,
+        "decoder_attention_heads": 6, "encoder_ffn_dim": 30, "decoder_ffn_dim": 30, "pad_token_id": 0,
+        "eos_token_id": 3, "bos_token_id": 2, "decoder_start_token_id": 2,
+    }  # fmt: skip
+    torch.manual_seed(3)
+    gpt2 = GPT2Config(**size, n_embd=24, n_layer=2, n_head=4, pad_token_id=0)
+    for model in (
+        GPT2ForSequenceClassification(gpt2),
+        BartForSequenceClassification(BartConfig(**size, **halves)),
+    ):
+        folder = save(model.eval(), tmp_path / type(model).__name__)
+        told = json.loads(attnscope("predict", "we saw the door", "-m", str(folder), "--json").stdout)
+        assert told["task"] == "class"
+        given = AutoTokenizer.from_pretrained(folder)("we saw the door", return_tensors="pt")
+        known = signature(model.forward).parameters
+        with torch.no_grad():
+            right = (
+                model(**{name: given[name] for name in given if name in known}).logits[0].double().softmax(-1)
+            )
+        for each in told["classes"]["guesses"]:
+            assert each["probability"] == pytest.approx(float(right[each["id"]]), abs=1e-5)
+
+
+def test_a_model_without_words_is_named_once_by_what_it_is(attnscope, tmp_path: Path) -> None:
+    settings = {"vocab_size": vocabulary_size(), "dim": 24, "hidden_dim": 36, "n_layers": 2, "n_heads": 4}
+    folder = save(DistilBertForTokenClassification(DistilBertConfig(**settings)), tmp_path / "m")
+    result = attnscope("cite", "The dog ran. Who ran?", "--answer", "dog", "-m", str(folder))
+    assert result.exit_code == 2
+    assert "DistilBertForMaskedLM" not in result.stderr
 
 
 def test_a_classifier_of_pictures_names_the_class_and_its_heads_can_be_removed(

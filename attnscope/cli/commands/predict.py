@@ -16,6 +16,7 @@ from attnscope.errors import InputError
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
     from attnscope.session.effects import Layering
+    from attnscope.session.opening import Opened
     from attnscope.session.reading import Reading
 
 Top = Annotated[
@@ -93,8 +94,8 @@ def predict(
 
     What it makes of a text, a picture or a sound. A masked model fills each [MASK], and says with --pair
     whether the second text follows; a causal model goes on by one token; an encoder-decoder writes; a
-    classifier names the class. With --answer it says how likely that answer is. With --layers each layer's
-    state takes the place of the last one's.
+    classifier names the class, a tagger the tag of each token. With --answer it says how likely that answer
+    is. With --layers each layer's state takes the place of the last one's.
     """
     layering = asked.layering()
     kind = "Prediction" if layering is None else "LayeredPrediction"
@@ -112,6 +113,11 @@ def predict(
 
         return Answer(predicted(reading, TOP if asked.top is None else asked.top, answer))
 
+    def apart(opened: "Opened") -> bool:
+        from attnscope.session.questions.prediction import tags_tokens
+
+        return tags_tokens(opened)
+
     answer = None if asked.answer is None else decoded(asked.answer)
     if answer is not None and read.source is not None:
         raise InputError(
@@ -119,5 +125,5 @@ def predict(
             "about one text (ablate and flow take --texts with --answer)"
         )
     over = "what the model answers" if layering is None else "what each layer would answer"
-    question = Question(ask, request, read, None, delivery, output, over=over)
+    question = Question(ask, request, read, None, delivery, output, over=over, apart=apart)
     question.put(inputs, Purpose.ANSWER_OR_CLASS)

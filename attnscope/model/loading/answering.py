@@ -13,11 +13,13 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoModelForNextSentencePrediction,
     AutoModelForPreTraining,
+    AutoModelForSeq2SeqLM,
+    GenerationMixin,
 )
 
 from attnscope.errors import InputError
 from attnscope.model.loaded import Model
-from attnscope.model.loading.config import class_for, saved_class
+from attnscope.model.loading.config import class_for, mapped_class, saved_class
 from attnscope.model.loading.load import Plan, load_model, plan_model
 from attnscope.model.source.checkpoint import Checkpoint
 
@@ -28,6 +30,31 @@ class Task(StrEnum):
     MASKED = "masked"
     NEXT = "next"
     GENERATED = "generated"
+
+
+class Judging(StrEnum):
+    """What a model without words tells: one class for all that it reads, or one for each token."""
+
+    CLASS = "class"
+    TAGS = "tags"
+
+
+_ENDINGS = {
+    "SequenceClassification": Judging.CLASS,
+    "ImageClassification": Judging.CLASS,
+    "AudioClassification": Judging.CLASS,
+    "TokenClassification": Judging.TAGS,
+}
+
+
+# the classes of transformers that predict words, or judge pairs beside it
+_OF_WORDS = (
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForPreTraining,
+    AutoModelForNextSentencePrediction,
+    AutoModelForSeq2SeqLM,
+)
 
 
 class NoAnswerError(InputError):
@@ -55,6 +82,7 @@ def load_answering(
 def _candidates(checkpoint: Checkpoint, pair: bool, remote_code: bool) -> Iterator[tuple[Plan, Task]]:
     """What the checkpoint may be loaded as, the likeliest first."""
     whole = plan_model(checkpoint, remote_code=remote_code)
+    _check_saved(checkpoint.source.name, whole.config)
     if whole.writes:
         if _has_words(whole):
             yield whole, Task.GENERATED
@@ -65,15 +93,30 @@ def _candidates(checkpoint: Checkpoint, pair: bool, remote_code: bool) -> Iterat
     def find(auto: Any) -> type[nn.Module] | None:
         return class_for(auto, whole.config, checkpoint, remote_code)
 
-    for task, model_class in _classes(whole.config, pair, find):
+    for model_class, task in _classes(whole.config, pair, find).items():
         planned = plan_model(checkpoint, choose=_always(model_class), remote_code=remote_code)
         if _has_words(planned) or _judges_pairs(planned):
             yield planned, task
 
 
+def _check_saved(name: str, config: Any) -> None:
+    """Raises `NoAnswerError` for a model that was saved with a head of another kind, as a classifier.
+
+    Where embeddings are tied no weight of a word head is missing there, and yet it was trained for no word.
+    """
+    saved = saved_class(config)
+    if saved is None or "For" not in saved.__name__ or issubclass(saved, GenerationMixin):
+        return
+    if saved not in [mapped_class(auto, config) for auto in _OF_WORDS]:
+        raise NoAnswerError(
+            f"{name} has no head that predicts words: it is a {saved.__name__} (heads and find show its "
+            "attention)"
+        )
+
+
 def _classes(
     config: Any, pair: bool, find: Callable[[Any], type[nn.Module] | None]
-) -> list[tuple[Task, type[nn.Module]]]:
+) -> dict[type[nn.Module], Task]:
     saved = saved_class(config)
     causal = find(AutoModelForCausalLM)
     masked = [
@@ -83,8 +126,8 @@ def _classes(
     ]
     if pair:
         masked = [masked[1], masked[2], masked[0]]
-    masked_first = [(_task(entry), entry) for entry in masked if entry is not None and entry is not causal]
-    causal_one = [(Task.NEXT, causal)] if causal is not None else []
+    masked_first = {entry: _task(entry) for entry in masked if entry is not None and entry is not causal}
+    causal_one = {causal: Task.NEXT} if causal is not None else {}
     if (causal is not None and saved is causal) or getattr(config, "is_decoder", False):
         return causal_one
     return masked_first or causal_one
@@ -103,10 +146,10 @@ def task_of(module: Any) -> Task | None:
     return Task.GENERATED if module.config.is_encoder_decoder else _task(type(module))
 
 
-def tells_classes(model_class: type | None) -> bool:
-    """Whether models of this class are trained to put their whole input in a class."""
+def judging(model_class: type | None) -> Judging | None:
+    """What models of this class are trained to tell in the place of words; None of all others."""
     name = "" if model_class is None else model_class.__name__
-    return name.endswith(("SequenceClassification", "ImageClassification", "AudioClassification"))
+    return next((told for ending, told in _ENDINGS.items() if name.endswith(ending)), None)
 
 
 def class_names(module: Any) -> list[str]:

@@ -153,7 +153,8 @@ def answer(result: Report) -> Answer | None:
         title = f"after {token_name(result.head.query_tokens, blank.position)} the model writes"
     else:
         place = token_name(made.tokens, blank.position)
-        title = f"the model fills {place} with" if made.task == "masked" else "the model goes on with"
+        own = {"masked": f"the model fills {place} with", "tags": f"the model tags {place}"}
+        title = own.get(made.task, "the model goes on with")
     return Answer(title, blank.guesses, further)
 
 

@@ -1,6 +1,7 @@
 """What a model answers, run untouched: words for blanks, a written text, a verdict on a pair, classes."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from attnscope.render.kit.numbers import counted, likely, significant
 from attnscope.render.kit.words.command import asking
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Beside, Ranking
-from attnscope.render.sheet.said import at, in_sentence, text
+from attnscope.render.sheet.said import at, begun, in_sentence, numbered, text
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.results import Blank, Classes, Generated, Guess, Kind, NextSentence, Prediction, Provenance
@@ -24,7 +25,13 @@ _MOST_TOLD = 4  # places in the answer
 _SURE, _LEADS = 0.5, 2.0  # a model is sure from so much on; it leans from so many times the next on
 _MOST_ROWS, _ABREAST = 24, 3  # tokens of a written text in one block; blocks side by side
 _MARKS = {"##": "## is joined to what stands before it", "␣": "␣ is a blank", "<0x": "<0x..> is a byte"}
-_TITLES = {"masked": "masked words", "next": "next token", "generated": "text of its own", "class": "classes"}
+_TITLES = {
+    "masked": "masked words",
+    "next": "next token",
+    "generated": "text of its own",
+    "class": "classes",
+    "tags": "a tag for each token",
+}
 
 
 def sheet(result: Prediction, focus: Focus = WHOLE) -> Sheet:
@@ -69,6 +76,8 @@ def _answer(result: Prediction) -> str:
         told.append(_written_words(result.generated))
     elif result.classes is not None and result.classes.guesses:
         told.append(_class_words(result.classes))
+    elif result.task == "tags" and result.blanks:
+        told.append(_tags_words(result))
     elif len(result.blanks) == 1 and result.blanks[0].guesses:
         told.append(_blank_words(result, result.blanks[0]))
     elif result.blanks:
@@ -136,6 +145,32 @@ def _blanks_words(result: Prediction) -> str:
     return f"the likeliest of each: {', '.join(every[:_MOST_TOLD])}{more}"
 
 
+def _tags_words(result: Prediction) -> str:
+    """The tokens whose tag is not the commonest one of most, surest first, and what all others have."""
+    tags = [blank.guesses[0] for blank in result.blanks]
+    (common, times), *_ = Counter(each.id for each in tags).most_common(1)
+    most = times > len(tags) / 2 and len(tags) > 1
+    apart = [blank for blank in result.blanks if not (most and blank.guesses[0].id == common)]
+    apart.sort(key=lambda blank: -blank.guesses[0].probability)
+    told = [_tag_words(result, each) for each in apart]
+    more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+    first = f"{', '.join(told[:_MOST_TOLD])}{more}"
+    if not most:
+        return first if len(told) == 1 else f"the {len(told)} tokens have no common tag: {first}"
+    mine = [blank for blank in result.blanks if blank.guesses[0].id == common]
+    least = min(mine, key=lambda blank: blank.guesses[0].probability).guesses
+    many = f"all {len(mine)} tokens" if not apart else f"{len(mine)} of {len(tags)} tokens"
+    rest = f"{many} are tagged “{least[0].name}”, the least sure of these with {likely(least[0].probability)}"
+    return f"{first}. {begun(rest)}" if apart else rest
+
+
+def _tag_words(result: Prediction, blank: Blank) -> str:
+    best = blank.guesses[0]
+    return (
+        f"{in_sentence(result.tokens, blank.position)} is tagged “{best.name}” ({likely(best.probability)})"
+    )
+
+
 def _guess(guess: Guess) -> str:
     return f"“{guess.name}” {likely(guess.probability)}"
 
@@ -200,6 +235,8 @@ def _rows(result: Prediction) -> Iterator[Beside]:
         yield Beside((_bars("the second text", "", [judged]),))
     if result.classes is not None:
         blocks = [_bars("", "class", result.classes.guesses)]
+    elif result.task == "tags":
+        blocks = [_tags(result)]
     elif result.generated is None:
         blocks = [_bars(_heading(result, each), "token", each.guesses) for each in result.blanks]
     else:
@@ -213,6 +250,30 @@ def _rows(result: Prediction) -> Iterator[Beside]:
 def _heading(result: Prediction, blank: Blank) -> str:
     token = at(result.tokens, blank.position)
     return f"after {token}" if result.task == "next" else token
+
+
+def _tags(result: Prediction) -> Ranking:
+    """The tag of every token, in the order of the text, and the next likeliest one."""
+    every = [blank.guesses for blank in result.blanks]
+    tags = [[settled(fit(each.name, _LONGEST_NAME)) for each in guesses[:2]] for guesses in every]
+    seconds = [guesses[1].probability if len(guesses) > 1 else float("nan") for guesses in every]
+    chances = [guesses[0].probability for guesses in every]
+    then = [Column("next", [each[1] for each in tags if len(each) > 1], "next likeliest")]
+    then += [Column("its_probability", seconds, "probability", likely)]
+    return Ranking(
+        title="",
+        of="token",
+        names=numbered(result.tokens, [blank.position for blank in result.blanks], _LONGEST_NAME),
+        table=Table(
+            Column("tag", [each[0] for each in tags], "tag"),
+            Column("probability", chances, "probability", likely),
+            *(then if all(len(each) > 1 for each in tags) else ()),
+        ),
+        measured="probability",
+        marks=(Mark("bar", "own", "", chances),),
+        written="probability",
+        axis=(0.0, 1.0),
+    )
 
 
 def _bars(title: str, of: str, guesses: Sequence[Guess]) -> Ranking:

@@ -13,7 +13,7 @@ from attnscope.analysis.prediction import Spell, last_of, masks_of
 from attnscope.capture import provenance_of
 from attnscope.capture.faults import if_it_runs
 from attnscope.errors import InputError
-from attnscope.model.loading.answering import class_names, tells_classes
+from attnscope.model.loading.answering import Judging, class_names, judging
 from attnscope.results import LayeredPlace, LayeredPrediction
 from attnscope.session.effects import Layering
 from attnscope.session.questions.claims.rows import fused_where_long
@@ -64,7 +64,7 @@ def _asked(reading: Reading) -> tuple[str, list[int | None], Spell]:
     if reading.asked.paired:
         raise InputError("--layers tells words and classes, and no verdict on a pair: leave --pair away")
     if reading.task is None:
-        if not tells_classes(type(model.module)):
+        if judging(type(model.module)) is not Judging.CLASS:
             raise InputError(f"{model.name} has no head that predicts words, and none that tells classes")
         if model.module.config.problem_type in ("regression", "multi_label_classification"):
             raise InputError("--layers needs classes of which one is meant: this model judges each by itself")

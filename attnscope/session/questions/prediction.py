@@ -7,11 +7,12 @@ from attnscope.analysis.heads import report as analysis
 from attnscope.capture import provenance_of
 from attnscope.capture.faults import if_it_runs
 from attnscope.errors import CertificateError, InputError
-from attnscope.model.loading.answering import class_names, tells_classes
+from attnscope.model.loading.answering import Judging, class_names, judging
 from attnscope.results import HeadAttention, MapSettings, Prediction, Report
 from attnscope.results.claims.effect import Asks
 from attnscope.session.entering import read_target
 from attnscope.session.looking import look_at, map_head
+from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.rows import fused_where_long
 from attnscope.session.questions.claims.spoken import with_answer
 from attnscope.session.reading import Reading
@@ -23,7 +24,7 @@ ONE_QUERY = "a report is of one query, whose scores and output it takes apart"
 
 
 def predict(reading: Reading, top: int = TOP, answer: str | None = None) -> Prediction:
-    """What the model answers: its masks filled, the next token, a text, a verdict on a pair, classes.
+    """What the model answers: its masks filled, the next token, a text, a verdict on a pair, classes, tags.
 
     Where an `answer` is named how likely it is, its tokens multiplied. `InputError` for a model that has no
     head to answer with, and for a text that asks for nothing.
@@ -51,12 +52,17 @@ def _named(reading: Reading, answer: str) -> Prediction:
         )
 
 
+def tags_tokens(opened: Opened) -> bool:
+    """Whether the model answers at every token: texts then have no one answer each to hold side by side."""
+    return opened.task is None and judging(type(opened.model.module)) is Judging.TAGS
+
+
 def predict_beside(reading: Reading, kind: Kind) -> Prediction | None:
     """The same beside attention of one kind: None where the model has no head for it, or nothing is asked.
 
     Where the encoder was looked at and its decoder only opened, the model now writes.
     """
-    if reading.task is None:
+    if reading.task is None and judging(type(reading.model.module)) is not Judging.TAGS:
         return None
     if kind is Kind.ENCODER and reading.captured is None:
         reading = replace(reading, target=read_target(reading))
@@ -69,20 +75,21 @@ def predict_beside(reading: Reading, kind: Kind) -> Prediction | None:
 
 def _predicted(reading: Reading, top: int) -> Prediction:
     model, target, tokens = reading.model, reading.target, reading.encoded.tokens
-    names = class_names(model.module) if tells_classes(type(model.module)) else []
-    if reading.task is None and not names:
-        raise InputError(f"{model.name} has no head that predicts words, and none that tells classes")
+    told = judging(type(model.module))
+    if reading.task is None and told is None:
+        raise InputError(f"{model.name} has no head that predicts words, and none that tells classes or tags")
     origin = {**model.origin(), "route": "untouched"}
     provenance = provenance_of(model.module, tokens, origin)
     paired = reading.asked.paired
-    if paired and not names and reading.task != "masked":
+    if paired and told is None and reading.task != "masked":
         reading.listener.notice(
             f"{model.name} has no next-sentence head: it reads the two texts as one input"
         )
     common = (model.module, reading.inputs, tokens, provenance)
     with reading.listener.working("predicting"), if_it_runs(model.module, reading.inputs, model.name):
         if reading.task is None:
-            return prediction.classified(*common, name=names.__getitem__, top=top)
+            predicted = prediction.tagged if told is Judging.TAGS else prediction.classified
+            return predicted(*common, name=class_names(model.module).__getitem__, top=top)
         if target is not None:
             return prediction.written(
                 *common,

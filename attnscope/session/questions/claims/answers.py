@@ -27,7 +27,7 @@ from attnscope.capture.intervening.reached import experiments_on
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
 from attnscope.model.inputs.numbered import Numbered
-from attnscope.model.loading.answering import class_names, tells_classes
+from attnscope.model.loading.answering import class_names, judging
 from attnscope.results import HeadScores, Overview
 from attnscope.results.claims.effect import Asks
 from attnscope.session.choosing import Chosen
@@ -52,7 +52,7 @@ def question_of(
     held against that of another text. Raises `InputError` for a model that answers nothing, and for an answer
     that it cannot give.
     """
-    if vectors and reading.task is None and not tells_classes(type(reading.model.module)):
+    if vectors and reading.task is None and judging(type(reading.model.module)) is None:
         return _of_vector(reading, answer, against)
     question = _alone(reading, answer)
     return question if against is None else _held_against(reading, question, against)
@@ -166,7 +166,7 @@ def spoken_token(reading: Reading, word: str, option: str = "--answer") -> int |
 def _of_classes(reading: Reading, answer: str | None) -> Question:
     """A class by its name in the model's config; `InputError` for a model that answers nothing at all."""
     module = reading.model.module
-    if not tells_classes(type(module)):
+    if judging(type(module)) is None:
         raise InputError(f"{reading.model.name} has no head that predicts words, and none that tells classes")
     labels = class_names(module)
     return class_of_text(_named(answer, labels), lambda one: labels[one])
