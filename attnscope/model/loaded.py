@@ -101,8 +101,11 @@ class Model:
 
     def limit(self, most: int | None = None) -> int | None:
         """How many tokens of a text it reads, at `most` so many; None for no limit."""
-        limits = (limit_of(self.tokenizer, self.module.config), most)
-        return min((limit for limit in limits if limit is not None), default=None)
+        return min((limit for limit in (self._limit, most) if limit is not None), default=None)
+
+    @cached_property
+    def _limit(self) -> int | None:
+        return limit_of(self.tokenizer, self.module)
 
     def encode(
         self,
@@ -144,8 +147,7 @@ class Model:
         """The same for exactly these tokens; `InputError` for one that the model has no embedding of."""
         self._check_takes_tokens()
         self.check_numbers(ids, "--ids")
-        limit = limit_of(self.tokenizer, self.module.config)
-        encoded = encode_numbers(self.tokenizer, ids, name=self.name, limit=limit, truncate=truncate)
+        encoded = encode_numbers(self.tokenizer, ids, name=self.name, limit=self.limit(), truncate=truncate)
         return self._ready(encoded)
 
     def by_number(self, pieces: Mapping[int, str] | None) -> "Model":

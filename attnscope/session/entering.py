@@ -11,7 +11,7 @@ from attnscope.model.inputs.generation import Settings, Written, check_room, tok
 from attnscope.model.inputs.numbered import read_vocabulary
 from attnscope.model.inputs.rendered import has_template
 from attnscope.model.inputs.target import Target
-from attnscope.model.inputs.text import Encoded, limit_of
+from attnscope.model.inputs.text import Encoded
 from attnscope.model.loading.answering import judging
 from attnscope.process.stopwatch import timed
 from attnscope.results.base.groups import placed
@@ -132,7 +132,7 @@ def go_on(reading: Reading, chosen: Chosen, settings: Settings) -> Reading:
     if reading.task == "masked":
         raise InputError(f"{model.name} fills in blanks and does not go on: leave --generate out")
     given = 1 if model.writes else len(encoded.tokens)
-    check_room(given, settings.most, limit_of(model.tokenizer, model.module.config), model.name)
+    check_room(given, settings.most, model.limit(), model.name)
     prompt = None if model.writes else encoded.tokens
 
     def spell(written: Written) -> Tokens:

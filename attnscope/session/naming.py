@@ -65,7 +65,7 @@ def _tokens(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
         tokenizer = Numbered(planned.config, {} if inputs.vocab is None else read_vocabulary(inputs.vocab))
     if tokenizer is None:  # of a model that reads no text
         return None
-    limit = limit_of(tokenizer, planned.config)
+    limit = limit_of(tokenizer, planned.skeleton)
     how: dict[str, Any] = {"name": name, "limit": limit, "truncate": inputs.truncate}
     if numbers is not None:
         return encode_numbers(tokenizer, numbers, **how).tokens

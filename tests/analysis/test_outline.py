@@ -177,6 +177,17 @@ def test_positions_are_told_as_the_models_of_each_family_have_them() -> None:
     assert [bool(first("cohere2", layer=layer)) for layer in (0, 1, 2)] == [True, False, True]
 
 
+@pytest.mark.parametrize("family", ["Roberta", "IBert"])
+def test_a_table_whose_places_begin_behind_padding_reads_fewer_tokens_than_it_has_rows(family: str) -> None:
+    made = getattr(hf, f"{family}Config")(
+        vocab_size=97, hidden_size=24, num_attention_heads=4, intermediate_size=30, num_hidden_layers=2,
+        max_position_embeddings=40, pad_token_id=5,
+    )  # fmt: skip
+    told = outlined(made)
+    assert told.towers[0].layers[0].positions == (Position("learned", size=40),)
+    assert (told.towers[0].context, told.length) == (34, 34)
+
+
 def test_a_rotation_has_the_frequencies_that_its_base_and_dimensions_say() -> None:
     for family in ("llama", "phi", "gemma2"):
         made = config(family)

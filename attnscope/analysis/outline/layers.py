@@ -74,7 +74,7 @@ def tower_outline(
         pattern=tower.pattern,
         route=tower.route,
         kernel=kernel_of(tower.sites[0]),
-        context=context_of(model, tower),
+        context=context_of(model, tower, towers),
         layers=tuple(
             _layer(model, towers, tower, site, layer, shared, observed)
             for layer, site in sorted(_by_layer(tower).items())
@@ -145,6 +145,8 @@ def _positions_of(
     return tuple(dict.fromkeys(shared))
 
 
-def context_of(model: nn.Module, tower: Tower) -> int | None:
-    """The most tokens that the tower's config says it reads."""
-    return dimensions.context(dimensions.config_of(model, tower.sites[0].path), tower.kind)
+def context_of(model: nn.Module, tower: Tower, towers: Sequence[Tower]) -> int | None:
+    """The most tokens that the tower's config says it reads, and its tables of places have room for."""
+    stated = dimensions.context(dimensions.config_of(model, tower.sites[0].path), tower.kind)
+    most = (stated, *(table.most for table in positions.tables(model, towers)[tower]))
+    return min((each for each in most if each is not None), default=None)

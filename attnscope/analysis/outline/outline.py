@@ -52,7 +52,7 @@ def outline_plan(
     """
     model, towers = planned.skeleton, planned.towers
     chosen = tower or (reading_text(towers) if towers else None)
-    context = None if chosen is None else context_of(model, chosen)
+    context = None if chosen is None else context_of(model, chosen, towers)
     usual = min(DEFAULT_LENGTH, context or DEFAULT_LENGTH)
     lengths = [usual] if length is None else [length] if isinstance(length, int) else list(length)
     at = cache(partial(observe, model, towers))  # a run without weights for each length

@@ -108,11 +108,15 @@ def _with_numbers(rotary: nn.Module) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One table of places, or what stands for one, with the parameters that it is read from."""
+    """One table of places, or what stands for one, with the parameters that it is read from.
+
+    `most` tokens have a place in one whose first place lies behind that of padding; None of others.
+    """
 
     path: str
     position: Position
     parameters: tuple[nn.Parameter, ...]
+    most: int | None = None
 
     def is_used(self, used: Collection[nn.Parameter] | None) -> bool:
         """Whether a run that used the parameters `used` read it; taken for granted where there was no run."""
@@ -122,33 +126,45 @@ class Table:
 def tables(model: nn.Module, towers: Sequence[Tower]) -> dict[Tower, list[Table]]:
     """The tables of places by tower."""
     by_tower: dict[Tower, list[Table]] = {tower: [] for tower in towers}
-    for table in _tables(model):
+    for table in all_tables(model):
         for tower in closest(table.path, self_attention(towers)):
             by_tower[tower].append(table)
     return by_tower
 
 
-def _tables(model: nn.Module) -> list[Table]:
-    all_tables = []
+def all_tables(model: nn.Module) -> list[Table]:
+    """The tables of places of the whole model."""
+    found = []
     for path, module in model.named_modules():
         name, kind = path.rpartition(".")[2].lower(), type(module).__name__.lower()
         mine = tuple(module.parameters(recurse=False))
-        if isinstance(module, nn.Embedding):
+        if isinstance(module, nn.Embedding) or ("embedding" in kind and hasattr(module, "weight")):
             if _names_a_table(name):
                 fixed = "sinusoidal" in kind or not module.weight.requires_grad
-                scheme = SINUSOIDAL if fixed else LEARNED
-                all_tables.append(Table(path, Position(scheme, size=module.num_embeddings), mine))
+                position = Position(SINUSOIDAL if fixed else LEARNED, size=len(module.weight))
+                found.append(Table(path, position, mine, _behind_padding(model, path, module)))
         elif "sinusoidal" in kind and not is_rotary(module):
-            all_tables.append(Table(path, Position(SINUSOIDAL), mine))
+            found.append(Table(path, Position(SINUSOIDAL), mine))
         elif name.startswith("pos_conv"):
-            all_tables.append(Table(path, Position(CONVOLUTION), tuple(module.parameters())))
+            found.append(Table(path, Position(CONVOLUTION), tuple(module.parameters())))
         else:
             for own, parameter in module.named_parameters(recurse=False):
                 if parameter.ndim > 1 and _names_a_table(own.lower()):
                     scheme = LEARNED if parameter.requires_grad else SINUSOIDAL
                     position = Position(scheme, size=parameter.shape[-2])
-                    all_tables.append(Table(f"{path}.{own}".lstrip("."), position, (parameter,)))
-    return all_tables
+                    found.append(Table(f"{path}.{own}".lstrip("."), position, (parameter,)))
+    return found
+
+
+def _behind_padding(model: nn.Module, path: str, table: Any) -> int | None:
+    """Places of a table behind that of padding, where the module that holds it counts from there.
+
+    Both then have the same `padding_idx`, as RoBERTa's have (Liu et al. 2019): the rows up to that one are no
+    places of tokens.
+    """
+    holder = model.get_submodule(path.rpartition(".")[0])
+    first, counted = (getattr(each, "padding_idx", None) for each in (table, holder))
+    return None if first is None or first != counted else len(table.weight) - first - 1
 
 
 def _names_a_table(name: str) -> bool:

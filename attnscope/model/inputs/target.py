@@ -61,7 +61,7 @@ def given(module: Any, tokenizer: Any, text: str, name: str) -> Target:
     ids = shift(labels=labels)[0].tolist() if shift else [_start(module), *labels[0, :-1].tolist()]
     if ids[0] in ids[1:2] and ids[0] in (getattr(tokenizer, "prefix_tokens", None) or ()):
         ids = ids[1:]  # a tokenizer that writes the start token itself, as Whisper's does
-    limit = limit_of(tokenizer, module.config)
+    limit = limit_of(tokenizer, module)
     if limit is not None and len(ids) > limit:
         raise InputError(f"the target has {len(ids)} tokens, {name} reads at most {limit}")
     target = _target(module, tokenizer, ids, text)
@@ -70,7 +70,7 @@ def given(module: Any, tokenizer: Any, text: str, name: str) -> Target:
 
 def given_by_number(module: Any, tokenizer: Any, ids: tuple[int, ...], name: str) -> Target:
     """Exactly these tokens as the decoder input of the model called `name`, its start token among them."""
-    limit = limit_of(tokenizer, module.config)
+    limit = limit_of(tokenizer, module)
     if limit is not None and len(ids) > limit:
         raise InputError(f"the target has {len(ids)} tokens, {name} reads at most {limit}")
     return Target(torch.tensor([ids], device=device_of(module)), tokens_by_number(tokenizer, ids))
@@ -82,7 +82,7 @@ def written(module: Any, tokenizer: Any, inputs: Any, name: str) -> Target:
     if not hasattr(module, "generate") or module.get_output_embeddings() is None:
         raise InputError(f"{name} has no language-model head and writes no text: give one with --target")
     _start(module)  # refused in our own words where there is none
-    limit = limit_of(tokenizer, module.config)
+    limit = limit_of(tokenizer, module)
     most = MOST_WRITTEN if limit is None else min(MOST_WRITTEN, limit - 1)
     try:
         made = module.generate(

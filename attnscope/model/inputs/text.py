@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from attnscope.errors import InputError
+from attnscope.model.anatomy.positions import all_tables
 from attnscope.model.inputs.mask_token import Respelled, with_own_masks
 from attnscope.tokens import Token, Tokens
 
@@ -99,14 +100,15 @@ def _read_part(tokens: Tokens) -> tuple[str, ...]:
     return tuple(text[:end] for text, end in zip(tokens.texts, ends, strict=True))
 
 
-def limit_of(tokenizer: Any, config: Any) -> int | None:
-    """How many tokens the model reads at most: the smaller of its positions and its tokenizer's limit.
+def limit_of(tokenizer: Any, module: Any) -> int | None:
+    """How many tokens the model reads at most: the smallest of its positions and its tokenizer's limit.
 
     Of an encoder-decoder put together from two models both halves count.
     """
-    halves = (config.get_text_config(), getattr(config, "encoder", None))
+    halves = (module.config.get_text_config(), getattr(module.config, "encoder", None))
     positions = (getattr(half, "max_position_embeddings", None) for half in halves)
-    named = (*positions, tokenizer.model_max_length)
+    tables = (table.most for table in all_tables(module))
+    named = (*positions, *tables, tokenizer.model_max_length)
     limits = [limit for limit in named if isinstance(limit, int) and 0 < limit < _NO_LIMIT]
     return min(limits, default=None)
 

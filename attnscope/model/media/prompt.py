@@ -15,7 +15,7 @@ from transformers import AutoProcessor
 from attnscope import incoming
 from attnscope.errors import InputError, ModelUnavailableError, is_out_of_memory, one_line
 from attnscope.model.inputs.target import tokens_by_text
-from attnscope.model.inputs.text import limit_of, tokens_of
+from attnscope.model.inputs.text import tokens_of
 from attnscope.model.loaded import Model
 from attnscope.model.media.patches import Grid
 from attnscope.tokens import Patches, Token, Tokens
@@ -45,7 +45,7 @@ def picture_in_text(
             raise ModelUnavailableError(f"{model.name} has no processor for a picture in a text: {lacking}")
         inputs = _processed(model, processor, opened, given, prompt)
     ids = inputs["input_ids"][0].tolist()
-    limit = limit_of(model.tokenizer, model.module.config)
+    limit = model.limit()
     if limit is not None and len(ids) > limit:
         raise InputError(f"picture and text have {len(ids)} tokens, {model.name} reads at most {limit}")
     tokens = _named(model, ids, prompt, grid)

@@ -9,7 +9,6 @@ from attnscope.analysis.scores.apart import LEAST, Twice, copying_scores, drawn,
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
 from attnscope.model.anatomy.placed import weight_of
-from attnscope.model.inputs.text import limit_of
 from attnscope.results import HeadScores, Kind, Overview
 from attnscope.session.choosing import Chosen
 from attnscope.session.reading import Reading
@@ -71,7 +70,7 @@ def _drawn(reading: Reading) -> tuple[Twice, str]:
     spelled = getattr(model.tokenizer, "vocab_size", None) or size
     special = {*(getattr(model.tokenizer, "all_special_ids", None) or ())}
     vocabulary = [token for token in range(min(size, spelled)) if token not in special]
-    limit = limit_of(model.tokenizer, model.module.config)
+    limit = model.limit()
     named = " ".join(token.name for token in before)
     return drawn(vocabulary, tuple(token.id for token in before), limit), named
 

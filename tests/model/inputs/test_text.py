@@ -1,13 +1,17 @@
 """Text in, inputs and tokens out: mask spelling, lengths, pairs, what cannot be spelled."""
 
 import pytest
+import torch
+import transformers as hf
+from checkpoints import bert_config
 from small_tokenizers import BUILD
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import AutoTokenizer, BertConfig, PreTrainedTokenizer, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, PreTrainedTokenizer, PreTrainedTokenizerFast
 
 from attnscope import demo
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import encode, limit_of
+from attnscope.model.loaded import Model
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +92,51 @@ def test_what_cannot_be_spelled_is_marked_and_said(tokenizer) -> None:
 
 
 def test_the_limit_is_the_smaller_of_positions_and_tokenizer(tokenizer) -> None:
-    assert limit_of(tokenizer, BertConfig(max_position_embeddings=17)) == 17
-    assert limit_of(tokenizer, BertConfig(max_position_embeddings=10**6)) == tokenizer.model_max_length
+    def model(places: int) -> torch.nn.Module:
+        with torch.device("meta"):
+            return hf.BertModel(bert_config(max_position_embeddings=places))
+
+    assert limit_of(tokenizer, model(17)) == 17
+    assert limit_of(tokenizer, model(10**6)) == tokenizer.model_max_length
+
+
+BEHIND_PADDING = {  # families that count places from behind that of padding, with what they need besides
+    "Roberta": {}, "XLMRoberta": {}, "XLMRobertaXL": {}, "Camembert": {}, "Data2VecText": {}, "IBert": {},
+    "RobertaPreLayerNorm": {}, "Luke": {"entity_vocab_size": 4}, "Longformer": {"attention_window": 4},
+    "Xmod": {"languages": ["en_XX"], "default_language": "en_XX"}, "MPNet": {"pad_token_id": 1},
+    "Esm": {"position_embedding_type": "absolute", "token_dropout": False},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", BEHIND_PADDING)
+def test_a_family_that_counts_places_behind_padding_reads_as_many_tokens_as_it_runs_on(
+    tokenizer, family: str
+) -> None:
+    settings = bert_config(max_position_embeddings=31, pad_token_id=5, num_hidden_layers=1).to_dict()
+    config = getattr(hf, f"{family}Config")(**{**settings, **BEHIND_PADDING[family]})
+    with torch.no_grad():
+        module = getattr(hf, f"{family}Model")(config).eval()
+        model = Model(None, module, tokenizer, None)
+        exactly = 30 - config.pad_token_id
+        whole = model.encode(("the " * (exactly - 2),), truncate=True)
+        assert (len(whole.tokens), whole.notices) == (exactly, ())
+        module(**whole.inputs)
+        with pytest.raises(InputError, match=rf"{exactly + 1} tokens, .* reads at most {exactly}: "):
+            model.encode(("the " * (exactly - 1),))
+        cut = model.encode(("the " * (exactly - 1),), truncate=True)
+        assert torch.equal(cut.inputs["input_ids"], whole.inputs["input_ids"])
+        assert f"cut to the {exactly} that" in cut.notices[0]
+        with pytest.raises((IndexError, RuntimeError)):  # its table has no place for one more
+            module(cut.inputs["input_ids"][:, [0, 1, *range(1, exactly)]])
+
+
+def test_a_table_with_a_row_for_padding_from_which_nothing_counts_has_a_place_in_every_row(tokenizer) -> None:
+    few = dict.fromkeys(("l_layers", "x_layers", "r_layers"), 1)
+    config = hf.LxmertConfig(
+        vocab_size=9, hidden_size=24, num_attention_heads=4, max_position_embeddings=31, **few
+    )
+    with torch.device("meta"):
+        assert limit_of(tokenizer, hf.LxmertModel(config)) == 31
 
 
 # pieces that stand for no character of the text

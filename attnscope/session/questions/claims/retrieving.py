@@ -135,7 +135,7 @@ def check_retrieving(planned: Plan, chosen: Chosen, *, asked: Retrieving, code: 
     folder = planned.checkpoint.source.folder
     tokenizer = tokenizer_for(planned.model_class, folder, planned.name, code, True)
     if tokenizer is not None:
-        _check_lengths(asked.lengths, tokenizer, planned.config, planned.name)
+        _check_lengths(asked.lengths, limit_of(tokenizer, planned.skeleton), planned.name)
 
 
 def _check_kind(chosen: Chosen, beside_encoder: bool) -> None:
@@ -147,8 +147,7 @@ def _check_kind(chosen: Chosen, beside_encoder: bool) -> None:
         )
 
 
-def _check_lengths(lengths: Sequence[int], tokenizer: Any, config: Any, name: str) -> None:
-    limit = limit_of(tokenizer, config)
+def _check_lengths(lengths: Sequence[int], limit: int | None, name: str) -> None:
     if limit is not None and max(lengths) > limit:
         raise InputError(f"--lengths {max(lengths)}: {name} reads at most {limit:,} tokens")
 
@@ -162,7 +161,7 @@ def retrieve(reading: Reading, chosen: Chosen, asked: Retrieving) -> Retrieval:
     model, listener = reading.model, reading.listener
     if model.tokenizer is None:
         raise InputError("facts are put into a text: give a model with its tokenizer")
-    _check_lengths(asked.lengths, model.tokenizer, model.module.config, model.name)
+    _check_lengths(asked.lengths, model.limit(), model.name)
     asked, notes = _as_answered(reading, chosen, asked)
     seen, needles, looks = dict[int, Any](), dict[int, Needle](), Looks(reading, chosen)
     texts = asked.texts(again=False, size=size_by(reading))

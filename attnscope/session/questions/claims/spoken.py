@@ -12,7 +12,6 @@ from attnscope.analysis.prediction import last_of
 from attnscope.errors import InputError
 from attnscope.model.inputs.generation import tokens_behind
 from attnscope.model.inputs.target import given
-from attnscope.model.inputs.text import limit_of
 from attnscope.results.claims.effect import Asks
 from attnscope.results.claims.flow import Flow
 from attnscope.session.questions.claims.answers import meant_at, question_of, spoken_token
@@ -44,7 +43,7 @@ def ids_behind(reading: Reading, prompt: Tokens, answer: str, option: str = "--a
 def read_behind(reading: Reading, prompt: Tokens, ids: Ids, how: str) -> Reading:
     """The same model with the prompt read, or in its decoder, and these tokens behind it."""
     model = reading.model
-    length, limit = len(prompt) + len(ids), limit_of(model.tokenizer, model.module.config)
+    length, limit = len(prompt) + len(ids), model.limit()
     if limit is not None and length > limit:
         raise InputError(
             f"the text and the answer have {length} tokens together, {model.name} reads at most {limit}: "

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from attnscope.analysis.claims.relations.treebank import Bank, Sentence, read_treebank
 from attnscope.errors import InputError
-from attnscope.model.inputs.text import limit_of
 from attnscope.model.loaded import Model
 
 BATCH = 32  # sentences that are read at once, at most
@@ -66,7 +65,7 @@ class Lengths:
         tokenizer, by_length, numbers = model.tokenizer, defaultdict[int, list[int]](list), dict[int, int]()
         too_long = without = 0
         model.encode_words((sentences[0].words,), truncate=True)  # refused where it reads no text
-        limit = limit_of(tokenizer, model.module.config)
+        limit = model.limit()
         for i, sentence in enumerate(sentences):
             length = len(tokenizer(" ".join(sentence.words))["input_ids"]) if sentence.edges else 0
             if not sentence.edges:
