@@ -47,7 +47,7 @@ MAY_IMPORT = {  # by package, lowest first; a package may only name those above 
 COMPUTING = "analysis attention capture measures sdpa tiles verify worked"
 PROGRAMS = "render.script.again"  # which are written into files and run there, and never imported here
 OWNERS = {  # of each library that takes time to load: nobody else may import it
-    "torch": f"session process.startup {COMPUTING} demo model reference {PROGRAMS}",
+    "torch": f"session {COMPUTING} demo model reference {PROGRAMS}",
     "transformers": f"model capture demo {PROGRAMS}",
     "safetensors": "model",
     "tokenizers": "demo",

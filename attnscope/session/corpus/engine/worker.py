@@ -62,7 +62,7 @@ def _follow(parent: int) -> None:
 
 
 def main() -> None:
-    hasten()  # the process is nobody else's: what a worker measures needs little of what libraries import
+    hasten()  # the process is nobody else's
     threading.Thread(target=_follow, args=(os.getppid(),), daemon=True).start()
     for name in ("SIGINT", "SIGHUP"):  # whoever started it answers those, and then ends its input
         if hasattr(signal, name):
