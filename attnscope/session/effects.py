@@ -23,7 +23,7 @@ class Ablating:
     `replacement` is `zero`, `mean`, or a text whose outputs are put in. With `patch_from` they are those of
     that text in every head in turn, and what is told is the way from one to the other. `by` is what `rank`
     goes by. `part` is what is changed, `at` the tokens at which, `against` what the answer is held against.
-    What is changed comes to the heads `via` alone.
+    What is changed comes to the heads `via` alone. `query` is the token whose tag is meant, of a tagger.
     """
 
     each: bool = False
@@ -40,6 +40,7 @@ class Ablating:
     at: str | None = None
     against: str | None = None
     via: str | None = None
+    query: str | int | None = None
 
     def __post_init__(self) -> None:
         check_seed(self.seed)

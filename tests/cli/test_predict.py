@@ -207,6 +207,21 @@ def test_a_tagger_is_asked_text_by_text(attnscope, tmp_path: Path) -> None:
     assert attnscope("predict", "we saw it", "-m", folder, "--answer", "VERB").exit_code == 2
 
 
+def test_one_tag_of_a_tagger_is_asked_about_further(attnscope, tmp_path: Path) -> None:
+    folder, text = str(TAGGERS["bert"](tmp_path / "m")), "we saw the doors"
+    told = attnscope("ablate", text, "-m", folder, "-l", "1", "--head", "2", "--answer", "VERB")
+    assert "the answer is the tag of" in told.stderr
+    assert "“VERB”" in told.stdout
+    named = attnscope("ablate", text, "-m", folder, "-l", "1", "--from", "saw", "--json")
+    target = json.loads(named.stdout)["target"]
+    assert (target["asks"], target["position"]) == ("tag", 2)
+    assert " --from we" in attnscope("predict", text, "-m", folder).stdout
+    assert attnscope("why", text, "-m", folder, "--from", "saw", "--answer", "O").exit_code == 0
+    refused = attnscope("flow", "we saw the [MASK]", "-m", "demo")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "no --from" in refused.stderr
+
+
 def test_what_a_model_was_trained_to_tell_is_told_and_no_word_of_its_tied_embeddings(
     attnscope, tmp_path: Path
 ) -> None:

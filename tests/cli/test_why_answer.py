@@ -49,8 +49,8 @@ def test_a_decoder_is_asked_for_the_token_that_follows(attnscope: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((*ASKED, "--from", "1"), "leave the head, --from and --to out"),
-        ((*ASKED, "--layer", "1"), "leave the head, --from and --to out"),
+        ((*ASKED, "--from", "1"), "demo tags none: leave it out"),
+        ((*ASKED, "--layer", "1"), "leave the head and --to out"),
         ((*ASKED, "--against", "window"), "is the answer itself"),
         (("why", TEXT, "-m", "demo", "--answer", "qwertyu"), "has no token 'qwertyu'"),
         (("why", "The door.", "-m", "demo", "--answer", "it"), "the text has no [MASK] to fill"),

@@ -51,7 +51,7 @@ AnswerName = Annotated[
     typer.Option(
         "--answer",
         metavar="WORD",
-        help="The answer whose probability is meant: a word, a class, follows. Of several tokens the "
+        help="The answer whose probability is meant: a word, a class, a tag, follows. Of several tokens the "
         "probabilities are multiplied, each given those before. Default: the likeliest one.",
     ),
     Brief("whose probability is meant; default: the likeliest"),
@@ -105,6 +105,16 @@ Through = Annotated[
     ),
     Brief("what comes to the answer through this head alone", metavar="HEAD"),
 ]
+Tagged = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        "--query",
+        metavar="TOKEN",
+        help="The token whose tag is the answer, of a model that tags tokens. Default: the one whose tag is "
+        "surest.",
+    ),
+]
 Rank = Annotated[
     bool,
     typer.Option(
@@ -152,6 +162,7 @@ class AblateOptions(effects.Ablating):
     at: At = None
     against: Against = None
     via: Through = None
+    query: Tagged = None
 
 
 def ablate(
@@ -166,8 +177,8 @@ def ablate(
     """Take heads away: what the answer becomes, beside others.
 
     Each effect stands beside what random heads and rounding do. The answer is the word of the first [MASK],
-    the next token, the verdict on a pair, the text that an encoder-decoder writes (or --target), or the
-    class.
+    the next token, the verdict on a pair, the text that an encoder-decoder writes (or --target), the class,
+    or the tag of a token (--from).
     """
     wish, inputs = _decoded(asked), read.inputs()
     over = wish.over_prompts
@@ -209,4 +220,5 @@ def _decoded(asked: AblateOptions) -> AblateOptions:
         patch_from=meant(asked.patch_from),
         at=meant(asked.at),
         against=meant(asked.against),
+        query=meant(asked.query),
     )

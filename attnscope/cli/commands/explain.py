@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from attnscope.session.reading import Reading
 
 From = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--from",
         "--query",
         metavar="TOKEN",
         help="The token that looks: its text or position, or the@5; of a picture a patch (r2c4), of a sound "
-        "a time (0.20s).",
+        "a time (0.20s). It may be left out of a model that tags tokens: then it is the one whose tag is "
+        "surest.",
     ),
     Brief("the token that looks: its text, the@7, position 5"),
 ]
@@ -33,6 +34,15 @@ To = Annotated[
     str,
     typer.Option("--to", "--key", metavar="TOKEN", help="The token that it looks at, named likewise."),
     Brief("the token that is looked at, named likewise"),
+]
+AnswerName = Annotated[
+    str | None,
+    typer.Option(
+        "--answer",
+        metavar="WORD",
+        help="The answer that is meant: a word, a class, the tag of --from. Default: the likeliest one.",
+    ),
+    Brief("the answer that is meant; default: the likeliest"),
 ]
 Count = Annotated[
     int,
@@ -49,8 +59,9 @@ class ExplainOptions:
 
     PANEL = SHOWN
 
-    query: From
     key: To
+    query: From = None
+    answer: AnswerName = None
     controls: Count = 100
     seed: ControlSeed = 0
 
@@ -58,7 +69,8 @@ class ExplainOptions:
         """The same for the session, checked."""
         from attnscope.session.questions.claims.explaining import Linked
 
-        return Linked(decoded(self.query), decoded(self.key), self.controls, self.seed)
+        query, answer = (None if each is None else decoded(each) for each in (self.query, self.answer))
+        return Linked(query, decoded(self.key), self.controls, self.seed, answer)
 
 
 def explain(
@@ -82,6 +94,7 @@ def explain(
     with output.importing():
         linked = asked.linked()
     from attnscope.session.opening import Purpose
+    from attnscope.session.questions.claims.answers import check_tags
     from attnscope.session.questions.claims.explaining import check_pair
     from attnscope.session.questions.claims.explaining import explain as explained
 
@@ -90,6 +103,8 @@ def explain(
         return Answer(explained(reading, chosen, linked))
 
     names = partial(check_pair, asked=linked)
-    Question(ask, request, read, wanted, delivery, output, whole=True, ranks=True, names=names).put(
-        inputs, Purpose.ANYTHING
+    check = partial(check_tags, command="explain") if linked.query is None else None
+    question = Question(
+        ask, request, read, wanted, delivery, output, whole=True, ranks=True, names=names, check=check
     )
+    question.put(inputs, Purpose.ANYTHING)

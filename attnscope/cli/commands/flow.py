@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from attnscope.session.reading import Reading
 
 From = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--from",
         "--query",
         metavar="TOKEN",
         help="The token to go back from: its text or position; a patch (r2c4), a time (0.20s); several words "
         '("the door", 4-5) are their mean; pooled is the one vector that the model makes of a text '
-        "(pooled:mean, :first, :last and :pooler say how).",
+        "(pooled:mean, :first, :last and :pooler say how). It may be left out of a model that tags tokens: "
+        "then it is the one whose tag is surest.",
     ),
     Brief("the token to go back from: its text or position"),
 ]
@@ -56,8 +57,8 @@ ShuffleSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of t
 def flow(
     read: Read,
     wanted: HeadsOrMean,
-    query: From,
     looking: Looking,
+    query: From = None,
     seed: ShuffleSeed = 0,
     answer: AnswerName = None,
     against: Against = None,
@@ -78,10 +79,11 @@ def flow(
     """
     check_delivery(delivery, "Flow", many=read.source is not None)
     check_seed(seed)
-    name, inputs = decoded(query), read.inputs(writing)
+    name, inputs = None if query is None else decoded(query), read.inputs(writing)
     from attnscope.session.opening import Purpose
 
     with output.importing():
+        from attnscope.session.questions.claims.answers import check_tags
         from attnscope.session.questions.claims.flow import Meant, check_query
         from attnscope.session.questions.claims.flow import flow as followed
         from attnscope.session.questions.claims.pooled import is_pooled
@@ -93,10 +95,11 @@ def flow(
         return Answer(followed(reading, chosen, name, seed, looking, meant))
 
     # a word head has no pooler beside it
-    if (pooled := is_pooled(name, inputs.text or "")) and meant.named:
+    if (pooled := name is not None and is_pooled(name, inputs.text or "")) and meant.named:
         raise InputError("a pooled vector answers nothing: leave --answer and --against out")
     purpose = Purpose.ATTENTION if pooled else Purpose.ATTENTION_AND_ANSWER
-    names = partial(check_query, query=name, looking=looking)
-    over = f"from {name}"
-    question = Question(ask, request, read, wanted, delivery, output, names=names, over=over)
+    names = None if name is None else partial(check_query, query=name, looking=looking)
+    check = partial(check_tags, command="flow") if name is None else None
+    over = "from the surest tag" if name is None else f"from {name}"
+    question = Question(ask, request, read, wanted, delivery, output, names=names, check=check, over=over)
     question.put(inputs, purpose)

@@ -114,9 +114,9 @@ def predict(
         return Answer(predicted(reading, TOP if asked.top is None else asked.top, answer))
 
     def apart(opened: "Opened") -> bool:
-        from attnscope.session.questions.prediction import tags_tokens
+        from attnscope.session.questions.claims.answers import tags
 
-        return tags_tokens(opened)
+        return tags(opened)
 
     answer = None if asked.answer is None else decoded(asked.answer)
     if answer is not None and read.source is not None:

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 From = Annotated[
     str | None,
     typer.Option(
-        "--from", "--query", metavar="TOKEN", help="The token that looks: its text or position, or the@5."
+        "--from",
+        "--query",
+        metavar="TOKEN",
+        help="The token that looks: its text or position, or the@5; with --answer the one that has this tag.",
     ),
     Brief("the token that looks: its text, the@7, position 5"),
 ]
@@ -47,7 +50,7 @@ AnswerName = Annotated[
         "--answer",
         metavar="WORD",
         help="In the place of a head: what each head, MLP, embedding and bias of the model brings to the "
-        "logit of this answer directly, a word or a class.",
+        "logit of this answer directly, a word, a class, or a tag of the token --from.",
     ),
     Brief("no head: what every part brings to this answer"),
 ]
@@ -93,9 +96,10 @@ class WhyOptions:
         with output.importing():
             from attnscope.session.questions.claims.why import OF_ALL, Answering
 
-        if (self.query, self.key) != (None, None) or wanted != ArticleHead():
+        if self.key is not None or wanted != ArticleHead():
             raise InputError(OF_ALL)
-        return Answering(decoded(self.answer), _meant(self.against), _meant(self.patch_from))
+        names = (self.answer, self.against, self.patch_from, self.query)
+        return Answering(decoded(self.answer), *map(_meant, names[1:]))
 
 
 def _meant(text: str | None) -> str | None:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, number, significant
 from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.kit.words.command import label
 from attnscope.render.kit.words.header import quoted as quoted_tokens
 from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.said import Place, in_sentence, name
@@ -120,6 +121,8 @@ def asked_again(result: Ablation) -> tuple[str, ...]:
     answer = result.answer
     several = len(answer.ids) > 1 and answer.asks is Asks.NEXT  # without it one token would be asked about
     mine = () if answer.likeliest and not several else ("--answer", word(result.answer.text))
+    if answer.asks is Asks.TAG and answer.position is not None:
+        mine = ("--from", label(result.tokens, answer.position), *mine)
     mine = mine if result.against is None else (*mine, "--against", word(result.against.text))
     return mine if result.path is None else (*mine, "--via", via(result))
 

@@ -82,7 +82,12 @@ def subject(result: Ablation) -> str:
     asks = result.answer.asks
     word = "the word" if len(result.answer.ids) == 1 else "the text"
     word = "the answer" if result.answer.likeliest else word
-    named = {Asks.WRITTEN: "the written text", Asks.CLASS: "the class", Asks.PAIR: "the verdict"}
+    named = {
+        Asks.WRITTEN: "the written text",
+        Asks.CLASS: "the class",
+        Asks.PAIR: "the verdict",
+        Asks.TAG: "the tag",
+    }
     return f"{named.get(asks, word)} {quoted_answer(result)}"
 
 

@@ -10,6 +10,7 @@ from attnscope.render.sheet.drawings import Statement
 from attnscope.render.sheet.said import name
 from attnscope.render.sheets import explanation_words as words
 from attnscope.render.sheets import finding_words, why_words
+from attnscope.render.sheets.ablation_labels import asked_again
 from attnscope.render.sheets.ablation_measured import pair, quoted_answer
 from attnscope.render.sheets.explanation_words import key, left, query
 from attnscope.results import Ablation, Explanation, Kind, Why
@@ -149,7 +150,8 @@ def _without(result: Explanation, made: Ablation, question: Asked, *options: str
     else:
         falls = "falls" if effect.change < 0 else "rises"
         told = f"{done} {what} {falls} from {likely(effect.before)} to {likely(effect.after)}{_rank(beside)}"
-    return Statement(question, f"{told}.", _figures(made, effect, beside), asking(result, "ablate", *options))
+    command = asking(result, "ablate", *options, *asked_again(made))
+    return Statement(question, f"{told}.", _figures(made, effect, beside), command)
 
 
 def _rank(beside: Group | HeadEffect) -> str:
@@ -307,6 +309,11 @@ def _loss(result: Explanation, part: Lost) -> str:
 
 def _shows_words(result: Explanation, made: Replaced) -> str:
     """The command that replaces words for itself, where one goes back from there; else this one in full."""
+    named = (
+        ("--answer", word(made.answer))
+        if result.taken is not None and not result.taken.answer.likeliest
+        else ()
+    )
     if result.kind is Kind.CROSS or made.position is None:
         ends = (
             "--from",
@@ -314,8 +321,8 @@ def _shows_words(result: Explanation, made: Replaced) -> str:
             "--to",
             label(result.key_tokens, result.key),
         )
-        return f"{asking(result, 'explain', *ends)} -v"
-    return asking(result, "flow", "--from", label(result.query_tokens, made.position))
+        return f"{asking(result, 'explain', *ends, *named)} -v"
+    return asking(result, "flow", "--from", label(result.query_tokens, made.position), *named)
 
 
 def _unasked(result: Explanation) -> Statement:

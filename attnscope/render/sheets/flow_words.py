@@ -45,7 +45,7 @@ def answer(result: Flow) -> str:
 
 def _asked(result: Flow, ablated: Ablated) -> str:
     """`“box” at [MASK]`, `“pony” after “the”`."""
-    where = "after" if result.kind is Kind.DECODER else "at"
+    where = "after" if result.kind is Kind.DECODER and not ablated.tag else "at"
     lead = f" over “{settled(printable(ablated.against))}”" if ablated.against else ""
     return f"“{settled(printable(ablated.answer))}”{lead} {where} {asked_in_sentence(result)}"
 

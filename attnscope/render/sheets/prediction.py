@@ -10,7 +10,7 @@ from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import counted, likely, significant
-from attnscope.render.kit.words.command import asking
+from attnscope.render.kit.words.command import asking, label
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.said import at, begun, in_sentence, numbered, text
@@ -145,21 +145,26 @@ def _blanks_words(result: Prediction) -> str:
     return f"the likeliest of each: {', '.join(every[:_MOST_TOLD])}{more}"
 
 
+def _common(result: Prediction) -> tuple[list[Blank], list[Blank]]:
+    """The tokens with the tag that most of several have, if any, and all others, the surest first."""
+    ids = [blank.guesses[0].id for blank in result.blanks]
+    common, times = max(Counter(ids).items(), key=lambda each: each[1], default=(-1, 0))
+    most = common if times > len(ids) / 2 and len(ids) > 1 else -1
+    apart = [blank for blank in result.blanks if blank.guesses[0].id != most]
+    apart.sort(key=lambda blank: -blank.guesses[0].probability)
+    return [blank for blank in result.blanks if blank.guesses[0].id == most], apart
+
+
 def _tags_words(result: Prediction) -> str:
     """The tokens whose tag is not the commonest one of most, surest first, and what all others have."""
-    tags = [blank.guesses[0] for blank in result.blanks]
-    (common, times), *_ = Counter(each.id for each in tags).most_common(1)
-    most = times > len(tags) / 2 and len(tags) > 1
-    apart = [blank for blank in result.blanks if not (most and blank.guesses[0].id == common)]
-    apart.sort(key=lambda blank: -blank.guesses[0].probability)
+    mine, apart = _common(result)
     told = [_tag_words(result, each) for each in apart]
     more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
     first = f"{', '.join(told[:_MOST_TOLD])}{more}"
-    if not most:
+    if not mine:
         return first if len(told) == 1 else f"the {len(told)} tokens have no common tag: {first}"
-    mine = [blank for blank in result.blanks if blank.guesses[0].id == common]
     least = min(mine, key=lambda blank: blank.guesses[0].probability).guesses
-    many = f"all {len(mine)} tokens" if not apart else f"{len(mine)} of {len(tags)} tokens"
+    many = f"all {len(mine)} tokens" if not apart else f"{len(mine)} of {len(result.blanks)} tokens"
     rest = f"{many} are tagged “{least[0].name}”, the least sure of these with {likely(least[0].probability)}"
     return f"{first}. {begun(rest)}" if apart else rest
 
@@ -207,16 +212,27 @@ def _next(result: Prediction) -> Next | None:
             return None
         read = AsRead(result.tokens, Kind.CROSS, result.provenance)
         return Next("which heads does this text need?", asking(read, "ablate"))
+    if result.task == "tags":
+        return _next_of_tags(result)
     places = [each.guesses for each in (*result.blanks, result.classes) if each is not None]
     if len(places) != 1 or not places[0]:
         return None
     return heads_needed(result.tokens, result.task, result.provenance, places[0][0])
 
 
-def heads_needed(tokens: Tokens, task: str, provenance: Provenance, answer: Guess) -> Next:
+def _next_of_tags(result: Prediction) -> Next | None:
+    """Which heads the tag needs that is told first."""
+    _, apart = _common(result)
+    if not (first := (*apart, *result.blanks)[:1]):
+        return None
+    options = "--from", label(result.tokens, first[0].position)
+    return heads_needed(result.tokens, result.task, result.provenance, first[0].guesses[0], *options)
+
+
+def heads_needed(tokens: Tokens, task: str, provenance: Provenance, answer: Guess, *options: str) -> Next:
     """Which heads an answer to one text hangs on."""
     read = AsRead(tokens, Kind.DECODER if task == "next" else Kind.ENCODER, provenance)
-    return Next(f"which heads does “{settled(answer.name)}” need?", asking(read, "ablate"))
+    return Next(f"which heads does “{settled(answer.name)}” need?", asking(read, "ablate", *options))
 
 
 class AsRead:

@@ -12,8 +12,8 @@ _ROUNDING = 1e-6  # of a change
 
 
 class Asks(StrEnum):
-    """What the answer is: of a mask, after the text, of a pair, the text written, of a classifier, or the
-    vector that a model without any head makes of the text.
+    """What the answer is: of a mask, after the text, of a pair, the text written, of a classifier, the tag of
+    a token, or the vector that a model without any head makes of the text.
     """
 
     MASK = "mask"
@@ -21,6 +21,7 @@ class Asks(StrEnum):
     PAIR = "pair"
     WRITTEN = "written"
     CLASS = "class"
+    TAG = "tag"
     VECTOR = "vector"
 
 
@@ -28,8 +29,9 @@ class Asks(StrEnum):
 class Answer:
     """What the model answers, untouched, and with which probability.
 
-    `ids` are tokens of the vocabulary, of a text that was written all of them, or the number of a class.
-    `position` is the mask, or the token after which it comes; None where it is of the text as a whole.
+    `ids` are tokens of the vocabulary, of a text that was written all of them, or the number of a class or
+    tag. `position` is the mask, the token that has the tag, or the token after which the answer comes; None
+    where it is of the text as a whole.
     `likeliest` is False of one that was asked for and is not what the model would answer. Of a vector there
     are no `ids`, and `probability` is its cosine to what it is held against.
     """

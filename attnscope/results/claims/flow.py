@@ -94,7 +94,8 @@ class Ablated:
     in, None for no embedding at all, and `answer_ids` are the answer's tokens, none where
     there is no answer; the probabilities of several are multiplied.
     Where the answer is set `against` another one, effects are what is lost of its `lead`: by how much its
-    logit lies above that one's. Then it has no `probability` here.
+    logit lies above that one's. Then it has no `probability` here. `tag` says that it is the tag of the query
+    itself, and no word there or after it.
     """
 
     effects: Float[np.ndarray, " key"]
@@ -112,6 +113,7 @@ class Ablated:
     answer_ids: tuple[int, ...] = ()
     against: str = ""
     lead: float = float("nan")
+    tag: bool = False
 
     for_readers = ("count", "unit")
 

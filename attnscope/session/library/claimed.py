@@ -171,7 +171,7 @@ class Claimed(Entered):
 
     def flow(
         self,
-        query: str | int,
+        query: str | int | None = None,
         *,
         seed: int = 0,
         answer: str | None = None,
@@ -186,8 +186,9 @@ class Claimed(Entered):
         From the answer back by gradients: gradient x input, integrated gradients, attention x gradient and
         AttnLRP (`attributed`; an absent one says why). Beside them what replacing each input token does to
         the model's answer there, and how far the two agree; with `answer` to that one, and with `against` to
-        its lead over another. `layers` are the first ones, by default all;
-        `by` is token, word, sentence or passage; `attention` is kind, tower or route, as in `head`.
+        its lead over another. Without a query a tagger is asked for the token whose tag is surest. `layers`
+        are the first ones, by default all; `by` is token, word, sentence or passage; `attention` is kind,
+        tower or route, as in `head`.
         """
         looking = Looking(by=by)
         read = self._read(Wanted(layers, heads, **attention))
@@ -212,6 +213,7 @@ class Claimed(Entered):
         at: str | None = None,
         against: str | None = None,
         via: str | None = None,
+        query: str | int | None = None,
         **attention: Any,
     ) -> Ablation:
         """What the model's answer becomes without heads, by default without `each` of them in turn.
@@ -225,11 +227,12 @@ class Claimed(Entered):
         takes something else away, "mlp", "attention", "residual" or "position", at all tokens or `at` some,
         "pos:each" for each by itself. `against` is another answer, above which the logit of this one is
         measured; of a model without any head a text whose vector this one's is held against. `via` ("L3H11",
-        "L3H11.q", "direct") lets only these heads read what is changed. `attention` is kind, tower or route.
+        "L3H11.q", "direct") lets only these heads read what is changed. `query` is the token whose tag is the
+        answer, of a model that tags tokens. `attention` is kind, tower or route.
         """
         turn = each or (layers is None and heads is None)
         how = (turn, replacement, link, answer, patch_from, rank, top, controls, seed, by)
-        wish = Ablating(*how, part, at, against, via)
+        wish = Ablating(*how, part, at, against, via, query)
         wish.check_wanted(layers, heads)
         wanted = WantedApart(layers, heads, **attention)
         chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
@@ -250,7 +253,12 @@ class Claimed(Entered):
 
     @overload
     def why(
-        self, *, answer: str, against: str | None = None, patch_from: str | None = None
+        self,
+        *,
+        query: str | int | None = None,
+        answer: str,
+        against: str | None = None,
+        patch_from: str | None = None,
     ) -> Contributions: ...
 
     def why(
@@ -272,13 +280,14 @@ class Claimed(Entered):
         in the text `patch_from`. `attention` is kind, tower or block, as in `head`.
 
         Or, with `answer` alone: why the model answers that, `against` another answer: its logit, or how far
-        it lies above the other one's, as a sum of what every part brings directly.
+        it lies above the other one's, as a sum of what every part brings directly; of a tagger it is the tag
+        of the token `query`.
         """
         if answer is not None:
-            if (layer, head, query, key) != (None,) * 4 or attention:
+            if (layer, head, key) != (None,) * 3 or attention:
                 raise InputError(OF_ALL)
             other = None if against is None else str(against)
-            return why_answer(self._whole(), Answering(answer, other, patch_from))
+            return why_answer(self._whole(), Answering(answer, other, patch_from, query))
         if layer is None or head is None or query is None or key is None:
             raise InputError("why takes a layer, a head, a query and a key, or else an answer")
         return why(*self._read(Wanted(layer, head, **attention)), Link(query, key, against, patch_from))
@@ -316,9 +325,10 @@ class Claimed(Entered):
 
     def explain(
         self,
-        query: str | int,
+        query: str | int | None,
         key: str | int,
         *,
+        answer: str | None = None,
         controls: int = 100,
         seed: int = 0,
         layers: Numbers = None,
@@ -329,8 +339,10 @@ class Claimed(Entered):
 
         Which heads look there beyond their `controls`, whether the answer needs them and the link, what their
         scores come from, whom they read, and whether the answer depends on the word. What could not be asked
-        is `unasked`, with the reason; `attention` is kind or tower, as in `head`.
+        is `unasked`, with the reason. `answer` is the answer that is meant, by default the likeliest; without
+        a query a tagger is asked for the token whose tag is surest. `attention` is kind or tower, as in
+        `head`.
         """
         wanted = WantedApart(layers, heads, **attention)
         chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
-        return explain(self._whole(), chosen, Linked(query, key, controls, seed))
+        return explain(self._whole(), chosen, Linked(query, key, controls, seed, answer))

@@ -12,7 +12,7 @@ from attnscope.results import HeadAttention, MapSettings, Prediction, Report
 from attnscope.results.claims.effect import Asks
 from attnscope.session.entering import read_target
 from attnscope.session.looking import look_at, map_head
-from attnscope.session.opening import Opened
+from attnscope.session.questions.claims.answers import tags
 from attnscope.session.questions.claims.rows import fused_where_long
 from attnscope.session.questions.claims.spoken import with_answer
 from attnscope.session.reading import Reading
@@ -52,17 +52,12 @@ def _named(reading: Reading, answer: str) -> Prediction:
         )
 
 
-def tags_tokens(opened: Opened) -> bool:
-    """Whether the model answers at every token: texts then have no one answer each to hold side by side."""
-    return opened.task is None and judging(type(opened.model.module)) is Judging.TAGS
-
-
 def predict_beside(reading: Reading, kind: Kind) -> Prediction | None:
     """The same beside attention of one kind: None where the model has no head for it, or nothing is asked.
 
     Where the encoder was looked at and its decoder only opened, the model now writes.
     """
-    if reading.task is None and judging(type(reading.model.module)) is not Judging.TAGS:
+    if reading.task is None and not tags(reading):
         return None
     if kind is Kind.ENCODER and reading.captured is None:
         reading = replace(reading, target=read_target(reading))

@@ -1,6 +1,7 @@
 """What is asked of the model: where in its result the answer stands, and which others there could be.
 
 the word of a mask, the token after the text     scores of the vocabulary at one position
+the tag of a token                               scores of a few choices at one position
 the verdict on a pair, a class                    scores of a few choices, for the text as a whole
 a text that was written, or given as target       scores at every position, each for the token that follows
 
@@ -106,7 +107,7 @@ Tell = Callable[[Logits], Effect]
 def word_at(
     asks: Asks, position: int, length: int, ids: tuple[int, ...] | None, name: Callable[[int], str]
 ) -> Question:
-    """The word at a mask, or the token that follows `position`."""
+    """The word at a mask, the token that follows `position`, or the tag of the token there."""
     return Question(asks, AnswerRows(_words, (position,), length), position, ids, name)
 
 

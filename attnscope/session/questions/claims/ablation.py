@@ -57,7 +57,9 @@ def ablate(reading: Reading, chosen: Chosen, asked: Ablating) -> Ablation:
     path = None if asked.via is None else path_of(chosen, asked.via)
     chosen = chosen if path is None else with_senders(chosen, asked.part, path)
     other = None if asked.text is None else read_other(reading, asked.text)
-    reading, question, behind = with_answer(reading, asked.answer, asked.against, vectors=True)
+    reading, question, behind = with_answer(
+        reading, asked.answer, asked.against, vectors=True, query=asked.query
+    )
     if other is not None:
         other = _read_alike(other, reading, behind)
     if asked.patch_from is not None and other is not None and not same_place(question, reading, other):

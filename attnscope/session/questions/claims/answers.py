@@ -18,16 +18,18 @@ from attnscope.analysis.claims.ablation.question import (
     verdict_on_pair,
     word_at,
 )
-from attnscope.analysis.prediction import last_of, masks_of
+from attnscope.analysis.prediction import last_of, masks_of, tagged_places
 from attnscope.capture import Selection
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.experiments import Experiments
 from attnscope.capture.intervening.reached import experiments_on
-from attnscope.errors import InputError
+from attnscope.errors import InputError, nearest
 from attnscope.measures import MEASURES
 from attnscope.model.inputs.numbered import Numbered
-from attnscope.model.loading.answering import class_names, judging
+from attnscope.model.loading.answering import Judging, class_names, judging
+from attnscope.model.loading.config import saved_class
+from attnscope.model.loading.load import Plan
 from attnscope.results import HeadScores, Overview
 from attnscope.results.claims.effect import Asks
 from attnscope.session.choosing import Chosen
@@ -38,24 +40,38 @@ from attnscope.session.opening import Opened
 from attnscope.session.questions.heads import TOKENS, OpenedHeads
 from attnscope.session.reading import Reading
 from attnscope.session.wanted import Looking
+from attnscope.tokens import Tokens
 from attnscope.vocabulary import Route
 
 FOLLOWS = ("follows", "does not follow")
+_NO_QUERY = "no --from: {0} takes --from TOKEN (only of a model that tags tokens it may be left out)"
+_FEW = 12  # names of choices in a message
 
 
 def question_of(
-    reading: Reading, answer: str | None, against: str | None = None, *, vectors: bool = False
+    reading: Reading,
+    answer: str | None,
+    against: str | None = None,
+    *,
+    vectors: bool = False,
+    query: str | int | None = None,
 ) -> Question:
     """What this model answers to what it read, or what of it `answer` names, held `against` another answer.
 
+    Of a tagger it is the tag of the token `query`, without one of that whose tag is surest.
     With `vectors` a model without a head to answer with is asked for the vector that it makes of the text,
     held against that of another text. Raises `InputError` for a model that answers nothing, and for an answer
     that it cannot give.
     """
     if vectors and reading.task is None and judging(type(reading.model.module)) is None:
         return _of_vector(reading, answer, against)
-    question = _alone(reading, answer)
+    question = _alone(reading, answer, query)
     return question if against is None else _held_against(reading, question, against)
+
+
+def tags(read: Reading | Opened) -> bool:
+    """Whether the model answers with a tag at every token of a text."""
+    return read.task is None and judging(type(read.model.module)) is Judging.TAGS
 
 
 def _of_vector(reading: Reading, answer: str | None, against: str | None) -> Question:
@@ -86,34 +102,36 @@ def _held_against(reading: Reading, question: Question, against: str) -> Questio
     """The same question, its answer held against another one at the same place."""
     if question.asks is Asks.WRITTEN:
         raise InputError("--against sets one answer against another: a whole text that is written has none")
-    ids: tuple[int, ...]
-    if question.asks in (Asks.MASK, Asks.NEXT):
-        ids = (_token(reading, against, "--against"),)
-    elif question.asks is Asks.PAIR:
-        ids = _chosen(against, FOLLOWS)
-    else:
-        ids = _chosen(against, class_names(reading.model.module))
+    ids = _choice(reading, question, against, "--against")
     if question.ids == ids:
         raise InputError(f"--against '{against}' is the answer itself: name another one")
     return replace(question, against=ids, against_text=question.name(ids[0]))
 
 
 def meant_at(reading: Reading, question: Question, answer: str | None, against: str | None) -> Question:
-    """The same question of the answer that is named, set against another one; both are single tokens."""
+    """The same question of the answer that is named, set against another one; both are single choices."""
     if answer is not None:
-        question = replace(question, ids=(_token(reading, answer),))
+        question = replace(question, ids=_choice(reading, question, answer))
     if against is None:
         return question
     return _held_against(reading, question, against)
 
 
-def _chosen(name: str, names: Sequence[str]) -> tuple[int, ...]:
-    number = _named(name, names)
-    assert number is not None, "a name was given"
-    return (number,)
+def _choice(reading: Reading, question: Question, name: str, option: str = "--answer") -> tuple[int, ...]:
+    """The one choice that is called `name` where the question asks; `InputError` where there is none."""
+    if question.asks in (Asks.MASK, Asks.NEXT):
+        return (_token(reading, name, option),)
+    names = FOLLOWS if question.asks is Asks.PAIR else class_names(reading.model.module)
+    return (_named(name, names),)
 
 
-def _alone(reading: Reading, answer: str | None) -> Question:
+def _alone(reading: Reading, answer: str | None, query: str | int | None) -> Question:
+    if tags(reading):
+        return _of_tags(reading, answer, query)
+    if query is not None:
+        raise InputError(
+            f"--from names the token whose tag is meant, and {reading.model.name} tags none: leave it out"
+        )
     if reading.task is None:
         return _of_classes(reading, answer)
     if reading.target is not None:
@@ -130,7 +148,8 @@ def _alone(reading: Reading, answer: str | None) -> Question:
             reading.listener.notice(f"the text has {len(masks)} masks: the answer is the word of the first")
         return _word(reading, Asks.MASK, masks[0], answer)
     if reading.asked.paired:
-        return verdict_on_pair(_named(answer, FOLLOWS), lambda one: FOLLOWS[min(one, 1)])
+        chosen = None if answer is None else _named(answer, FOLLOWS)
+        return verdict_on_pair(chosen, lambda one: FOLLOWS[min(one, 1)])
     raise InputError("the text has no [MASK] to fill: put one in, or judge a second text with --pair")
 
 
@@ -169,17 +188,70 @@ def _of_classes(reading: Reading, answer: str | None) -> Question:
     if judging(type(module)) is None:
         raise InputError(f"{reading.model.name} has no head that predicts words, and none that tells classes")
     labels = class_names(module)
-    return class_of_text(_named(answer, labels), lambda one: labels[one])
+    return class_of_text(None if answer is None else _named(answer, labels), lambda one: labels[one])
 
 
-def _named(answer: str | None, names: Sequence[str]) -> int | None:
-    """The number of the choice that is called `answer`; None where none is named."""
-    if answer is None:
-        return None
-    folded = [name.casefold() for name in names]
-    if answer.casefold() not in folded:
-        raise InputError(f"no answer '{answer}': {', '.join(names)}")
-    return folded.index(answer.casefold())
+def _of_tags(reading: Reading, answer: str | None, query: str | int | None) -> Question:
+    """The tag of a token; without a `query` of the one whose likeliest tag, or the `answer`, is surest."""
+    labels, tokens = class_names(reading.model.module), reading.encoded.tokens
+    ids = None if answer is None else (_named(answer, labels),)
+    position = tagged_token(reading, answer) if query is None else _tagged(tokens, query)
+    return word_at(Asks.TAG, position, len(tokens), ids, labels.__getitem__)
+
+
+def tagged_token(reading: Reading, answer: str | None) -> int:
+    """The token of the text whose likeliest tag is surest, or where the tag `answer` is; it is told."""
+    model, tokens = reading.model, reading.encoded.tokens
+    number = None if answer is None else _named(answer, class_names(model.module))
+    places = tagged_places(tokens)
+    if not places:
+        raise InputError("the text has no token of its own that could have a tag")
+    asked = word_at(Asks.TAG, places[0], len(tokens), None, str).asked
+    with evaluating(model.module), if_it_runs(model.module, reading.inputs, model.name):
+        chances = log_chances(replace(asked, rows=tuple(places)).of(model.module(**reading.inputs))[0])
+    sure = chances.amax(-1) if number is None else chances[:, number]
+    position = places[int(sure.argmax())]
+    reading.listener.notice(
+        f"the answer is the tag of {tokens.named(position)}, the surest of {len(places)} tokens: --from "
+        "names another one"
+    )
+    return position
+
+
+def query_of(reading: Reading, query: str | int | None, answer: str | None, command: str) -> str | int:
+    """The query that is named, or of a tagger the token whose tag is surest; `InputError` without either."""
+    if query is not None:
+        return query
+    if not tags(reading):
+        raise InputError(_NO_QUERY.format(command))
+    return tagged_token(reading, answer)
+
+
+def check_tags(planned: Plan, chosen: Chosen, *, command: str) -> None:
+    """Raises `InputError` for a model that tags no tokens, before weights are read: then a query is named."""
+    if judging(saved_class(planned.config)) is not Judging.TAGS:
+        raise InputError(_NO_QUERY.format(command))
+
+
+def _tagged(tokens: Tokens, query: str | int) -> int:
+    position = tokens.span(query).one("a tag is of one token, choose one of these")
+    if position not in tagged_places(tokens):
+        raise InputError(f"{tokens.named(position)} is no token of the text and has no tag")
+    return position
+
+
+def _named(answer: str, names: Sequence[str]) -> int:
+    """The number of the choice that is called `answer`, in whatever case where only one is called so."""
+    if answer in names:
+        return names.index(answer)
+    alike = [number for number, name in enumerate(names) if name.casefold() == answer.casefold()]
+    if len(alike) != 1:
+        which = [names[number] for number in alike] or nearest(answer, names, _FEW, 0.4) or names[:_FEW]
+        of = f" ({len(names)} in all)" if len(which) < len(names) else ""
+        if len(names) <= _FEW:
+            which, of = list(names), ""
+        raise InputError(f"no answer '{answer}': {', '.join(which)}{of}")
+    return alike[0]
 
 
 _SURE = 0.99  # where ln p is nearly flat: all gradients shrink with 1 - p
@@ -262,7 +334,7 @@ def _others(
 ) -> tuple[tuple[int, ...], ...]:
     """Other answers: words of the vocabulary that are not special, or the other classes."""
     choices, never = experiments.untouched.shape[-1], set[int]()
-    if question.asks not in (Asks.CLASS, Asks.PAIR):
+    if question.asks not in (Asks.CLASS, Asks.PAIR, Asks.TAG):
         tokenizer = reading.model.tokenizer
         choices = min(choices, getattr(tokenizer, "vocab_size", None) or choices)
         never = {*(getattr(tokenizer, "all_special_ids", None) or ())}

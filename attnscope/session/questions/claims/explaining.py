@@ -22,7 +22,7 @@ from attnscope.session.effects import Ablating
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.ablation import ablate
-from attnscope.session.questions.claims.answers import question_of
+from attnscope.session.questions.claims.answers import query_of, question_of, tags
 from attnscope.session.questions.claims.composition import CompositionQuestion, compose_in
 from attnscope.session.questions.claims.finding import CONTROLS, SEED, Wish, find
 from attnscope.session.questions.claims.replacing import Replacing, replaced_each, word_of
@@ -38,25 +38,31 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Linked:
-    """The token that looks and the one that is looked at, by name; beside how many controls."""
+    """The token that looks and the one that is looked at, by name; beside how many controls.
 
-    query: str | int
+    Without a query a tagger is asked for the token whose tag is surest. `answer` is the answer that is meant,
+    by default the likeliest.
+    """
+
+    query: str | int | None
     key: str | int
     controls: int = CONTROLS
     seed: int = SEED
+    answer: str | None = None
 
     def __post_init__(self) -> None:
         self.wish  # noqa: B018 - refused in its words where there is none
 
     @property
     def wish(self) -> Wish:
-        return Wish(self.query, self.key, controls=self.controls, seed=self.seed)
+        query = self.key if self.query is None else self.query  # where it is not known yet
+        return Wish(query, self.key, controls=self.controls, seed=self.seed)
 
 
 def check_pair(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Linked) -> None:
     """Raises `InputError` for tokens that are not there, or are several, before weights are read."""
     keys.span(asked.key).one(_SINGLE)
-    if queries is None:
+    if queries is None or asked.query is None:
         return
     query, key = queries.span(asked.query).one(_SINGLE), keys.span(asked.key).one(_SINGLE)
     if chosen.kind is Kind.DECODER and key > query:
@@ -71,25 +77,35 @@ def explain(reading: Reading, chosen: Chosen, asked: Linked) -> Explanation:
     """
     if reading.asked.goes_on:
         raise InputError("explain reads a text at once: leave --generate out")
+    asked = replace(asked, query=query_of(reading, asked.query, asked.answer, "explain"))
     queries = reading.tokens_of(chosen.kind)
     keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
     if reading.perceived is None:
         check_pair(chosen, queries, keys, asked=asked)
     found = find(reading, chosen, asked.wish)
-    heads = that_look(found)[:MOST]
-    return _Asking(reading, chosen, found, heads).explained()
+    asking = _Asking(reading, chosen, found, that_look(found)[:MOST], asked.answer)
+    if asked.answer is not None:
+        asking.check_answer()
+    return asking.explained()
 
 
 class _Asking:
     """What is left to ask once the heads are found, and what could not be."""
 
-    def __init__(self, reading: Reading, chosen: Chosen, found: Finding, heads: Sequence[Head]) -> None:
+    def __init__(
+        self, reading: Reading, chosen: Chosen, found: Finding, heads: Sequence[Head], answer: str | None
+    ) -> None:
         self.reading, self.chosen, self.found, self.heads = reading, chosen, found, tuple(heads)
         self.unasked = list[Unasked]()
         query, key = found.question.query, found.question.key
         assert query is not None, "a pair was sought"
         assert key is not None, "a pair has both"
         self.query, self.key = query, key
+        self._meant = Ablating(answer=answer, query=f"@{query}" if tags(reading) else None)
+
+    def check_answer(self) -> None:
+        """Raises `InputError` for an answer that the model cannot give."""
+        self._answer  # noqa: B018 - refused in its words where there is none
 
     def explained(self) -> Explanation:
         taken = self._ask(Asked.MATTER, self._taken) if self.heads else None
@@ -119,16 +135,17 @@ class _Asking:
     @cached_property
     def _answer(self) -> Question:
         """What the model answers; `InputError` where that is nothing but a vector."""
-        return question_of(replace(self.reading, listener=Quiet()), None)  # what there is to say is said once
+        quiet = replace(self.reading, listener=Quiet())  # what there is to say is said once
+        return question_of(quiet, self._meant.answer, query=self._meant.query)
 
     def _taken(self) -> Ablation:
-        self._answer  # noqa: B018 - refused in its words where there is none
-        return ablate(self.reading, self._apart(), Ablating())
+        self.check_answer()
+        return ablate(self.reading, self._apart(), self._meant)
 
     def _cut(self) -> Ablation:
-        self._answer  # noqa: B018 - refused in its words where there is none
+        self.check_answer()
         quiet = replace(self.reading, listener=Quiet())  # what there is to say of the answer was said
-        return ablate(quiet, self._apart(), Ablating(link=f"@{self.query}->@{self.key}"))
+        return ablate(quiet, self._apart(), replace(self._meant, link=f"@{self.query}->@{self.key}"))
 
     def _why(self, head: Head) -> Why:
         one = replace(self.chosen, layers=head[:1], heads=head[1:])
@@ -155,7 +172,7 @@ class _Asking:
                 one = replace(self.chosen, layers=early[:1], heads=early[1:], apart=())
                 by = "q" if each.side is Side.QUERY else "k"
                 via = ",".join(f"L{layer}H{head}.{by}" for layer, head in late)
-                yield ablate(replace(self.reading, listener=Quiet()), one, Ablating(via=via))
+                yield ablate(replace(self.reading, listener=Quiet()), one, replace(self._meant, via=via))
 
     def _replaced(self) -> Replaced:
         """The answer without each of the words, patches or frames that this attention looks at."""

@@ -19,6 +19,7 @@ from attnscope.model.pooling import is_pooled, named_pooling
 from attnscope.results import Verdict
 from attnscope.results.claims.flow import Flow
 from attnscope.session.choosing import Chosen
+from attnscope.session.questions.claims.answers import query_of, tags
 from attnscope.session.questions.claims.pooled import pooled_by, pooling_asked
 from attnscope.session.questions.claims.replacing import Meant as Meant
 from attnscope.session.questions.claims.replacing import beside_replacing
@@ -44,7 +45,7 @@ MOST_ZEROED = 256  # positions up to which values are zeroed, each in a run of e
 def flow(
     reading: Reading,
     chosen: Chosen,
-    query: str | int,
+    query: str | int | None,
     seed: int = 0,
     looking: Looking = TOKENS,
     meant: Meant = LIKELIEST,
@@ -54,14 +55,16 @@ def flow(
     `query` is a token, a patch (`r2c4`) or a time (`0.20s`), or a position, or several, whose rows are
     averaged; `looking` by sentences or other units it is of these, and all of them are followed to and
     replaced as wholes; `pooled` is the
-    one vector that the model makes of the text, `pooled:mean` and others say how. `InputError` for
+    one vector that the model makes of the text, `pooled:mean` and others say how. Without a query a tagger is
+    asked for the token whose tag is surest. `InputError` for
     cross-attention, for layers that read in windows, and for layers that leave some out before them.
     `meant` is the answer that tokens are replaced for, and what it is set against.
     """
     check_seed(seed)
     _check(reading, chosen)
     meant = replace(meant, **reading.filled(vars(meant)))
-    if meant.named and reading.task is None:
+    query = query_of(reading, query, meant.answer, "flow")
+    if meant.named and reading.task is None and not tags(reading):
         raise InputError(f"{reading.model.name} has no word head: leave --answer and --against out")
     pooling = pooling_asked(reading, chosen, query)
     sampled = None if pooling is not None else _sampled(reading, chosen, query, looking)

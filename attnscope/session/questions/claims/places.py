@@ -278,6 +278,8 @@ def names_of(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Abl
         link_ends(chosen, queries, keys, asked=asked)
     if asked.at not in (None, EACH) and queries is not None:
         queries.span(asked.at)
+    if asked.query is not None and queries is not None:
+        queries.span(asked.query)
 
 
 def link_ends(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Ablating) -> tuple[Span, Span]:

@@ -8,7 +8,7 @@ import numpy as np
 from attnscope.analysis.claims.ablation.experiment import head_counts, others_drawn
 from attnscope.analysis.claims.ablation.question import word_at
 from attnscope.analysis.claims.comparison.drift import distances
-from attnscope.analysis.prediction import masks_of
+from attnscope.analysis.prediction import masks_of, tagged_places
 from attnscope.capture import Selection
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.changes import AnswerRows, Change, Logits, Put, Variant
@@ -17,7 +17,7 @@ from attnscope.errors import InputError
 from attnscope.results.claims.drift import PutBack
 from attnscope.results.claims.effect import Asks
 from attnscope.session.choosing import Chosen
-from attnscope.session.questions.claims.answers import question_of
+from attnscope.session.questions.claims.answers import question_of, tags
 from attnscope.session.reading import Reading
 
 OTHERS = 3  # heads of each layer, drawn by lot
@@ -124,8 +124,11 @@ def asked_of(old: Reading, new: Reading) -> Asked:
 
 
 def _asked(reading: Reading) -> tuple[Asks, AnswerRows]:
-    """Of a text without a mask every token is asked for."""
+    """Of a text without a mask, and of a tagger, every token is asked for."""
     tokens = reading.encoded.tokens
+    if tags(reading):
+        asked = word_at(Asks.TAG, 0, len(tokens), None, str).asked
+        return Asks.TAG, replace(asked, rows=tuple(tagged_places(tokens)))
     if reading.task == "masked" and not masks_of(tokens, reading.model.tokenizer.mask_token_id):
         asked = word_at(Asks.MASK, 0, len(tokens), None, reading.model.spell).asked
         return Asks.MASK, replace(asked, rows=tuple(range(len(tokens))))

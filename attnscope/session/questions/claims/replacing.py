@@ -20,6 +20,7 @@ from attnscope.analysis.claims.flow.replacing import (
 )
 from attnscope.analysis.claims.pieces import pieces_of
 from attnscope.analysis.heads.view import Units
+from attnscope.analysis.prediction import tagged_places
 from attnscope.capture.faults import if_it_runs
 from attnscope.errors import InputError
 from attnscope.model.pooling import Pooling
@@ -27,6 +28,7 @@ from attnscope.results import Contents
 from attnscope.results.claims.effect import Asks
 from attnscope.results.claims.flow import Ablated, Flow, Pooled
 from attnscope.session.choosing import Chosen
+from attnscope.session.questions.claims.answers import question_of, tags
 from attnscope.session.questions.claims.gradients import Asked, by_gradients, layer_module
 from attnscope.session.questions.claims.pooled import last_of, pool_by
 from attnscope.session.questions.claims.spoken import meant_behind
@@ -160,6 +162,7 @@ def beside_replacing(
         answer_ids=found.effect.ids,
         against=found.effect.against,
         lead=found.effect.chance if found.effect.against else float("nan"),
+        tag=question is not None and question.asks is Asks.TAG,
     )
     return replace(result, ablated=ablated)
 
@@ -217,7 +220,9 @@ def _near(result: Flow, query: Sequence[int]) -> Float[np.ndarray, " key"]:
 
 
 def word_of(reading: Reading, chosen: Chosen, tokens: Tokens, query: int) -> Question | None:
-    """The word at the query; None of a model without one, whose vectors are looked at."""
+    """The word at the query, or its tag; None of a model without one, whose vectors are looked at."""
+    if tags(reading) and query in tagged_places(tokens):
+        return question_of(reading, None, query=query)
     inside = chosen.kind is Kind.ENCODER and reading.model.writes
     if reading.task is None or inside or all(token.id < 0 for token in tokens.items):
         return None

@@ -6,6 +6,7 @@ probabilities at these rows is the answer's own.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from attnscope.analysis.claims.ablation.question import Question
 from attnscope.analysis.prediction import last_of
@@ -61,19 +62,28 @@ def read_behind(reading: Reading, prompt: Tokens, ids: Ids, how: str) -> Reading
 
 
 def with_answer(
-    reading: Reading, answer: str | None, against: str | None, *, vectors: bool = False
+    reading: Reading,
+    answer: str | None,
+    against: str | None,
+    *,
+    vectors: bool = False,
+    query: str | int | None = None,
 ) -> tuple[Reading, Question, Ids]:
     """What is asked, what the model reads for it, and the tokens of the answer that it reads behind its text.
 
+    `query` is the token whose tag is meant, of a model that tags them.
     What an encoder-decoder is asked about is the text that it writes.
     """
-    if reading.target is not None and answer is not None and reading.task is not None:
+    asks: dict[str, Any] = {"vectors": vectors, "query": query}
+    if query is None and reading.target is not None and answer is not None and reading.task is not None:
         return _written(reading, answer, against)
     if reading.task != "next" or reading.perceived is not None:
-        return reading, question_of(reading, answer, against, vectors=vectors), ()
+        return reading, question_of(reading, answer, against, **asks), ()
     named = [each for each in (answer, against) if each is not None]
-    if answer is None or all(spoken_token(reading, each) is not None for each in named):
-        return reading, question_of(reading, answer, against, vectors=vectors), ()
+    single = answer is None or all(spoken_token(reading, each) is not None for each in named)
+    if query is not None or single:
+        return reading, question_of(reading, answer, against, **asks), ()
+    assert answer is not None, "one of several tokens is named"
     tokens = reading.encoded.tokens
     prompt = tokens.only(range(last_of(tokens) + 1))
     question = question_of(reading, None)

@@ -124,16 +124,20 @@ def _check(query: int, key: int, against: int | None, kind: Kind, queries: Token
             raise InputError(f"{queries.named(query)} may not look at {keys.named(each)}, which follows it")
 
 
-OF_ALL = "why --answer is of all parts of the model: leave the head, --from and --to out"
+OF_ALL = "why --answer is of all parts of the model: leave the head and --to out"
 
 
 @dataclass(frozen=True)
 class Answering:
-    """An answer, another one that it is held against, and the text that parts are put from."""
+    """An answer, another one that it is held against, and the text that parts are put from.
+
+    `query` is the token whose tag it is, of a model that tags them.
+    """
 
     answer: str
     against: str | None = None
     patch_from: str | None = None
+    query: str | int | None = None
 
 
 def told_of(answer: str, against: str | None) -> str:
@@ -152,10 +156,10 @@ def why_answer(reading: Reading, asked: Answering) -> Contributions:
     if reading.task == "generated":
         raise InputError(
             f"why --answer asks one place of a text, and {model.name} writes a text of its own: it works for "
-            "models that fill a [MASK], go on with a text or name a class"
+            "models that fill a [MASK], go on with a text or name a class or tags"
         )
     asked = replace(asked, **reading.filled(vars(asked)))
-    question = question_of(reading, asked.answer, asked.against)
+    question = question_of(reading, asked.answer, asked.against, query=asked.query)
     if len(tokens) > MOST:
         raise InputError(f"why holds all of a run at once: up to {MOST} tokens, here are {len(tokens)}")
     other = None if asked.patch_from is None else read_other(reading, asked.patch_from)

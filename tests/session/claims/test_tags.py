@@ -1,0 +1,174 @@
+"""A model that tags tokens is asked for one tag: each number held against plain transformers."""
+
+import pytest
+import torch
+from checkpoints import bert_config, vocabulary_size
+from torch import Tensor
+from transformers import (
+    AutoTokenizer,
+    BertForMaskedLM,
+    BertForTokenClassification,
+    DistilBertConfig,
+    DistilBertForTokenClassification,
+    GPT2Config,
+    GPT2ForTokenClassification,
+)
+
+import attnscope as at
+from attnscope import demo
+from attnscope.errors import InputError
+
+TEXT = "we saw the old door"
+TAGS = {0: "O", 1: "B-door", 2: "B-DOOR", 3: "VERB", 4: "PRON", 5: "DET", 6: "ADJ"}
+_TAGGED = {"num_labels": len(TAGS), "id2label": TAGS}
+_SIZES = {"vocab_size": vocabulary_size(), "initializer_range": 0.6}
+MAKERS = {
+    "bert": lambda: BertForTokenClassification(bert_config(num_hidden_layers=3, **_TAGGED)),
+    "distilbert": lambda: DistilBertForTokenClassification(
+        DistilBertConfig(**_SIZES, **_TAGGED, dim=24, hidden_dim=36, n_layers=3, n_heads=4)
+    ),
+    "gpt2": lambda: GPT2ForTokenClassification(
+        GPT2Config(**_SIZES, **_TAGGED, n_embd=24, n_layer=3, n_head=4, n_positions=40)
+    ),
+}
+
+
+def made(family: str):
+    torch.manual_seed(9)
+    return MAKERS[family]().eval()
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return AutoTokenizer.from_pretrained(demo.folder())
+
+
+@pytest.fixture(scope="module")
+def tagger():
+    return made("bert")
+
+
+@pytest.fixture(scope="module")
+def reading(tagger, tokenizer) -> at.Reading:
+    return at.wrap(tagger, tokenizer).read(TEXT)
+
+
+@torch.no_grad()
+def log_chances(model, tokenizer, ids: Tensor | None = None) -> Tensor:
+    """The log probabilities of all tags at all tokens, as transformers alone gives them."""
+    given = dict(tokenizer(TEXT, return_tensors="pt"))
+    return model(**given if ids is None else {**given, "input_ids": ids}).logits[0].double().log_softmax(-1)
+
+
+@torch.no_grad()
+def without(model, tokenizer, layer: int, head: int) -> Tensor:
+    """The same with zeros for one head, in what the output projection of its layer reads."""
+
+    def empty(_module, given):
+        read = given[0].clone()
+        read[..., head * 6 : (head + 1) * 6] = 0
+        return (read,)
+
+    handle = model.bert.encoder.layer[layer].attention.output.dense.register_forward_pre_hook(empty)
+    try:
+        return log_chances(model, tokenizer)
+    finally:
+        handle.remove()
+
+
+def test_heads_are_taken_from_the_tag_that_is_named_at_the_token_that_is_named(
+    tagger, tokenizer, reading
+) -> None:
+    before = log_chances(tagger, tokenizer)
+    result = reading.ablate(query="old", answer="VERB")
+    assert (result.answer.position, result.answer.ids, result.answer.text) == (4, (3,), "VERB")
+    assert result.answer.probability == pytest.approx(float(before[4, 3].exp()), abs=1e-6)
+    assert result.answer.likeliest == (int(before[4].argmax()) == 3)
+    assert len(result.heads) == 12
+    for each in result.heads:
+        right = without(tagger, tokenizer, each.layer, each.head)[4, 3] - before[4, 3]
+        assert each.change == pytest.approx(float(right), abs=1e-4)
+    rival = reading.ablate(1, 2, query="old", answer="VERB", against="PRON")
+    assert rival.heads[0].before == pytest.approx(float(before[4, 3] - before[4, 4]), abs=1e-5)
+
+
+def test_without_a_token_it_is_the_one_whose_tag_is_surest(tagger, tokenizer, reading) -> None:
+    own = log_chances(tagger, tokenizer)[1:-1]
+    surest = reading.ablate(1, 2).answer
+    assert surest.position == 1 + int(own.amax(-1).argmax())
+    assert surest.ids == (int(own[surest.position - 1].argmax()),)
+    for number, name in TAGS.items():
+        named = reading.ablate(1, 2, answer=name).answer
+        assert (named.ids, named.position) == ((number,), 1 + int(own[:, number].argmax()))
+    assert reading.flow(answer="PRON").query == 1 + int(own[:, 4].argmax())
+    assert reading.explain(None, "door", answer="VERB", controls=1).query == 1 + int(own[:, 3].argmax())
+
+
+def test_names_that_differ_in_case_alone_are_told_apart(reading) -> None:
+    assert [reading.ablate(0, 0, answer=name).answer.ids for name in ("B-door", "B-DOOR")] == [(1,), (2,)]
+    assert reading.ablate(0, 0, answer="verb").answer.ids == (3,)
+    with pytest.raises(InputError, match="no answer 'b-Door': O, B-door"):
+        reading.ablate(0, 0, answer="b-Door")
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "gpt2"])
+def test_what_replacing_a_token_takes_from_a_tag_is_what_transformers_says(tokenizer, family: str) -> None:
+    model = made(family)
+    result = at.wrap(model, tokenizer).read(TEXT).flow("old", answer="ADJ")
+    before, ids = log_chances(model, tokenizer), tokenizer(TEXT, return_tensors="pt")["input_ids"]
+    told = result.ablated
+    assert told is not None
+    assert told.tag
+    assert (told.answer, told.answer_ids) == ("ADJ", (6,))
+    assert told.probability == pytest.approx(float(before[4, 6].exp()), abs=1e-6)
+    for place in (1, 2, 3):
+        other = ids.clone()
+        other[0, place] = tokenizer.mask_token_id
+        right = before[4, 6] - log_chances(model, tokenizer, other)[4, 6]
+        assert told.effects[place] == pytest.approx(float(right), abs=1e-5)
+    assert "“ADJ” at “old”" in " ".join(result.text().split())
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_the_parts_of_a_tags_logit_sum_to_it(tokenizer, family: str) -> None:
+    model = made(family)
+    result = at.wrap(model, tokenizer).read(TEXT).why(query="door", answer="DET")
+    with torch.no_grad():
+        right = model(**tokenizer(TEXT, return_tensors="pt")).logits[0, 5, 5]
+    assert result.position == 5
+    assert result.logit == pytest.approx(float(right), abs=1e-5)
+    assert sum(part.direct for part in result.parts) == pytest.approx(float(right), abs=1e-4)
+
+
+def test_an_explanation_asks_about_the_tag_of_the_token_that_looks(tagger, tokenizer, reading) -> None:
+    before = log_chances(tagger, tokenizer)
+    result = reading.explain("old", "door", answer="PRON", controls=19)
+    assert result.replaced.answer == "PRON"
+    assert result.replaced.probability == pytest.approx(float(before[4, 4].exp()), abs=1e-6)
+    for made_without in filter(None, (result.taken, result.cut)):
+        assert (made_without.answer.position, made_without.answer.ids) == (4, (4,))
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda read: read.ablate(0, 0, query="[CLS]"), "no token of the text and has no tag"),
+        (lambda read: read.ablate(0, 0, query="pos:1-2"), "choose one of these"),
+        (lambda read: read.why(answer="NOUN", query="old"), "no answer 'NOUN': O, B-door"),
+        (lambda read: read.explain("old", "door", answer="NOUN", controls=1), "no answer 'NOUN'"),
+    ],
+)
+def test_what_has_no_tag_is_refused(reading, ask, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ask(reading)
+
+
+def test_only_a_tagger_is_asked_for_a_tag(model: at.Model, tokenizer) -> None:
+    words = model.read("we saw the [MASK]")
+    with pytest.raises(InputError, match="tags none"):
+        words.ablate(0, 0, query="saw")
+    with pytest.raises(InputError, match="no --from: flow takes"):
+        words.flow()
+    assert (
+        at.wrap(BertForMaskedLM(bert_config()), tokenizer).read("we [MASK]").ablate(0, 0).answer.position == 2
+    )
