@@ -90,7 +90,7 @@ class Model:
         if text is not None and isinstance(self.tokenizer, Numbered):
             raise InputError(f"--target needs a tokenizer of {self.name}: --target-ids takes token numbers")
         if text is not None:
-            prepared = target.given(self.module, self.tokenizer, text, self.name)
+            prepared = target.given(self.module, self.tokenizer, text, self.name, encoded.inputs)
             self._check_ids(prepared.tokens)
             return prepared
         return target.written(self.module, self.tokenizer, encoded.inputs, self.name)

@@ -3,7 +3,9 @@
 A decoder's row is the token that it reads, so the row that decides about a word is the row before it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -38,69 +40,89 @@ class Target:
     given: int = 1
     notices: tuple[str, ...] = ()
 
+    @property
+    def first(self) -> int:
+        """Where its text begins: behind what was given, and special tokens that the model puts in front."""
+        rest = self.tokens.items[self.given :]
+        return self.given + len([*takewhile(lambda token: token.special, rest)])
+
 
 def opening(module: Any, tokenizer: Any) -> Target:
     """The token that the decoder starts from and nothing else: enough when only the encoder is looked at."""
     return _target(module, tokenizer, [_start(module)], "")
 
 
-def given(module: Any, tokenizer: Any, text: str, name: str) -> Target:
-    """The decoder input under which the model called `name` would be taught to write `text`.
+def given(module: Any, tokenizer: Any, text: str, name: str, inputs: Any) -> Target:
+    """What the decoder of the model called `name` reads where it writes `text` for `inputs`.
 
-    That is the text shifted by one: the start token in front, and not the token that ends it. Raises
-    `InputError` for an empty text and one that is too long.
+    That is the text behind the tokens from which the model writes by itself, and without one that ends it; a
+    text that begins with the start token has its own. Raises `InputError` for an empty text and one that is
+    too long.
     """
     if not text.strip():
         raise InputError("the target text is empty")
-    labels = tokenizer(text_target=text, return_tensors="pt")["input_ids"]
-    if labels.numel() and labels[0, -1].item() not in special_ids(tokenizer):
-        labels = torch.cat(
-            [labels, labels[:, -1:]], 1
-        )  # no token ends it, as with GPT-2's: one to be cut off
-    shift = getattr(module, "prepare_decoder_input_ids_from_labels", None)
-    ids = shift(labels=labels)[0].tolist() if shift else [_start(module), *labels[0, :-1].tolist()]
-    if ids[0] in ids[1:2] and ids[0] in (getattr(tokenizer, "prefix_tokens", None) or ()):
-        ids = ids[1:]  # a tokenizer that writes the start token itself, as Whisper's does
-    limit = limit_of(tokenizer, module)
-    if limit is not None and len(ids) > limit:
-        raise InputError(f"the target has {len(ids)} tokens, {name} reads at most {limit}")
+    bare, before = _labels(tokenizer, text, add_special_tokens=False), list[int]()
+    notices: tuple[str, ...] = ()
+    if bare[:1] != [_start(module)]:
+        before, notices = _prefix(module, tokenizer, text, inputs, name)
+    ids = [*before, *bare]
+    _check_length(module, tokenizer, ids, name)
     target = _target(module, tokenizer, ids, text)
-    return replace(target, notices=unspelled(tokenizer, target.tokens, name))
+    notices = (*notices, *unspelled(tokenizer, target.tokens, name))
+    return replace(target, notices=notices, given=max(len(before), 1))
+
+
+@torch.no_grad()
+def _prefix(
+    module: Any, tokenizer: Any, text: str, inputs: Any, name: str
+) -> tuple[list[int], tuple[str, ...]]:
+    """The tokens from which the model writes for `inputs`, as `generate` makes them, and what to tell.
+
+    A `generate` of its own makes all of them: Whisper's puts a language, which it may hear, and a task behind
+    the start. That of the library makes a start, and perhaps a token that is always the first; without that
+    the model is taught to write what the tokenizer puts there.
+    """
+    from transformers import GenerationMixin
+
+    notices: tuple[str, ...] = ()
+    if own := _writes(module) and type(module).generate is not GenerationMixin.generate:
+        try:
+            made = _generated(module, inputs, name, "", max_new_tokens=1, num_beams=1)
+            return made.sequences[0, : -len(made.logits)].tolist(), ()
+        except InputError as error:
+            notices = (f"{error}: the target stands behind the tokens that its tokenizer puts in front",)
+    start, settings = _start(module), getattr(module, "generation_config", None)
+    always = getattr(settings, "forced_bos_token_id", None)
+    if always is not None:
+        return [start, always], notices
+    labels, bare = _labels(tokenizer, text), _labels(tokenizer, text, add_special_tokens=False)
+    first = next((i for i in range(len(labels)) if labels[i : i + len(bare)] == bare), 0)
+    return ([] if own and labels[0] == start else [start]) + labels[:first], notices
+
+
+def _labels(tokenizer: Any, text: str, **settings: Any) -> list[int]:
+    return list(tokenizer(text_target=text, **settings)["input_ids"])
 
 
 def given_by_number(module: Any, tokenizer: Any, ids: tuple[int, ...], name: str) -> Target:
     """Exactly these tokens as the decoder input of the model called `name`, its start token among them."""
-    limit = limit_of(tokenizer, module)
-    if limit is not None and len(ids) > limit:
-        raise InputError(f"the target has {len(ids)} tokens, {name} reads at most {limit}")
+    _check_length(module, tokenizer, ids, name)
     return Target(torch.tensor([ids], device=device_of(module)), tokens_by_number(tokenizer, ids))
 
 
 @torch.no_grad()
 def written(module: Any, tokenizer: Any, inputs: Any, name: str) -> Target:
     """What the model writes by itself for `inputs`, greedily, or by its own beam search, never by chance."""
-    if not hasattr(module, "generate") or module.get_output_embeddings() is None:
+    if not _writes(module):
         raise InputError(f"{name} has no language-model head and writes no text: give one with --target")
     _start(module)  # refused in our own words where there is none
-    limit = limit_of(tokenizer, module)
-    most = MOST_WRITTEN if limit is None else min(MOST_WRITTEN, limit - 1)
-    try:
-        made = module.generate(
-            **inputs, do_sample=False, max_new_tokens=most, return_dict_in_generate=True, output_logits=True
-        )
-    except ValueError as error:  # settings of the checkpoint that the library does not follow
-        why = one_line(error).rstrip(".")
-        message = f"{name} cannot write as its generation_config.json says, give --target: {why}"
-        raise InputError(message) from error
-    except AttnscopeError:
-        raise
-    except Exception as error:  # this is one call of the library, and nothing watches the model meanwhile
-        if is_out_of_memory(error):
-            raise
-        why = one_line(error).rstrip(".")
-        raise InputError(f"{name} fails while it writes, give --target: {why}") from error
+    limit, settings = limit_of(tokenizer, module), module.generation_config
+    longest = None if settings.max_length is None else settings.max_length - 1
+    own = longest if settings.max_new_tokens is None else settings.max_new_tokens
+    most = min(each for each in (MOST_WRITTEN, limit and limit - 1, own) if each is not None)
+    how = {} if most == own else {"max_new_tokens": most}
+    made = _generated(module, inputs, name, ", give --target", **how)
     sequence = made.sequences[0].tolist()
-    settings = module.generation_config
     ends = settings.eos_token_id
     ended = sequence[-1] in (ends if isinstance(ends, list) else [ends])
     # some models are made to end at the last step whatever they would have said
@@ -112,6 +134,33 @@ def written(module: Any, tokenizer: Any, inputs: Any, name: str) -> Target:
     target = _target(module, tokenizer, ids, text)
     given = len(sequence) - len(made.logits) if greedy else 1
     return replace(target, written=True, finished=finished, chances=chances, given=given)
+
+
+def _writes(module: Any) -> bool:
+    return hasattr(module, "generate") and module.get_output_embeddings() is not None
+
+
+def _generated(module: Any, inputs: Any, name: str, instead: str, **settings: Any) -> Any:
+    """What `generate` makes, never by chance; `InputError`, with what to do `instead`, where it fails."""
+    settings |= {"do_sample": False, "return_dict_in_generate": True, "output_logits": True}
+    try:
+        return module.generate(**inputs, **settings)
+    except ValueError as error:  # settings of the checkpoint that the library does not follow
+        why = one_line(error).rstrip(".")
+        raise InputError(f"{name} cannot write as its generation_config.json says{instead}: {why}") from error
+    except AttnscopeError:
+        raise
+    except Exception as error:  # this is one call of the library, and nothing watches the model meanwhile
+        if is_out_of_memory(error):
+            raise
+        raise InputError(f"{name} fails while it writes{instead}: {one_line(error).rstrip('.')}") from error
+
+
+def _check_length(module: Any, tokenizer: Any, ids: Sequence[int], name: str) -> None:
+    """Raises `InputError` where the decoder reads no more than fewer."""
+    limit = limit_of(tokenizer, module)
+    if limit is not None and len(ids) > limit:
+        raise InputError(f"the target has {len(ids)} tokens, {name} reads at most {limit}")
 
 
 def _start(module: Any) -> int:

@@ -112,14 +112,14 @@ def test_where_the_answer_of_each_kind_stands() -> None:
     assert torch.equal(word.asked.of(both), scores[:, [3]])
     assert torch.equal(verdict_on_pair(None, str).asked.of(both), scores[:, :1, :2])
     assert torch.equal(class_of_text(2, str).asked.of({"logits": scores[:, 4]}), scores[:, [4]])
-    written = text_written([9, 0, 2, 1], "a text", str)
+    written = text_written([9, 0, 2, 1], 1, "a text", str)
     assert written.ids == (0, 2, 1)
     assert torch.equal(written.asked.of({"logits": scores[:, :4]}), scores[:, :3])
 
 
 def test_what_has_no_answer_is_refused() -> None:
     with pytest.raises(InputError, match="wrote nothing"):
-        text_written([9], "", str)
+        text_written([9], 1, "", str)
     with pytest.raises(InputError, match="no classes"):
         class_of_text(None, str).asked.of({"logits": torch.zeros(1, 1)})
     with pytest.raises(InputError, match="no head that judges pairs"):

@@ -111,12 +111,12 @@ def word_at(
     return Question(asks, AnswerRows(_words, (position,), length), position, ids, name)
 
 
-def text_written(ids: Sequence[int], text: str, name: Callable[[int], str]) -> Question:
-    """All of a text, its decoder's first token first, each token given those before."""
-    rows = tuple(range(len(ids) - 1))
+def text_written(ids: Sequence[int], first: int, text: str, name: Callable[[int], str]) -> Question:
+    """A text from token number `first` of its decoder on, each token given those before."""
+    rows = tuple(range(first - 1, len(ids) - 1))
     if not rows:
         raise InputError("the model wrote nothing: there is no answer that could change")
-    return written_at(rows, len(ids), tuple(ids[1:]), name, text)
+    return written_at(rows, len(ids), tuple(ids[first:]), name, text)
 
 
 def written_at(

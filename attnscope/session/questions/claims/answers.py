@@ -137,8 +137,8 @@ def _alone(reading: Reading, answer: str | None, query: str | int | None) -> Que
     if reading.target is not None:
         if answer is not None:
             raise InputError("an encoder-decoder's answer is the text that it writes: name one with --target")
-        written = reading.target.tokens
-        return text_written(written.ids, written.sentence.strip(), reading.model.spell)
+        written, first = reading.target.tokens, reading.target.first
+        return text_written(written.ids, first, written.sentence.strip(), reading.model.spell)
     tokens = reading.encoded.tokens
     if reading.task == "next":
         return _word(reading, Asks.NEXT, last_of(tokens), answer)

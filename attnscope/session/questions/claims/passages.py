@@ -217,19 +217,20 @@ def _given(reading: Reading, prompt: Tokens, asked: Citing) -> tuple[tuple[int, 
 
 
 def _of_decoder(reading: Reading, target: Target, asked: Citing) -> Answers:
-    """An answer that a decoder beside an encoder reads: its first token is where that starts from."""
-    if asked.generate is not None and len(target.tokens) > asked.generate + 1:
-        some = range(asked.generate + 1)
+    """An answer that a decoder beside an encoder reads, behind the tokens from which that starts."""
+    if asked.generate is not None and len(target.tokens) > asked.generate + target.first:
+        some = range(asked.generate + target.first)
         target = replace(target, ids=target.ids[:, : len(some)], tokens=target.tokens.only(some))
     tokens, how = target.tokens, GIVEN if asked.answer is not None else "as it writes by itself"
-    if len(tokens) < 2:
+    if len(tokens) == target.first:
         raise InputError(f"{reading.model.name} writes nothing that could be from a passage: give --answer")
     if asked.answer is not None and tokens.unknown:
-        spellable(reading, tokens.ids[1:], asked.answer)
+        spellable(reading, tokens.ids[target.first :], asked.answer)
     whole, length = replace(reading, target=target), len(reading.encoded.tokens)
-    rows = tuple(range(len(tokens) - 1))
-    told = Answered(reading.model.module, whole.inputs, length, rows, tokens.ids[1:], apart=True)
-    return Answers(whole, told, tokens, *_sentences(tokens, 1, asked.whole), how)
+    first = target.first
+    rows = tuple(range(first - 1, len(tokens) - 1))
+    told = Answered(reading.model.module, whole.inputs, length, rows, tokens.ids[first:], apart=True)
+    return Answers(whole, told, tokens, *_sentences(tokens, first, asked.whole), how)
 
 
 def _sentences(

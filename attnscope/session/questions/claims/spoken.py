@@ -12,7 +12,6 @@ from attnscope.analysis.claims.ablation.question import Question
 from attnscope.analysis.prediction import last_of
 from attnscope.errors import InputError
 from attnscope.model.inputs.generation import tokens_behind
-from attnscope.model.inputs.target import given
 from attnscope.results.claims.effect import Asks
 from attnscope.results.claims.flow import Flow
 from attnscope.session.questions.claims.answers import meant_at, question_of, spoken_token
@@ -129,12 +128,12 @@ def _written(reading: Reading, answer: str, against: str | None) -> tuple[Readin
     if reading.asked.target not in (None, answer):
         raise InputError("--target says what is written already: leave it out beside --answer")
     model = reading.model
-    target = given(model.module, model.tokenizer, answer, model.name)
+    target = model.target(reading.encoded, answer)
     whole = replace(reading, target=target)
     question = question_of(whole, None)
     spellable(reading, question.ids or (), answer)
     if against is not None:
-        rival = given(model.module, model.tokenizer, against, model.name).tokens.ids[1:]
+        rival = (other := model.target(reading.encoded, against)).tokens.ids[other.first :]
         spellable(reading, rival, against, "--against")
         question = _held(reading, question, rival, against)
     return _telling(whole, question.ids or ()), question, ()
