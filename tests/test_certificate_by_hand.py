@@ -26,6 +26,11 @@ def random_call(
     return call_of(q, k, v, **changes)
 
 
+def allowed_for(largest: float, products: int = 2) -> float:
+    """The tolerance where so many absolute products sum to `largest` in the largest score."""
+    return STEP * (1 + largest) + products**0.5 * STEP / 2 * largest
+
+
 def tolerance(*keys: Sequence[float], **changes: object) -> float:
     """The tolerance of a weight for one query (1, 1) over such keys."""
     k = torch.tensor([keys])
@@ -132,14 +137,14 @@ def test_an_error_as_large_as_the_tolerance_is_within_it(place, steps, agrees):
 
 
 def test_the_tolerance_counts_absolute_products_and_what_is_added():
-    assert tolerance((3.0, -1.0), (0.5, 0.25)) == pytest.approx(STEP * (1 + 4))
+    assert tolerance((3.0, -1.0), (0.5, 0.25)) == pytest.approx(allowed_for(4))
     added = Term("bias", torch.tensor([[[2.0, -7.0]]]))
-    assert tolerance((3.0, -1.0), (0.5, 0.25), terms=(added,)) == pytest.approx(STEP * (1 + 7.75))
+    assert tolerance((3.0, -1.0), (0.5, 0.25), terms=(added,)) == pytest.approx(allowed_for(7.75))
 
 
 @pytest.mark.parametrize("scale", [0.25, -3.0])
 def test_the_tolerance_counts_products_as_they_are_scaled(scale):
-    assert tolerance((3.0, -1.0), (0.5, 0.25), scale=scale) == pytest.approx(STEP * (1 + 4 * abs(scale)))
+    assert tolerance((3.0, -1.0), (0.5, 0.25), scale=scale) == pytest.approx(allowed_for(4 * abs(scale)))
 
 
 @pytest.mark.parametrize(("logit", "counts"), [(-100, True), (-101, True), (-102, False)])
@@ -147,7 +152,7 @@ def test_a_score_counts_as_long_as_its_rounding_may_lift_it_to_100_below_the_lar
     size = 2.0**23  # of its products: all rounding included, it is off by 1 at most
     key = ((size + logit) / 2, (logit - size) / 2)
     found = tolerance(key, (0.0, 0.0), (-1.0, 1.0))
-    assert found == pytest.approx(STEP * (1 + (size if counts else 2)), rel=1e-6)
+    assert found == pytest.approx(allowed_for(size if counts else 2), rel=1e-6)
 
 
 def test_forbidden_pairs_do_not_count_also_in_a_row_that_has_no_other():
@@ -155,7 +160,7 @@ def test_forbidden_pairs_do_not_count_also_in_a_row_that_has_no_other():
     q = torch.tensor([[[1.0, 1.0], [100.0, 100.0]]])
     k, v = torch.tensor([[[3.0, -1.0], [50.0, 50.0]]]), torch.ones(1, 2, 3)
     found = certify(call_of(q, k, v, allowed=allowed), 0)
-    assert found.weight_tolerance == pytest.approx(STEP * (1 + 4))
+    assert found.weight_tolerance == pytest.approx(allowed_for(4))
 
 
 def test_a_sum_is_as_long_as_the_most_keys_that_one_query_has():

@@ -52,9 +52,11 @@ def certify_heads(
     Heads are recomputed together, as many as a bounded memory holds, and judged one by one: each has its own
     tolerances, its own faults and its own verdict.
 
-    The tolerance of a weight is eps * (1 + S): eps is the machine epsilon of the kernel's arithmetic and
-    S the largest sum of absolute products that make up one score. Such a score is rounded by about
-    eps * S / 2, and the softmax turns an error of its logits into at most as large a one of a weight. The
+    The tolerance of a weight is eps * (1 + S) + sqrt(d) * sums * S / 2: eps is the machine epsilon of the
+    kernel's arithmetic, S the largest sum of absolute products that make up one score, d how many these are,
+    and sums the epsilon of what they are added up in. Such a score is stored with an error of eps * S / 2,
+    and d roundings that fall either way seldom come to twice sqrt(d) * sums * S / 2 together (Higham and
+    Mary 2019); the softmax turns an error of its logits into half as large a one of a weight at most. The
     tolerance of the output, relative to the largest entry of V, is twice that and what adding up n terms
     may lose, n eps / 2 with n the most keys of a query (Higham 2002) and the eps of what they are added in:
     float32, but where half precision was allowed for that too.
@@ -81,8 +83,9 @@ def _certified(
     honest = together.honest()
     tolerances = []
     for largest, count in zip(together.score_sums(), together.most_keys(), strict=True):
-        tolerance = call.epsilon * (1 + largest)
-        tolerances.append((tolerance, 2 * tolerance + adding(count, min(call.epsilon, call.sums))))
+        sums = min(call.epsilon, call.sums)
+        tolerance = call.epsilon * (1 + largest) + math.sqrt(call.q.shape[2]) * sums * largest / 2
+        tolerances.append((tolerance, 2 * tolerance + adding(count, sums)))
     few = None if queries is None else FewQueries(together, queries)
     distances = _fault_distances(call, together, few, tolerances)
     for i, head in enumerate(heads):

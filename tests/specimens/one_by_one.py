@@ -15,9 +15,10 @@ from attnscope.verify import applicable, conclusion
 def certificate_of(call: AttentionCall, head: int) -> Certificate:
     operands = call.operands(head)
     stages = attend(operands)
-    weight_tolerance = call.epsilon * (1 + _largest_sum(call, operands, stages))
+    largest, sums = _largest_sum(call, operands, stages), min(call.epsilon, torch.finfo(torch.float32).eps)
+    weight_tolerance = call.epsilon * (1 + largest) + call.q.shape[-1] ** 0.5 * sums / 2 * largest
     keys = int(call.allowed_matrix(head).sum(-1).max())
-    adding = keys * min(call.epsilon, torch.finfo(torch.float32).eps) / 2
+    adding = keys * sums / 2
     output_tolerance = 2 * weight_tolerance + adding
     errors = _distance(call, head, stages)
     faults = []
