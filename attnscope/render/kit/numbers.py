@@ -121,7 +121,7 @@ def likely(probability: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Two digits, and more near nothing and all: `43 %`, `3.1 %`, `99.8 %`, `<0.1 %`, `100 %`, `0 %`."""
+    """Two digits, and more near nothing and all: `43 %`, `3.1 %`, `99.8 %`, `<0.1 %`, `above −0.1 %`, `0 %`."""
     return per_hundred(100 * share)
 
 
@@ -131,7 +131,7 @@ def per_hundred(value: float) -> str:
     if not math.isfinite(value):
         return cell(value)
     if 0 < size < 0.05:
-        return f"{MINUS}0.0 %" if minus else "<0.1 %"
+        return f"above {MINUS}0.1 %" if minus else "<0.1 %"
     if 99.95 <= value < 100 * (1 - _ROUNDING):
         return ">99.9 %"
     tenths = 0 < size < 9.95 or 99 < size < 99.95
