@@ -112,7 +112,7 @@ def _ranking(result: Prompts, measured: str, whole: bool) -> Ranking:
                    "the mean over prompts of what stands beside it in each"),
             Column("same", same, sign, says=f"in how many prompts: {says}"),
             Column("stands", [_of(result, i, int(result.stands[i].sum())) for i in shown],
-                   words.stands(result, measured), says="by the rule for one prompt", spared=1),
+                   words.stands(result, measured), says=words.stood(result), spared=1),
             Column("against", lines, "lines against it", spared=3),
         ),
         measured=measured,

@@ -63,6 +63,13 @@ _CHANGES = {
 _FORMS: dict[str, Callable[[float], str]] = {"weight": weight, "distance": weight, "probability": chance}
 
 
+def stood(result: Prompts) -> str:
+    """By which rule a figure stands out in one prompt."""
+    if result.asked in (Asked.ABLATE, Asked.RANK):
+        return "it moves the answer more than every other head of its layer that was taken away there"
+    return "by the rule for one prompt"
+
+
 def stands(result: Prompts, measured: str) -> str:
     """How the column is headed that counts the prompts in which a figure stands out."""
     of_field = result.asked is Asked.FLOW and measured != CORRELATION

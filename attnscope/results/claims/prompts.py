@@ -246,15 +246,18 @@ class Prompts(Presented):
     def _first_by_luck(self, figure: int) -> float:
         """How probable it is that some head is first in so many prompts, were it drawn by lot in each.
 
-        Of heads taken away, drawn among those of one layer: the binomial tail times the number of heads
-        (Bonferroni). 1 of all else.
+        Of heads taken away, drawn among those of its layer that are figures; it is first among these where
+        the others, and what else it was held against there, move the answer less. The binomial tail times
+        the number of heads (Bonferroni). 1 of all else.
         """
         mine = self.figures[figure]
         if self.asked is not Asked.ABLATE or mine.head is None:
             return 1.0
-        heads = [each for each in self.figures if each.head is not None and each.measured == mine.measured]
-        share = 1 / sum(each.layer == mine.layer for each in heads)
-        count, often = self.count(figure), int(self.stands[figure].sum())
+        heads = [i for i, each in enumerate(self.figures) if each.head is not None]
+        drawn = [i for i in heads if self.figures[i].layer == mine.layer]
+        sizes, share = np.abs(self.values), 1 / len(drawn)
+        first = self.stands[figure] & (sizes[figure] >= np.fmax.reduce(sizes[drawn], axis=0))
+        count, often = self.count(figure), int(first.sum())
         tail = math.fsum(
             math.comb(count, k) * share**k * (1 - share) ** (count - k) for k in range(often, count + 1)
         )

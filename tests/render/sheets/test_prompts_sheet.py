@@ -122,6 +122,32 @@ def test_heads_taken_away_come_by_what_is_lost_and_one_that_is_always_first_is_s
     assert many_heads(4).ranking[0] == small
 
 
+def test_a_head_is_first_in_its_layer_only_where_no_other_figure_there_moves_the_answer_more() -> None:
+    """Of 8 heads of a layer of 9 each is held against the ninth alone, where half of all come first by lot."""
+    always = many_heads(8)
+    big, rival = (next(i for i, each in enumerate(always.figures) if each.name == name) for name in _TWO)
+    values = always.values.copy()
+    values[rival] = (values[big] - 1.0) * (np.arange(8) % 2)  # more is lost than without L2 H4 in four of 8
+    assert replace(always, values=values).ranking[0] != big
+    stands = always.stands.copy()
+    stands[rival] = True  # against the ninth each of the two came first
+    second = replace(always, values=values, stands=stands)
+    assert second.ranking[0] not in (big, rival)
+    assert always.ranking[0] == big
+    alone = [i for i, each in enumerate(always.figures) if each.layer != 2 or i == big]
+    arrays = {name: getattr(always, name)[alone] for name in ("values", "controls", "effects", "stands")}
+    ends = {
+        name: getattr(always, name)[alone]
+        for name in ("low", "high", "excess_low", "excess_high", "excess_surely")
+    }
+    figures = tuple(always.figures[i] for i in alone)
+    only = replace(always, figures=figures, **arrays, **ends)
+    assert only.figures[only.ranking[0]].name == "L0 H1", "of one head of a layer it is no wonder that it is first"
+
+
+_TWO = "L2 H4", "L2 H3"
+
+
 def test_likeness_is_nearer_where_the_distance_is_less() -> None:
     told = made_prompts.prompts(Asked.LIKE)
     assert told.excess[0].tolist() == pytest.approx([0.3, 0.28, 0.25, 0.3, 0.28, 0.25, 0.3, -0.1])
