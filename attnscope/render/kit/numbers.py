@@ -8,8 +8,9 @@
   and a weight is `<.01` then. `0` is zero.
 * Only the cells of a matrix or a grid, and a column that stands beside its noise, have the same decimals
   throughout, so that they can be compared at a glance: there `.00` is less than half of the last digit.
-* A percentage keeps its zero, `0.4 %`, which is too easily read as 4 % without. A probability in a sentence
-  is one, `8.3 %`, and a weight never is: so nobody takes one for the other.
+* A percentage keeps its zero, `0.4 %`, which is too easily read as 4 % without; one next to nothing is
+  `<0.1 %` or `above −0.1 %`. A probability in a sentence is one, `8.3 %`, and a weight never is: so nobody
+  takes one for the other.
 * `-` is where there is no number; `∞` and `−∞` have no end.
 
 Files for programs have all digits, a zero before the point and an ASCII minus (`kit.csv`). A worked example
@@ -121,7 +122,7 @@ def likely(probability: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Two digits, and more near nothing and all: `43 %`, `3.1 %`, `99.8 %`, `<0.1 %`, `above −0.1 %`, `0 %`."""
+    """Two digits, and more near nothing and all: `43 %`, `3.1 %`, `99.8 %`, `<0.1 %`, `0 %`."""
     return per_hundred(100 * share)
 
 

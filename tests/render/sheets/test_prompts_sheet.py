@@ -123,7 +123,7 @@ def test_heads_taken_away_come_by_what_is_lost_and_one_that_is_always_first_is_s
 
 
 def test_a_head_is_first_in_its_layer_only_where_no_other_figure_there_moves_the_answer_more() -> None:
-    """Of 8 heads of a layer of 9 each is held against the ninth alone, where half of all come first by lot."""
+    """Of 8 of 9 heads of a layer each is held against the ninth alone, and half of them come first by lot."""
     always = many_heads(8)
     big, rival = (next(i for i, each in enumerate(always.figures) if each.name == name) for name in _TWO)
     values = always.values.copy()
@@ -142,7 +142,7 @@ def test_a_head_is_first_in_its_layer_only_where_no_other_figure_there_moves_the
     }
     figures = tuple(always.figures[i] for i in alone)
     only = replace(always, figures=figures, **arrays, **ends)
-    assert only.figures[only.ranking[0]].name == "L0 H1", "of one head of a layer it is no wonder that it is first"
+    assert only.figures[only.ranking[0]].name == "L0 H1"  # not the only head of its layer
 
 
 _TWO = "L2 H4", "L2 H3"
