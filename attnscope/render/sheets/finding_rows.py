@@ -22,7 +22,7 @@ _BARS: dict[DependsOn | None, tuple[Tint, str]] = {
     DependsOn.CONTEXT: ("own", "{context}: lost when the {parts} are shuffled"),
     DependsOn.WORD: ("kin", "{part}: follows {key} when the {parts} are shuffled"),
     DependsOn.POSITION: ("faint", "position: stays when the {parts} are shuffled"),
-    DependsOn.KEY: ("faint", "key: other {asking} give it half as much or more"),
+    DependsOn.KEY: ("peers", "key: other {asking} give it half as much or more"),
     None: ("floor", "no more than even attention"),
 }
 

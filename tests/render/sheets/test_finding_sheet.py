@@ -13,14 +13,15 @@ import pytest
 from golden_text import IN_FULL
 
 from attnscope.render.focus import Focus
+from attnscope.render.kit.palette import TINTS
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets import finding_rows, sheet_of
 from attnscope.render.sheets.finding import sheet as finding
 from attnscope.render.table import as_csv
 from attnscope.results import Contents, Finding, Kind, Pattern, Sought, Verdict
 from attnscope.results.claims.finding import Case
-from attnscope.results.claims.ranking import Group
+from attnscope.results.claims.ranking import DependsOn, Group
 from attnscope.vocabulary import Unit
 
 STEADY = np.random.default_rng(0).random((60, 3, 4)) / 50  # of every head in every control
@@ -274,3 +275,8 @@ def test_the_heading_of_a_group_says_how_many_of_a_long_group_are_shown() -> Non
 
 def _sections(sheet: Sheet) -> list[str]:
     return [heading for block in sheet.blocks for _, heading in getattr(block, "sections", ())]
+
+
+def test_bars_of_what_heads_depend_on_have_colours_of_their_own() -> None:
+    colours = [TINTS[tint] for tint, _ in finding_rows._BARS.values()]
+    assert len(set(colours)) == len(colours) == 1 + len(DependsOn)
