@@ -39,8 +39,8 @@ class Built(Protocol):
 class Chosen:
     """The layers and heads of one tower that are meant, and how they are to be read.
 
-    Where heads of several layers were named one by one, only these, `apart`, are. Of the `mean` over heads
-    all that are chosen are a part.
+    Where heads of several layers were named one by one, only these, `apart`, are; `named` says whether any
+    were, and not all of a layer. Of the `mean` over heads all that are chosen are a part.
     """
 
     tower: Tower
@@ -50,6 +50,7 @@ class Chosen:
     route: Route | None = None
     apart: tuple[selection.Head, ...] = ()
     mean: bool = False
+    named: bool = False
 
     @property
     def kind(self) -> Kind:
@@ -84,12 +85,13 @@ def choose(built: Built, wanted: Wanted, listener: Listener, *, sensed: bool) ->
     _check_needed(built, wanted)
     tower = _tower_that_senses(built, wanted, listener) if sensed else _tower(built, wanted, listener)
     apart, mean, wanted = wanted.apart, wanted.mean, wanted.among(tower.heads, listener)
+    named = wanted.head not in (None, "all")
     ranges = selection.parse(wanted.layer, "layer"), selection.parse(wanted.head, "head")
     layers, heads = _layers_and_heads(built, tower, *ranges, listener)
     route = None if wanted.route is None else ROUTES[wanted.route]
     if mean and 1 < len(layers) < len(tower.layers):
         raise InputError("--head mean is over the heads of one layer, or without --layer over all of them")
-    return Chosen(tower, layers, heads, wanted.block, route, apart, mean)
+    return Chosen(tower, layers, heads, wanted.block, route, apart, mean, named)
 
 
 def _check_needed(built: Built, wanted: Wanted) -> None:

@@ -11,7 +11,7 @@ from attnscope.vocabulary import Kind, Route, Special, Unit
 if TYPE_CHECKING:
     from attnscope.session.listener import Listener
 
-_ONE_BY_ONE = "find, ablate and explain take heads one by one"
+_ONE_BY_ONE = "find, ablate, explain and align take heads one by one"
 Numbers = str | int | Sequence[int] | None  # of layers or heads: 3, "-1", [0, 3], "4-8", "all"
 ROUTES = {route.option: route for route in Route}
 _SPECIAL = {special.value: special for special in Special} | {"renormalize": Special.RENORMALISE}
@@ -123,6 +123,7 @@ class Wanted:
 class WantedCross(Wanted):
     """The same of cross-attention alone."""
 
+    APART = True
     NEEDS = Kind.CROSS, "attnscope find TEXT tells what is linked within one text"
 
 

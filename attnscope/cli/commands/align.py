@@ -53,10 +53,11 @@ def align(
 ) -> None:
     """Link words with their translation, or time what is said.
 
-    By the cross-attention of a translator, a summariser or a recogniser of speech. All heads count, by how
-    sharp and monotone they are, by what the model's own settings name, or by what is learnt on gold; then
-    each link has the chance that it is right. Words are linked as seen from both sides; those of a sound are
-    timed by dynamic time warping. Without --target it is what the model writes itself.
+    By the cross-attention of a translator, a summariser or a recogniser of speech. Heads count alike where
+    they are given (--head L1H0,L2H5) or named by the model's own settings, else by how sharp and monotone
+    they are, or by what is learnt on gold; then each link has the chance that it is right. Words are linked
+    as seen from both sides; those of a sound are timed by dynamic time warping. Without --target it is what
+    the model writes itself.
     """
     for file in (gold, learn):
         incoming.check_there(file, "gold")

@@ -95,8 +95,8 @@ Head = Annotated[
         "--heads",
         metavar="N",
         help="Heads, from 0: 11, -1, 0,3,7, 4-8 or all. With their layer: L3H11, all heads of one L3, of "
-        "several L3-5; for find, explain and ablate also L3H11,L2H10. For heads and flow also mean: over all "
-        "heads of the layer that is named, or of all layers.",
+        "several L3-5; for find, explain, ablate and align also L3H11,L2H10. For heads and flow also mean: "
+        "over all heads of the layer that is named, or of all layers.",
     ),
     Brief("the same: 11, -1, 0,3,7, 4-8, all; or L3H11, L3, L3-5", metavar="N", under=WHICH),
 ]
@@ -231,7 +231,7 @@ class HeadsOrMean(Wanted):
 class CrossHeads(Wanted):
     """The same of cross-attention alone."""
 
-    NEEDS = wanted.WantedCross.NEEDS
+    APART, NEEDS = True, wanted.WantedCross.NEEDS
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,9 @@ def unsure(result: Aligned) -> str:
 
 def nothing(result: Aligned, what: str) -> str:
     """That the attention says nothing: the first line, where heads agree no more than by chance."""
+    if len(result.weighed) == 1:
+        head = result.weighed[0].name
+        return f"Whether {head} tells {what} is not known: one head alone has no other to agree with."
     few = "" if rows(result) > 2 else ", and so few words could not tell"
     own, others = weight(result.agreement), weight(float(result.shuffled.mean()))
     more = (
@@ -48,6 +51,8 @@ def rows(result: Aligned) -> int:
 def heads_of(result: Aligned) -> str:
     """`all 48 heads`, or those that the model or the user names."""
     count, every = len(result.weighed), len(result.layers) * len(result.heads)
+    if result.weighing is Weighing.GIVEN:
+        return f"the {count} given heads"
     return f"all {count} heads" if count == every else f"{count} of {every} heads"
 
 
@@ -62,9 +67,12 @@ def by_what(result: Aligned) -> str:
     ways = {
         Weighing.SHARPNESS: "heads count by how sharp and how monotone their rows are",
         Weighing.MODEL: "heads are those that the model's own settings name as alignment_heads",
+        Weighing.GIVEN: "heads are those that were given",
         Weighing.LEARNT: f"heads count by what was learnt on {result.learnt_on}",
     }
     shares = [each.share for each in result.weighed]
+    if len(shares) == 1:
+        return f"{ways[result.weighing]}: {result.weighed[0].name}"
     if max(shares) - min(shares) < _LEAST:
         return f"{ways[result.weighing]}: {heads_of(result)} alike"
     most = ", ".join(f"{each.name} {percent(each.share)}" for each in result.weighed[:_SHOWN])

@@ -29,6 +29,7 @@ class Weighing(StrEnum):
     SHARPNESS = "sharpness"
     MODEL = "model"
     LEARNT = "learnt"
+    GIVEN = "given"
 
 
 class Direction(StrEnum):

@@ -286,6 +286,32 @@ def test_heads_that_a_model_names_itself_are_used(tmp_path: Path) -> None:
     assert "alignment_heads" in result.text()
 
 
+def test_heads_that_are_given_are_used_just_so(tmp_path: Path) -> None:
+    shutil.copytree(folder("demo-speech"), tmp_path / "named")
+    settings = hf.GenerationConfig.from_pretrained(tmp_path / "named")
+    named = settings.alignment_heads = [[1, 3], [0, 2]]
+    settings.save_pretrained(tmp_path / "named")
+    by_model = at.load(str(tmp_path / "named")).read(audio=SOUND).align()
+    reading = at.load("demo-speech").read(audio=SOUND)
+    given = reading.align(heads="L1H3,L0H2")
+    assert given.weighing is Weighing.GIVEN
+    assert {(each.layer, each.head) for each in given.weighed} == {tuple(each) for each in named}
+    assert given.times == by_model.times
+    assert given.agreement == pytest.approx(by_model.agreement)
+    assert reading.align(heads="L1H3").weighed == reading.align(layers=1, heads=3).weighed
+    assert given.times != reading.align(heads="L1H2,L0H3").times
+    assert reading.align(layers=1).weighing is Weighing.SHARPNESS
+    status, shown, _ = run("--audio", str(SOUND), "-m", str(tmp_path / "named"), "--head", "L1H2,L0H3")
+    assert (status, "the 2 given heads alike" in shown) == (0, True)
+    assert "L1 H3 tells" in " ".join(reading.align(heads="L1H3").text().split()), "which no head agrees with"
+
+
+def test_heads_one_by_one_and_what_is_learnt_of_heads_do_not_go_together(files: Path) -> None:
+    learn = ("--learn", str(files / "learn" / "times.tsv"))
+    status, _, told = run("--audio", str(SOUND), "-m", "demo-speech", "--head", "L1H2,L0H3", *learn)
+    assert (status, "count alike" in told) == (2, True)
+
+
 def run(*arguments: str) -> tuple[int, str, str]:
     done = CliRunner().invoke(app, ["align", *arguments])
     return done.exit_code, done.stdout, done.stderr.strip().splitlines()[-1] if done.stderr else ""

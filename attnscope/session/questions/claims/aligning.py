@@ -89,14 +89,15 @@ def attended(reading: Reading, chosen: Chosen) -> Attended:
 
 
 def shares_of(reading: Reading, chosen: Chosen, rows: Rows) -> tuple[Weighing, Shares]:
-    """What heads count without gold: those that the model names itself alike, else by how sharp they are."""
-    own = alignment_heads(reading)
-    places = [place for place, head in enumerate(_every(chosen)) if head in own]
+    """What heads count without gold: those that are given, or the model names, alike, else by sharpness."""
+    every = _every(chosen)
+    named = (chosen.apart or every) if chosen.named else alignment_heads(reading)
+    places = [place for place, head in enumerate(every) if head in named]
     if not places:
         return Weighing.SHARPNESS, by_sharpness(rows)
     shares = np.zeros(len(rows))
     shares[places] = even(len(places))
-    return Weighing.MODEL, shares
+    return Weighing.GIVEN if chosen.named else Weighing.MODEL, shares
 
 
 def alignment_heads(reading: Reading) -> frozenset[tuple[int, int]]:
@@ -234,6 +235,8 @@ class Aligning(ABC, Generic[Gold, Sides, Own, Case, Learnt, Answer]):
 
     def answer(self, reading: Reading, chosen: Chosen) -> Answer:
         """By heads as gold teaches where there is some to learn on, else by how sharp they are."""
+        if self.learn and chosen.apart:
+            raise InputError("heads that are given one by one count alike, --learn says how much each does")
         own = next((each for each in self.gold if each.of_what_is_shown), None)
         sides = self.sides(reading)
         shown = attended(reading, chosen)
