@@ -10,11 +10,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.analysis.claims.ablation.question import Question
+from attnscope.analysis.claims.ablation.question import Question, ends
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.errors import CertificateError, InputError
 from attnscope.reference import exact
-from attnscope.results import Blank, Classes, Generated, Guess, NextSentence, Prediction, Provenance
+from attnscope.results import (
+    AnswerSpan,
+    Blank,
+    Classes,
+    Generated,
+    Guess,
+    NextSentence,
+    Prediction,
+    Provenance,
+)
 from attnscope.tokens import Tokens
 
 Spell = Callable[[int], str]
@@ -149,6 +158,47 @@ def tagged(
     chances = chances_of(logits, provenance)
     blanks = tuple(Blank(i, best(chances[i], name, top)) for i in tagged_places(tokens))
     return Prediction("tags", tokens, blanks, None, None, provenance)
+
+
+def found(
+    model: Any, inputs: Mapping[str, Any], tokens: Tokens, provenance: Provenance, *, top: int
+) -> Prediction:
+    """The `top` likeliest answers to the first text in the second one; both ends are chosen of all tokens."""
+    chances = chances_of(ends(_run(model, inputs))[0], provenance)
+    spans = tuple(likeliest_spans(chances, tokens, top))
+    return Prediction("span", tokens, (), None, None, provenance, spans=spans)
+
+
+def likeliest_spans(chances: Float[Tensor, "end position"], tokens: Tokens, top: int) -> list[AnswerSpan]:
+    """The `top` spans of the second text, best first; the token before both texts stands for no answer.
+
+    `InputError` where there is no second text.
+    """
+    there = [i for i, token in enumerate(tokens.items) if token.part == 1 and token.span is not None]
+    if not there:
+        raise InputError(
+            "an answer is looked for in a text: give the question first, and the text with --pair"
+        )
+    start, end = (each[there].cpu().numpy() for each in chances)
+    together = np.triu(np.outer(start, end))
+    best = np.argsort(-together, axis=None, kind="stable")[:top]
+    places = zip(*np.unravel_index(best, together.shape), strict=True)
+    spans = [
+        span_at(tokens, there[first], there[last], float(together[first, last]))
+        for first, last in places
+        if first <= last
+    ]
+    if tokens.items[0].added:
+        spans.append(AnswerSpan(0, 0, "", float(chances[0, 0] * chances[1, 0])))
+    return sorted(spans, key=lambda each: -each.probability)[:top]
+
+
+def span_at(tokens: Tokens, first: int, last: int, probability: float) -> AnswerSpan:
+    """The text from one token of the second text to another."""
+    begin, behind = tokens.items[first].span, tokens.items[last].span
+    assert begin is not None, "tokens of the text"
+    assert behind is not None, "tokens of the text"
+    return AnswerSpan(first, last, tokens.texts[1][begin[0] : behind[1]], probability)
 
 
 def chances_at(

@@ -45,7 +45,15 @@ from attnscope.results.media import (
 )
 from attnscope.results.outline import Cost, Gap, LayerOutline, Outline, Position, Storage, TowerOutline
 from attnscope.results.overview import Overview, Thumbnails
-from attnscope.results.prediction import Blank, Classes, Generated, Guess, NextSentence, Prediction
+from attnscope.results.prediction import (
+    AnswerSpan,
+    Blank,
+    Classes,
+    Generated,
+    Guess,
+    NextSentence,
+    Prediction,
+)
 from attnscope.results.projection import MapSettings, Projection
 from attnscope.results.report import Report
 from attnscope.results.result import Result
@@ -84,6 +92,7 @@ def json_schema(kind: str) -> dict[str, object]:
 __all__ = [
     "Ablation",
     "Alignment",
+    "AnswerSpan",
     "Between",
     "Blank",
     "Certificate",

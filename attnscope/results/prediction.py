@@ -11,7 +11,8 @@ from attnscope.results.base.parts import Arrays, columns_of, fits, in_chances, i
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
-TASKS = ("masked", "next", "generated", "class", "tags")
+NO_ANSWER = "no answer"  # what an answer within a text is called that is not there
+TASKS = ("masked", "next", "generated", "class", "tags", "span")
 
 
 @dataclass(frozen=True)
@@ -93,11 +94,35 @@ class Classes:
         in_chances(_once(self.guesses), "guesses", together=self.exclusive)
 
 
+@dataclass(frozen=True)
+class AnswerSpan:
+    """One stretch of a text that may be the answer to a question, from its `first` token to its `last`.
+
+    `probability` is that of both ends multiplied. Where both are the token that stands for no answer, as
+    [CLS], there is no `text`.
+    """
+
+    first: int
+    last: int
+    text: str
+    probability: float
+
+    def check_parts(self) -> None:
+        in_chances([self.probability], "probability")
+        fits(0 <= self.first <= self.last, "a span ends before it begins")
+
+    @property
+    def name(self) -> str:
+        """How it is called on screen."""
+        return printable(self.text) if self.text else NO_ANSWER
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Prediction(Presented):
-    """A model's own answer to one input. `task` is `masked`, `next`, `generated`, `class` or `tags`.
+    """A model's own answer to one input. `task` is `masked`, `next`, `generated`, `class`, `tags` or `span`.
 
-    `classes` are those of a model that puts its whole input in one, else None. `notes` say what was read
+    `classes` are those of a model that puts its whole input in one, else None; `spans` are the likeliest
+    answers to a question in a text, best first. `notes` say what was read
     beside the text, such as a picture.
     """
 
@@ -109,10 +134,14 @@ class Prediction(Presented):
     provenance: Provenance
     notes: tuple[str, ...] = ()
     classes: Classes | None = None
+    spans: tuple[AnswerSpan, ...] = ()
 
     def check_parts(self) -> None:
         fits(self.task in TASKS, f"'task' is none of {', '.join(TASKS)}")
         fits((self.classes is not None) == (self.task == "class"), "'classes' are not those of a class")
+        fits(bool(self.spans) == (self.task == "span"), "'spans' are not those of an answer in a text")
+        in_tokens((each.last for each in self.spans), len(self.tokens), "spans")
+        in_chances([each.probability for each in self.spans], "spans", together=True)
         if self.generated is None:  # else they are tokens of the text that was written
             in_tokens((blank.position for blank in self.blanks), len(self.tokens), "blanks")
 
@@ -125,4 +154,6 @@ class Prediction(Presented):
         for i, guesses in enumerate(rows):
             for j, guess in enumerate(guesses):
                 ids[i, j], probabilities[i, j] = guess.id, guess.probability
+        if self.spans:
+            return columns_of(self.spans, ("first", "last", "probability"))
         return columns_of(self.blanks, ("position",)) | {"id": ids, "probability": probabilities}

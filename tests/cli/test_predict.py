@@ -3,22 +3,25 @@
 import csv
 import json
 from inspect import signature
+from itertools import combinations_with_replacement
 from pathlib import Path
 
 import media_models
 import numpy as np
 import pytest
 import torch
-from checkpoints import save, tiny_bert, tiny_translator, vocabulary_size
+from checkpoints import bert_config, save, tiny_bert, tiny_translator, vocabulary_size
 from pasted import following
 from PIL import Image
 from safetensors.torch import load_file, save_file
 from transformers import (
     AutoTokenizer,
     BartConfig,
+    BartForQuestionAnswering,
     BartForSequenceClassification,
     BertForMaskedLM,
     BertForNextSentencePrediction,
+    BertForQuestionAnswering,
     BertForSequenceClassification,
     BertForTokenClassification,
     DistilBertConfig,
@@ -155,6 +158,11 @@ def test_a_model_that_gives_a_number_tells_no_classes(attnscope, tmp_path: Path)
     assert result.stderr.endswith("m answers with a number and tells no classes\n")
 
 
+HALVES = {
+    "d_model": 24, "encoder_layers": 1, "decoder_layers": 2, "encoder_attention_heads": 4,
+    "decoder_attention_heads": 6, "encoder_ffn_dim": 30, "decoder_ffn_dim": 30, "pad_token_id": 0,
+    "eos_token_id": 3, "bos_token_id": 2, "decoder_start_token_id": 2,
+}  # fmt: skip
 TAGS = {0: "O", 1: "B-PLACE", 2: "VERB"}
 TAGGERS = {
     "bert": lambda folder: tiny_bert(folder, BertForTokenClassification, num_labels=3, id2label=TAGS),
@@ -222,20 +230,53 @@ def test_one_tag_of_a_tagger_is_asked_about_further(attnscope, tmp_path: Path) -
     assert "no --from" in refused.stderr
 
 
+@pytest.mark.parametrize("family", ["bert", "bart"])
+def test_the_answer_to_a_question_is_found_in_the_text_as_transformers_scores_its_ends(
+    attnscope, tmp_path: Path, family: str
+) -> None:
+    asks, text = "who opened it?", "we saw the old door and the king"
+    torch.manual_seed(11)
+    model = {
+        "bert": lambda: BertForQuestionAnswering(bert_config()),
+        "bart": lambda: BartForQuestionAnswering(BartConfig(vocab_size=vocabulary_size(), **HALVES)),
+    }[family]()
+    folder = save(model.eval(), tmp_path / "m")
+    command = ("predict", asks, "--pair", text, "-m", str(folder), "-k", "7")
+    result = attnscope(*command, "-o", str(tmp_path / "p.json"), "-o", str(tmp_path / "p.npz"))
+    told = json.loads((tmp_path / "p.json").read_text("utf-8"))
+    given = AutoTokenizer.from_pretrained(folder)(
+        asks, text, return_tensors="pt", return_offsets_mapping=True
+    )
+    offsets, sides = given.pop("offset_mapping")[0].tolist(), given.sequence_ids()
+    known = signature(model.forward).parameters
+    with torch.no_grad():
+        made = model(**{name: given[name] for name in given if name in known})
+    start, end = (each[0].double().softmax(-1) for each in (made.start_logits, made.end_logits))
+    right = {(0, 0): ("", float(start[0] * end[0]))}
+    for first, last in combinations_with_replacement([i for i, side in enumerate(sides) if side == 1], 2):
+        right[first, last] = text[offsets[first][0] : offsets[last][1]], float(start[first] * end[last])
+    best = sorted(right, key=lambda ends: -right[ends][1])[:7]
+    assert [(each["first"], each["last"]) for each in told["spans"]] == best
+    for each, ends in zip(told["spans"], best, strict=True):
+        assert each["text"] == right[ends][0]
+        assert each["probability"] == pytest.approx(right[ends][1], abs=1e-6)
+    assert (right[best[0]][0] or "no answer") in result.stdout.partition("\n\n")[0]
+    assert np.load(tmp_path / "p.npz")["last"].tolist() == [last for _, last in best]
+    assert attnscope("show", str(tmp_path / "p.json")).exit_code == 0
+    alone = attnscope("predict", asks, "-m", str(folder))
+    assert (alone.exit_code, alone.stdout) == (2, "")
+    assert "--pair" in alone.stderr
+
+
 def test_what_a_model_was_trained_to_tell_is_told_and_no_word_of_its_tied_embeddings(
     attnscope, tmp_path: Path
 ) -> None:
     size = {"vocab_size": vocabulary_size(), "num_labels": 3, "id2label": NAMES}
-    halves = {
-        "d_model": 24, "encoder_layers": 1, "decoder_layers": 2, "encoder_attention_heads": 4,
-        "decoder_attention_heads": 6, "encoder_ffn_dim": 30, "decoder_ffn_dim": 30, "pad_token_id": 0,
-        "eos_token_id": 3, "bos_token_id": 2, "decoder_start_token_id": 2,
-    }  # fmt: skip
     torch.manual_seed(3)
     gpt2 = GPT2Config(**size, n_embd=24, n_layer=2, n_head=4, pad_token_id=0)
     for model in (
         GPT2ForSequenceClassification(gpt2),
-        BartForSequenceClassification(BartConfig(**size, **halves)),
+        BartForSequenceClassification(BartConfig(**size, **HALVES)),
     ):
         folder = save(model.eval(), tmp_path / type(model).__name__)
         told = json.loads(attnscope("predict", "we saw the door", "-m", str(folder), "--json").stdout)

@@ -94,8 +94,9 @@ def predict(
 
     What it makes of a text, a picture or a sound. A masked model fills each [MASK], and says with --pair
     whether the second text follows; a causal model goes on by one token; an encoder-decoder writes; a
-    classifier names the class, a tagger the tag of each token. With --answer it says how likely that answer
-    is. With --layers each layer's state takes the place of the last one's.
+    classifier names the class, a tagger the tag of each token, and of a question the answer is found in the
+    text of --pair. With --answer it says how likely that answer is. With --layers each layer's state takes
+    the place of the last one's.
     """
     layering = asked.layering()
     kind = "Prediction" if layering is None else "LayeredPrediction"

@@ -16,6 +16,7 @@ from transformers import (
     AutoModelForSeq2SeqLM,
     GenerationMixin,
 )
+from transformers.models.auto.modeling_auto import MODEL_FOR_QUESTION_ANSWERING_MAPPING_NAMES
 
 from attnscope.errors import InputError
 from attnscope.model.loaded import Model
@@ -33,10 +34,13 @@ class Task(StrEnum):
 
 
 class Judging(StrEnum):
-    """What a model without words tells: one class for all that it reads, or one for each token."""
+    """What a model without words tells: one class for all that it reads, one for each token, or in which span
+    of a text the answer to a question stands.
+    """
 
     CLASS = "class"
     TAGS = "tags"
+    SPAN = "span"
 
 
 _ENDINGS = {
@@ -149,6 +153,8 @@ def task_of(module: Any) -> Task | None:
 def judging(model_class: type | None) -> Judging | None:
     """What models of this class are trained to tell in the place of words; None of all others."""
     name = "" if model_class is None else model_class.__name__
+    if name in MODEL_FOR_QUESTION_ANSWERING_MAPPING_NAMES.values():
+        return Judging.SPAN
     return next((told for ending, told in _ENDINGS.items() if name.endswith(ending)), None)
 
 

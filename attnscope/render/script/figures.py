@@ -149,6 +149,8 @@ def _ablation(result: Ablation) -> Told:
         raise InputError("no script: only heads are taken away in a program, at all tokens")
     if result.measured is not Measured.CHANCE:
         raise InputError(f"no script: a program measures probabilities, no {result.measured}")
+    if result.answer.asks is Asks.SPAN:
+        raise InputError("no script: a program reads one row of scores, and the ends of a span stand in two")
     told = _run(result.provenance, result.tokens, result.kind, result.tower)
     answer, group = result.answer, result.group
     first = answer.position or 0

@@ -39,7 +39,11 @@ def answer_words(result: Ablation) -> str:
             "" if result.against is None else f" beside {quoted(result.against.text)}"
         )
     if answer.position is None:
-        named = {Asks.WRITTEN: f"the text {told}", Asks.CLASS: f"the class {told}"}
+        named = {
+            Asks.WRITTEN: f"the text {told}",
+            Asks.CLASS: f"the class {told}",
+            Asks.SPAN: f"the span {told}",
+        }
         return named.get(answer.asks, f"the second text {answer.text}")
     where = settled(result.tokens.named(answer.position))
     over = "" if result.against is None else f" over {quoted(result.against.text)}"
@@ -87,6 +91,7 @@ def subject(result: Ablation) -> str:
         Asks.CLASS: "the class",
         Asks.PAIR: "the verdict",
         Asks.TAG: "the tag",
+        Asks.SPAN: "the span",
     }
     return f"{named.get(asks, word)} {quoted_answer(result)}"
 

@@ -16,7 +16,7 @@ from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.said import at, begun, in_sentence, numbered, text
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
-from attnscope.results import Blank, Classes, Generated, Guess, Kind, NextSentence, Prediction, Provenance
+from attnscope.results import AnswerSpan, Blank, Generated, Guess, Kind, NextSentence, Prediction, Provenance
 from attnscope.tokens import Tokens
 
 _LONGEST_NAME = 24  # cells of a token
@@ -31,6 +31,7 @@ _TITLES = {
     "generated": "text of its own",
     "class": "classes",
     "tags": "a tag for each token",
+    "span": "an answer within the text",
 }
 
 
@@ -75,7 +76,9 @@ def _answer(result: Prediction) -> str:
     if result.generated is not None:
         told.append(_written_words(result.generated))
     elif result.classes is not None and result.classes.guesses:
-        told.append(_class_words(result.classes))
+        told.append(_choice_words(result.classes.guesses, "classes", result.classes.exclusive))
+    elif result.spans:
+        told.append(_choice_words(result.spans, "spans"))
     elif result.task == "tags" and result.blanks:
         told.append(_tags_words(result))
     elif len(result.blanks) == 1 and result.blanks[0].guesses:
@@ -96,23 +99,23 @@ def _does(judged: NextSentence) -> str:
     return "comes after the first" if judged.order else "follows from the first"
 
 
-def _class_words(classes: Classes) -> str:
-    """Whether the model is sure of a class, leans to it, or has others as likely."""
-    best, *others = classes.guesses
+def _choice_words(guesses: Sequence[Guess | AnswerSpan], of: str, exclusive: bool = True) -> str:
+    """Whether the model is sure of a class or a span, leans to it, or has others as likely."""
+    best, *others = guesses
     beside = f" (next: {_named(others[0])})" if others else ""
     if best.probability >= _SURE:
         return f"the model answers “{best.name}”: {likely(best.probability)}{beside}"
-    if not classes.exclusive:
+    if not exclusive:
         return f"no class is likelier than not: {_guess(best)} comes nearest"
     if not others or not best.probability < _LEADS * others[0].probability:
         return f"the model leans to “{best.name}”: {likely(best.probability)}{beside}"
     return (
         f"the model is unsure: {_guess(best)}, just ahead of {_guess(others[0])}. The "
-        f"{len(classes.guesses)} likeliest classes share {_together(classes.guesses)}"
+        f"{len(guesses)} likeliest {of} share {_together(guesses)}"
     )
 
 
-def _together(guesses: Sequence[Guess]) -> str:
+def _together(guesses: Sequence[Guess | AnswerSpan]) -> str:
     return likely(min(1.0, sum(each.probability for each in guesses)))
 
 
@@ -176,11 +179,11 @@ def _tag_words(result: Prediction, blank: Blank) -> str:
     )
 
 
-def _guess(guess: Guess) -> str:
+def _guess(guess: Guess | AnswerSpan) -> str:
     return f"“{guess.name}” {likely(guess.probability)}"
 
 
-def _named(guess: Guess) -> str:
+def _named(guess: Guess | AnswerSpan) -> str:
     return f"“{guess.name}”, {likely(guess.probability)}"
 
 
@@ -212,6 +215,8 @@ def _next(result: Prediction) -> Next | None:
             return None
         read = AsRead(result.tokens, Kind.CROSS, result.provenance)
         return Next("which heads does this text need?", asking(read, "ablate"))
+    if result.spans:
+        return heads_needed(result.tokens, result.task, result.provenance, result.spans[0])
     if result.task == "tags":
         return _next_of_tags(result)
     places = [each.guesses for each in (*result.blanks, result.classes) if each is not None]
@@ -229,7 +234,9 @@ def _next_of_tags(result: Prediction) -> Next | None:
     return heads_needed(result.tokens, result.task, result.provenance, first[0].guesses[0], *options)
 
 
-def heads_needed(tokens: Tokens, task: str, provenance: Provenance, answer: Guess, *options: str) -> Next:
+def heads_needed(
+    tokens: Tokens, task: str, provenance: Provenance, answer: Guess | AnswerSpan, *options: str
+) -> Next:
     """Which heads an answer to one text hangs on."""
     read = AsRead(tokens, Kind.DECODER if task == "next" else Kind.ENCODER, provenance)
     return Next(f"which heads does “{settled(answer.name)}” need?", asking(read, "ablate", *options))
@@ -251,6 +258,8 @@ def _rows(result: Prediction) -> Iterator[Beside]:
         yield Beside((_bars("the second text", "", [judged]),))
     if result.classes is not None:
         blocks = [_bars("", "class", result.classes.guesses)]
+    elif result.spans:
+        blocks = [_bars("", "answer", result.spans)]
     elif result.task == "tags":
         blocks = [_tags(result)]
     elif result.generated is None:
@@ -292,7 +301,7 @@ def _tags(result: Prediction) -> Ranking:
     )
 
 
-def _bars(title: str, of: str, guesses: Sequence[Guess]) -> Ranking:
+def _bars(title: str, of: str, guesses: Sequence[Guess | AnswerSpan]) -> Ranking:
     """Likeliest first, or in the order in which they were written; a full bar is 1."""
     chances = [each.probability for each in guesses]
     return Ranking(
@@ -315,6 +324,8 @@ def _notes(result: Prediction) -> Iterator[str]:
         yield ", ".join(told)
     if result.classes is not None and not result.classes.exclusive:
         yield "each class is judged by itself: the probabilities need not add up to 100 %"
+    if any(not span.text for span in result.spans):
+        yield f"no answer: both ends at {in_sentence(result.tokens, 0)}, which some models are trained to say"
     if result.generated is not None and result.generated.cache_error is not None:
         error = significant(result.generated.cache_error)
         yield f"as it was written, with a cache, no probability differs by more than {error}"
@@ -333,5 +344,7 @@ def _facts(result: Prediction) -> Iterator[tuple[object, ...]]:
     for place, position, guesses in places:
         for rank, guess in enumerate(guesses, start=1):
             yield place, position, rank, guess.id, guess.name, exact(guess.probability)
+    for rank, span in enumerate(result.spans, start=1):
+        yield "span", f"{span.first}-{span.last}", rank, "", span.text, exact(span.probability)
     if result.next_sentence is not None:
         yield "next_sentence", "", "", "", "", exact(result.next_sentence.probability)

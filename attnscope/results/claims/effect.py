@@ -13,7 +13,7 @@ _ROUNDING = 1e-6  # of a change
 
 class Asks(StrEnum):
     """What the answer is: of a mask, after the text, of a pair, the text written, of a classifier, the tag of
-    a token, or the vector that a model without any head makes of the text.
+    a token, a span of the text, or the vector that a model without any head makes of the text.
     """
 
     MASK = "mask"
@@ -22,6 +22,7 @@ class Asks(StrEnum):
     WRITTEN = "written"
     CLASS = "class"
     TAG = "tag"
+    SPAN = "span"
     VECTOR = "vector"
 
 
@@ -30,8 +31,8 @@ class Answer:
     """What the model answers, untouched, and with which probability.
 
     `ids` are tokens of the vocabulary, of a text that was written all of them, or the number of a class or
-    tag. `position` is the mask, the token that has the tag, or the token after which the answer comes; None
-    where it is of the text as a whole.
+    tag, of a span the positions of both ends. `position` is the mask, the token that has the tag, or the
+    token after which the answer comes; None where it is of the text as a whole.
     `likeliest` is False of one that was asked for and is not what the model would answer. Of a vector there
     are no `ids`, and `probability` is its cosine to what it is held against.
     """

@@ -24,7 +24,8 @@ ONE_QUERY = "a report is of one query, whose scores and output it takes apart"
 
 
 def predict(reading: Reading, top: int = TOP, answer: str | None = None) -> Prediction:
-    """What the model answers: its masks filled, the next token, a text, a verdict on a pair, classes, tags.
+    """What the model answers: its masks filled, the next token, a text, a verdict on a pair, classes, tags,
+    an answer within a text.
 
     Where an `answer` is named how likely it is, its tokens multiplied. `InputError` for a model that has no
     head to answer with, and for a text that asks for nothing.
@@ -72,7 +73,7 @@ def _predicted(reading: Reading, top: int) -> Prediction:
     model, target, tokens = reading.model, reading.target, reading.encoded.tokens
     told = judging(type(model.module))
     if reading.task is None and told is None:
-        raise InputError(f"{model.name} has no head that predicts words, and none that tells classes or tags")
+        raise InputError(f"{model.name} has no head that predicts words, and none that tells classes")
     origin = {**model.origin(), "route": "untouched"}
     provenance = provenance_of(model.module, tokens, origin)
     paired = reading.asked.paired
@@ -82,6 +83,8 @@ def _predicted(reading: Reading, top: int) -> Prediction:
         )
     common = (model.module, reading.inputs, tokens, provenance)
     with reading.listener.working("predicting"), if_it_runs(model.module, reading.inputs, model.name):
+        if told is Judging.SPAN and reading.task is None:
+            return prediction.found(*common, top=top)
         if reading.task is None:
             predicted = prediction.tagged if told is Judging.TAGS else prediction.classified
             return predicted(*common, name=class_names(model.module).__getitem__, top=top)

@@ -149,6 +149,8 @@ def answer_of(reading: Reading, result: Prediction) -> Answered:
         tokens = result.generated.tokens
         together = float(np.prod([each.probability for each in tokens])) if tokens else float("nan")
         return Answered(result.generated.text, together, None, None)
+    if result.spans:
+        return Answered(result.spans[0].name, result.spans[0].probability, None, None)
     first = result.blanks[0] if result.blanks else None
     if first is None and result.classes is None:
         assert result.next_sentence is not None, "a verdict, where nothing else is answered"

@@ -1,4 +1,9 @@
-"""A model that tags tokens is asked for one tag: each number held against plain transformers."""
+"""A model that tags tokens is asked for one tag, one that finds answers in a text for a span of it.
+
+Each number is held against plain transformers.
+"""
+
+import math
 
 import pytest
 import torch
@@ -7,6 +12,7 @@ from torch import Tensor
 from transformers import (
     AutoTokenizer,
     BertForMaskedLM,
+    BertForQuestionAnswering,
     BertForTokenClassification,
     DistilBertConfig,
     DistilBertForTokenClassification,
@@ -16,7 +22,7 @@ from transformers import (
 
 import attnscope as at
 from attnscope import demo
-from attnscope.errors import InputError
+from attnscope.errors import DoesNotFitError, InputError
 
 TEXT = "we saw the old door"
 TAGS = {0: "O", 1: "B-door", 2: "B-DOOR", 3: "VERB", 4: "PRON", 5: "DET", 6: "ADJ"}
@@ -161,6 +167,39 @@ def test_an_explanation_asks_about_the_tag_of_the_token_that_looks(tagger, token
 def test_what_has_no_tag_is_refused(reading, ask, message: str) -> None:
     with pytest.raises(InputError, match=message):
         ask(reading)
+
+
+def test_heads_are_taken_from_the_span_that_is_named(tokenizer) -> None:
+    torch.manual_seed(4)
+    model = BertForQuestionAnswering(bert_config(num_hidden_layers=2)).eval()
+    given = tokenizer("who saw it?", TEXT, return_tensors="pt")
+    begin = given.sequence_ids().index(1)
+
+    @torch.no_grad()
+    def log_chance() -> float:
+        made = model(**given)
+        start, end = (each[0].double().log_softmax(-1) for each in (made.start_logits, made.end_logits))
+        return float(start[begin + 2] + end[begin + 4])
+
+    def empty(_module, read):
+        cut = read[0].clone()
+        cut[..., 12:18] = 0
+        return (cut,)
+
+    reading = at.wrap(model, tokenizer).read("who saw it?", pair=TEXT)
+    told = reading.ablate(1, 2, answer="the old door")
+    assert told.answer.ids == (begin + 2, begin + 4)
+    before = log_chance()
+    handle = model.bert.encoder.layer[1].attention.output.dense.register_forward_pre_hook(empty)
+    after = log_chance()
+    handle.remove()
+    assert told.answer.probability == pytest.approx(math.exp(before), abs=1e-7)
+    assert told.heads[0].change == pytest.approx(after - before, abs=1e-5)
+    assert reading.ablate(1, 2).answer.text == reading.predict(1).spans[0].name
+    with pytest.raises(InputError, match="it takes words of the text"):
+        reading.ablate(1, 2, answer="he old door")
+    with pytest.raises(DoesNotFitError, match="has two ends"):
+        reading.why(answer="the old door")
 
 
 def test_only_a_tagger_is_asked_for_a_tag(model: at.Model, tokenizer) -> None:

@@ -2,6 +2,7 @@
 
 the word of a mask, the token after the text     scores of the vocabulary at one position
 the tag of a token                               scores of a few choices at one position
+an answer within the text                        scores of all positions, for its start and for its end
 the verdict on a pair, a class                    scores of a few choices, for the text as a whole
 a text that was written, or given as target       scores at every position, each for the token that follows
 
@@ -138,6 +139,11 @@ def class_of_text(chosen: int | None, name: Callable[[int], str]) -> Question:
     return Question(Asks.CLASS, AnswerRows(_classes, (0,), 1), None, ids, name)
 
 
+def span_of_text(ids: tuple[int, int], name: Callable[[int], str], text: str) -> Question:
+    """An answer within the text, by the positions of its first and its last token."""
+    return Question(Asks.SPAN, AnswerRows(ends, (0, 1), 2), None, ids, name, text)
+
+
 def log_chances(scores: Float[Tensor, "*place choice"]) -> Float[Tensor, "*place choice"]:
     """Log probabilities in float64; `CertificateError` where they are none."""
     chances = torch.log_softmax(exact(scores.detach().cpu()), dim=-1)
@@ -255,6 +261,13 @@ def _classes(output: Any) -> Tensor:
     if scores.ndim != 2 or scores.shape[1] < 2:
         raise InputError("the model answers with no classes: there is no probability that could change")
     return scores[:, None]  # type: ignore[no-any-return]
+
+
+def ends(output: Any) -> Float[Tensor, "entry end position"]:
+    """Scores of every position as the start, and as the end, of an answer."""
+    if "start_logits" not in output or "end_logits" not in output:
+        raise InputError("the model does not score every token as the start and as the end of an answer")
+    return torch.stack([output["start_logits"], output["end_logits"]], 1)
 
 
 def _of_rows(choices: Float[Tensor, "entry row choice"], ids: Ids) -> Float[Tensor, " entry"]:

@@ -1,5 +1,6 @@
 """Which answer of a model is meant, and heads measured by what they do to it, beside other answers."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -8,17 +9,19 @@ from attnscope.analysis.claims.ablation.experiment import check_heads, head_coun
 from attnscope.analysis.claims.ablation.question import (
     Question,
     class_of_text,
+    ends,
     log_chances,
     other_answers,
     pooled,
     probability,
     runner_up,
+    span_of_text,
     text_written,
     vector_of_text,
     verdict_on_pair,
     word_at,
 )
-from attnscope.analysis.prediction import last_of, masks_of, tagged_places
+from attnscope.analysis.prediction import last_of, likeliest_spans, masks_of, span_at, tagged_places
 from attnscope.capture import Selection
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.faults import if_it_runs
@@ -32,6 +35,7 @@ from attnscope.model.loading.config import saved_class
 from attnscope.model.loading.load import Plan
 from attnscope.results import HeadScores, Overview
 from attnscope.results.claims.effect import Asks
+from attnscope.results.prediction import NO_ANSWER
 from attnscope.session.choosing import Chosen
 from attnscope.session.effects import Attributing
 from attnscope.session.entering import encode_inputs
@@ -40,7 +44,7 @@ from attnscope.session.opening import Opened
 from attnscope.session.questions.heads import TOKENS, OpenedHeads
 from attnscope.session.reading import Reading
 from attnscope.session.wanted import Looking
-from attnscope.tokens import Tokens
+from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Route
 
 FOLLOWS = ("follows", "does not follow")
@@ -121,6 +125,8 @@ def _choice(reading: Reading, question: Question, name: str, option: str = "--an
     """The one choice that is called `name` where the question asks; `InputError` where there is none."""
     if question.asks in (Asks.MASK, Asks.NEXT):
         return (_token(reading, name, option),)
+    if question.asks is Asks.SPAN:
+        return _ends_of(reading, name, option)
     names = FOLLOWS if question.asks is Asks.PAIR else class_names(reading.model.module)
     return (_named(name, names),)
 
@@ -132,6 +138,8 @@ def _alone(reading: Reading, answer: str | None, query: str | int | None) -> Que
         raise InputError(
             f"--from names the token whose tag is meant, and {reading.model.name} tags none: leave it out"
         )
+    if reading.task is None and judging(type(reading.model.module)) is Judging.SPAN:
+        return _of_span(reading, answer)
     if reading.task is None:
         return _of_classes(reading, answer)
     if reading.target is not None:
@@ -197,6 +205,38 @@ def _of_tags(reading: Reading, answer: str | None, query: str | int | None) -> Q
     ids = None if answer is None else (_named(answer, labels),)
     position = tagged_token(reading, answer) if query is None else _tagged(tokens, query)
     return word_at(Asks.TAG, position, len(tokens), ids, labels.__getitem__)
+
+
+def _of_span(reading: Reading, answer: str | None) -> Question:
+    """A span of the second text, by its words; without one the likeliest."""
+    model, tokens = reading.model, reading.encoded.tokens
+    if answer is not None:
+        return span_of_text(_ends_of(reading, answer), lambda one: tokens.names[one], answer.strip())
+    with evaluating(model.module), if_it_runs(model.module, reading.inputs, model.name):
+        chances = log_chances(ends(model.module(**reading.inputs))[0]).exp()
+    (best,) = likeliest_spans(chances, tokens, 1)
+    return span_of_text((best.first, best.last), lambda one: tokens.names[one], best.name)
+
+
+def _ends_of(reading: Reading, answer: str, option: str = "--answer") -> tuple[int, int]:
+    """The first and the last token of these words in the second text; `InputError` where there are none."""
+    tokens, words = reading.encoded.tokens, answer.strip()
+    if words == NO_ANSWER and tokens.items[0].added:
+        return 0, 0
+    where = [each.start() for each in re.finditer(re.escape(words), tokens.texts[-1])] if words else []
+    for begin in where:
+        inside = [i for i, each in enumerate(tokens.items) if each.part == 1 and _within(each, begin, words)]
+        if inside and span_at(tokens, inside[0], inside[-1], 0.0).text == words:
+            if len(where) > 1:
+                reading.listener.notice(
+                    f"“{words}” stands {len(where)} times in the text: the first is meant"
+                )
+            return inside[0], inside[-1]
+    raise InputError(f"{option} '{answer}' is no answer: it takes words of the text that --pair gives")
+
+
+def _within(token: Token, begin: int, words: str) -> bool:
+    return token.span is not None and begin <= token.span[0] < token.span[1] <= begin + len(words)
 
 
 def tagged_token(reading: Reading, answer: str | None) -> int:
@@ -334,7 +374,7 @@ def _others(
 ) -> tuple[tuple[int, ...], ...]:
     """Other answers: words of the vocabulary that are not special, or the other classes."""
     choices, never = experiments.untouched.shape[-1], set[int]()
-    if question.asks not in (Asks.CLASS, Asks.PAIR, Asks.TAG):
+    if question.asks not in (Asks.CLASS, Asks.PAIR, Asks.TAG, Asks.SPAN):
         tokenizer = reading.model.tokenizer
         choices = min(choices, getattr(tokenizer, "vocab_size", None) or choices)
         never = {*(getattr(tokenizer, "all_special_ids", None) or ())}
