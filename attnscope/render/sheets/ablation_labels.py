@@ -174,7 +174,7 @@ def legend(result: Ablation) -> Iterator[str]:
         yield f"hardly, or not by much: by less than {number(little)} {result.unit}"
     elif result.case is Case.FLAT:
         yield (
-            "to matter more than the rest one or two move it so many times as much as any other that of as "
+            "to stand out one or two move it so many times as much as any other that of as "
             f"many alike they would by luck in 1 of {1 / LEVEL:.0f} texts"
         )
     floor = result.floor

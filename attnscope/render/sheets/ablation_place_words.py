@@ -150,11 +150,15 @@ def _said(result: Ablation) -> str:
         told_most = f"{pair(result, best)} at most ({short(result, best)}).{then(best)}"
         return f"None of {count}, {alone}, moves {subject(result)} by much: {told_most}"
     beside = f" ({typical_of(result)}: {typical(result, best)})" if best.controls else ""
-    most = f"{named(result, best)} moves {subject(result)} most: {pair(result, best)}{beside}."
+    told = f"Of {count}, {alone}, {named(result, best)} moves {subject(result)} most"
     if result.case is Case.FLAT:
-        told_flat = f"No single place matters more than the rest: of {len(result.places):,}, {alone}"
-        return f"{told_flat}, {most}{then(best)}"
-    return f"Of {count}, {alone}, {most}{then(best)}"
+        second = result.comes_next
+        assert isinstance(second, PlaceEffect), "places are compared"
+        told += (
+            f", {pair(result, best)}{beside}, but does not stand out: {short(result, second)} comes next, "
+        )
+        return f"{told}{pair(result, second)}.{then(best, labels.without(result, named(result, best)))}"
+    return f"{told}: {pair(result, best)}{beside}.{then(best)}"
 
 
 def typical_of(result: Ablation) -> str:

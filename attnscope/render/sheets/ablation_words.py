@@ -60,9 +60,10 @@ def typical(result: Ablation, one: HeadEffect | PlaceEffect) -> str:
     return f"{value(result, one.before)} → {value(result, then)}{in_unit(result)}"
 
 
-def then(effect: Effect) -> str:
-    instead = printable(effect.instead)
-    return f" The model then answers “{settled(fit(instead, LONGEST))}”." if instead else ""
+def then(effect: Effect, when: str = "") -> str:
+    """What the model answers in its place, if anything else; `when` where another effect was named last."""
+    instead, answers = printable(effect.instead), f"{when} the model" if when else "The model then"
+    return f" {answers} answers “{settled(fit(instead, LONGEST))}”." if instead else ""
 
 
 def _moves(result: Ablation) -> str:
@@ -166,11 +167,14 @@ def _ranked(result: Ablation) -> str:
 
 
 def _flat(result: Ablation) -> str:
-    most, count = _largest(result), len(result.heads)
-    told = f"No single head matters more than the rest: of {count:,}, {alone(result)}, "
-    told += f"{name(most.layer, most.head)} moves {subject(result)} most, {pair(result, most)}"
-    told += f"; the typical head of its layer: {typical(result, most)}." if most.controls else "."
-    return f"{told}{then(most)}{_ranked(result)}"
+    most, second, count = _largest(result), result.comes_next, len(result.heads)
+    assert isinstance(second, HeadEffect), "heads are compared"
+    first = name(most.layer, most.head)
+    told = f"Of {counted(count, 'head')}, {alone(result)}, {first} moves {subject(result)} most, "
+    told += f"{pair(result, most)}, but does not stand out: "
+    told += f"{name(second.layer, second.head)} comes next, {pair(result, second)}"
+    told += f"; the typical head of layer {most.layer}: {typical(result, most)}." if most.controls else "."
+    return f"{told}{then(most, without(result, first))}{_ranked(result)}"
 
 
 def _together(result: Ablation) -> str:

@@ -123,7 +123,16 @@ class Ablation(Presented):
     @property
     def moves_most(self) -> HeadEffect | PlaceEffect:
         """What moves the answer most of all that was changed by itself, elsewhere than where it stands."""
-        return max(self._compared, key=lambda each: abs(each.change))
+        return self._by_size[0]
+
+    @property
+    def comes_next(self) -> HeadEffect | PlaceEffect:
+        """What moves the answer most but for that one; there have to be two."""
+        return self._by_size[1]
+
+    @property
+    def _by_size(self) -> "Sequence[HeadEffect | PlaceEffect]":
+        return sorted(self._compared, key=lambda each: -abs(each.change))
 
     @property
     def of_several_tokens(self) -> bool:
