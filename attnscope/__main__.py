@@ -4,19 +4,12 @@ The answer to Ctrl-C stands before anything that takes time is imported. What Py
 this module cannot be covered: an interrupt that falls into that ends in Python's own way.
 """
 
-import sys
-
 from attnscope.process.ending import answer_signals, leave
 
 
 def main() -> None:
     """Entry point of the `attnscope` command."""
     answer_signals()
-    from attnscope.cli import repeated
-
-    if (code := repeated.answered(sys.argv[1:])) is not None:
-        leave(code)
-        sys.exit(code)
     from attnscope.process.startup import hasten
     from attnscope.process.stopwatch import running
 
@@ -31,7 +24,6 @@ def main() -> None:
         program()
     except SystemExit as done:
         if done.code is None or isinstance(done.code, int):
-            repeated.keep(done.code or 0)
             leave(done.code or 0)
         raise
 

@@ -95,7 +95,7 @@ def main() -> None:
 def _commands(folder: str, scratch: Path) -> dict[str, tuple[list[str], Path]]:
     """What is run, and the folder of what attnscope knows from before; one that is not there is new."""
     text = " ".join(["door"] * 9)
-    ours = [ATTNSCOPE, "heads", text, "-m", folder, "--layer", str(LAYER), "--head", str(HEAD), "--no-cache"]
+    ours = [ATTNSCOPE, "heads", text, "-m", folder, "--layer", str(LAYER), "--head", str(HEAD)]
     known = scratch / "known"
     return {
         PLAIN: ([sys.executable, "-c", PEER, folder, text], known),
@@ -109,7 +109,7 @@ def measured(command: list[str], kept: Path, file: Path) -> Cost:
     if kept.name == "new":
         shutil.rmtree(kept, ignore_errors=True)
     forget(file)
-    os.environ["ATTNSCOPE_CACHE"] = str(kept)
+    os.environ["XDG_CACHE_HOME"] = str(kept)
     memory = cost_of(command).memory
     pages = resident(file)
     return Cost(sum(pages) * PAGE / 2**20, memory, _by_layer(file, pages))

@@ -31,7 +31,7 @@ import numpy as np
 import soundfile
 import torch
 import transformers
-from pairs import ATTNSCOPE, Cost, cost
+from pairs import ATTNSCOPE, cost
 from startup import settings
 
 import attnscope
@@ -92,16 +92,10 @@ def as_processes(runs: int, only: list[str] | None) -> None:
             file.write_text(json.dumps(given), "utf-8", newline="\n")
             sides = [ATTNSCOPE, *command], [sys.executable, job_scripts.__file__, script, str(file)]
             for each in sides:  # byte code is made, files are in memory
-                fresh(each, work)
-            spent = [[fresh(each, work) for each in sides] for _ in range(runs)]
+                cost(each, **settings(work))
+            spent = [[cost(each, **settings(work)) for each in sides] for _ in range(runs)]
             for what, of in (("processor", "cpu"), ("clock", "seconds")):
                 tell(name, what, *([getattr(pair[i], of) for pair in spent] for i in (0, 1)))
-
-
-def fresh(command: list[str], work: str) -> Cost:
-    """The cost of a command to which nothing is known of those before it."""
-    with tempfile.TemporaryDirectory() as kept:
-        return cost(command, **settings(work) | {"ATTNSCOPE_CACHE": kept})
 
 
 def commands(work: Path) -> Iterator[tuple[str, str, list[str], dict[str, Any]]]:

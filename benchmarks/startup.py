@@ -47,7 +47,7 @@ def main() -> int:
 
 def _commands(folder: str, picture: str) -> dict[str, tuple[list[str], dict[str, str]]]:
     text = " ".join(["door"] * 9)
-    ours = [ATTNSCOPE, "heads", text, "-m", folder, "--layer", "3", "--head", "11", "--no-cache"]
+    ours = [ATTNSCOPE, "heads", text, "-m", folder, "--layer", "3", "--head", "11"]
     return {
         "plain script": ([sys.executable, "-c", PEER, folder, text], {}),
         "attnscope": (ours, {}),
@@ -61,7 +61,7 @@ def _commands(folder: str, picture: str) -> dict[str, tuple[list[str], dict[str,
 def settings(work: str) -> dict[str, str]:
     """The environment of every process: one thread, no hub, folders of their own for what is kept."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    own = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "ATTNSCOPE_CACHE": str(Path(work) / "kept")}
+    own = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "ATTNSCOPE_DIGESTS": "off"}
     return kept | own | {"PYTHONPYCACHEPREFIX": str(Path(work) / "code")}
 
 

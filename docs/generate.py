@@ -74,7 +74,7 @@ def run(arguments: list[str], fails: bool = False, given: str = "") -> str:
         "NO_COLOR": "1",
         "TERM": "dumb",
         "HF_HUB_OFFLINE": "1",
-        "ATTNSCOPE_CACHE": "off",
+        "ATTNSCOPE_DIGESTS": "off",
     }
     done = CliRunner().invoke(app, arguments, env=environment, prog_name="attnscope", input=given)
     if done.exit_code and not fails:

@@ -4,7 +4,7 @@ import os
 
 from typed_axes import enforce
 
-os.environ["ATTNSCOPE_CACHE"] = "off"  # nobody's own cache is read or written, by subprocesses neither
+os.environ["ATTNSCOPE_DIGESTS"] = "off"  # nobody's own folder is read or written, by subprocesses neither
 
 TYPED = (
     "sdpa",

@@ -3,14 +3,13 @@
 The one place where commands meet a model: each says only what it asks of a reading.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnscope.cli import repeated
 from attnscope.cli.lines import seems_a_file
 from attnscope.cli.naming import is_of_each_head, of_head
 from attnscope.errors import InputError
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from attnscope.cli.options.inputs import Read
     from attnscope.cli.options.model import Request, Wanted
     from attnscope.cli.output import Output
-    from attnscope.model.loaded import Model
     from attnscope.render.focus import Focus
     from attnscope.render.web.beside import Beside
     from attnscope.results import (
@@ -36,9 +34,7 @@ if TYPE_CHECKING:
         Report,
         Result,
     )
-    from attnscope.session.cache.memory import Memory
     from attnscope.session.choosing import Chosen
-    from attnscope.session.looking import ChosenHeads
     from attnscope.session.naming import Names
     from attnscope.session.opening import Check, Opened, Purpose
     from attnscope.session.questions.claims.links import InPrompt
@@ -80,9 +76,7 @@ class Question:
     `check` in its place is given all that is known of the model by then.
     `over` puts the answers for many texts together; without it they are shown one after the other, as they
     are of a model whose answers are `apart`.
-    `ask_kept` asks the same of heads that the cache holds; None where it is not asked, and none are kept.
-    An answer that is wanted `anew` each time is not printed again. Of a text that is not the user's `own`
-    nothing is told about how it is read.
+    Of a text that is not the user's `own` nothing is told about how it is read.
     """
 
     ask: Ask
@@ -93,12 +87,10 @@ class Question:
     output: "Output"
     whole: bool = False
     ranks: bool = False
-    ask_kept: "Callable[[ChosenHeads], Answer] | None" = None
     names: "Names | None" = None
     check: "Check | None" = None
     over: "str | None" = None
     apart: "Callable[[Opened], bool] | None" = None
-    anew: bool = False
     own: bool = True
 
     def put(self, inputs: "Inputs", purpose: "Purpose") -> None:
@@ -118,31 +110,12 @@ class Question:
     def _put(self, inputs: "Inputs", purpose: "Purpose") -> None:
         from attnscope.session.opening import open_model
 
-        memory = self._memory(inputs)
-        if memory is not None and self._kept:
-            self._with_cache(memory, inputs, purpose)
-            return
-        if memory is not None:
-            memory.about_to_read()
         opened = open_model(self.request, inputs, self.wanted, purpose, self.output, self._check(inputs))
         if self.read.source is not None:
             asked = replace(self, over=None) if self.apart is not None and self.apart(opened) else self
             asked._lines().put(opened, inputs)
             return
-        with self._printed(memory, opened.model):
-            self.deliver(self.answered(opened, inputs)[1], self.delivery.targets)
-
-    @contextmanager
-    def _printed(self, memory: "Memory | None", model: "Model") -> Iterator[None]:
-        """Around the run of an open model: what it prints may answer the same question again."""
-        if memory is None or not repeated.wanted():
-            yield
-            return
-        from attnscope.session.cache.keeping import Made
-
-        made = Made(memory)
-        yield
-        repeated.made_with(memory, made.names(model), told=self.output.quiet)
+        self.deliver(self.answered(opened, inputs)[1], self.delivery.targets)
 
     def _lines(self) -> "Lines":
         from attnscope.cli.asked_lines import Lines
@@ -162,43 +135,6 @@ class Question:
         if self.read.source is not None:
             return partial(self._lines().check, names=self.names, inputs=inputs)
         return names_checked(self.names, inputs, self.request.trust_remote_code)
-
-    def _memory(self, inputs: "Inputs") -> "Memory | None":
-        """What is kept of such a question; None for pages and many files, which take several runs."""
-        several = self.read.source is not None or any(map(is_of_each_head, self.delivery.targets))
-        printed = repeated.wanted() and not self.anew and not self.delivery.targets
-        if several or self.paged or not (self._kept or printed):
-            return None
-        from attnscope.session.cache.memory import remember
-        from attnscope.session.wanted import Wanted
-
-        return remember(self.request, inputs, self.wanted or Wanted(), self.output)
-
-    @property
-    def _kept(self) -> bool:
-        """Whether it is one that captures can answer."""
-        return self.ask_kept is not None and not self.whole and self.wanted is not None
-
-    def _with_cache(self, memory: "Memory", inputs: "Inputs", purpose: "Purpose") -> None:
-        """Show what is kept; else load the model, ask it and, when the answer stands, keep it."""
-        assert self.wanted is not None, "otherwise nothing is kept"
-        assert self.ask_kept is not None, "otherwise nothing is kept"
-        from attnscope.session.cache.memory import NotKeptError
-        from attnscope.session.cache.recall import recall
-
-        with suppress(NotKeptError):
-            answer = self.ask_kept(recall(memory, self.wanted))
-            self.deliver(answer, self.delivery.targets)
-            repeated.made_with(memory, sorted(memory.witnessed), told=True)
-            return
-        from attnscope.session.cache.keeping import reading_kept
-
-        check = self._check(inputs)
-        with (
-            reading_kept(memory, self.request, inputs, self.wanted, purpose, check) as (reading, chosen),
-            self._printed(memory, reading.model),
-        ):
-            self.deliver(self.ask(reading, chosen), self.delivery.targets)
 
     def answered(self, opened: "Opened", inputs: "Inputs") -> "tuple[Reading, Answer]":
         from attnscope.session.entering import read_inputs

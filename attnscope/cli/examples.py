@@ -128,7 +128,6 @@ COMMANDS = {
             "attnscope model demo-translate --kind cross",
             "attnscope model demo-reader --length 128,1024",
         ),
-        "cache": ("attnscope cache", "attnscope cache clear", "attnscope cache info --json"),
     },
 }
 EXAMPLES = {name: lines for commands in COMMANDS.values() for name, lines in commands.items()}

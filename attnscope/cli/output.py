@@ -1,6 +1,5 @@
 """Where things go: results to standard output, the rest to standard error, files whole or not at all."""
 
-import io
 import logging
 import os
 import sys
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnscope import incoming
-from attnscope.cli import repeated, streams
 from attnscope.cli.lines import summary
 from attnscope.cli.options.shown import InputLimit, Legend, Quiet, Theme, Timings, Verbose
 from attnscope.cli.run import typed_command, want_timings
@@ -136,7 +134,6 @@ class Output:
         beside: "Beside | None" = None,
     ) -> None:
         """One file of a result; a page of it holds what is `beside`, and the command that was typed."""
-        repeated.forget()
         os.environ["MPLBACKEND"] = "agg"  # no window is ever opened, whatever the environment asks for
         # of a home that it cannot write to; it then keeps its lists of fonts in a folder that goes with us
         logging.getLogger("matplotlib").setLevel(logging.ERROR)
@@ -181,12 +178,6 @@ class Output:
         if not self.quiet:
             said = printable(f"note: {text}")
             self._narration.print(said, style="dim")
-            if (copy := streams.copied) is not None and copy.aside:
-                from attnscope.render.terminal.console import Paper
-
-                alone = io.StringIO()
-                Paper(file=alone, force_terminal=True, soft_wrap=True).print(said, style="dim")
-                copy.take(2, alone.getvalue().encode())
 
     def detail(self, text: str) -> None:
         if self.verbose:
@@ -204,7 +195,7 @@ class Output:
             if self.quiet or not sys.stderr.isatty():
                 yield
             else:
-                with undone_by_a_signal(_clear_line), _not_copied(), self._narration.status(what) as sign:
+                with undone_by_a_signal(_clear_line), self._narration.status(what) as sign:
                     sign.update(spinner="dots")  # drawn now: an import may hold its thread up for seconds
                     yield
 
@@ -234,20 +225,6 @@ def _check_folder() -> None:
         os.getcwd()
     except OSError as error:
         raise InputError(f"cannot work in the current folder: {error.strerror}: go to another one") from error
-
-
-@contextmanager
-def _not_copied() -> Iterator[None]:
-    """While a spinner turns: what is said meanwhile is copied without it."""
-    copy = streams.copied
-    if copy is None or copy.aside:
-        yield
-        return
-    copy.aside = True
-    try:
-        yield
-    finally:
-        copy.aside = False
 
 
 def _clear_line() -> None:

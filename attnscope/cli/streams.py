@@ -10,47 +10,14 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import groupby
 from typing import Any, TextIO
 
 from attnscope.errors import InputError, NobodyReadsError
 from attnscope.printable import printable
 
 
-class Copy:
-    """What is written on both streams, in its order, as far as it is no more than `most` bytes.
-
-    What moves the cursor while a run goes on is left `aside`: it is no part of what was said.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._room, self._chunks, self.aside = most, list[tuple[int, bytes]](), False
-
-    def take(self, number: int, data: bytes) -> None:
-        if self._room >= 0:
-            self._room -= len(data)
-            self._chunks.append((number, data))
-
-    @property
-    def whole(self) -> bool:
-        """Whether nothing is missing, and nothing in it is drawn over."""
-        return self._room >= 0 and not any(b"\r" in data for _, data in self._chunks)
-
-    def chunks(self) -> list[tuple[int, str]]:
-        """Stream by stream what was written, what belongs together in one piece."""
-        return [
-            (number, b"".join(data for _, data in each).decode("utf-8", "surrogateescape"))
-            for number, each in groupby(self._chunks, key=lambda chunk: chunk[0])
-        ]
-
-
-copied: Copy | None = None  # of this run, where somebody wants to have it again
-
-
 class Narration(io.RawIOBase):
     """Standard error. Every write succeeds, whether anybody can read it or not."""
-
-    NUMBER = 2
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream  # closes what is below when nobody holds it
@@ -69,8 +36,6 @@ class Narration(io.RawIOBase):
         try:
             written: int | None = self._below.write(data)
             if written is not None:
-                if copied is not None and not (copied.aside and self.NUMBER == 2):
-                    copied.take(self.NUMBER, bytes(data[:written]))
                 return written
             self.lost(BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
         except OSError as error:
@@ -87,7 +52,6 @@ class Results(Narration):
     On Windows a pipe that nobody reads any more is an invalid argument.
     """
 
-    NUMBER = 1
     failed = False
 
     def lost(self, error: OSError) -> None:

@@ -92,19 +92,16 @@ def _process_limit() -> int | None:
     return max(limit - taken, 0)
 
 
-_CACHE = "ATTNSCOPE_CACHE"  # a folder in place of the user's own, or that nothing is kept
+_DIGESTS = "ATTNSCOPE_DIGESTS"  # off: no hash of a large file is remembered
 _OFF = {"off", "no", "none", "0", "false"}
 
 
-def kept_in() -> Path | None:
-    """The folder of what is kept; None where that is off, or where this user has no place of his own."""
-    named = os.environ.get(_CACHE, "").strip()
-    if named.casefold() in _OFF:
+def digests_folder() -> Path | None:
+    """The folder of remembered hashes; None where that is off, or where this user has no place of his own."""
+    if os.environ.get(_DIGESTS, "").strip().casefold() in _OFF:
         return None
-    if named:
-        return Path(os.path.abspath(os.path.expanduser(named)))
-    own = own_folder()
-    return None if own is None else own / "attnscope"
+    own = _own_folder()
+    return None if own is None else own / "attnscope" / "digests"
 
 
 def is_ours(handle: int) -> bool:
@@ -113,7 +110,7 @@ def is_ours(handle: int) -> bool:
     return own is None or bool(os.fstat(handle).st_uid == own())
 
 
-def own_folder() -> Path | None:
+def _own_folder() -> Path | None:
     """The user's folder for what can be made again, of all programs; None without a home."""
     if (named := os.environ.get("XDG_CACHE_HOME", "")) and os.path.isabs(named):
         return Path(named)  # the standard says that what is not absolute does not count

@@ -1,23 +1,17 @@
-"""Heads of a text as they can be asked, and how weights are looked at: by words, by the name of a token.
-
-Imports no torch: it also serves what the cache answers.
-"""
+"""Heads of a text as they can be asked, and how weights are looked at: by words, by the name of a token."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from attnscope.analysis.heads.view import Name, Units, aimed, units_of, viewed, with_units
 from attnscope.results import (
-    Dimensions,
     HeadAttention,
-    HeadTerms,
     HeadView,
     HeadWeights,
     MapSettings,
     Overview,
     Projection,
-    Thumbnails,
 )
 from attnscope.session.listener import Listener
 from attnscope.session.wanted import Looking
@@ -25,50 +19,13 @@ from attnscope.session.wanted import Looking
 ENTROPY = ("entropy",)
 
 
-class ChosenHeads(Protocol):
-    """The chosen heads of one text: of a model (`heads.OpenedHeads`) or from the cache (`cache.recall`).
-
-    `head`, `weights`, `terms` and `dimensions` are of one head: `InputError` where several are chosen.
-    """
-
-    @property
-    def one(self) -> bool:
-        """Whether a single head is chosen."""
-        ...
-
-    def head(self) -> HeadAttention:
-        """The head, recomputed and certified."""
-        ...
-
-    def weights(self, stage: str) -> HeadWeights:
-        """The same; of a head that cannot be recomputed the weights that the model returns."""
-        ...
-
-    def terms(self) -> HeadTerms:
-        """The scores of the head taken apart."""
-        ...
-
-    def dimensions(self, query: Name | None, key: Name | None) -> Dimensions:
-        """One pair of tokens, dimension by dimension; by default the pair with the strongest weight."""
-        ...
-
-    def overview(self, measures: Sequence[str], looking: Looking) -> Overview:
-        """Every head by all of `measures`."""
-        ...
-
-    def thumbnails(self, looking: Looking) -> Thumbnails:
-        """The weights of every head in few cells."""
-        ...
-
-
 def overview_aimed(
-    heads: ChosenHeads, query: Name, key: Name | None, measures: Sequence[str], looking: Looking
+    overview: Overview, query: Name, key: Name | None, measures: Sequence[str], looking: Looking
 ) -> Overview:
     """What one query, named by text or position, gives to one key, or to its strongest, in every chosen head.
 
     `measures` of the heads stand beside it.
     """
-    overview = heads.overview(measures or ENTROPY, looking)
     units = units_of(overview.query_tokens, overview.key_tokens, query=query, key=key)
     assert units.query is not None, "that is what was asked for"
     seen = overview if units.plain else with_units(overview, units)

@@ -1,8 +1,8 @@
 """A model and what it has read: from here on attention can be captured, and everything else asked."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from attnscope.attention import Capture
 from attnscope.capture import Labels, Selection, record
@@ -14,12 +14,11 @@ from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded
 from attnscope.model.loaded import Model
-from attnscope.results import Overview, Sound, Thumbnails
+from attnscope.results import Sound
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.prompts import texts_of_fields
 from attnscope.session.request import Inputs
-from attnscope.session.wanted import Looking
 from attnscope.tokens import Frames, Tokens
 from attnscope.vocabulary import Kind, Route
 
@@ -28,29 +27,14 @@ if TYPE_CHECKING:
     from attnscope.model.media.perceive import Perceived
 
 
-class Keeper(Protocol):
-    """Who keeps what a run has shown for a later question (see `session.cache.keeping`)."""
-
-    def heads(self, queries: int, keys: int, chosen: Chosen) -> tuple[int, ...]:
-        """The heads that are captured when `chosen` is asked for."""
-        ...
-
-    def captured(self, capture: Capture, reading: "Reading") -> None: ...
-
-    def answered(
-        self, result: Overview | Thumbnails, chosen: Chosen, looking: Looking, measures: Sequence[str] = ()
-    ) -> None: ...
-
-
 @dataclass(frozen=True, eq=False)
 class Reading:
     """A model that has read something: `encoded`, and in a decoder beside an encoder `target`.
 
     `task` is what the model can answer, where it was loaded with the head for that. Of a text that it went
-    on with, the attention of the heads that were chosen then is `captured` already. The `keeper` is told of
-    everything that is captured. What is `told` stands among the notes of what is asked.
-    Where an answer is read behind a text, the text alone is what was `said`. `once` knows what the encoder
-    answered while the model wrote the target.
+    on with, the attention of the heads that were chosen then is `captured` already. What is `told` stands
+    among the notes of what is asked. Where an answer is read behind a text, the text alone is what was
+    `said`. `once` knows what the encoder answered while the model wrote the target.
     """
 
     model: Model
@@ -60,7 +44,6 @@ class Reading:
     listener: Listener
     task: "Task | None" = None
     captured: Capture | None = None
-    keeper: Keeper | None = None
     told: tuple[str, ...] = ()
     said: Tokens | None = None
     once: EncodedOnce | None = None
@@ -135,7 +118,6 @@ class Reading:
         selection = replace(self._selection(chosen, layers, projections), circuits=circuits)
         with if_it_runs(self.model.module, self.inputs, self.model.name):
             captured = record(self.model.module, self.inputs, selection, self.labels(chosen))
-        self._tell(captured)
         return self._with_windows_named(captured, chosen)
 
     def attention(self, chosen: Chosen, *, projections: bool = False) -> Capture | Returned:
@@ -150,27 +132,15 @@ class Reading:
                 self.model.module, self.inputs, selection, labels, self.listener.notice, self.once
             )
         if isinstance(attention, Capture):
-            self._tell(attention)
             return self._with_windows_named(attention, chosen)
         if chosen.block:
             raise InputError(f"no block {chosen.block}: what a model returns is in one piece")
         return attention
 
-    def _tell(self, captured: Capture) -> None:
-        if self.keeper is not None:
-            self.keeper.captured(captured, self)
-
-    def _heads(self, chosen: Chosen) -> tuple[int, ...]:
-        """Those that are looked at, and those that are captured because somebody keeps them."""
-        if self.keeper is None:
-            return chosen.heads
-        queries, keys = len(self.tokens_of(chosen.kind)), len(self.encoded.tokens)
-        return self.keeper.heads(queries, max(queries, keys), chosen)
-
     def _selection(self, chosen: Chosen, layers: tuple[int, ...] | None, projections: bool) -> Selection:
         return Selection(
             layers=chosen.layers if layers is None else layers,
-            heads=self._heads(chosen),
+            heads=chosen.heads,
             kind=chosen.kind,
             tower=chosen.tower.pattern,
             route=chosen.route,

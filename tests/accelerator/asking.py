@@ -95,7 +95,7 @@ def main() -> None:
     parser.add_argument("--every", action="store_true", help="not only those of the gate")
     parser.add_argument("--only", default="", help="those whose name has this in it")
     options = parser.parse_args()
-    os.environ |= {"HF_HUB_OFFLINE": "1", "ATTNSCOPE_CACHE": "off"}
+    os.environ |= {"HF_HUB_OFFLINE": "1", "ATTNSCOPE_DIGESTS": "off"}
     if options.kinds != ["cpu"]:
         backend.register()  # before the first slope
     import torch

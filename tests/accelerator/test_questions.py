@@ -103,7 +103,7 @@ def test_every_command_and_every_route_is_asked_under_every_bundled_model() -> N
     names = [each.name for each in EVERY]
     assert len(set(names)) == len(names)
     commands = {each.callback.__name__ for each in app.registered_commands if each.callback is not None}
-    assert {each.arguments[0] for each in EVERY} == commands - {"explore", "cache"}
+    assert {each.arguments[0] for each in EVERY} == commands - {"explore"}
     for model in ("demo", "demo-causal", "demo-translate", "minilm"):
         for route in ("takeover", "traced", "fused", "tiled"):
             assert [each for each in names if each.startswith(model) and f" {route} " in each]

@@ -253,8 +253,7 @@ def spoiled(command: str) -> list[tuple[list[str], list[str]]]:
     ]
     given = [each for each in parameters if each.param_type_name == "argument"]
     if all(each.nargs == 1 for each in given):  # any number of files may stand where there is more
-        first = "info" if command == "cache" else "a"
-        ways.append(([first, "b", "c", *needed], ["got unexpected extra argument"]))
+        ways.append((["a", "b", "c", *needed], ["got unexpected extra argument"]))
     takes_value = [each for each in parameters if each.param_type_name == "option" and not each.is_flag]
     ways += [([each.opts[0]], [f"option '{each.opts[0]}' requires an argument"]) for each in takes_value]
     if required:

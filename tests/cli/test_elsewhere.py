@@ -38,7 +38,6 @@ ASKED = (
     ["show", "made/head.npz"],
     ["dependencies", "made.conllu", "-m", "demo", "--json"],
     ["corpus", "texts.txt", "-m", "demo", "--workers", "2", "--run", "run", "--json"],
-    ["cache"],
     ["sdpa", "--example", "fruit"],
     ["heads", TEXT, "-m", "no/such-model"],
     ["explore"],
@@ -58,7 +57,6 @@ def run(place: Path, system: str, asked: Any) -> Any:
         "HF_HUB_OFFLINE": "1",
         "COLUMNS": "200",
         "TERM": "dumb",
-        "ATTNSCOPE_CACHE": str(place / "kept"),
     }
     program = [sys.executable, str(SPECIMENS / "run_each.py")]
     done = subprocess.run(

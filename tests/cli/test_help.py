@@ -103,7 +103,6 @@ def test_every_example_runs_on_the_bundled_models(
     attnscope, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ATTNSCOPE_CACHE", str(tmp_path / "kept"))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     (tmp_path / "dev.conllu").write_text(TREEBANK * 4, "utf-8")

@@ -130,7 +130,7 @@ def test_a_completion_that_no_shell_asks_for_is_refused_in_one_line(variables: d
     ("words", "offered"),
     [
         ("attnscope he", ["heads"]),
-        ("attnscope c", ["compose", "cite", "compare", "corpus", "check", "cache"]),
+        ("attnscope c", ["compose", "cite", "compare", "corpus", "check"]),
         ("attnscope heads --lay", ["--layer"]),
         ("attnscope nosuch --lay", []),
     ],

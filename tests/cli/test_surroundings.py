@@ -27,7 +27,7 @@ def run(*arguments: str, files: int | None = None, **environment: str) -> "subpr
 
     return subprocess.run(
         [sys.executable, "-m", "attnscope", *arguments],
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "ATTNSCOPE_CACHE": "off", **environment},
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "ATTNSCOPE_DIGESTS": "off", **environment},
         capture_output=True,
         text=True,
         check=False,

@@ -44,7 +44,7 @@ class Place:
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
             "HF_HOME": str(self.home / "hub"),
-            "ATTNSCOPE_CACHE": "off",  # every invocation is computed, and leaves nothing behind
+            "ATTNSCOPE_DIGESTS": "off",  # no invocation leaves anything behind
             "TMPDIR": str(self.temporary),
             "MPLCONFIGDIR": str(self.root.parent / "fonts"),  # found once, kept
             "LANG": "C.UTF-8",

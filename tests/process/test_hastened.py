@@ -61,7 +61,7 @@ def test_threads_of_a_command_sleep_soon_where_they_wait_unless_the_user_says_ho
 ):
     unset = {name: os.environ[name] for name in os.environ if not name.startswith(("OMP_", "GOMP_"))}
     told = subprocess.run(
-        [sys.executable, "-m", "attnscope", "heads", "the dog barks", "-m", "demo", "-q", "--no-cache"],
+        [sys.executable, "-m", "attnscope", "heads", "the dog barks", "-m", "demo", "-q"],
         env={**unset, **given, "OMP_DISPLAY_ENV": "verbose"}, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert told.returncode == 0, told.stderr

@@ -58,7 +58,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_examples_of_contributing_give_the_right_numbers(changed: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(changed), "ATTNSCOPE_CACHE": "off"}
+    environment = {**os.environ, "PYTHONPATH": str(changed), "ATTNSCOPE_DIGESTS": "off"}
     done = subprocess.run(
         [sys.executable, "-c", ASK], capture_output=True, text=True, cwd=changed, env=environment
     )

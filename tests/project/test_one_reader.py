@@ -16,7 +16,6 @@ MAY_READ = {  # and what, which is bounded by whoever wrote it
     "session/corpus/lock.py": "the lock of a corpus run",
     "session/corpus/identity.py": "code that takes part",
     "session/corpus/engine/": "a model's settings, and what passes between processes",
-    "session/cache/": "the cache's own files, code that takes part, the processor in /proc",
     "render/web/assets.py": "the package's own scripts and styles",
     "render/script/again/": "the programs that run alone: the file of the weights, for its hash",
     "render/script/written.py": "the package's own programs, of which a script is made",

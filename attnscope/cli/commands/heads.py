@@ -8,7 +8,7 @@ from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.heads import HeadOptions, Long
 from attnscope.cli.options.inputs import Read, Writing, decoded
 from attnscope.cli.options.model import HeadsOrMean, Request
-from attnscope.cli.options.shown import Looking, NoCache
+from attnscope.cli.options.shown import Looking
 from attnscope.cli.output import Output, check_delivery
 from attnscope.errors import InputError
 from attnscope.vocabulary import Pool, Stage
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from attnscope.render.web.beside import Beside
     from attnscope.results import HeadView, HeadWeights, Overview, Result
     from attnscope.session.choosing import Chosen
-    from attnscope.session.looking import ChosenHeads
+    from attnscope.session.questions.heads import OpenedHeads
     from attnscope.session.reading import Reading
 
 
@@ -35,7 +35,6 @@ def heads(
     writing: Writing,
     request: Request,
     output: Output,
-    no_cache: NoCache = False,
 ) -> None:
     """Show what heads look at: one in full, several at a glance.
 
@@ -52,15 +51,6 @@ def heads(
 
     answers = asked.of_an_answer
 
-    def ask_kept(heads: "ChosenHeads") -> Answer:
-        if asked.grid:
-            from attnscope.render.focus import Focus
-
-            return Answer(heads.thumbnails(looking), Focus(scale=asked.scale))
-        if asked.in_full(heads.one):
-            return _in_full(heads, asked, looking)
-        return Answer(_at_a_glance(heads, asked, looking), _measured_as(asked))
-
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         from attnscope.session.questions.heads import OpenedHeads
 
@@ -74,8 +64,12 @@ def heads(
         if asked.grid and question.paged:
             return _grid_on_a_page(reading, chosen, asked, looking)
         heads = OpenedHeads(reading, chosen)
-        if asked.grid or asked.in_full(heads.one):
-            return ask_kept(heads)
+        if asked.grid:
+            from attnscope.render.focus import Focus
+
+            return Answer(heads.thumbnails(looking), Focus(scale=asked.scale))
+        if asked.in_full(heads.one):
+            return _in_full(heads, asked, looking)
         if answers:
             overview = _of_an_answer(reading, chosen, asked, looking)
         else:
@@ -91,13 +85,10 @@ def heads(
             page=lambda: _page(heads.reading, chosen, overview),
         )
 
-    from_cache = None if no_cache or long.asked or wanted.mean else ask_kept
     asks, looked = asked.query, asked.key
     single = asked.terms or asked.dims or asked.show is not Stage.WEIGHTS
     names = single_named(asks, _ONE_QUERY) if single else link_named(asks, looked, looking)
-    question = Question(
-        ask, request, read, wanted, delivery, output, whole=answers, ask_kept=from_cache, names=names
-    )
+    question = Question(ask, request, read, wanted, delivery, output, whole=answers, names=names)
     question.put(inputs, Purpose.ANSWER_OR_CLASS if answers else Purpose.ATTENTION)
 
 
@@ -128,7 +119,7 @@ def _over_medium(reading: "Reading", chosen: "Chosen", asked: HeadOptions) -> An
     return Answer(found, Focus(key=head.key_tokens.position(decoded(asked.key)), scale=asked.scale))
 
 
-def _in_full(heads: "ChosenHeads", asked: HeadOptions, looking: Looking) -> Answer:
+def _in_full(heads: "OpenedHeads", asked: HeadOptions, looking: Looking) -> Answer:
     """One head as it is looked at, or its scores taken apart, and which query of it is meant."""
     from attnscope.render.focus import Focus, listed
     from attnscope.results import HeadTerms
@@ -160,13 +151,14 @@ def _measured_as(asked: HeadOptions) -> "Focus":
     return Focus(in_nats=asked.measures is not None)
 
 
-def _at_a_glance(heads: "ChosenHeads", asked: HeadOptions, looking: Looking) -> "Overview":
+def _at_a_glance(heads: "OpenedHeads", asked: HeadOptions, looking: Looking) -> "Overview":
     """Several heads by their measures, or by what one query gives to a key in each."""
     from attnscope.session.looking import ENTROPY, overview_aimed
 
+    overview = heads.overview(asked.measures or ENTROPY, looking)
     if asked.query is None:
-        return heads.overview(asked.measures or ENTROPY, looking)
-    return overview_aimed(heads, asked.query, asked.key, asked.measures or (), looking)
+        return overview
+    return overview_aimed(overview, asked.query, asked.key, asked.measures or (), looking)
 
 
 def _of_an_answer(reading: "Reading", chosen: "Chosen", asked: HeadOptions, looking: Looking) -> "Overview":

@@ -9,14 +9,13 @@ from attnscope.cli.naming import own_place
 from attnscope.cli.options.delivery import PictureDelivery
 from attnscope.cli.options.inputs import ArticleRead, Writing
 from attnscope.cli.options.model import ArticleHead, Request
-from attnscope.cli.options.shown import Key, Looking, MapOptions, NoCache, Query
+from attnscope.cli.options.shown import Key, Looking, MapOptions, Query
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
-    from attnscope.session.looking import ChosenHeads
     from attnscope.session.reading import Reading
 
 CompareQuery = Annotated[
@@ -41,7 +40,6 @@ def tsne(
     writing: Writing,
     request: Request,
     output: Output,
-    no_cache: NoCache = False,
 ) -> None:
     """Map a head's queries and keys, and say how far to trust it.
 
@@ -58,9 +56,11 @@ def tsne(
     from attnscope.session.looking import aim_at, map_head
     from attnscope.session.naming import link_named
     from attnscope.session.opening import Purpose
+    from attnscope.session.questions.heads import OpenedHeads
 
-    def mapped(heads: "ChosenHeads") -> Answer:
-        head = heads.head()
+    def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
+        assert chosen is not None, "a head is wanted"
+        head = OpenedHeads(reading, chosen).head()
         seen = aim_at(head, looking, query, key, compare_query)
         view = seen.shown if isinstance(seen.shown, HeadView) else None
         queries = [each for each in (seen.query, seen.beside) if each is not None]
@@ -69,13 +69,6 @@ def tsne(
         result = map_head(head, settings, output, view)
         return Answer(result, focus, every_head=lambda: [result], place=place)
 
-    def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
-        from attnscope.session.questions.heads import OpenedHeads
-
-        assert chosen is not None, "a head is wanted"
-        return mapped(OpenedHeads(reading, chosen))
-
-    ask_kept = None if no_cache else mapped
     names = link_named(query, key, looking, compare_query)
-    question = Question(ask, request, read, wanted, delivery, output, ask_kept=ask_kept, names=names)
+    question = Question(ask, request, read, wanted, delivery, output, names=names)
     question.put(inputs, Purpose.ATTENTION)

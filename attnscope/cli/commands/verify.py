@@ -50,4 +50,4 @@ def verify(
     def ask(reading: "Reading", chosen: "Chosen | None") -> Answer:
         return Answer(verify_reading(reading, every_token=every_token))
 
-    Question(ask, request, read, None, delivery, output, anew=True).put(inputs, Purpose.EVERYTHING)
+    Question(ask, request, read, None, delivery, output).put(inputs, Purpose.EVERYTHING)

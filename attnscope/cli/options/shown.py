@@ -92,12 +92,6 @@ Rows = Annotated[
         "matrix do not fit. Default: 20.",
     ),
 ]
-NoCache = Annotated[
-    bool,
-    typer.Option(
-        "--no-cache", help="Compute the answer even if it is kept from an earlier run, and do not keep it."
-    ),
-]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="The answer and what is proved alone; with -o the files alone.")
 ]

@@ -23,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from attnscope.process.ending import written_whole
-from attnscope.process.machine import is_ours, kept_in
+from attnscope.process.machine import digests_folder, is_ours
 
 SETTLED = 2.0  # seconds; no file system in use counts more coarsely
 _TELLING, _OVER_OTHERS = {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"}, "overlay"
@@ -31,7 +31,7 @@ _PAGE = mmap.PAGESIZE
 Stamp = list[int]
 
 LARGE = 32 * 2**20  # bytes; less is read in no time
-FOLDER, SUFFIX = "digests", ".json"
+_SUFFIX = ".json"
 _FORM = 2  # of a note, and of what it takes to make one
 _MOST = 256  # files that are remembered
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -78,7 +78,7 @@ def _kind(handle: int) -> str | None:
 
 def _tried(device: int) -> bool:
     """Whether a store after a flush is told of on this device, which has to be that of our own folder."""
-    folder = kept_in()
+    folder = digests_folder()
     if folder is None:
         return False
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -124,9 +124,9 @@ def unread(file: Path, *, lasting: bool = False) -> str | None:
 
 def _note(of: Stamp) -> Path | None:
     """Where the hash of such a file is remembered; None where nothing is."""
-    folder = kept_in()
+    folder = digests_folder()
     name = hashlib.sha256(json.dumps(of).encode()).hexdigest()[:32]
-    return None if folder is None else folder / FOLDER / f"{name}{SUFFIX}"
+    return None if folder is None else folder / f"{name}{_SUFFIX}"
 
 
 def _remembered(note: Path, of: Stamp) -> str | None:

@@ -1,25 +1,10 @@
-"""Documents of what is no result: what is kept of earlier runs, what can be measured of a head."""
+"""The document of what is no result: what can be measured of a head."""
 
 import json
 from dataclasses import asdict, dataclass, field
 
 from attnscope.results.scores import MeasureDescription
 from attnscope.results.stored.strict import VERSION
-
-
-@dataclass(frozen=True)
-class CacheListing:
-    """What is kept of earlier runs, or was until it was `cleared`.
-
-    `folder` holds so many `entries` of so many `bytes` in all, and has `room` for so many bytes; it is null
-    where nothing is kept.
-    """
-
-    folder: str | None
-    cleared: bool
-    entries: int
-    bytes: int
-    room: int
 
 
 @dataclass(frozen=True)
@@ -42,11 +27,7 @@ class MeasuresListing:
     measures: tuple[MeasureListed, ...]
 
 
-LISTINGS = {"cache": CacheListing, "measures": MeasuresListing}
-
-
-def cache_document(listing: CacheListing, answer: str) -> str:
-    return json.dumps(_head("cache", answer) | asdict(listing), indent=2)
+LISTINGS = {"measures": MeasuresListing}
 
 
 def measures_document(listing: MeasuresListing, answer: str) -> str:

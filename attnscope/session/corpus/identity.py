@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnscope.incoming import settings
-from attnscope.session.cache.witnesses import NO_NUMBERS_FROM
 from attnscope.session.corpus.engine.machine import settings_digest, versions
 from attnscope.session.corpus.source import Source
 from attnscope.session.request import ModelRequest
@@ -102,6 +101,7 @@ def key_of(identity: dict[str, Any]) -> str:
 
 _OWN = "attnscope"
 _LIBRARY = "transformers"
+_NO_NUMBERS_FROM = ("render", "cli", "explore", "demo")  # ours that make no number of an answer
 
 
 def code_of(model: Path) -> str:
@@ -117,7 +117,7 @@ def code_of(model: Path) -> str:
 def _own() -> Iterator[Path]:
     root = _folder(_OWN)
     for file in sorted(root.rglob("*.py")):
-        if file.relative_to(root).parts[0] not in NO_NUMBERS_FROM:
+        if file.relative_to(root).parts[0] not in _NO_NUMBERS_FROM:
             yield file
 
 

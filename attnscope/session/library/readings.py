@@ -130,7 +130,8 @@ class Reading(Claimed):
             if tiled:
                 raise InputError("a query of several heads takes all queries by all keys: leave tiled out")
             beside = () if measure is None else _measures(measure)
-            return overview_aimed(OpenedHeads(done, chosen), query, key, beside, looking)
+            overview = OpenedHeads(done, chosen).overview(beside or ENTROPY, looking)
+            return overview_aimed(overview, query, key, beside, looking)
         if key is not None:
             raise InputError("a key goes with a query: name a query")
         against = "words and special tokens need all queries by all keys" if looking.changes else ""

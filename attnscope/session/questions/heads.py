@@ -102,10 +102,7 @@ class OpenedHeads:
         """Every head by all of `measures`; what is not taken of the text is measured in a run of its own."""
         of_text = tuple(name for name in measures if not MEASURES[name].description.apart)
         overview = _overview_of_text(self.reading, self.chosen, of_text or ENTROPY, looking)
-        overview = with_apart(self.reading, self.chosen, overview, measures)
-        if self.reading.keeper is not None and len(of_text) == len(measures):
-            self.reading.keeper.answered(overview, self.chosen, looking, measures)
-        return overview
+        return with_apart(self.reading, self.chosen, overview, measures)
 
     def thumbnails(self, looking: Looking = TOKENS) -> Thumbnails:
         """The weights of every head in few cells."""
@@ -114,10 +111,7 @@ class OpenedHeads:
         view = View(looking.unit, looking.treatment)
         with reading.listener.working("reading the attention"):
             small = thumbnails(_layers_by_memory(reading, chosen), chosen.heads, chosen.block, view)
-        small = replace(small, notes=(*small.notes, *reading.notes))
-        if reading.keeper is not None:
-            reading.keeper.answered(small, chosen, looking)
-        return small
+        return replace(small, notes=(*small.notes, *reading.notes))
 
     def one_by_one(self, looking: Looking) -> Iterator[HeadWeights | HeadView]:
         """Head after head as it is looked at, certified where it can be recomputed."""

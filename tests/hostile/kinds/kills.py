@@ -1,6 +1,6 @@
 """Ended at any moment without being asked (SIGKILL): no half a file by its name, and it can be asked again.
 
-The cache is on, so that what was being kept is found by whoever asks again.
+Hashes of large files are remembered, so that what was being written is found by whoever asks again.
 """
 
 from pathlib import Path
@@ -14,4 +14,4 @@ from .interrupts import asked, moment
 
 def make(rng: Random, here: Path, material: Material) -> Invocation:
     argv, cold = asked(rng), draw.chance(rng, 0.5)
-    return Invocation(argv, environment={"ATTNSCOPE_CACHE": None}, kill=moment(rng, cold), cold=cold)
+    return Invocation(argv, environment={"ATTNSCOPE_DIGESTS": None}, kill=moment(rng, cold), cold=cold)

@@ -17,11 +17,12 @@ CONTENT = bytes(range(7)) * 1000
 @pytest.fixture
 def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where hashes are remembered: of every file, as if it had been there for long, where that is told."""
-    monkeypatch.setenv("ATTNSCOPE_CACHE", str(tmp_path / "kept"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
+    monkeypatch.delenv("ATTNSCOPE_DIGESTS")
     monkeypatch.setattr(digests, "LARGE", 0)
     monkeypatch.setattr(digests, "SETTLED", -60.0)  # files and programs may be dated by two clocks
     monkeypatch.setattr(digests, "_kind", lambda handle: "ext4")
-    return tmp_path / "kept" / "digests"
+    return tmp_path / "kept" / "attnscope" / "digests"
 
 
 @pytest.fixture
@@ -95,7 +96,7 @@ def test_nothing_is_remembered_of_a_file_just_written_or_small_or_where_changes_
             patched.setattr(module, name, value)
             assert digests.sha256(file) == of(CONTENT)
         assert not notes.exists(), name
-    monkeypatch.setenv("ATTNSCOPE_CACHE", "off")
+    monkeypatch.setenv("ATTNSCOPE_DIGESTS", "off")
     assert digests.sha256(file) == of(CONTENT)
     assert not notes.exists()
     assert len(read) == 3  # one that is small is read as well, at one go

@@ -22,7 +22,8 @@ SIZE = 3 * mmap.PAGESIZE
 def settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every file had been there for long."""
     monkeypatch.setattr(digests, "SETTLED", -60.0)
-    monkeypatch.setenv("ATTNSCOPE_CACHE", str(tmp_path / "kept"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
+    monkeypatch.delenv("ATTNSCOPE_DIGESTS")
 
 
 @pytest.fixture(params=["beside the tests", "in memory"])
@@ -78,7 +79,7 @@ def test_what_lies_over_others_tells_where_what_is_under_it_does(under: str, tmp
         each.mkdir()
     script = (
         f"mount -t overlay overlay -o lowerdir={lower},upperdir={upper},workdir={work} {mount} || exit 77\n"
-        f"ATTNSCOPE_CACHE={mount}/kept {sys.executable} -c '{ASK}' {mount}/file"
+        f"ATTNSCOPE_DIGESTS= XDG_CACHE_HOME={mount}/kept {sys.executable} -c '{ASK}' {mount}/file"
     )
     try:
         done = subprocess.run(

@@ -136,7 +136,7 @@ def test_a_grid_with_a_page_reads_and_recomputes_each_head_once_and_is_the_same_
     )
     assert code == 0, said
     assert len(counted) == 1
-    code, said = run("heads", TEXT, "-m", "demo", "--grid", "-o", f"{tmp_path}/y.npz", "-q", "--no-cache")
+    code, said = run("heads", TEXT, "-m", "demo", "--grid", "-o", f"{tmp_path}/y.npz", "-q")
     assert code == 0, said
     with np.load(tmp_path / "x.npz") as first, np.load(tmp_path / "y.npz") as second:
         np.testing.assert_array_equal(first["weights"], second["weights"])

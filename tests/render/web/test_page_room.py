@@ -101,7 +101,7 @@ def test_a_page_that_would_be_too_large_is_refused_before_the_model_runs(tmp_pat
 
     monkeypatch.setattr(room, "MOST_BYTES", 91_000)
     monkeypatch.setattr(Reading, "attention", never)
-    code, said = run("heads", TEXT, "-m", "demo", "-o", f"{tmp_path}/x.html", "--no-cache")
+    code, said = run("heads", TEXT, "-m", "demo", "-o", f"{tmp_path}/x.html")
     assert code == 2
     assert "48 heads over 6 tokens would have about" in said
     assert "(--layer, --head)" in said
@@ -160,7 +160,7 @@ def test_a_page_of_a_picture_or_a_sound_is_refused_after_one_layer_and_only_for_
     folder = media_models.save(name, tmp_path)
     heard = name == "whisper"
     file = media_models.sound_file(tmp_path) if heard else media_models.picture_file(tmp_path)
-    asked = ["heads", "--audio" if heard else "--image", str(file), "-m", str(folder), "--no-cache", "-q"]
+    asked = ["heads", "--audio" if heard else "--image", str(file), "-m", str(folder), "-q"]
     asked += ["--kind", "encoder"] if heard else []
     asked += ["--layer", "0"] if name == "swin" else []
     ran: list[tuple[int, ...]] = []

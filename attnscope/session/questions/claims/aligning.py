@@ -147,7 +147,7 @@ class Cases:
     def weights(self, reading: Reading, *, certify: bool) -> Rows:
         """The weights of all heads while `reading` is read."""
         if certify or self.chosen.route is Route.RETURNED:
-            found = attended(replace(reading, captured=None, keeper=None), self.chosen)
+            found = attended(replace(reading, captured=None), self.chosen)
             self.verdicts.append(found.verdicts)
             return found.weights
         with if_it_runs(reading.model.module, reading.inputs, reading.model.name):

@@ -8,7 +8,7 @@ are certified, in a run of their own in which that is tried as well.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp
 from typing import Any
 
@@ -172,7 +172,7 @@ class Looks:
 
     def _try(self) -> bool:
         """Whether heads can be recomputed; what is proved by cause of a fact and its question is for all."""
-        attention, chosen = replace(self.reading, keeper=None).attention(self.chosen), self.chosen
+        attention, chosen = self.reading.attention(self.chosen), self.chosen
         if isinstance(attention, Returned):
             self._returned = True
             return False
