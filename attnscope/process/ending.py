@@ -53,16 +53,14 @@ def temporary_folder() -> "Iterator[str]":
 
 
 @contextmanager
-def written_whole(target: "Path", mode: int = 0o666) -> "Iterator[BinaryIO]":
+def written_whole(target: "Path") -> "Iterator[BinaryIO]":
     """A file to be written, which comes to its place in one step where this ends well.
 
     Until then it is a new file beside `target`, under a name that nobody foresees and that leads nowhere
-    else; it goes where this ends by an error or a signal. Who may read it is what `mode` and the umask say.
+    else; it goes where this ends by an error or a signal. Who may read it is what the umask says.
     """
-    from functools import partial
-
     part = target.with_name(unfinished_name())
-    with undone_by_a_signal(part.unlink), open(part, "xb", opener=partial(os.open, mode=mode)) as file:
+    with undone_by_a_signal(part.unlink), open(part, "xb") as file:
         try:
             yield file
             file.close()

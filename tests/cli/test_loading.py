@@ -258,7 +258,7 @@ def test_what_an_adapter_changed_is_said_and_pinned(attnscope, adapter: Path) ->
 def test_the_command_as_a_process_of_its_own_puts_an_adapter_in(adapter: Path) -> None:
     """It starts faster than a library would: that leaves out nothing that peft needs."""
     done = subprocess.run(
-        [sys.executable, "-m", "attnscope", "heads", TEXT, "-m", str(adapter), *HEAD, "--json", "--no-cache"],
+        [sys.executable, "-m", "attnscope", "heads", TEXT, "-m", str(adapter), *HEAD, "--json"],
         capture_output=True, encoding="utf-8", timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -10,23 +10,15 @@ import pytest
 from attnscope.model.source import digests
 from attnscope.process.ending import unfinished_name, written_whole
 from attnscope.render import saving
-from attnscope.session.cache.entry import Part
-from attnscope.session.cache.store import Place as CachePlace
-from attnscope.session.cache.store import Store
 from attnscope.session.corpus.store import Place
 
 Writer = Callable[[Path], None]
 
 
-def _into_the_cache(target: Path) -> None:
-    Store(CachePlace(target.parent, 10**6)).put("a" * 64, {"H0": Part({"at": 1})})
-
-
-WRITERS: dict[str, tuple[Writer, int]] = {
-    "a result": (lambda target: saving.write(target, b"whole"), 0o666),
-    "a part of a corpus": (lambda target: Place.of(target).write(b"whole"), 0o666),
-    "a note of a hash": (lambda target: digests._remember(target, [1], "a" * 64), 0o666),
-    "a kept capture": (_into_the_cache, 0o600),
+WRITERS: dict[str, Writer] = {
+    "a result": lambda target: saving.write(target, b"whole"),
+    "a part of a corpus": lambda target: Place.of(target).write(b"whole"),
+    "a note of a hash": lambda target: digests._remember(target, [1], "a" * 64),
 }
 
 
@@ -49,7 +41,7 @@ def moved(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, Path]]:
 def test_whoever_writes_uses_another_name_each_time_and_the_rights_of_any_new_file(
     writer: str, umask: int, tmp_path: Path, moved: list[tuple[Path, Path]]
 ) -> None:
-    write, mode = WRITERS[writer]
+    write = WRITERS[writer]
     before = os.umask(umask)
     try:
         write(tmp_path / "one")
@@ -58,7 +50,7 @@ def test_whoever_writes_uses_another_name_each_time_and_the_rights_of_any_new_fi
         os.umask(before)
     (first, target), (second, again) = moved
     assert target == again
-    assert target.stat().st_mode & 0o777 == mode & ~umask
+    assert target.stat().st_mode & 0o777 == 0o666 & ~umask
     assert first.parent == second.parent == target.parent, "another disk could not be moved from at one step"
     assert first.name != second.name
     assert not {str(os.getpid()), target.stem} & set(first.name.split("."))

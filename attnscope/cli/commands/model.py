@@ -9,6 +9,7 @@ from attnscope.cli.options.model import Kind, ModelName, OneLayer, RemoteCode, R
 from attnscope.cli.output import Output
 from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
+from attnscope.process.machine import digests_folder
 from attnscope.session import request
 from attnscope.session.wanted import Wanted
 
@@ -65,6 +66,8 @@ def model(
         remote_code=trust_remote_code,
         length=length,
     )
+    if (folder := digests_folder()) is not None:
+        output.detail(f"hashes of large weight files are remembered in {folder} (ATTNSCOPE_DIGESTS=off: not)")
     if output.verbose and result.cost is not None:
         from attnscope.render.sheets.outline_words import speed_words
 

@@ -156,6 +156,7 @@ def test_a_note_that_is_not_whole_or_of_another_file_counts_for_nothing(
 
 
 def test_where_nothing_can_be_written_the_hash_is_the_same(tmp_path: Path, notes: Path, file: Path) -> None:
+    notes.parent.parent.mkdir()
     notes.parent.write_text("no folder")
     assert [digests.sha256(file), digests.sha256(file)] == [of(CONTENT)] * 2
 
