@@ -58,9 +58,10 @@ def _any_compiled(modules: Iterable[nn.Module]) -> bool:
 
 
 def as_written(model: nn.Module) -> nn.Module:
-    """The model itself, where `torch.compile(model)` has put its own module around it."""
-    inner = getattr(model, "_orig_mod", None)
-    return inner if isinstance(inner, nn.Module) else model
+    """The model itself, where `torch.compile(model)` or torch's data parallelism put a module around it."""
+    around = (nn.DataParallel, nn.parallel.DistributedDataParallel)
+    inner = model.module if isinstance(model, around) else getattr(model, "_orig_mod", None)
+    return as_written(inner) if isinstance(inner, nn.Module) else model
 
 
 def _is_compiled(module: nn.Module) -> bool:

@@ -1,6 +1,7 @@
 """A loaded model with its tokenizer: what it reads, what its decoder reads, how it spells."""
 
 import inspect
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -255,3 +256,20 @@ def blank_pixels(config: Any) -> Tensor | None:
         return None  # a model that reads pictures as part of its text does without
     height, width = size if isinstance(size, list | tuple) else (size, size)
     return torch.zeros(1, channels, height, width)
+
+
+def out_of_pipeline(given: Any, processor: Any) -> tuple[Any, Any]:
+    """The model of a pipeline and what makes its inputs, unless a `processor` does; anything else as it is.
+
+    `InputError` where that is several things that no one holds.
+    """
+    pipelines = sys.modules.get("transformers.pipelines.base")  # which whoever has one has imported
+    if pipelines is None or not isinstance(given, pipelines.Pipeline):
+        return given, processor
+    processor = processor or given.processor
+    names = ("tokenizer", "feature_extractor", "image_processor")
+    parts = [name for name in names if getattr(given, name, None) is not None]
+    if processor is None and len(parts) > 1:
+        told = "at.wrap(pipeline.model, AutoProcessor.from_pretrained(NAME))"
+        raise InputError(f"the pipeline has {' and '.join(parts)} and no processor of both: write {told}")
+    return given.model, processor or (getattr(given, parts[0]) if parts else None)

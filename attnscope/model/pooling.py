@@ -87,11 +87,14 @@ def _written(model: Model) -> str | None:
     """The modes that stand beside the checkpoint, `mean_tokens`; None where nothing does."""
     if model.checkpoint is None:
         return None
-    folder = model.checkpoint.source.folder
-    if not (folder / "modules.json").is_file():
+    here = model.checkpoint.source.folder  # or, as sentence-transformers had it, a folder of its own beside
+    folder = next((each for each in (here, here.parent) if (each / "modules.json").is_file()), None)
+    if folder is None:
         return None
     try:
         every = incoming.settings(folder / "modules.json")
+        if folder != here and here.name not in [each["path"] for each in every]:
+            return None
         place = next(each["path"] for each in every if "Pooling" in each["type"])
         said = incoming.settings(folder / place / "config.json")
         on = [name.removeprefix("pooling_mode_") for name, mode in said.items() if mode is True]

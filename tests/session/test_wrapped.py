@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 from torch import nn
-from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    pipeline,
+)
 
 import attnscope as at
 from attnscope import demo
@@ -196,6 +202,18 @@ class Around(nn.Module):
 
     def forward(self, *given: Any, **named: Any) -> Any:
         return self.inner(*given, **named)
+
+
+def test_a_pipeline_and_what_torch_puts_around_a_model_are_the_model_itself(wrapped: at.Model) -> None:
+    module, tokenizer = bundled("demo", AutoModelForMaskedLM)
+    expected = wrapped.read(ENCODER).head(1, 2).weights
+    pipe = pipeline("fill-mask", model=module, tokenizer=tokenizer)
+    for model in (at.wrap(pipe), at.wrap(nn.DataParallel(module), tokenizer)):
+        assert (model.read(ENCODER).head(1, 2).weights == expected).all()
+        assert model.read(ENCODER).predict().blanks == wrapped.read(ENCODER).predict().blanks
+    pipe.processor, pipe.image_processor = None, object()
+    with pytest.raises(at.AttnscopeError, match="has tokenizer and image_processor and no processor"):
+        at.wrap(pipe)
 
 
 def test_a_module_around_a_model_is_refused_with_what_to_wrap() -> None:

@@ -35,6 +35,7 @@ _COUNTED = {
     re.compile("labels?$"): 1_000_000,
 }
 _PARTS = 300_000  # where no weights are stored: twice what the largest mixtures of experts have
+_SHOWN = 200  # characters of what was pruned
 _SOME_PARTS, _PARTS_PER_WEIGHT = 2_000, 50  # where they are: a model may be cut up otherwise than its file
 
 
@@ -168,6 +169,11 @@ def read_config(checkpoint: Checkpoint, remote_code: bool) -> Any:
             if "trust_remote_code" in str(error):
                 raise needs_code(name) from error
             raise
+    if (pruned := getattr(config, "pruned_heads", None)) and isinstance(pruned, dict):
+        gone = "; ".join(f"layer {layer}: {heads}" for layer, heads in pruned.items())[:_SHOWN]
+        raise ModelUnavailableError(
+            f"{name} is pruned ({gone}): transformers 5 builds every layer with all of its heads"
+        )
     _settle(config)
     return config
 

@@ -1,14 +1,18 @@
 """Which model is meant: a name given by the user, or the default and its fallback, to a folder on disk."""
 
 import os
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from attnscope import demo
 from attnscope.errors import InputError, ModelUnavailableError
 from attnscope.model.source import hub
-from attnscope.model.source.adapter import base_of, is_adapter_alone
+from attnscope.model.source.adapter import base_of, has_adapter, is_adapter_alone
 from attnscope.model.source.here import DEFAULT, HUB_ID, check_place
+
+CONFIG = "config.json"
+_LISTED = 4  # folders that are named
 
 
 @dataclass(frozen=True)
@@ -29,16 +33,26 @@ class Source:
     adapter: Path | None = None
 
     def check_config(self) -> None:
-        """Raises `ModelUnavailableError` where the folder has no config."""
-        if not (self.folder / "config.json").is_file():
-            raise ModelUnavailableError(
-                f"{self.name} has no config.json: a model folder holds config.json and weights"
-            )
+        """Raises `ModelUnavailableError` where there is no config; folders in it that have one are named."""
+        if (self.folder / CONFIG).is_file():
+            return
+        lacks = f"{self.name} has no config.json: a model folder holds config.json and weights"
+        inside = [each for each in self.folder.glob("*/") if has_adapter(each) or _has_model(each / CONFIG)]
+        names = sorted((each.name for each in inside), key=lambda name: (len(name), name))
+        if not names or self.repository is not None:
+            raise ModelUnavailableError(lacks)
+        listed = ", ".join((*names[:2], "...", names[-1]) if len(names) > _LISTED else names)
+        named = shlex.quote(os.path.join(self.requested, names[-1]))
+        raise ModelUnavailableError(f"{self.name} holds no model, but {listed}: name one, such as -m {named}")
 
     @property
     def example(self) -> Path | None:
         """The picture or the sound that comes with a bundled model."""
         return demo.example(self.name) if self.demo else None
+
+
+def _has_model(config: Path) -> bool:
+    return config.is_file() and b'"model_type"' in config.read_bytes()  # others describe a pooling
 
 
 def find(

@@ -5,6 +5,7 @@ from typing import Any
 from attnscope.capture.evaluation_mode import as_written
 from attnscope.errors import InputError
 from attnscope.model.loaded import Model as LoadedModel
+from attnscope.model.loaded import out_of_pipeline
 from attnscope.model.loading.answering import task_of
 from attnscope.results import Outline
 from attnscope.session.library.models import Model, opened
@@ -65,20 +66,21 @@ def load(
 
 
 def wrap(module: Any, processor: Any = None, *, listener: Listener | None = None) -> Model:
-    """A model of transformers that is in memory already, with its tokenizer or processor.
+    """A model of transformers that is in memory already, with its tokenizer or processor, or a pipeline.
 
     `module` runs as it is, under its own kernel and on its own device, and is left exactly as it was. Of
     training mode, compiled code and kernels without masks a notice says what was read, to the `listener`, by
     default the logger `attnscope`. Without a tokenizer as `processor` it reads `ids`. Raises `InputError` for
     what is no model of transformers.
     """
-    if not hasattr(module, "config") or not hasattr(module, "forward"):
+    module, processor = out_of_pipeline(module, processor)
+    written = as_written(module)
+    if not hasattr(written, "config") or not hasattr(written, "forward"):
         raise InputError(f"{type(module).__name__} is no model of transformers: it has no config to go by")
-    _check_own(as_written(module))
+    _check_own(written)
     tokenizer = getattr(
         processor, "tokenizer", processor if hasattr(processor, "convert_ids_to_tokens") else None
     )
-    written = as_written(module)
     model = LoadedModel(
         None, written, tokenizer, None, processor=None if processor is tokenizer else processor
     )

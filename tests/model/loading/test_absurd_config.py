@@ -110,6 +110,13 @@ def test_depths_that_models_have_are_built(models: Path, tmp_path: Path) -> None
     assert len(plan_model(bare).skeleton.h) == 100
 
 
+def test_a_pruned_checkpoint_says_that_it_is(models: Path, tmp_path: Path) -> None:
+    pruned = changed(models, "bert", tmp_path / "m", "pruned_heads", {"1": [0, 2]})
+    assert "is pruned (layer 1: [0, 2]): " in refusal(pruned)
+    for i, none in enumerate(({}, None, [])):
+        plan_model(changed(models, "bert", tmp_path / f"{i}", "pruned_heads", none))
+
+
 def test_counting_ends_with_the_building(models: Path, tmp_path: Path) -> None:
     hooks = torch.nn.modules.module
     refusal(changed(models, "bert", tmp_path / "m", "num_hidden_layers", 1_999))

@@ -61,6 +61,22 @@ def test_a_folder_without_config_is_refused(folder: Path) -> None:
     assert "no config.json" in problem(folder)
 
 
+def test_folders_with_models_in_one_that_has_none_are_named(folder: Path) -> None:
+    around = folder.parent
+    for name in ("checkpoint-1000", "checkpoint-500", "1_Pooling", "runs"):
+        (around / name).mkdir()
+    for name in ("checkpoint-1000", "checkpoint-500"):
+        (around / name / "config.json").write_text((folder / "config.json").read_text())
+    (around / "1_Pooling" / "config.json").write_text('{"word_embedding_dimension": 24}')
+    (around / "z-adapter").mkdir()
+    (around / "z-adapter" / "adapter_config.json").write_text("{}")
+    told = problem(around)
+    assert "bert, z-adapter, ..., checkpoint-1000" in told or "bert, z-adapter, checkpoint-500" in told
+    assert told.endswith("name one, such as -m m/checkpoint-1000")
+    assert "Pooling" not in told
+    assert "runs" not in told
+
+
 def test_a_folder_without_weights_is_refused(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     assert "no weights" in problem(folder)

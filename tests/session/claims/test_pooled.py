@@ -76,9 +76,9 @@ def test_the_tokens_own_shares_of_a_mean_sum_to_the_whole_of_it(plain: BertModel
     assert "own vector" in flow.methods
 
 
-def as_sentence_model(folder: Path, **modes: bool) -> Path:
-    """A model with what sentence-transformers writes beside it."""
-    kinds = [{"idx": 0, "path": "", "type": "sentence_transformers.models.Transformer"},
+def as_sentence_model(folder: Path, path: str = "", **modes: bool) -> Path:
+    """What sentence-transformers writes beside a model, which is in the folder or at `path` within it."""
+    kinds = [{"idx": 0, "path": path, "type": "sentence_transformers.models.Transformer"},
              {"idx": 1, "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]  # fmt: skip
     (folder / "modules.json").write_text(json.dumps(kinds))
     (folder / "1_Pooling").mkdir()
@@ -94,8 +94,12 @@ def flow_of(folder: Path, name: str = "pooled") -> Flow:
 def test_what_stands_beside_the_checkpoint_says_how_it_pools(tmp_path: Path) -> None:
     first = as_sentence_model(tiny_bert(tmp_path / "first"), cls_token=True, mean_tokens=False)
     mean = as_sentence_model(tiny_bert(tmp_path / "mean"), cls_token=False, mean_tokens=True)
+    old = tiny_bert(tmp_path / "old" / "0_Transformer")
+    as_sentence_model(old.parent, old.name, cls_token=True)
+    beside = tiny_bert(old.parent / "another")
     both = as_sentence_model(tiny_bert(tmp_path / "both"), max_tokens=True, mean_tokens=True)
-    assert [flow_of(each).pooled.how for each in (first, mean)] == ["first", "mean"]  # type: ignore[union-attr]
+    found = [flow_of(each).pooled.how for each in (first, mean, old, beside)]  # type: ignore[union-attr]
+    assert found == ["first", "mean", "first", "pooler"], "a folder of another name has a pooler of its own"
     with pytest.raises(InputError, match="pools by max_tokens and mean_tokens, which is no sum of vectors"):
         flow_of(both)
     assert flow_of(both, "pooled:mean").pooled.how == "mean"  # type: ignore[union-attr]
