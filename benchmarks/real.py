@@ -25,12 +25,11 @@ class Checkpoint:
     given: tuple[str, ...]
     link: tuple[str, str] | None = None
     which: tuple[str, ...] = ()  # of several kinds of attention the one that is asked
-    answers: bool = True
 
     def commands(self, picture: Path) -> dict[str, tuple[str, ...]]:
         """What is run, without the model."""
         link = () if self.link is None else ("--from", self.link[0], "--to", self.link[1])
-        found = {
+        return {
             "verify": ("verify", *self.given),
             "heads": ("heads", *self.given, *self.which),
             "find": ("find", *self.given, *self.which, *link),
@@ -38,11 +37,6 @@ class Checkpoint:
             "predict": ("predict", *self.given),
             "why": ("why", *self.given, *self.which, *link),
             "report": ("report", *self.given, *self.which, "-o", str(picture)),
-        }
-        return {
-            name: command
-            for name, command in found.items()
-            if self.answers or name not in ("ablate", "predict")
         }
 
 
@@ -53,9 +47,7 @@ CHECKPOINTS = {
     "smollm2-135m": Checkpoint((STORE,), ("to@13", "Mary")),
     "gemma3-270m": Checkpoint((STORE,), ("-1", "Mary")),
     "whisper-tiny-en": Checkpoint(("--audio", "gold.wav"), ("door", "2.6s"), ("--kind", "cross")),
-    "quire-distilbert": Checkpoint(
-        ("Their going to the store has many apple.",), ("Their", "going"), answers=False
-    ),
+    "quire-distilbert": Checkpoint(("Their going to the store has many apple.",), ("Their", "going")),
     "rxnmapper-albert": Checkpoint((REACTION,), ("[MASK]", "N")),
     "rxnfp-bert": Checkpoint((REACTION,), ("[MASK]", "N")),
     "antiberty": Checkpoint((ANTIBODY,), ("[MASK]", "21")),

@@ -1,6 +1,7 @@
 """What a model makes of its input, read off the logits of one plain run without anything watching."""
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from itertools import takewhile
 from typing import Any
@@ -132,13 +133,18 @@ def named(
 def classified(
     model: Any, inputs: Mapping[str, Any], tokens: Tokens, provenance: Provenance, *, name: Spell, top: int
 ) -> Prediction:
-    """The `top` likeliest classes of the whole input, called by `name`.
+    """The `top` likeliest classes of the whole input, called by `name`; of a model of one number that number.
 
-    `InputError` for a model that answers with a number, which is no class.
+    `InputError` for a model that answers with several numbers, which are no classes.
     """
     logits = _run(model, inputs)["logits"]
-    if model.config.problem_type == "regression" or logits.shape[-1] == 1:
-        raise InputError(f"{provenance.model} answers with a number and tells no classes")
+    if logits.shape[-1] == 1:
+        score = float(logits[0, 0])
+        if not math.isfinite(score):
+            raise CertificateError(f"{provenance.model} answers with no number (broken weights)")
+        return Prediction("score", tokens, (), None, None, provenance, score=score)
+    if model.config.problem_type == "regression":
+        raise InputError(f"{provenance.model} answers with {logits.shape[-1]} numbers and tells no classes")
     exclusive = model.config.problem_type != "multi_label_classification"
     chances = chances_of(logits[0], provenance, exclusive)
     classes = Classes(best(chances, name, top), exclusive)

@@ -12,7 +12,7 @@ from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 
 NO_ANSWER = "no answer"  # what an answer within a text is called that is not there
-TASKS = ("masked", "next", "generated", "class", "tags", "span")
+TASKS = ("masked", "next", "generated", "class", "tags", "span", "score")
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,12 @@ class AnswerSpan:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prediction(Presented):
-    """A model's own answer to one input. `task` is `masked`, `next`, `generated`, `class`, `tags` or `span`.
+    """A model's own answer to one input. `task` is `masked`, `next`, `generated`, `class`, `tags`, `span` or
+    `score`.
 
     `classes` are those of a model that puts its whole input in one, else None; `spans` are the likeliest
-    answers to a question in a text, best first. `notes` say what was read
+    answers to a question in a text, best first; `score` is the number that a model of one gives, such as a
+    reranker, as it gives it. `notes` say what was read
     beside the text, such as a picture.
     """
 
@@ -135,11 +137,13 @@ class Prediction(Presented):
     notes: tuple[str, ...] = ()
     classes: Classes | None = None
     spans: tuple[AnswerSpan, ...] = ()
+    score: float | None = None
 
     def check_parts(self) -> None:
         fits(self.task in TASKS, f"'task' is none of {', '.join(TASKS)}")
         fits((self.classes is not None) == (self.task == "class"), "'classes' are not those of a class")
         fits(bool(self.spans) == (self.task == "span"), "'spans' are not those of an answer in a text")
+        fits((self.score is not None) == (self.task == "score"), "'score' is that of another task")
         in_tokens((each.last for each in self.spans), len(self.tokens), "spans")
         in_chances([each.probability for each in self.spans], "spans", together=True)
         if self.generated is None:  # else they are tokens of the text that was written
@@ -154,6 +158,8 @@ class Prediction(Presented):
         for i, guesses in enumerate(rows):
             for j, guess in enumerate(guesses):
                 ids[i, j], probabilities[i, j] = guess.id, guess.probability
+        if self.score is not None:
+            return {"score": np.array(self.score)}
         if self.spans:
             return columns_of(self.spans, ("first", "last", "probability"))
         return columns_of(self.blanks, ("position",)) | {"id": ids, "probability": probabilities}

@@ -151,11 +151,23 @@ def test_classes_that_do_not_shut_each_other_out_are_judged_each_by_itself(attns
     assert "each class is judged by itself" in attnscope("predict", "we saw", "-m", str(folder)).stdout
 
 
-def test_a_model_that_gives_a_number_tells_no_classes(attnscope, tmp_path: Path) -> None:
-    folder = tiny_bert(tmp_path / "m", BertForSequenceClassification, num_labels=1)
-    result = attnscope("predict", "we saw the door", "-m", str(folder))
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.endswith("m answers with a number and tells no classes\n")
+def test_a_model_that_gives_a_number_tells_that_and_no_classes(attnscope, tmp_path: Path) -> None:
+    folder, file = tiny_bert(tmp_path / "m", BertForSequenceClassification, num_labels=1), tmp_path / "p.json"
+    result = attnscope("predict", "we saw the door", "-m", str(folder), "-o", str(file))
+    told, right = json.loads(file.read_text("utf-8")), float(logits_of(folder, "we saw the door")[0])
+    assert (told["task"], told["classes"]) == ("score", None)
+    assert told["score"] == pytest.approx(right, abs=1e-5)
+    assert f"{abs(right):.3g}" in result.stdout.partition("\n")[0]
+    texts = tmp_path / "t.txt"
+    texts.write_text("we saw the door\nit opened\n")
+    lines = attnscope("predict", "--texts", str(texts), "-m", str(folder), "--json").stdout.splitlines()
+    for line, text in zip(lines[:2], ("we saw the door", "it opened"), strict=True):
+        assert json.loads(line)["score"] == pytest.approx(float(logits_of(folder, text)[0]), abs=1e-5)
+    several = {"num_labels": 2, "problem_type": "regression"}
+    folder = tiny_bert(tmp_path / "n", BertForSequenceClassification, **several)
+    refused = attnscope("predict", "we saw the door", "-m", str(folder))
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr.endswith("n answers with 2 numbers and tells no classes\n")
 
 
 HALVES = {

@@ -115,9 +115,9 @@ def predict(
         return Answer(predicted(reading, TOP if asked.top is None else asked.top, answer))
 
     def apart(opened: "Opened") -> bool:
-        from attnscope.session.questions.claims.answers import tags
+        from attnscope.session.questions.claims.answers import has_no_one_chance
 
-        return tags(opened)
+        return has_no_one_chance(opened)
 
     answer = None if asked.answer is None else decoded(asked.answer)
     if answer is not None and read.source is not None:

@@ -9,7 +9,7 @@ from attnscope.printable import printable
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import counted, likely, significant
+from attnscope.render.kit.numbers import counted, likely, number, significant
 from attnscope.render.kit.words.command import asking, label
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Beside, Ranking
@@ -32,6 +32,7 @@ _TITLES = {
     "class": "classes",
     "tags": "a tag for each token",
     "span": "an answer within the text",
+    "score": "a score",
 }
 
 
@@ -77,6 +78,9 @@ def _answer(result: Prediction) -> str:
         told.append(_written_words(result.generated))
     elif result.classes is not None and result.classes.guesses:
         told.append(_choice_words(result.classes.guesses, "classes", result.classes.exclusive))
+    elif result.score is not None:
+        of = "this pair" if len(result.tokens.texts) > 1 else "this text"
+        told.append(f"the model gives {of} the score {number(result.score)}")
     elif result.spans:
         told.append(_choice_words(result.spans, "spans"))
     elif result.task == "tags" and result.blanks:
@@ -283,6 +287,7 @@ def _tags(result: Prediction) -> Ranking:
     tags = [[settled(fit(each.name, _LONGEST_NAME)) for each in guesses[:2]] for guesses in every]
     seconds = [guesses[1].probability if len(guesses) > 1 else float("nan") for guesses in every]
     chances = [guesses[0].probability for guesses in every]
+    said = [f"{each[0]} {likely(chance)}" for each, chance in zip(tags, chances, strict=True)]
     then = [Column("next", [each[1] for each in tags if len(each) > 1], "next likeliest")]
     then += [Column("its_probability", seconds, "probability", likely)]
     return Ranking(
@@ -293,10 +298,11 @@ def _tags(result: Prediction) -> Ranking:
             Column("tag", [each[0] for each in tags], "tag"),
             Column("probability", chances, "probability", likely),
             *(then if all(len(each) > 1 for each in tags) else ()),
+            Column("said", chances, "", likely, told=said),
         ),
         measured="probability",
         marks=(Mark("bar", "own", "", chances),),
-        written="probability",
+        written="said",
         axis=(0.0, 1.0),
     )
 
@@ -324,6 +330,8 @@ def _notes(result: Prediction) -> Iterator[str]:
         yield ", ".join(told)
     if result.classes is not None and not result.classes.exclusive:
         yield "each class is judged by itself: the probabilities need not add up to 100 %"
+    if result.score is not None:
+        yield "the number as the model gives it: it says something only beside that of other texts (--texts)"
     if any(not span.text for span in result.spans):
         yield f"no answer: both ends at {in_sentence(result.tokens, 0)}, which some models are trained to say"
     if result.generated is not None and result.generated.cache_error is not None:
@@ -344,7 +352,9 @@ def _facts(result: Prediction) -> Iterator[tuple[object, ...]]:
     for place, position, guesses in places:
         for rank, guess in enumerate(guesses, start=1):
             yield place, position, rank, guess.id, guess.name, exact(guess.probability)
+    if result.score is not None:
+        yield "score", "", "", "", exact(result.score), ""
     for rank, span in enumerate(result.spans, start=1):
-        yield "span", f"{span.first}-{span.last}", rank, "", span.text, exact(span.probability)
+        yield "span", f"{span.first}-{span.last}", rank, "", span.name, exact(span.probability)
     if result.next_sentence is not None:
         yield "next_sentence", "", "", "", "", exact(result.next_sentence.probability)

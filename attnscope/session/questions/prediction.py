@@ -25,7 +25,7 @@ ONE_QUERY = "a report is of one query, whose scores and output it takes apart"
 
 def predict(reading: Reading, top: int = TOP, answer: str | None = None) -> Prediction:
     """What the model answers: its masks filled, the next token, a text, a verdict on a pair, classes, tags,
-    an answer within a text.
+    an answer within a text, a score.
 
     Where an `answer` is named how likely it is, its tokens multiplied. `InputError` for a model that has no
     head to answer with, and for a text that asks for nothing.

@@ -78,6 +78,13 @@ def tags(read: Reading | Opened) -> bool:
     return read.task is None and judging(type(read.model.module)) is Judging.TAGS
 
 
+def has_no_one_chance(opened: Opened) -> bool:
+    """Whether its answer to a text is no one probability: a tag for each token, or a bare score."""
+    module = opened.model.module
+    scores = judging(type(module)) is Judging.CLASS and module.config.num_labels == 1
+    return tags(opened) or (opened.task is None and scores)
+
+
 def _of_vector(reading: Reading, answer: str | None, against: str | None) -> Question:
     """The mean of the last vectors, and that of another text."""
     name = reading.model.name
