@@ -4,14 +4,11 @@ Sizes are read and written as people write them. Nothing is made here, and no fo
 ever named.
 """
 
-import ctypes
 import os
 import re
 import sys
 from pathlib import Path
 
-_GIVEN_BACK_FROM, _MAPPED_FROM = -1, -3  # of malloc.h
-_MOST_MAPPED = 32 * 2**20  # the most that glibc takes
 _MEMINFO = Path("/proc/meminfo")
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 _STATM = Path("/proc/self/statm")
@@ -23,33 +20,6 @@ def left() -> int | None:
     """Bytes that can still be taken, rather too many than too few; None where nothing tells."""
     bounds = [bound for bound in (_available(), _container_limit(), _process_limit()) if bound is not None]
     return min(bounds, default=None)
-
-
-def keep_freed(size: int) -> None:
-    """Have the C library hand `size` bytes that were freed to whoever asks next, not back to the system.
-
-    Matrices of some megabytes that come and go are else mapped anew, and each page is cleared and touched as
-    if it were new: a tenth of the time of a corpus of long texts. For glibc alone; elsewhere nothing is done.
-    """
-    if (library := _glibc()) is not None:
-        library.mallopt(_MAPPED_FROM, _MOST_MAPPED)
-        library.mallopt(_GIVEN_BACK_FROM, size)
-
-
-def let_freed_go() -> None:
-    """Give back what `keep_freed` kept, and keep no more than glibc itself does of large pieces.
-
-    That is what it comes to by itself, once such a piece was freed; that it comes to it by itself again
-    cannot be had: who has set a bound once has set it for good.
-    """
-    if (library := _glibc()) is not None:
-        library.mallopt(_GIVEN_BACK_FROM, 2 * _MOST_MAPPED)
-        library.malloc_trim(0)
-
-
-def _glibc() -> ctypes.CDLL | None:
-    library = ctypes.CDLL(None) if sys.platform == "linux" else None
-    return library if library is not None and hasattr(library, "mallopt") else None
 
 
 def gigabytes(size: int) -> str:

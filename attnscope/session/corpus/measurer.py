@@ -19,7 +19,6 @@ import torch
 from attnscope.analysis.corpus.names import needs_norms
 from attnscope.analysis.corpus.totals import Totals
 from attnscope.errors import CertificateError, InputError
-from attnscope.process.machine import keep_freed
 from attnscope.results.base.origin import Verdict
 from attnscope.results.claims.lengths import CorpusText
 from attnscope.session.corpus.batches import Ready, pools
@@ -37,7 +36,6 @@ from attnscope.session.opening import Purpose, open_model
 from attnscope.session.request import Inputs
 
 EVERY = 16  # splits
-_KEPT = 2**28  # bytes: some matrices of a batch
 POOL, _TOKENS = 1024, 2**15  # of texts that are in memory at once
 _NUMBERED = 24  # binary digits of a text's number in its split
 _DEADLY = "the process that reads it ends, twice"
@@ -225,9 +223,8 @@ class CorpusMeasurer:
 
     @classmethod
     def of(cls, recipe: Instructions) -> "CorpusMeasurer":
-        """That of a recipe, with one thread of torch and freed memory kept: `lent` undoes both."""
+        """That of a recipe, with one thread of torch: `lent` undoes that."""
         torch.set_num_threads(1)
-        keep_freed(_KEPT)
         opened = open_model(recipe.request, Inputs("a"), recipe.wanted, Purpose.ATTENTION, Quiet())
         return cls(BatchReader(recipe, opened), Folder(Place.of(recipe.into)))
 

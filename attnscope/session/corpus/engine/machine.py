@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
-from attnscope.process.machine import let_freed_go
 from attnscope.process.startup import lean_loading
 
 _LIBRARIES = ("torch", "transformers", "tokenizers", "numpy")
@@ -62,7 +61,7 @@ def described(device: str) -> str:
 
 @contextmanager
 def lent() -> Iterator[None]:
-    """Around measuring in a process of the user's: torch's threads and freed memory are then as before."""
+    """Around measuring in a process of the user's: torch's threads are then as before."""
     import torch
 
     threads = torch.get_num_threads()
@@ -70,7 +69,6 @@ def lent() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-        let_freed_go()
 
 
 def versions() -> dict[str, str]:
