@@ -2,11 +2,14 @@
 
 An `AttnscopeError` holds one line that says what, where and what is possible: its `str` steers no terminal,
 whatever names stand in it. It is raised close to the fact and caught once, in `attnscope.cli.app`. What the
-machine runs out of, memory or open files, is no bug wherever it shows. Anything else that escapes is one, and
+machine runs out of, memory or open files, is no bug wherever it shows, nor is a package beside this one that
+fails as it is imported. Anything else that escapes is one, and
 keeps its traceback.
 """
 
 import errno
+import sys
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -77,13 +80,40 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def lacking(error: BaseException) -> AttnscopeError | None:
-    """The line for what the machine has run out of, memory or open files; None for any other error."""
+    """The line for what the machine lacks; None for any other error.
+
+    That is memory, open files, a folder for temporary ones, or a package that can be imported.
+    """
     if is_out_of_memory(error):
         return DoesNotFitError(f"this does not fit in memory: {one_line(error)}")
     number = error.errno if isinstance(error, OSError) else None
     if number in (errno.EMFILE, errno.ENFILE) or "too many open files" in str(error).lower():
         return InputError(f"no more files may be open at once, ulimit -n allows more: {one_line(error)}")
-    return None
+    while error.__cause__ is not None:
+        error = error.__cause__
+    if isinstance(error, FileNotFoundError) and "No usable temporary directory" in str(error):
+        return InputError("no folder takes temporary files: name one that can be written, as TMPDIR")
+    return _broken_package(error)
+
+
+def _broken_package(error: BaseException) -> AttnscopeError | None:
+    """The line for an error that another package raises as it is imported; None for any other error."""
+    package = ""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        name, code = str(frame.f_globals.get("__name__")).partition(".")[0], frame.f_code
+        if name == "attnscope" or (code.co_name == "<module>" and not code.co_filename.startswith("<")):
+            package = name
+    if package in ("attnscope", *sys.stdlib_module_names):
+        return None
+    from importlib import metadata
+
+    names = metadata.packages_distributions().get(package)
+    if not names:
+        return None
+    return ModelUnavailableError(
+        f"{names[0]} {metadata.version(names[0])} fails as it is imported: {one_line(error)}: install a "
+        "version that fits the other packages, or remove it where nothing needs it"
+    )
 
 
 def listed(numbers: Sequence[int]) -> str:

@@ -122,7 +122,7 @@ def _one_line_each() -> Iterator[None]:
         _end(str(error), error.exit_code)
     except UsageError as error:
         _end(_misused(error), InputError.exit_code)
-    except (MemoryError, RuntimeError, ImportError, OSError) as error:
+    except Exception as error:
         if isinstance(error, typer.Exit) or (refusal := lacking(error)) is None:
             raise
         _end(str(refusal), refusal.exit_code)

@@ -144,7 +144,7 @@ class Lines:
             # an answer that is not certified stands there and says so
             stands = answered and isinstance(error, CertificateError)
             return self._refuse(line, error, gathered, told=stands)
-        except (MemoryError, RuntimeError, ImportError, OSError) as error:
+        except Exception as error:
             if (lack := lacking(error)) is None:
                 raise
             return self._refuse(line, lack, gathered)

@@ -7,6 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -87,6 +89,80 @@ def test_other_errors_are_bugs_and_a_cause_is_looked_for() -> None:
     outer = RuntimeError("cannot import")
     outer.__cause__ = MemoryError()
     assert isinstance(lacking(outer), DoesNotFitError)
+
+
+def package(folder: Path, name: str, body: str) -> str:
+    """A package of that name as pip leaves one, in a folder to import it from."""
+    told = folder / f"{name}-0.7.dist-info"
+    for made in (folder / name, told):
+        made.mkdir(parents=True)
+    (folder / name / "__init__.py").write_text(body)
+    (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.7\n")
+    (told / "RECORD").write_text(f"{name}/__init__.py,,\n")
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "raise RuntimeError('operator x::nms does not exist')",
+        "raise ValueError('numpy.dtype size changed')",
+        "import no_such_module_at_all",
+        "def f():\n    raise OSError('libx.so: undefined symbol')\nf()",
+        "import json\njson.loads('[')",
+    ],
+)
+def test_a_package_that_fails_as_it_is_imported_is_named_with_its_version(
+    body: str, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.syspath_prepend(package(tmp_path, "unsound_neighbour", body))
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - whatever a package raises
+        import_module("unsound_neighbour")
+    outer = ModuleNotFoundError("Could not import module 'BertModel'")  # as transformers says it
+    outer.__cause__ = raised.value
+    for error in (raised.value, outer):
+        told = lacking(error)
+        assert told is not None
+        assert told.exit_code == 3
+        assert str(told).startswith("unsound_neighbour 0.7 fails as it is imported: ")
+        assert len(str(told).splitlines()) == 1
+
+
+def test_what_fails_in_a_package_once_it_is_imported_is_a_bug(tmp_path: Path, monkeypatch) -> None:
+    body = "def f(call=None):\n    call() if call else exec('raise ValueError(2)', globals())\n"
+    monkeypatch.syspath_prepend(package(tmp_path, "sound_neighbour", body))
+    sound = import_module("sound_neighbour")
+    with pytest.raises(ValueError, match="2") as raised:
+        sound.f()
+    assert lacking(raised.value) is None
+    monkeypatch.syspath_prepend(package(tmp_path / "b", "calling_us", "import sys\nsys.call_us()\n"))
+    ours = eval("lambda: 1 / 0", {"__name__": "attnscope.somewhere"})
+    monkeypatch.setattr(sys, "call_us", ours, raising=False)
+    with pytest.raises(ZeroDivisionError) as bug:
+        import_module("calling_us")
+    assert lacking(bug.value) is None
+
+
+def test_a_neighbour_that_cannot_be_imported_is_one_line(tmp_path: Path) -> None:
+    why = "operator torchvision::nms does not exist"
+    folder = package(tmp_path, "torchvision", f"raise RuntimeError({why!r})")
+    path = os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
+    result = run("heads", "a door", *HEAD, PYTHONPATH=path)
+    assert (result.returncode, result.stdout) == (3, "")
+    said = f"attnscope: torchvision 0.7 fails as it is imported: {why}: "
+    assert result.stderr.startswith(said)
+    assert result.stderr.count("\n") == 1
+
+
+def test_no_folder_for_temporary_files_is_one_line(attnscope, tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "a.txt").write_text("the door\n")
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "none")])
+    result = attnscope("corpus", str(tmp_path / "a.txt"), "-m", "demo", "--run", str(tmp_path / "run"))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines() == [
+        "attnscope: no folder takes temporary files: name one that can be written, as TMPDIR"
+    ]
 
 
 def started(codes: list[str]):

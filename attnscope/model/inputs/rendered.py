@@ -6,11 +6,13 @@ template alone: a message is what the text grows by when it is added. Where a te
 otherwise once a later one is there, no stretch can be told, and that is what is said.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from attnscope import incoming
 from attnscope.errors import InputError, is_out_of_memory, one_line
 from attnscope.model.inputs.chat import Chat, Message
 from attnscope.model.inputs.text import Encoded, encoded_texts
@@ -28,6 +30,53 @@ def has_template(tokenizer: Any) -> bool:
 def _own(tokenizer: Any) -> Any:
     """The library's tokenizer itself, whose errors are not those of damaged files here."""
     return getattr(tokenizer, "own", tokenizer)
+
+
+def rendered(maker: Any, messages: Sequence[Message], name: str, **settings: Any) -> str:
+    """What the chat template of a tokenizer or processor writes; `InputError` where it does not take that."""
+    try:
+        with _no_longer_than(incoming.LONGEST_LINE):
+            return str(maker.apply_chat_template(messages, tokenize=False, **settings))
+    except Exception as error:  # one call of the library, in which code of the template runs
+        if is_out_of_memory(error):
+            raise
+        why = one_line(error).rstrip(".")
+        raise InputError(f"the chat template of {name} does not take the chat: {why}") from error
+
+
+@contextmanager
+def _no_longer_than(most: int) -> Iterator[None]:
+    """While open, a template that writes more characters is stopped as it does, and before it multiplies."""
+    from jinja2.sandbox import ImmutableSandboxedEnvironment as Sandbox
+
+    def check(characters: int) -> None:
+        if characters > most:
+            raise OverflowError(f"it writes more than {most:,} characters")
+
+    def concat(pieces: Iterable[str]) -> str:
+        written: list[str] = []
+        length = 0
+        for piece in pieces:
+            length += len(piece)
+            check(length)
+            written.append(piece)
+        return "".join(written)
+
+    def call_binop(self: Any, context: Any, operator: str, left: Any, right: Any) -> Any:
+        for text, times in ((left, right), (right, left)):
+            if isinstance(text, str | list | tuple) and isinstance(times, int):
+                check(len(text) * times)
+        return self.binop_table[operator](left, right)
+
+    own = {"concat": staticmethod(concat), "call_binop": call_binop, "intercepted_binops": frozenset("*")}
+    before = {name: getattr(Sandbox, name) for name in own}
+    try:
+        for name, value in own.items():
+            setattr(Sandbox, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(Sandbox, name, value)
 
 
 class _Untold(Exception):
@@ -55,17 +104,7 @@ class Template:
     def _rendered(self, messages: Sequence[Message], opens: bool = False, without: str | None = None) -> str:
         settings = {key: value for key, value in self._chat.settings.items() if key != without}
         given = [dict(each) for each in messages]  # a template may change what it is given
-        try:
-            return str(
-                self._tokenizer.apply_chat_template(
-                    given, tokenize=False, add_generation_prompt=opens, **settings
-                )
-            )
-        except Exception as error:  # one call of the library, in which code of the template runs
-            if is_out_of_memory(error):
-                raise
-            why = one_line(error).rstrip(".")
-            raise InputError(f"the chat template of {self._name} does not take the chat: {why}") from error
+        return rendered(self._tokenizer, given, self._name, add_generation_prompt=opens, **settings)
 
     def unread(self) -> Iterator[str]:
         """What the template leaves out, or writes otherwise, though the chat has it."""

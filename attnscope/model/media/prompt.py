@@ -14,6 +14,7 @@ from transformers import AutoProcessor
 
 from attnscope import incoming
 from attnscope.errors import InputError, ModelUnavailableError, is_out_of_memory, one_line
+from attnscope.model.inputs.rendered import rendered
 from attnscope.model.inputs.target import tokens_by_text
 from attnscope.model.inputs.text import tokens_of
 from attnscope.model.loaded import Model
@@ -91,8 +92,8 @@ def _prompt(model: Model, processor: Any, marker: str, text: str) -> tuple[str, 
     for maker in (processor, model.tokenizer):
         if marker not in text and getattr(maker, "chat_template", None):
             chat = [{"role": "user", "content": content}]
-            prompt = maker.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
-            return str(prompt), [f"read as a message of a chat; {marker} in the text takes it as it is"]
+            prompt = rendered(maker, chat, model.name, add_generation_prompt=True)
+            return prompt, [f"read as a message of a chat; {marker} in the text takes it as it is"]
     return text, []
 
 

@@ -104,6 +104,10 @@ class _Counted:
         self.count += len(content)
         return content
 
+    def close(self) -> None:
+        """What Arrow asks for when it is done; the file itself is closed by who opened it."""
+        self.closed = True
+
 
 class _Unpacked(io.RawIOBase):
     """A stream whose damage is told in one way, whoever unpacks it, and after all that stands before."""

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from chat_models import TEMPLATES, chat_tokenizer
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from attnscope import incoming
 from attnscope.errors import InputError
 from attnscope.model.inputs.chat import asked, chat_of, read_chat
 from attnscope.model.inputs.rendered import encode_chat, has_template
@@ -161,6 +163,32 @@ def test_a_model_without_a_template_takes_no_chat() -> None:
     assert not has_template(chat_tokenizer(None))
     with pytest.raises(InputError, match="tiny has no chat template"):
         encode_chat(chat_tokenizer(None), asked("Who?"), name="tiny", limit=None)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ 'a' * 1000000000 }}",
+        "{{ messages[0].content * 100000000 }}",
+        "{% for i in range(100000) %}{% for j in range(100000) %}a{% endfor %}{% endfor %}",
+        "{% set x %}{% for i in range(2000) %}a{% endfor %}{% endset %}{{ x }}",
+    ],
+)
+def test_a_template_that_writes_without_end_is_stopped_in_one_line(
+    template: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(incoming, "LONGEST_LINE", 1000)
+    before = [getattr(ImmutableSandboxedEnvironment, name) for name in ("concat", "call_binop")]
+    with pytest.raises(InputError, match="of tiny does not take the chat: it writes more than 1,000 char"):
+        encode_chat(chat_tokenizer(template), asked("a"), name="tiny", limit=None)
+    after = [getattr(ImmutableSandboxedEnvironment, name) for name in ("concat", "call_binop")]
+    assert after == before, "whoever else renders templates in this process is left alone"
+
+
+def test_a_template_that_multiplies_a_little_is_taken() -> None:
+    tokenizer = chat_tokenizer("{{ 'a' * 3 }}{{ messages[0].content * 2 }}{{ 2 * 3 }}")
+    encoded = encode_chat(tokenizer, asked("b"), name="tiny", limit=None)
+    assert encoded.tokens.texts == ("aaabb6",)
 
 
 def test_what_a_template_refuses_is_one_line() -> None:

@@ -155,6 +155,21 @@ def test_a_note_that_is_not_whole_or_of_another_file_counts_for_nothing(
     assert read.count(file.name) == 2
 
 
+def test_a_note_of_another_user_counts_for_nothing(
+    notes: Path, file: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digests.sha256(file)
+    (note,) = notes.iterdir()
+    stamp = os.stat(file)
+    of_file = [stamp.st_size, stamp.st_mtime_ns, stamp.st_ctime_ns, stamp.st_ino, stamp.st_dev]
+    forged = "f" * 64
+    note.write_text(json.dumps({"sha256": forged, "check": digests._check(of_file, forged)}))
+    assert digests.sha256(file) == forged  # from who runs this it would be believed
+    monkeypatch.setattr(os, "geteuid", lambda: note.stat().st_uid + 1, raising=False)
+    assert digests.sha256(file) == of(CONTENT)
+    assert len(read) == 2
+
+
 def test_where_nothing_can_be_written_the_hash_is_the_same(tmp_path: Path, notes: Path, file: Path) -> None:
     notes.parent.parent.mkdir()
     notes.parent.write_text("no folder")

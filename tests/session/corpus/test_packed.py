@@ -1,6 +1,7 @@
 """Compressed files: what they are by name and by their first bytes, and what is left of a damaged one."""
 
 import bz2
+import gc
 import gzip
 import io
 import lzma
@@ -50,6 +51,17 @@ def test_what_was_compressed_is_read_as_it_was_and_what_is_appended_too(packing:
     assert len(packed) < len(CONTENT) / 2
     assert read(packing, packed) == (LINES, "")
     assert read(packing, packed + PACKED[packing](b"more\n")) == ([*LINES, b"more\n"], "")
+
+
+@every
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_nothing_is_said_past_python_when_an_archive_has_been_read(
+    packing: Packing, share: float, capfd: pytest.CaptureFixture[str]
+) -> None:
+    packed = PACKED[packing](CONTENT)
+    read(packing, packed[: int(share * len(packed))])
+    gc.collect()
+    assert capfd.readouterr() == ("", "")
 
 
 @every

@@ -170,6 +170,11 @@ def test_a_source_that_stays_away_is_one_line_that_says_that_the_run_goes_on(
     [
         ("nowhere://x/y", "there is no nowhere://, such as s3://, gs://"),
         ("oci://x/y", "oci:// needs ocifs: pip install ocifs"),
+        ("zip://x::junk", "there is no junk://, such as s3://"),
+        (f"zip://x::{__file__}", "cannot open 'zip://x::.*': .*not a zip file"),
+        (f"tar://x::{__file__}", "cannot open 'tar://x::.*"),
+        ("dbfs://x", "cannot open 'dbfs://x': .*missing 2 required .*'instance' and 'token'"),
+        ("dir://x", "cannot open 'dir://x'"),
     ],
 )
 def test_an_address_that_nothing_can_open_says_which_are_and_what_is_missing(address: str, told: str) -> None:

@@ -32,6 +32,7 @@ _CREDENTIALS = {
     "hf": "HF_TOKEN, or what `hf auth login` keeps",
     "http": "a name and password in the address (https://NAME:PASSWORD@...)",
 }
+UNKNOWN = "Protocol not known: "  # how fsspec says so
 _ALIKE = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az", "adl": "az", "https": "http"}
 
 
@@ -68,7 +69,7 @@ def _raise_for_good(error: Exception, failed: str, address: str) -> None:
         raise FileNotFoundError(2, "no such data set", address) from error
     if isinstance(error, PermissionError) or status in (401, 403) or _without_credentials(error):
         raise RefusedError(f"{failed}: not allowed{_looked_for(address)}") from error
-    if status == 404 or (isinstance(error, FileNotFoundError) and status is None and not _passing(error)):
+    if status == 404 or (isinstance(error, FileNotFoundError) and status is None and not passing(error)):
         raise FileNotFoundError(2, "no such file", address) from error
     if status is not None and 400 <= status < 500 and status not in _LATER:
         raise RefusedError(f"{failed}: {_said(error)}") from error
@@ -78,7 +79,7 @@ def _raise_for_good(error: Exception, failed: str, address: str) -> None:
         ) from error
     if isinstance(error, InputError):
         raise error
-    if not _passing(error):
+    if not passing(error):
         if isinstance(error, (OSError, *_FOR_GOOD)):
             raise RefusedError(f"{failed}: {_said(error)}") from error
         raise error
@@ -108,7 +109,7 @@ def _without_credentials(error: BaseException) -> bool:
     return bool(names & {"NoCredentialsError", "PartialCredentialsError", "ProfileNotFound"})
 
 
-def _passing(error: BaseException) -> bool:
+def passing(error: BaseException) -> bool:
     """Whether it may be otherwise the next time."""
     if isinstance(error, _FOR_GOOD):
         return False
@@ -138,7 +139,8 @@ def _looked_for(address: str) -> str:
 
 def missing(address: str, schemes: set[str], error: Exception) -> InputError:
     """The refusal of an address that nothing here can open."""
-    scheme, name = address.partition("://")[0], printable(address)
+    named = str(error).partition(UNKNOWN)[2]  # of several in one address the one that is meant
+    scheme, name = named or address.partition("://")[0], printable(address)
     if isinstance(error, ImportError):
         package = PACKAGES.get(scheme, "")
         need = f"{package}: pip install {package}" if package else f"a package: {one_line(error)}"

@@ -15,9 +15,17 @@ from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 from weakref import WeakSet
 
-from attnscope.errors import InputError
+from attnscope.errors import InputError, one_line
 from attnscope.process.ending import unfinished_name
-from attnscope.session.corpus.store.faults import FIRST, PAUSES, RefusedError, missing, trying
+from attnscope.session.corpus.store.faults import (
+    FIRST,
+    PAUSES,
+    UNKNOWN,
+    RefusedError,
+    missing,
+    passing,
+    trying,
+)
 from attnscope.session.corpus.store.streams import AtRandom, Once, Stream
 
 __all__ = ["RefusedError"]
@@ -61,10 +69,12 @@ def _system(address: str, options: str) -> tuple[Any, str]:
         logging.getLogger(library).setLevel(logging.CRITICAL)
     try:
         system, path = fsspec.core.url_to_fs(address, **json.loads(options))
-    except (ImportError, ValueError) as error:
-        if isinstance(error, ImportError) or "Protocol not known" in str(error):
+    except Exception as error:
+        if isinstance(error, ImportError) or UNKNOWN in str(error):
             raise missing(address, set(fsspec.available_protocols()), error) from error
-        raise RefusedError(f"cannot open '{address}': {error}") from error
+        if isinstance(error, OSError) or passing(error):
+            raise
+        raise RefusedError(f"cannot open '{address}': {one_line(error)}") from error
     if hasattr(system, "retries"):
         system.retries = 1  # S3's: it would ask for all of a part again
     _asked.add(system)
