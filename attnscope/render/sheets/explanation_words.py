@@ -163,7 +163,7 @@ def _none(result: Explanation) -> str:
                 f"Heads look {ends}, but by the place: they do so whatever {found.controls.of.part} is there."
             )
         if found.evidence.of_group(Group.KEY):
-            return f"Heads look {ends}, but other {finding_words.asking(found)} give it half as much or more."
+            return f"Heads look {ends}, but {finding_words.others(found)} give it half as much or more."
         if not found.ranking:
             return f"No head has a number {ends}."
         return f"No head looks {ends} more than a little: none gives it much more than even attention."

@@ -126,7 +126,8 @@ def _depends(result: Finding) -> Iterator[str]:
     much = "much more than even attention (twice, or halfway from it to 1 where that is less)"
     yield f"position: {half} stays {shuffled}, and the weight is {much}"
     if result.elsewhere is not None:
-        yield f"key: other {words.asking(result)} give it {half}, so that this one is nothing apart"
+        spread = " (spread over the text, not all)" if result.sampled else ""
+        yield f"key: {words.others(result)}{spread} give it {half}, so that this one is nothing apart"
     if result.followed is not None:
         yield f"{of.part}: {half} follows {words.sides(result)[1]} to wherever it is moved"
     context = rows.context_words(of)

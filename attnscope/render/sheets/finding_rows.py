@@ -22,7 +22,7 @@ _BARS: dict[DependsOn | None, tuple[Tint, str]] = {
     DependsOn.CONTEXT: ("own", "{context}: lost when the {parts} are shuffled"),
     DependsOn.WORD: ("kin", "{part}: follows {key} when the {parts} are shuffled"),
     DependsOn.POSITION: ("faint", "position: stays when the {parts} are shuffled"),
-    DependsOn.KEY: ("peers", "key: other {asking} give it half as much or more"),
+    DependsOn.KEY: ("peers", "key: {others} give it half as much or more"),
     None: ("floor", "no more than even attention"),
 }
 
@@ -79,7 +79,7 @@ def _bars(result: Finding, places: Sequence[Place], values: Sequence[float]) -> 
         "part": of.part,
         "parts": words.PLURAL[of],
         "key": words.sides(result)[1],
-        "asking": words.asking(result),
+        "others": words.others(result),
     }
     return [
         Mark("bar", tint, told.format(**said), only(values, (each is account for each in accounts)))
@@ -134,7 +134,7 @@ def table_of(result: Finding, places: Sequence[Place], whole: bool) -> Table:
                f"the same in its own spread over its controls, at least {weight(STEADIEST)} (Westfall "
                "and Young 1993)"),
         Column("elsewhere", of_each(result.elsewhere), more("from elsewhere"), weight,
-               f"what other {words.asking(result)} of the {controls.of.value} give to it, mean", spared=6),
+               f"what {words.others(result)} of the {controls.of.value} give to it, mean", spared=6),
         Column("followed", of_each(result.followed), more("goes with the word"), weight, _follows(result),
                spared=5),
         Column("depends_on", _dependence(result, places), "depends on", says=depends),

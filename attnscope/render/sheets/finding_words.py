@@ -194,12 +194,17 @@ def asking(result: Finding) -> str:
     return PLURAL[result.controls.of] if sensed else f"{result.by.value}s"
 
 
+def others(result: Finding) -> str:
+    """The others of these that look there too: `other tokens`, of a long text a few, `14 other tokens`."""
+    return f"{result.sampled or ''} other {asking(result)}".strip()
+
+
 def _key_only(result: Finding) -> str:
     """That the heads that look there do so from other tokens as well."""
     first = result.evidence.of_group(Group.KEY)[0]
     assert result.elsewhere is not None, "by which they are told"
-    own, others = (weight(float(each[first])) for each in (result.weights, result.elsewhere))
-    gives = f"{named(result, first)} gives it {own}, and {others} from other {asking(result)} on average"
+    own, given = (weight(float(each[first])) for each in (result.weights, result.elsewhere))
+    gives = f"{named(result, first)} gives it {own}, and {given} from {others(result)} on average"
     return f"heads {_looks(result)}, but from elsewhere too: {gives}."
 
 

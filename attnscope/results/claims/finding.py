@@ -142,8 +142,9 @@ class Finding(Presented):
     what attention that weighs all keys alike would have. `stayed` and `followed` are means over the controls
     that have another word in the place of the key: what the query gave to that place, and to the token that
     is the key here, wherever that went. `elsewhere` is the mean that other queries of the text give to the
-    same keys, and `key_lengths` says by layer how many times as long as the median token's the hidden state
-    of the key is that enters it. Each is None where it has no meaning.
+    same keys, of `sampled` that are spread over it where it is long (0: of all), and `key_lengths` says by
+    layer how many times as long as the median token's the hidden state of the key is that enters it. Each is
+    None where it has no meaning.
 
     Where they are `by` words, sentences or passages, weights are summed over the tokens of a key and
     averaged over those of a query (Clark et al. 2019), and a norm is that of what all pieces move
@@ -180,6 +181,7 @@ class Finding(Presented):
     apart: tuple[tuple[int, int], ...] = ()
     stayed: Float[np.ndarray, "layer head"] | None = None
     elsewhere: Float[np.ndarray, "layer head"] | None = None
+    sampled: int = 0
     key_lengths: Float[np.ndarray, " layer"] | None = None
 
     @cached_property

@@ -11,6 +11,11 @@ import attnscope as at
 from attnscope import demo
 from attnscope.capture.long import chunked, run
 from attnscope.errors import DoesNotFitError
+from attnscope.render.focus import Focus
+from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import Column
+from attnscope.render.sheets import sheet_of
 from attnscope.results import Finding
 from attnscope.session.questions.claims import replacing, rows
 
@@ -30,7 +35,7 @@ def close(found: object, expected: object) -> None:
 
 
 def alike(by_rows: Finding, whole: Finding) -> None:
-    assert (by_rows.by_rows, whole.by_rows) == (True, False)
+    assert (by_rows.by_rows, whole.by_rows, whole.sampled) == (True, False, 0)
     assert by_rows.question == whole.question
     assert by_rows.controls.ids.tolist() == whole.controls.ids.tolist()
     assert by_rows.links.tolist() == whole.links.tolist()
@@ -58,6 +63,25 @@ def test_numbers_of_rows_are_those_that_the_model_returns_for_the_text_and_its_c
     controls = [{"input_ids": torch.tensor(each)[None]} for each in found.controls.ids]
     again = [torch.stack(families.eager_weights(families.sharp(family), each)) for each in controls]
     close(found.controls.mean, torch.stack(again)[:, :, 0, :, QUERY, KEY].mean(0))
+
+
+@pytest.mark.parametrize(("family", "first"), [("bert", 0), ("gpt2", KEY + 1)])
+def test_what_a_few_queries_give_elsewhere_is_theirs_and_said_to_be_of_so_many(
+    family: str, first: int, all_are_long: None
+) -> None:
+    inputs, spread = families.ids(TOKENS), {round(22 * i / 15 - 0.49999) for i in range(16)}
+    expected = torch.stack(families.eager_weights(families.sharp(family), inputs))[:, 0]
+    others = sorted(each for each in spread - {QUERY, KEY} if each >= first)
+    reading = at.wrap(families.sharp(family)).read(ids=inputs["input_ids"][0].tolist())
+    found = reading.find(f"@{QUERY}", f"@{KEY}", controls=FEW)
+    close(found.elsewhere, expected[..., others, KEY].double().mean(-1))
+    assert found.sampled == len(others) < TOKENS - 2 - first
+    told = sheet_of(found, Focus(verbose=True))
+    assert any(f"what {len(others)} other tokens of the text give" in each.says for each in columns(told))
+
+
+def columns(sheet: Sheet) -> list[Column]:
+    return [column for block in sheet.blocks if isinstance(block, Ranking) for column in block.table.columns]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -48,13 +48,17 @@ def _every_number(
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """What stands beside the number of every head in the text itself; None where it has no meaning."""
+    """What stands beside the number of every head in the text itself; None where it has no meaning.
+
+    `sampled` is how many queries `elsewhere` is of where these are not all others, 0 where they are.
+    """
 
     ranks: ByHead | None = None
     norms: ByHead | None = None
     shares: ByHead | None = None
     even: ByHead | None = None
     elsewhere: ByHead | None = None
+    sampled: int = 0
 
 
 def beside(
@@ -85,18 +89,23 @@ def beside(
     spaced = np.linspace(0, count - 1, min(count, some)).astype(int)
     queries = sorted({*target.queries, *spaced.tolist()})
 
-    def elsewhere(layer: Layer) -> Numbers:
-        visible = seen.visible(layer, heads, queries)
-        if not crosses:
-            visible = visible & (np.array(queries)[:, None] != np.arange(visible.shape[1]))
-        return target.elsewhere(seen.rows(layer, heads, queries), visible, queries)
+    def visible(layer: Layer) -> Bool[np.ndarray, "row key"]:
+        there = seen.visible(layer, heads, queries)
+        return there if crosses else there & (np.array(queries)[:, None] != np.arange(there.shape[1]))
 
+    sampled = 0
+    if len(queries) < count:
+        others = target.others(visible(layers[0]), queries)[:, target.own.any(axis=0)]
+        sampled = int(others.sum(axis=0).max())
     return Beside(
         ranks=np.array([target.rank(seen.rows(each, heads, target.queries)) for each in layers]),
         norms=np.array(norms) if known else None,
         shares=np.array(shares) if known else None,
         even=np.array([target.number(seen.even(each, heads, target.queries)) for each in layers]),
-        elsewhere=np.array([elsewhere(each) for each in layers]),
+        elsewhere=np.array(
+            [target.elsewhere(seen.rows(each, heads, queries), visible(each), queries) for each in layers]
+        ),
+        sampled=sampled,
     )
 
 

@@ -56,11 +56,18 @@ class Target:
 
         `visible` says which may look at them; NaN where none may.
         """
-        others, place = visible.copy(), {query: i for i, query in enumerate(queries)}
-        others[[place[query] for query in self.queries]] &= ~self.own
+        others = self.others(visible, queries)
         count = others.sum(axis=0)
         given = np.where(others & ~np.isnan(rows), rows, 0.0).sum(axis=1) / np.maximum(count, 1)
         return _mean(np.where(self.own, np.where(count > 0, given, np.nan)[:, None], 0.0).sum(axis=2))
+
+    def others(
+        self, visible: Bool[np.ndarray, "row key"], queries: Sequence[int]
+    ) -> Bool[np.ndarray, "row key"]:
+        """Which of `queries` may look at a key that is not meant of them."""
+        others, place = visible.copy(), {query: i for i, query in enumerate(queries)}
+        others[[place[query] for query in self.queries]] &= ~self.own
+        return others
 
     def rank(self, rows: Float[np.ndarray, "head row key"]) -> Numbers:
         """Which of a query's keys the strongest one meant is, 1 for the first: the mean over queries."""

@@ -158,6 +158,7 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
         even_attention=compared.even,
         stayed=stayed,
         elsewhere=compared.elsewhere,
+        sampled=compared.sampled,
         key_lengths=None if crosses or queries is not None else _lengths(reading, chosen, key),
         followed=followed,
         controls=summary.described(controls, exchange.name),
