@@ -162,7 +162,7 @@ class Model:
 
     def check_numbers(self, ids: tuple[int, ...], option: str) -> None:
         """Raises `InputError` where one of `ids` is no row of the embeddings."""
-        rows, strange = self._rows(), max(ids)
+        rows, strange = self.rows(), max(ids)
         if rows is not None and strange >= rows:
             message = f"{option}: {self.name} has no token {strange}, its vocabulary is 0-{rows - 1}"
             raise InputError(message)
@@ -218,17 +218,19 @@ class Model:
         return self.tokenizer if isinstance(self.tokenizer, Numbered) else Names(self.tokenizer)
 
     def _check_ids(self, tokens: Tokens) -> None:
-        rows, largest = self._rows(), max(tokens.ids)
+        rows, largest = self.rows(), max(tokens.ids)
         if rows is not None and largest >= rows:
             message = f"{self.name}: its tokenizer makes token {largest}, its embeddings end at {rows - 1}"
             raise ModelUnavailableError(message)
 
-    def _rows(self) -> int | None:
+    def rows(self) -> int | None:
         """How many tokens it has embeddings of; None for a model of two halves, each with its own."""
         try:
-            return getattr(self.module.get_input_embeddings(), "num_embeddings", None)
+            embeddings = self.module.get_input_embeddings()
         except NotImplementedError:
             return None
+        within = getattr(embeddings, "original_module", getattr(embeddings, "base_layer", embeddings))
+        return getattr(within, "num_embeddings", None)  # where peft has put a module of its own around them
 
     def origin(self) -> dict[str, Any]:
         """The provenance fields that only loading knows."""

@@ -59,7 +59,7 @@ def _tokens(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
     from attnscope.model.inputs.text import encode, limit_of
     from attnscope.model.loading.tokenizer import tokenizer_for
 
-    folder, name, numbers = planned.checkpoint.source.folder, planned.name, inputs.numbers
+    folder, name, numbers = planned.checkpoint.of_tokenizer, planned.name, inputs.numbers
     tokenizer = tokenizer_for(planned.model_class, folder, name, code, numbers is None)
     if numbers is not None and (inputs.vocab is not None or isinstance(tokenizer, Unreadable | None)):
         tokenizer = Numbered(planned.config, {} if inputs.vocab is None else read_vocabulary(inputs.vocab))

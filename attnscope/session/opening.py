@@ -194,7 +194,7 @@ def _check_chat(checkpoint: "Checkpoint", inputs: Inputs, code: bool) -> None:
     from attnscope.model.loading.tokenizer import open_tokenizer
 
     name = checkpoint.source.name
-    Template(open_tokenizer(checkpoint.source.folder, name, code), chat, name).whole()
+    Template(open_tokenizer(checkpoint.of_tokenizer, name, code), chat, name).whole()
 
 
 def _judging(checkpoint: "Checkpoint", remote_code: bool) -> "Judging | None":

@@ -18,7 +18,9 @@ from torch import nn
 from attnscope.errors import DoesNotFitError, InputError, ModelUnavailableError, is_out_of_memory, one_line
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers
+from attnscope.model.inputs.tokenizer import Tokenizer
 from attnscope.model.loaded import Model
+from attnscope.model.loading.adapting import put_in_adapter
 from attnscope.model.loading.config import (
     base_class,
     build_skeleton,
@@ -32,7 +34,7 @@ from attnscope.model.loading.partial import can_be_cut, cut, drop_pooler, refuse
 from attnscope.model.loading.placing import check_possible
 from attnscope.model.loading.tokenizer import tokenizer_for
 from attnscope.model.loading.unread import left_unread
-from attnscope.model.loading.weights import put_in_adapter, read_weights
+from attnscope.model.loading.weights import read_weights
 from attnscope.model.source.checkpoint import Checkpoint
 
 _UNREADABLE = (
@@ -122,7 +124,7 @@ def load_model(
     keep = layers if cuttable else None
     model_class: Any = planned.model_class if keep is None else cut(planned.model_class, keep)
     _check_kernel(planned, attention)
-    folder = planned.checkpoint.source.folder
+    folder = planned.checkpoint.of_tokenizer
     tokenizer = tokenizer_for(planned.model_class, folder, name, remote_code, words)
     with _reading_weights(name):
         read = read_weights(
@@ -152,7 +154,8 @@ def load_model(
     drop_pooler(module, missing)
     refuse_missing(module, (key for key in missing if _present(module, key)), name)
     if adapter is not None:
-        unread += put_in_adapter(module, adapter, planned.skeleton, ignore_unread=ignore_unread)
+        known = len(tokenizer.own) if isinstance(tokenizer, Tokenizer) else 0
+        unread += put_in_adapter(module, adapter, planned.skeleton, known, ignore_unread=ignore_unread)
     try:
         module = module.eval()
         # what stays quantised was put in its place for good, and what is spread over several

@@ -25,7 +25,7 @@ _NEVER_TRAINED = re.compile(
     r"|(sin|cos)_cached)$"
 )  # what old files hold of buffers that a model makes by itself
 _HEAD = re.compile(r"(^|\.)(lm_head|pooler)\.")  # also one of a part of the model
-_WRAPPER = "base_model.model."  # what peft puts before all names
+WRAPPER = "base_model.model."  # what peft puts before all names
 _NAMED = 3  # names that a message gives
 
 
@@ -104,7 +104,7 @@ def _blocks(skeleton: nn.Module) -> re.Pattern[str]:
 
 def _own_name(name: str, skeleton: nn.Module) -> str | None:
     """What the model would call the weight; None where it has no part that could hold it."""
-    return placed(name.removeprefix(_WRAPPER), skeleton)
+    return placed(name.removeprefix(WRAPPER), skeleton)
 
 
 def _in_trunk(own_name: str | None, skeleton: nn.Module) -> bool:

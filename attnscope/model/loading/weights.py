@@ -1,10 +1,6 @@
-"""Reading the weights: from the files that are needed and no others, where there is room for them.
-
-An adapter is put into the loaded model with nothing of it missing, left over or made up.
-"""
+"""Reading the weights: from the files that are needed and no others, where there is room for them."""
 
 import copy
-import re
 import warnings
 import weakref
 from collections.abc import Mapping
@@ -16,11 +12,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from attnscope.errors import InputError, ModelUnavailableError, calling
+from attnscope.errors import InputError
 from attnscope.model.loading import memory, quantised
 from attnscope.model.loading.config import build_skeleton, saved_class
 from attnscope.model.loading.memory import refuse_type
-from attnscope.model.loading.partial import kept, needed, refuse_other_shapes
+from attnscope.model.loading.partial import kept, needed
 from attnscope.model.loading.placing import (
     DISK,
     Place,
@@ -31,9 +27,8 @@ from attnscope.model.loading.placing import (
     sizes,
 )
 from attnscope.model.loading.quantised import Quantisation
-from attnscope.model.loading.unread import left_unread
 from attnscope.model.source import weight_files as stored
-from attnscope.model.source.adapter import Adapter, has_adapter
+from attnscope.model.source.adapter import has_adapter
 from attnscope.model.source.checkpoint import Checkpoint
 from attnscope.process.ending import temporary_folder
 
@@ -177,40 +172,3 @@ def _refuse_bare(checkpoint: Checkpoint, skeleton: nn.Module, layers: int | None
     if odd:
         names = needed(odd, skeleton, layers)
         quantised.refuse_bare(odd, names, skeleton.state_dict(), checkpoint.source.name)
-
-
-def put_in_adapter(module: Any, adapter: Adapter, skeleton: Any, *, ignore_unread: bool) -> tuple[str, ...]:
-    """The names of its weights that the model does not read, after `adapter` was put into `module`.
-
-    `skeleton` is the model as it was before. Raises `ModelUnavailableError` for an adapter that does not fit.
-    """
-    name = f"the adapter in {adapter.name}"
-    with calling(f"cannot put in {name}"):
-        info: dict[str, Any] = module.load_adapter(
-            str(adapter.folder),
-            use_safetensors=not adapter.pickled,
-            ignore_mismatched_sizes=True,  # answered in our own words
-        ).to_dict()
-    refuse_other_shapes(info["mismatched_keys"], name)
-    if missing := sorted(info["missing_keys"]):
-        raise ModelUnavailableError(f"{name} lacks {len(missing)} of its weights: {missing[0]}")
-    for config in module.peft_config.values():
-        _refuse_other_names(module, config, name)
-    unexpected = info["unexpected_keys"]
-    return left_unread(unexpected, skeleton, (adapter.weights,), name, ignore=ignore_unread)
-
-
-def _refuse_other_names(module: Any, config: Any, name: str) -> None:
-    """Refuse an adapter that sets a scale or rank by names that only the model with a head has.
-
-    They would go by the adapter's common scale and rank, without a word.
-    """
-    keys = {**(getattr(config, "alpha_pattern", None) or {}), **(getattr(config, "rank_pattern", None) or {})}
-    paths = [path for path, _ in module.named_modules() if path]
-    for key in keys:
-        pattern = re.compile(rf"(.*\.)?({key})$")  # as peft itself looks for it
-        if any(pattern.match(path) for path in paths):
-            continue
-        if any(pattern.match(f"{module.base_model_prefix}.{path}") for path in paths):
-            where = f"which {type(module).__name__} calls otherwise"
-            raise ModelUnavailableError(f"{name} has a setting of its own for {key}, {where}")

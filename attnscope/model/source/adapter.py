@@ -14,6 +14,7 @@ from attnscope.incoming import settings
 from attnscope.model.source.weight_files import check_head
 
 CONFIG, WEIGHTS, PICKLE = "adapter_config.json", "adapter_model.safetensors", "adapter_model.bin"
+OF_TOKENIZER = "tokenizer_config.json"  # beside an adapter that has a tokenizer of its own
 NONE = "none"  # what the option calls the model without an adapter
 
 

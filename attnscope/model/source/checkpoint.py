@@ -15,7 +15,7 @@ from attnscope.errors import ModelUnavailableError, one_line
 from attnscope.incoming import check_settings, settings
 from attnscope.model.source import digests, hub
 from attnscope.model.source import weight_files as stored
-from attnscope.model.source.adapter import NONE, Adapter, has_adapter, open_adapter
+from attnscope.model.source.adapter import NONE, OF_TOKENIZER, Adapter, has_adapter, open_adapter
 from attnscope.model.source.find import Source
 from attnscope.process.ending import temporary_folder
 
@@ -42,6 +42,12 @@ class Checkpoint:
         if self.adapter is not None:
             return self.adapter.name
         return NONE if has_adapter(self.source.adapter or self.source.folder) else None
+
+    @property
+    def of_tokenizer(self) -> Path:
+        """The folder of its tokenizer: that of its adapter where one lies there, as with added tokens."""
+        own = self.adapter is not None and (self.adapter.folder / OF_TOKENIZER).is_file()
+        return self.adapter.folder if self.adapter is not None and own else self.source.folder
 
     @property
     def pickled(self) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from attnscope import demo
 from attnscope.errors import InputError, ModelUnavailableError
 from attnscope.model.source import hub
-from attnscope.model.source.adapter import base_of, has_adapter, is_adapter_alone
+from attnscope.model.source.adapter import OF_TOKENIZER, base_of, has_adapter, is_adapter_alone
 from attnscope.model.source.here import DEFAULT, HUB_ID, check_place
 
 CONFIG = "config.json"
@@ -90,7 +90,7 @@ def find(
 
 
 def _base(requested: str, folder: Path, *, revision: str | None, **options: bool) -> Source:
-    """The model that the adapter in `folder` was made for; its tokenizer is the model's."""
+    """The model that the adapter in `folder` was made for."""
     name, own_revision = base_of(folder, requested)
     another = f"-m MODEL --adapter {requested} puts it into another"
     if is_adapter_alone(Path(os.path.expanduser(name))):
@@ -101,7 +101,8 @@ def _base(requested: str, folder: Path, *, revision: str | None, **options: bool
         raise ModelUnavailableError(
             f"{requested} holds an adapter of '{name}', which is not to be had: {error}; {another}"
         ) from error
-    notice = f"{requested} holds an adapter of {base.name}"
+    own = ", with a tokenizer of its own" if (folder / OF_TOKENIZER).is_file() else ""
+    notice = f"{requested} holds an adapter of {base.name}{own}"
     return replace(base, requested=requested, adapter=folder, notice=notice)
 
 

@@ -79,7 +79,7 @@ def identity_of(
         "limit": limit,
         "model": checkpoint.source.name,
         "weights": checkpoint.told_apart,
-        "tokenizer": settings_digest(checkpoint.source.folder),
+        "tokenizer": settings_digest(checkpoint),
         "device": device.partition(":")[0] if spread is None else "several",
         "how": {name: value for name, value in request.items() if name != "model"},
         "attention": asdict(recipe.wanted),

@@ -6,6 +6,7 @@ from attnscope.capture.evaluation_mode import as_written
 from attnscope.errors import InputError
 from attnscope.model.loaded import Model as LoadedModel
 from attnscope.model.loaded import out_of_pipeline
+from attnscope.model.loading.adapting import acts_by_text
 from attnscope.model.loading.answering import task_of
 from attnscope.results import Outline
 from attnscope.session.library.models import Model, opened
@@ -74,7 +75,7 @@ def wrap(module: Any, processor: Any = None, *, listener: Listener | None = None
     what is no model of transformers.
     """
     module, processor = out_of_pipeline(module, processor)
-    written = as_written(module)
+    written = _without_peft(as_written(module))
     if not hasattr(written, "config") or not hasattr(written, "forward"):
         raise InputError(f"{type(module).__name__} is no model of transformers: it has no config to go by")
     _check_own(written)
@@ -85,6 +86,17 @@ def wrap(module: Any, processor: Any = None, *, listener: Listener | None = None
         None, written, tokenizer, None, processor=None if processor is tokenizer else processor
     )
     return Model(Opened(model, task_of(written)), listener or Log(), module)
+
+
+def _without_peft(module: Any) -> Any:
+    """The model that an adapter was put into, where peft's own module is around it; else as it is."""
+    configs = getattr(module, "peft_config", None)
+    if not configs or not hasattr(module, "get_base_model"):
+        return module
+    for name in getattr(module, "active_adapters", ()):
+        if why := acts_by_text(configs[name]):
+            raise InputError(f"the adapter {name} of {type(module).__name__} {why}")
+    return module.get_base_model()
 
 
 def _check_own(module: Any) -> None:

@@ -66,7 +66,7 @@ def _drawn(reading: Reading) -> tuple[Twice, str]:
         if not token.special or token.span is not None:
             break
         before.append(token)
-    size = model.module.get_input_embeddings().num_embeddings
+    size = model.rows() or 0
     spelled = getattr(model.tokenizer, "vocab_size", None) or size
     special = {*(getattr(model.tokenizer, "all_special_ids", None) or ())}
     vocabulary = [token for token in range(min(size, spelled)) if token not in special]

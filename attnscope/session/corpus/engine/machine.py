@@ -5,9 +5,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attnscope.process.startup import lean_loading
+
+if TYPE_CHECKING:
+    from attnscope.model.source.checkpoint import Checkpoint
 
 _LIBRARIES = ("torch", "transformers", "tokenizers", "numpy")
 _SETTINGS = (".json", ".txt", ".model")  # the small files beside the weights: configuration and tokenizer
@@ -76,10 +79,11 @@ def versions() -> dict[str, str]:
     return {name: metadata.version(name) for name in _LIBRARIES}
 
 
-def settings_digest(folder: Path) -> str:
-    """SHA-256 over the configuration and the tokenizer in a model's folder."""
+def settings_digest(checkpoint: "Checkpoint") -> str:
+    """SHA-256 over the configuration and the tokenizer, in a model's folder and that of its adapter."""
     whole = hashlib.sha256()
-    for place in sorted(folder.iterdir()):
+    folders = dict.fromkeys((checkpoint.source.folder, checkpoint.of_tokenizer))
+    for place in (place for folder in folders for place in sorted(folder.iterdir())):
         if place.suffix in _SETTINGS and place.is_file():
             whole.update(os.fsencode(f"{place.name}\n") + hashlib.sha256(place.read_bytes()).digest())
     return whole.hexdigest()

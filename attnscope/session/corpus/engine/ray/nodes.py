@@ -68,9 +68,7 @@ def there_is(recipe: Recipe) -> dict[str, str]:
         whole = len(checkpoint.there) == len(checkpoint.files)
         weights = checkpoint.told_apart if whole else checkpoint.source.revision
         depends_on[f"weights of {checkpoint.source.name}"] = str(weights)
-        depends_on[f"settings of {checkpoint.source.name}"] = (
-            f"sha256:{settings_digest(checkpoint.source.folder)}"
-        )
+        depends_on[f"settings of {checkpoint.source.name}"] = f"sha256:{settings_digest(checkpoint)}"
     return depends_on
 
 
