@@ -50,10 +50,12 @@ class Source:
 
         `layer` is the one that is read first, where there is a choice.
         """
+        from attnscope.session.choosing import towers_of
+
         with self._running:
             kept = self._read(self.inputs if text is None else self._inputs(text), tower, layer)
         reading, chosen = kept.reading, kept.chosen
-        towers = tuple(_tower(tower) for tower in reading.model.towers)
+        towers = tuple(_tower(tower) for tower in towers_of(reading.model))
         first = kept.head(kept.looked_at, chosen.heads[0])  # the sides that it really has
         perceived = reading.perceived if reading.lies_over_medium(chosen) else None
         assert self._meant is not None, "chosen for the first text"
@@ -116,7 +118,7 @@ class Source:
 
     def _choose(self, inputs: Inputs, tower: str | None) -> "tuple[Chosen, int]":
         """All layers and heads of a tower, by default that of the head that was meant, and where to begin."""
-        from attnscope.session.choosing import choose
+        from attnscope.session.choosing import choose, towers_of
         from attnscope.session.opening import Purpose, open_model
 
         if self._opened is None:
@@ -126,7 +128,7 @@ class Source:
         mine = self._meant.tower
         if tower is not None:
             mine = next(
-                tower_of_model for tower_of_model in self._model.towers if _name(tower_of_model) == tower
+                tower_of_model for tower_of_model in towers_of(self._model) if _name(tower_of_model) == tower
             )
         first = self._meant.layers[0] if _name(mine) == _name(self._meant.tower) else mine.layers[0]
         return replace(self._meant, tower=mine, layers=mine.layers, heads=_heads(mine)), first

@@ -1,16 +1,19 @@
 """Which attention is meant: the tower, the layers and the heads, by what a model or its skeleton has."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool
 
 from attnscope.errors import InputError, listed
+from attnscope.model.anatomy.placed import without_numbers
+from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.anatomy.towers import (
     Tower,
     choose_tower,
+    find_towers,
     layers_without,
     reading_text,
     without_attention,
@@ -19,6 +22,8 @@ from attnscope.session import selection
 from attnscope.session.listener import Listener
 from attnscope.session.wanted import ROUTES, Wanted
 from attnscope.vocabulary import Kind, Route
+
+_LENGTH = 3  # tokens of the run that counts heads
 
 
 @runtime_checkable
@@ -75,6 +80,45 @@ class Chosen:
         return selection.only_one(self.layers, self.heads)
 
 
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """A model whose heads are counted."""
+
+    name: str
+    skeleton: Any
+    towers: tuple[Tower, ...]
+
+
+def towers_of(built: Built) -> tuple[Tower, ...]:
+    """Its towers, each layer with the number of its heads: as its modules say, else as a run shows.
+
+    That run has no weights; where it does not get that far the number is 0.
+    """
+    if all(all(tower.heads.values()) for tower in built.towers):
+        return tuple(built.towers)
+    from attnscope.analysis.outline.layers import observe
+
+    bare = without_numbers(built.skeleton)
+    towers = find_towers(find_sites(bare))
+    seen = observe(bare, towers, _LENGTH)
+    made = {
+        (tower.pattern, tower.kind, layer): calls[0].heads
+        for tower in towers
+        for layer in tower.layers
+        if (calls := seen.of(tower, layer))
+    }
+    return tuple(
+        replace(
+            tower,
+            heads={
+                layer: count or made.get((tower.pattern, tower.kind, layer), 0)
+                for layer, count in tower.heads.items()
+            },
+        )
+        for tower in built.towers
+    )
+
+
 def choose(built: Built, wanted: Wanted, listener: Listener, *, sensed: bool) -> Chosen:
     """What `wanted` means in this model; what was chosen for the user is told.
 
@@ -82,6 +126,7 @@ def choose(built: Built, wanted: Wanted, listener: Listener, *, sensed: bool) ->
     """
     if not built.towers:
         raise InputError(without_attention(built.skeleton, built.name))
+    built = _Counted(built.name, built.skeleton, towers_of(built))
     _check_needed(built, wanted)
     tower = _tower_that_senses(built, wanted, listener) if sensed else _tower(built, wanted, listener)
     apart, mean, wanted = wanted.apart, wanted.mean, wanted.among(tower.heads, listener)
@@ -165,7 +210,9 @@ def _layers_and_heads(
     chosen = selection.choose(layers, tower.layers, "layer", where, layers_without(built.skeleton, tower))
     counts = {tower.heads[layer] for layer in chosen}
     if 0 in counts:
-        raise InputError(f"{built.name} does not say how many heads a layer has: name layer and head")
+        raise InputError(
+            f"{built.name} does not say how many heads a layer has, nor does a run without weights"
+        )
     if len(counts) > 1:
         listener.notice(f"the layers have {listed(sorted(counts))} heads: choosing from {min(counts)}")
     return chosen, selection.choose(heads, tuple(range(min(counts))), "head", where)

@@ -1,6 +1,7 @@
 """Code that a checkpoint brings along: what its attention is, follows from its class and its mask."""
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -11,7 +12,9 @@ from own_code import HEADS, LAYERS, plain_decoder
 from pasted import following
 from safetensors.torch import load_file
 
+import attnscope as at
 from attnscope.capture import Selection, record
+from attnscope.errors import InputError
 from attnscope.results import Kind
 from attnscope.verify import certify
 
@@ -72,6 +75,36 @@ def test_what_to_ask_next_names_no_kernel_that_nobody_can_choose(attnscope, chec
     assert "--attn" not in command
     found = attnscope(*command[1:], "--trust-remote-code", "--controls", "3")
     assert found.exit_code == 0, found.stderr
+
+
+@pytest.fixture
+def uncounted(tmp_path: Path) -> Path:
+    """A checkpoint whose attention calls the number of its heads as no other does."""
+    return plain_decoder(tmp_path / "uncounted", count="many")
+
+
+def test_heads_that_a_module_does_not_count_are_those_of_a_run(attnscope, uncounted: Path) -> None:
+    trusted = ("-m", str(uncounted), "--trust-remote-code")
+    told = json.loads(attnscope("heads", TEXT, *trusted, "--json").stdout)
+    assert (len(told["layers"]), len(told["heads"])) == (LAYERS, HEADS)
+    last = json.loads(attnscope("heads", TEXT, *trusted, "--layer", "2", "--head", "-1", "--json").stdout)
+    assert (last["head"], last["certificate"]["verdict"]) == (HEADS - 1, "certified")
+    beyond = attnscope("heads", TEXT, *trusted, "--layer", "2", "--head", str(HEADS))
+    assert (beyond.exit_code, beyond.stderr.count("\n")) == (2, 1)
+    assert f"layers 0-{LAYERS - 1}, heads 0-{HEADS - 1}" in beyond.stderr
+
+
+def test_a_model_in_memory_is_counted_without_its_weights_or_says_that_it_cannot_be(uncounted: Path) -> None:
+    model = at.load(str(uncounted), trust_remote_code=True)
+    before = {name: id(weight) for name, weight in model.module.named_parameters()}
+    assert model.towers == {"decoder": dict.fromkeys(range(LAYERS), HEADS)}
+    assert before == {name: id(weight) for name, weight in model.module.named_parameters()}
+    assert not any(weight.is_meta for weight in model.module.parameters())
+    normal = model.module.model.layers[0].first
+    normal.register_forward_pre_hook(lambda _module, given: given[0].sum().item() and None)
+    assert model.towers == {"decoder": dict.fromkeys(range(LAYERS), 0)}
+    with pytest.raises(InputError, match="does not say how many heads a layer has"):
+        model.read(TEXT).overview()
 
 
 def test_its_weights_are_those_of_a_slow_loop(checkpoint: Path, code: ModuleType) -> None:

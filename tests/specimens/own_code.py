@@ -103,10 +103,15 @@ class PlainForCausalLM(PreTrainedModel, GenerationMixin):
 """
 
 
-def plain_decoder(folder: Path, *, headless: bool = True) -> Path:
-    """A seeded checkpoint with code of its own; `headless` says whether it names a class without its head."""
+def plain_decoder(folder: Path, *, headless: bool = True, count: str = "n_head") -> Path:
+    """A seeded checkpoint with code of its own; `headless` says whether it names a class without its head.
+
+    `count` is what an attention calls the number of its heads.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "own.py").write_text(CODE, encoding="utf-8")
+    (folder / "own.py").write_text(
+        CODE.replace("self.n_head, self.size", f"self.{count}, self.size"), "utf-8"
+    )
     vocabulary = len(
         json.loads((demo.folder("demo-causal") / "tokenizer.json").read_text())["model"]["vocab"]
     )

@@ -5,6 +5,7 @@ device, and reads the weights that have no place there just for as long as the p
 such weights are on the meta device, which holds no numbers: here they are had all the same.
 """
 
+import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -39,6 +40,18 @@ def weight_of(module: nn.Module, name: str = "weight") -> Tensor | None:
         except KeyError:
             continue
     raise InputError(f"{type(module).__name__} has weights that are on no device: they cannot be read")
+
+
+def without_numbers(module: nn.Module) -> nn.Module:
+    """A copy of the model on the meta device, where it takes no memory."""
+    weights = (each for held in (module.parameters(), module.buffers()) for each in held)
+    bare: dict[int, Any] = {
+        id(each): nn.Parameter(each.detach().to("meta"), each.requires_grad)
+        if isinstance(each, nn.Parameter)
+        else each.to("meta")
+        for each in weights
+    }
+    return copy.deepcopy(module, bare)
 
 
 def map_of(module: nn.Module) -> dict[str, str]:

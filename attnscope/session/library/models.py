@@ -12,7 +12,7 @@ from attnscope.model.inputs.chat import Chat, chat_of, read_chat
 from attnscope.model.inputs.tokenizer import Tokenizer
 from attnscope.results import Composition, Dependencies, Drift, Referee, Retrieval
 from attnscope.results.claims.prompts import Prompt
-from attnscope.session.choosing import choose
+from attnscope.session.choosing import choose, towers_of
 from attnscope.session.entering import encode_inputs
 from attnscope.session.library.prompted import Prompted
 from attnscope.session.library.readings import Reading
@@ -75,7 +75,7 @@ class Model:
     @property
     def towers(self) -> dict[str, dict[int, int]]:
         """Where it has attention: by tower how many query heads each layer has, 0 where that is not told."""
-        return {tower.called: dict(tower.heads) for tower in self._opened.model.towers}
+        return {tower.called: dict(tower.heads) for tower in towers_of(self._opened.model)}
 
     def read(
         self,
