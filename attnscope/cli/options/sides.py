@@ -109,7 +109,7 @@ FailAbove = Annotated[
         "--fail-above",
         metavar="SHARE",
         help="Of two models over --texts: end with exit code 6 where any head moved further, as .05: 5 % of "
-        "what its queries give goes to other tokens.",
+        "what its queries give goes to other tokens. Answers are shown and do not count.",
     ),
 ]
 STORED = (".npz", ".json")

@@ -206,11 +206,13 @@ class Prompts(Presented):
 
     @cached_property
     def ranking(self) -> tuple[int, ...]:
-        """The figures, those first whose mean lies clearest beyond its control, in its own standard error.
+        """The figures, those first that more can be said of (`_case_of`).
 
-        Of heads taken away those first that more can be said of (`_case_of`), then the largest mean.
-        Of parts of a score those first that stand in most prompts, then those with the largest share;
-        answers and layers as they come; methods before fields.
+        Of these the largest mean comes first, of distances the smallest; where none lies beyond its control
+        the one that comes nearest to that, in its own standard error, but of heads taken away the largest. Of
+        methods and fields those first that lie clearest beyond their control, in that error. Of parts of a
+        score those first that stand in most prompts, then those with the largest share; answers and layers as
+        they come; methods before fields.
         """
 
         def order(i: int) -> tuple[float, ...]:
@@ -221,8 +223,11 @@ class Prompts(Presented):
                 return i > 0, -size, i
             if self.asked.of_parts:
                 return -int(self.stands[i].sum()), -size, i
-            if self.asked in (Asked.ABLATE, Asked.RANK):
-                return _SURER.index(self._case_of(i)), -size, i
+            if self.asked is not Asked.FLOW:
+                case = self._case_of(i)
+                if case in (Case.HOLDS, Case.ALONE) or self.asked in (Asked.ABLATE, Asked.RANK):
+                    return _SURER.index(case), size if self.asked is Asked.LIKE else -size, i
+                return _SURER.index(case), -errors if np.isfinite(errors) else np.inf, -size, i
             later = self.asked is Asked.FLOW and self.figures[i].measured != CORRELATION
             return later, -errors if np.isfinite(errors) else np.inf, -size, i
 

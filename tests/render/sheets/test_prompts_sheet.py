@@ -148,6 +148,35 @@ def test_a_head_is_first_in_its_layer_only_where_no_other_figure_there_moves_the
 _TWO = "L2 H4", "L2 H3"
 
 
+@pytest.mark.parametrize(("asked", "first"), [(Asked.FIND, "large"), (Asked.LIKE, "small")])
+def test_of_figures_that_stand_out_the_largest_comes_first_and_of_distances_the_smallest(
+    asked: Asked, first: str
+) -> None:
+    below = asked is Asked.LIKE
+    every = []
+    for place in range(8):
+        wobble = 0.03 * (-1) ** place
+        own = {
+            Figure("small", "weight"): Seen(0.2, 0.6 if below else 0.05),
+            Figure("large", "weight"): Seen(0.7 + 2 * wobble, 0.9 if below else 0.5),
+            Figure("neither, clearer", "weight"): Seen(0.5 + wobble / 2, 0.5),
+            Figure("neither, farther off", "weight"): Seen(0.95, 0.7 if below else 1.0),
+        }
+        every.append(own)
+    base = made_prompts.prompts(asked, refused=False)
+    found = replace(base, **vars(tabled(asked, every)))
+    names = [found.figures[i].name for i in found.ranking]
+    small, large = (next(i for i, each in enumerate(found.figures) if each.name == name) for name in _SIZES)
+    assert found.errors[small] > 2 * found.errors[large] > 0 or below
+    assert found.case is Case.HOLDS
+    assert names[0] == first
+    assert set(names[:2]) == {"small", "large"}
+    assert names[2:] == ["neither, clearer", "neither, farther off"]
+
+
+_SIZES = "small", "large"
+
+
 def test_likeness_is_nearer_where_the_distance_is_less() -> None:
     told = made_prompts.prompts(Asked.LIKE)
     assert told.excess[0].tolist() == pytest.approx([0.3, 0.28, 0.25, 0.3, 0.28, 0.25, 0.3, -0.1])
