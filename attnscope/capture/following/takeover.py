@@ -19,6 +19,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS, AttentionInterf
 
 from attnscope.capture.identity_probe import weights_by_identity
 from attnscope.errors import InputError
+from attnscope.process.alone import ALONE
 from attnscope.results import Route
 
 Kernel = Callable[..., tuple[Tensor, Tensor | None]]
@@ -130,14 +131,18 @@ def takeover(modules: Iterable[nn.Module], watch: Watcher) -> Iterator[None]:
 
 @contextmanager
 def put_back(*registries: dict[str, Any]) -> Iterator[None]:
-    """The library's registries are as they were when the block ends, however it ends."""
-    before = [dict(registry) for registry in registries]
-    try:
-        yield
-    finally:
-        for registry, entries in zip(registries, before, strict=True):
-            registry.clear()
-            registry.update(entries)
+    """The library's registries are as they were when the block ends, however it ends.
+
+    They are the whole process's: no other thread changes them meanwhile.
+    """
+    with ALONE:
+        before = [dict(registry) for registry in registries]
+        try:
+            yield
+        finally:
+            for registry, entries in zip(registries, before, strict=True):
+                registry.clear()
+                registry.update(entries)
 
 
 def _stand_in(registered: Kernel | None, watched: set[nn.Module], watch: Watcher) -> Kernel:

@@ -16,6 +16,7 @@ from attnscope import incoming
 from attnscope.errors import InputError, is_out_of_memory, one_line
 from attnscope.model.inputs.chat import Chat, Message
 from attnscope.model.inputs.text import Encoded, encoded_texts
+from attnscope.process.alone import ALONE
 from attnscope.tokens import Given, Section, Tokens
 
 ASSISTANT = "assistant"
@@ -69,14 +70,15 @@ def _no_longer_than(most: int) -> Iterator[None]:
         return self.binop_table[operator](left, right)
 
     own = {"concat": staticmethod(concat), "call_binop": call_binop, "intercepted_binops": frozenset("*")}
-    before = {name: getattr(Sandbox, name) for name in own}
-    try:
-        for name, value in own.items():
-            setattr(Sandbox, name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(Sandbox, name, value)
+    with ALONE:
+        before = {name: getattr(Sandbox, name) for name in own}
+        try:
+            for name, value in own.items():
+                setattr(Sandbox, name, value)
+            yield
+        finally:
+            for name, value in before.items():
+                setattr(Sandbox, name, value)
 
 
 class _Untold(Exception):

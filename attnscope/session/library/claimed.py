@@ -7,6 +7,7 @@ from typing import Any, overload
 from attnscope.analysis.claims.finding.shared import InPrompt
 from attnscope.attention import Capture
 from attnscope.errors import InputError
+from attnscope.process.alone import each_alone
 from attnscope.results import (
     Ablation,
     Alignment,
@@ -41,6 +42,7 @@ from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 
 
+@each_alone
 class Entered:
     """A model with its inputs, which are read where they are first asked about, and then kept."""
 
@@ -91,6 +93,7 @@ def _cut(done: SessionReading, chosen: Chosen) -> SessionReading:
     return replace(done, captured=replace(captured, calls=calls))
 
 
+@each_alone
 class Claimed(Entered):
     """What can be claimed of heads."""
 

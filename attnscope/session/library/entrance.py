@@ -8,6 +8,7 @@ from attnscope.model.loaded import Model as LoadedModel
 from attnscope.model.loaded import out_of_pipeline
 from attnscope.model.loading.adapting import acts_by_text
 from attnscope.model.loading.answering import task_of
+from attnscope.process.alone import alone
 from attnscope.results import Outline
 from attnscope.session.library.models import Model, opened
 from attnscope.session.listener import Listener, Log
@@ -18,6 +19,7 @@ from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Numbers, Wanted
 
 
+@alone
 def load(
     name: str | None = None,
     *,
@@ -66,6 +68,7 @@ def load(
     return opened(request, listener or Log())
 
 
+@alone
 def wrap(module: Any, processor: Any = None, *, listener: Listener | None = None) -> Model:
     """A model of transformers that is in memory already, with its tokenizer or processor, or a pipeline.
 
@@ -110,6 +113,7 @@ def _check_own(module: Any) -> None:
     raise InputError(f"{told}: it has no get_input_embeddings to find its tokens by")
 
 
+@alone
 def outline(
     name: str | None = None,
     *,

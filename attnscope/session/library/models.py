@@ -10,6 +10,7 @@ from attnscope.capture.following.describe import remarks
 from attnscope.errors import InputError
 from attnscope.model.inputs.chat import Chat, chat_of, read_chat
 from attnscope.model.inputs.tokenizer import Tokenizer
+from attnscope.process.alone import each_alone
 from attnscope.results import Composition, Dependencies, Drift, Referee, Retrieval
 from attnscope.results.claims.prompts import Prompt
 from attnscope.session.choosing import choose, towers_of
@@ -35,6 +36,7 @@ def _chat(given: Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | Path | 
     return read_chat(Path(given)) if isinstance(given, str | Path) else chat_of(given)
 
 
+@each_alone
 class Model:
     """A model in memory, which `load` and `wrap` return: `read` gives it something to read.
 

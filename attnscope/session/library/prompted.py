@@ -6,6 +6,7 @@ from typing import Any
 
 from attnscope.analysis.claims.finding.shared import InPrompt
 from attnscope.errors import AttnscopeError, InputError
+from attnscope.process.alone import each_alone
 from attnscope.results import Prediction, Result
 from attnscope.results.claims.prompts import Prompts, by_reason, lines_told
 from attnscope.session.effects import Ablating
@@ -18,6 +19,7 @@ from attnscope.session.questions.prompts import Gathered
 _OF_ABLATING = {each.name for each in fields(Ablating)}
 
 
+@each_alone
 class Prompted:
     """Prompts that are read one after the other; each question is asked of all of them.
 

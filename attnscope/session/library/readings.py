@@ -5,6 +5,7 @@ from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.measures import parse_measures
+from attnscope.process.alone import each_alone
 from attnscope.results import (
     Dimensions,
     HeadTerms,
@@ -33,6 +34,7 @@ from attnscope.session.questions.prediction import TOP, predict, report_head
 from attnscope.session.wanted import Looking, Numbers, Wanted, WantedMean
 
 
+@each_alone
 class Reading(Claimed):
     """A model and what it has read: every method asks one thing of it.
 

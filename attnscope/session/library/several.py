@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from attnscope.errors import InputError
+from attnscope.process.alone import alone
 from attnscope.results import Comparison, Corpus, CorpusDifference, Difference, Estimate, Result, load
 from attnscope.session.corpus.engine.interface import Done
 from attnscope.session.corpus.identity import BATCH, LONGEST
@@ -20,6 +21,7 @@ from attnscope.session.request import ProvenModel
 from attnscope.session.wanted import Looking, Numbers, Wanted
 
 
+@alone
 def corpus(
     files: str | Path | Sequence[str | Path],
     model: str | None = None,
@@ -110,6 +112,7 @@ def corpus(
         return corpus_of(request, asked, Wanted(layers, heads, kind, tower), listener or Log(), told)
 
 
+@alone
 def estimate(
     files: str | Path | Sequence[str | Path],
     model: str | None = None,
@@ -130,6 +133,7 @@ def estimate(
     return estimate_of(ProvenModel(model, device, dtype), question, Wanted(), listener or Log(), machines)
 
 
+@alone
 def compare(
     a: Reading,
     b: Reading,
