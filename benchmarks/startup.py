@@ -3,8 +3,8 @@
     python benchmarks/startup.py [RUNS]
 
 One head of a checkpoint of bert-base size, random weights made on the spot, 11 tokens. Each round runs all
-in turn: the plain script, attnscope with an empty cache of captures, the same with a picture, and attnscope
-with one measure that makes it faster after the other switched off. Ratios first: seconds are those of the
+in turn: the plain script, attnscope, the same with a picture, and attnscope with one measure that makes it
+faster after the other switched off. Ratios first: seconds are those of the
 processor, user and system, medians over the rounds, so that other work on the machine counts little. Byte
 code is kept in a folder of its own, as it is where packages were installed. The last line is `--help` beside
 `import typer, rich`.

@@ -86,6 +86,11 @@ def load_answering(
 def _candidates(checkpoint: Checkpoint, pair: bool, remote_code: bool) -> Iterator[tuple[Plan, Task]]:
     """What the checkpoint may be loaded as, the likeliest first."""
     whole = plan_model(checkpoint, remote_code=remote_code)
+    if (adapter := checkpoint.adapter) is not None and adapter.judges is not None:
+        raise NoAnswerError(
+            f"{adapter.name} was trained for {adapter.judges} and not for words, and its own head is not "
+            "read (heads and find show its attention)"
+        )
     _check_saved(checkpoint.source.name, whole.config)
     if whole.writes:
         if _has_words(whole):

@@ -32,6 +32,12 @@ class Adapter:
         return (self.folder / CONFIG, self.weights)
 
     @property
+    def judges(self) -> str | None:
+        """What it was trained to tell in the place of words, by peft's name for that; None for words."""
+        task = settings(self.folder / CONFIG).get("task_type")
+        return task if task in ("SEQ_CLS", "TOKEN_CLS", "QUESTION_ANS") else None
+
+    @property
     def pickled(self) -> bool:
         return self.weights.suffix != ".safetensors"
 

@@ -6,11 +6,20 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+from transformers import (
+    AutoTokenizer,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    BertForTokenClassification,
+    LlamaConfig,
+    LlamaForCausalLM,
+)
 
 import attnscope as at
 from attnscope import demo
 from attnscope.errors import InputError, ModelUnavailableError
+from attnscope.model.loading.answering import load_answering
+from attnscope.model.source.checkpoint import open_checkpoint
 from attnscope.model.source.find import find
 from attnscope.results import Verdict
 
@@ -168,3 +177,27 @@ def test_an_adapter_that_acts_by_what_the_text_says_is_refused(config: Any, why:
     adapted.save_pretrained(tmp_path / "adapter")
     with pytest.raises(ModelUnavailableError, match=why):
         at.load(str(tmp_path / "adapter"))
+
+
+@pytest.mark.parametrize("task", ["SEQ_CLS", "TOKEN_CLS", None])
+def test_an_adapter_for_classes_answers_with_no_word(task: str | None, tmp_path: Path) -> None:
+    kind = {"SEQ_CLS": BertForSequenceClassification, "TOKEN_CLS": BertForTokenClassification}
+    module = kind.get(str(task), BertForMaskedLM).from_pretrained(demo.folder())
+    settings = {"r": 2, "target_modules": ["query"], "init_lora_weights": False, "task_type": task}
+    adapted = peft.get_peft_model(module, peft.LoraConfig(**settings)).eval()
+    adapted.save_pretrained(tmp_path)
+    model = at.load(str(tmp_path))
+    reading = model.read("the dog saw the [MASK]")
+    ids = {"input_ids": torch.tensor([reading.head(3, 2).query_tokens.ids])}
+    with torch.no_grad():
+        states = [
+            each(**ids, output_hidden_states=True).hidden_states[-1] for each in (adapted, model.module)
+        ]
+    torch.testing.assert_close(*(each.hidden_states[-1] for each in made), atol=1e-4, rtol=1e-4)
+    if task is None:
+        assert reading.predict().blanks[0].guesses
+        return
+    with pytest.raises(InputError, match="has no head that predicts words"):
+        reading.predict()
+    with pytest.raises(InputError, match=f"was trained for {task} and not for words"):
+        load_answering(open_checkpoint(find(str(tmp_path))))
