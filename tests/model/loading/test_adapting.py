@@ -190,9 +190,7 @@ def test_an_adapter_for_classes_answers_with_no_word(task: str | None, tmp_path:
     reading = model.read("the dog saw the [MASK]")
     ids = {"input_ids": torch.tensor([reading.head(3, 2).query_tokens.ids])}
     with torch.no_grad():
-        states = [
-            each(**ids, output_hidden_states=True).hidden_states[-1] for each in (adapted, model.module)
-        ]
+        made = [each(**ids, output_hidden_states=True) for each in (adapted, model.module)]
     torch.testing.assert_close(*(each.hidden_states[-1] for each in made), atol=1e-4, rtol=1e-4)
     if task is None:
         assert reading.predict().blanks[0].guesses
