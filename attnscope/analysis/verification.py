@@ -82,6 +82,12 @@ def verify_model(
     if mixed := sorted({check.layer for check in checks if _mixes(check)}):
         where = f"L{listed(mixed)}"
         notes = (*notes, f"tokens are mixed with others before the attention of {where}, by no attention")
+    beside: dict[str, set[int]] = {}
+    for check in checks:
+        for one in check.certificates:
+            if one.reach is not None and one.reach.beside:
+                beside.setdefault(one.reach.beside, set()).add(check.layer)
+    notes = (*notes, *(f"L{listed(sorted(layers))}: {what}" for what, layers in beside.items()))
     routes = dict.fromkeys(check.route for check in ordered)
     as_read = replace(provenance, route=", ".join(routes))
     return Verification(tokens, ordered, outputs, as_read, notes)

@@ -6,21 +6,20 @@
 Where queries are known to be those of the tokens in their place, the first of the two runs is not needed.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import torch
-from jaxtyping import Bool
 from torch import Tensor, nn
 
-from attnscope.capture.cause import rows
+from attnscope.capture.cause import onward, rows
 from attnscope.capture.cause.heads import note_columns, note_heads, touched
+from attnscope.capture.cause.onward import Halves, Onward
 from attnscope.capture.cause.outputs import Trial, one_each, perturbed
-from attnscope.capture.cause.passage import Enter, Hooks
+from attnscope.capture.cause.passage import Hooks
 from attnscope.capture.cause.rerun import Clean, Rerun
 from attnscope.capture.following.answers import Forward, Place
 
 Choose = Callable[[Trial, Place], Tensor]  # the rows of an attention whose answers become others
-Halves = dict[Forward, tuple[Bool[Tensor, " row"], torch.Size]]
 
 
 def through_blocks(
@@ -30,28 +29,40 @@ def through_blocks(
     placed: Collection[Forward],
     disordered: Collection[Forward],
     every_row: bool,
-) -> None:
-    """Finds how the modules' results act on those of their blocks.
+) -> Onward:
+    """Finds how the modules' results act on those of their blocks, and whether these are read.
 
     `placed` are those whose queries are the tokens in place, `disordered` those whose queries are others:
     there code words take the place of one half. With `every_row` they come after it everywhere.
     """
     for trial in tried:
         trial.block = "" if trial.forward in clean.within else "none"
-    _all_turns(rerun, clean, [trial for trial in tried if trial.forward not in disordered], placed, None)
+    found = onward.between_blocks(rerun, clean, tried)
+    ordered = [trial for trial in tried if trial.forward not in disordered]
+    asking = {
+        clean.within[t.forward] for t in ordered if t.forward in clean.within and t.forward not in placed
+    }
+    given = {forward: half for forward, half in found.given.items() if forward in asking}
+    _all_turns(rerun, clean, ordered, found.asked, given)
     if strange := [trial for trial in tried if every_row or trial.forward in disordered]:
         bits = rows.words(min(rows.MOST, max(trial.row_count for trial in strange))).shape[1]
         for bit in range(bits):
-            _all_turns(rerun, clean, strange, (), bit)
-    _clear_ways(rerun, clean, [trial for trial in tried if trial.block == "mixed"])
+            _all_turns(rerun, clean, strange, *_asked(rerun, clean, strange, bit))
+    for trial in tried:
+        if trial.block == "mixed" and not clean.epsilon:  # one scale for all rows carries a little of each
+            half, there = (
+                found.given.get(clean.within[trial.forward]),
+                found.carried.get(clean.within[trial.forward]),
+            )
+            if half is not None and there is not None and torch.equal(there, half[0]):
+                trial.block = "blended"  # its own ways do not carry rows to one another
+    return found
 
 
 def _all_turns(
-    rerun: Rerun, clean: Clean, tried: Sequence[Trial], placed: Collection[Forward], bit: int | None
+    rerun: Rerun, clean: Clean, tried: Sequence[Trial], asked: Mapping[Place, Tensor], given: Halves
 ) -> None:
     """One half of the rows, or one bit of their words: each attention module of a block in its turn."""
-    asking = [t for t in tried if t.forward in clean.within and t.forward not in placed]
-    asked, given = _asked(rerun, clean, asking, bit)
     turns = max((len(rerun.sharing(trial.forward[0])) for trial in tried), default=0)
     for turn in range(turns):
         active = {
@@ -67,79 +78,34 @@ def _all_turns(
 
 
 def _asked(
-    rerun: Rerun, clean: Clean, tried: Sequence[Trial], bit: int | None
+    rerun: Rerun, clean: Clean, tried: Sequence[Trial], bit: int
 ) -> tuple[dict[Place, Tensor], Halves]:
-    """Which queries change with half of the rows of a block's input, and which half that was."""
+    """Which queries change with the rows of a block's input whose word has this bit, and which those are."""
     asked: dict[Place, Tensor] = {}
     given: Halves = {}
-    if not tried:
-        return asked, given
-    blocks = {clean.within[trial.forward][0] for trial in tried}
+    blocks = {clean.within[trial.forward][0] for trial in tried if trial.forward in clean.within}
 
-    def answer(place: Place, answered: Tensor, queries: Tensor) -> Tensor | None:
-        before = clean.queries.get(place)
-        if before is not None and before.shape == queries.shape:
-            pair = rows.as_rows(queries), rows.as_rows(before)
-            asked[place] = rows.changed(*pair, clean.epsilon)
+    def answer(place: Place, _answered: Tensor, queries: Tensor) -> Tensor | None:
+        onward.note_queries(clean, place, queries, asked)
         return clean.answers.get(place)
 
-    rerun.run(Hooks(answer, leave_block=clean.leave_block, enter_block=_another_half(blocks, given, bit)))
-    return asked, given
-
-
-def _another_half(blocks: Collection[nn.Module], given: Halves, bit: int | None) -> Enter:
-    """A hook that changes half of the rows of the hidden state that these blocks read, and notes which."""
-
     def enter(forward: Forward, hidden: Tensor) -> Tensor | None:
-        count = hidden[..., 0].numel()
-        if forward[0] not in blocks or count > rows.MOST:
+        if forward[0] not in blocks or (count := hidden[..., 0].numel()) > rows.MOST:
             return None
-        code = None if bit is None else rows.words(count)
-        half = rows.halves(count, 11) if code is None or bit is None else code[:, bit % code.shape[1]]
-        given[forward] = half, hidden.shape[:-1]
-        there = half.view(hidden.shape[:-1])[..., None].to(hidden.device)
-        return torch.where(there, rows.shuffled(hidden, 11), hidden)
+        code = rows.words(count)
+        given[forward] = code[:, bit % code.shape[1]], hidden.shape[:-1]
+        return onward.other_rows(hidden, given[forward][0], 11)
 
-    return enter
-
-
-def _clear_ways(rerun: Rerun, clean: Clean, mixed: Sequence[Trial]) -> None:
-    """Where a block's rows change with other rows' answers: whether its own ways carry rows to one another.
-
-    If these do not, it is the answers that were mixed on their way.
-    """
-    if not mixed or clean.epsilon:
-        return  # one scale for all rows carries them to one another, a little
-    given: Halves = {}
-    blocks = {clean.within[trial.forward][0] for trial in mixed}
-
-    def leave_block(forward: Forward, now: list[Tensor]) -> list[Tensor]:
-        for trial in mixed:
-            if clean.within[trial.forward] == forward and forward in given:
-                half, leading = given[forward]
-                there = _moved(clean, forward, now, leading)
-                if there is not None and torch.equal(there, half):
-                    trial.block = "blended"
-        return clean.leave_block(forward, now)
-
-    rerun.run(Hooks(clean.answer, clean.leave, leave_block, enter_block=_another_half(blocks, given, None)))
-
-
-def _moved(clean: Clean, forward: Forward, now: Sequence[Tensor], leading: torch.Size) -> Tensor | None:
-    """Which rows of a block's result changed, in the first tensor with such axes that did."""
-    for is_, was in zip(now, clean.blocks[forward], strict=False):
-        if was.numel() and is_.shape == was.shape and was.shape[:-1] == leading:
-            there = rows.changed(is_.flatten(0, -2), was.flatten(0, -2), clean.epsilon)
-            if there.any():
-                return there
-    return None
+    if blocks:
+        rerun.run(Hooks(answer, leave_block=clean.leave_block, enter_block=enter))
+    return asked, given
 
 
 def _one_run(
     rerun: Rerun,
     clean: Clean,
     active: dict[Forward, Trial],
-    asked: dict[Place, Tensor],
+    asked: Mapping[Place, Tensor],
     given: Halves,
     unfrozen: bool = False,
 ) -> None:
@@ -183,7 +149,8 @@ def _one_run(
     def leave_block(forward: Forward, now: list[Tensor]) -> list[Tensor]:
         for trial in active.values():
             if clean.within.get(trial.forward) == forward:
-                _judge(trial, clean, now, _expected(trial, clean, chosen, given), rerun, given, chosen)
+                expected = _expected(trial, clean, chosen, given)
+                _judge(trial, clean, now, expected, rerun, given, chosen, unfrozen)
         return clean.leave_block(forward, now)
 
     def feed(forward: Forward, part: nn.Module, now: Tensor) -> None:
@@ -215,6 +182,7 @@ def _judge(
     rerun: Rerun,
     given: Halves,
     chosen: Choose,
+    unfrozen: bool,
 ) -> None:
     """Judges each trial by the rows of its block's result that changed; the worst of several runs counts."""
     forward = clean.within[trial.forward]
@@ -222,16 +190,17 @@ def _judge(
         (a, b) for a, b in zip(now, clean.blocks[forward], strict=False) if b.numel() and a.shape == b.shape
     ]
     found = "effect" if any((a != b).any() for a, b in pairs) else "silent" if pairs else "unknown"
-    there = None if expected is None else _moved(clean, forward, now, expected[1])
+    there = None if expected is None else onward.moved(clean.blocks[forward], now, expected[1], clean.epsilon)
     if expected is not None and there is not None:
         half = expected[0]
         missing, more = half & ~there, bool((there & ~half).any())
-        alone = len(rerun.sharing(trial.forward[0])) == 1
-        found = ("other" if alone and missing.any() else "mixed") if more else "own"
-        if found == "mixed" and forward in given and torch.equal(there, chosen(trial, trial.places[0])):
-            found = "effect"  # it is the queries that were mixed with others, before
         if len(trial.padded) == len(missing):
             missing, half = missing & ~trial.padded, half & ~trial.padded
+        alone = len(rerun.sharing(trial.forward[0])) == 1
+        found = ("other" if alone and missing.any() else "mixed") if more else "own"
+        asked_too = forward in given and torch.equal(there, chosen(trial, trial.places[0]))
+        if found == "mixed" and (asked_too or unfrozen):
+            found = "effect"  # queries were mixed with others before, or another attention carries it on
         if not clean.epsilon and forward not in given:  # else small changes are lost, or rows ask nothing
             trial.block_quiet = int(missing.sum()), int(half.sum())
             trial.coarse = str(now[0].dtype).removeprefix("torch.") if rows.is_coarse(now[0]) else ""

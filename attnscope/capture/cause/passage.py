@@ -5,11 +5,12 @@ with passage.open():
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
@@ -23,6 +24,7 @@ Answer = Callable[[Place, Tensor, Tensor], Tensor | None]  # place, answer and q
 Leave = Callable[[Forward, list[Tensor]], list[Tensor] | None]
 Enter = Callable[[Forward, Tensor], Tensor | None]  # the hidden state that is read -> another one
 Feed = Callable[[Forward, nn.Module, Tensor], None]  # what a matrix within a module is given after an answer
+Arrive = Callable[[Forward, list[Tensor]], None]  # all that a layer is given
 
 _HIDDEN = ("hidden_states", "hidden_state", "x", "inputs")
 
@@ -33,7 +35,11 @@ class Enough(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Hooks:
-    """Functions that are called as the model runs; what they return replaces a tensor, None leaves it."""
+    """Functions that are called as the model runs; what they return replaces a tensor, None leaves it.
+
+    With `arrive` the run goes on to the layer after the last one that is tried, or to its end; `whole` to its
+    end in any case, and nothing is put back.
+    """
 
     answer: Answer
     leave: Leave | None = None
@@ -41,20 +47,24 @@ class Hooks:
     enter_block: Enter | None = None
     enter_module: Enter | None = None
     feed: Feed | None = None
+    arrive: Arrive | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
     """The `sites` whose attentions are watched, the modules `tried` with how often each runs, their blocks.
 
-    `before` is what blocks are to read, `last` of each block the last forward that is asked about.
+    `before` is all that blocks are to be given, `last` of each block the last forward that is asked about.
+    `beside` are the layers that are no such blocks.
     """
 
     sites: Sequence[Site]
     tried: Mapping[nn.Module, int]
     block_of: Mapping[nn.Module, nn.Module | None]
-    before: Mapping[Forward, Tensor]
+    before: Mapping[Forward, Sequence[Tensor]]
     last: frozenset[Forward]
+    beside: Collection[nn.Module] = ()
 
 
 class Passage:
@@ -71,6 +81,13 @@ class Passage:
         self.forwards: Counter[nn.Module] = Counter()  # of modules and of blocks, that are through
         self.running: Counter[nn.Module] = Counter()  # blocks
         self.within: dict[Forward, Forward] = {}
+        self.result: Any = None  # the model's, of a run that goes on to its end
+
+    @property
+    def through(self) -> bool:
+        """Whether every module that is asked about is through, with its block."""
+        is_done = all(self.forwards[each] >= times for each, times in self.asked.tried.items())
+        return is_done and not +self.running
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -88,6 +105,9 @@ class Passage:
             early = {"with_kwargs": True, "prepend": True}
             for block in blocks:
                 stack.enter_context(block.register_forward_pre_hook(ours(self._block_entered), **early))
+            for layer in asked.beside if hooks.arrive else ():
+                stack.enter_context(layer.register_forward_pre_hook(ours(self._arrived), **early))
+                stack.enter_context(layer.register_forward_hook(ours(self._beside_left)))
             for module in asked.tried if hooks.enter_module else ():
                 stack.enter_context(module.register_forward_pre_hook(ours(self._module_entered), **early))
             for module in {site.module for site in asked.sites}:
@@ -109,34 +129,47 @@ class Passage:
 
         return hook
 
+    def _arrived(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a layer is to be given: what it was given before, where that is known and fits."""
+        forward = module, self.forwards[module]
+        named: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+        mine = {name: each for name, each in named.items() if is_hidden(each)}
+        if self.hooks.arrive:
+            self.hooks.arrive(forward, [*mine.values()])
+            if self.through:
+                raise Enough
+        before = self.asked.before.get(forward, ())
+        if len(before) == len(mine):
+            named |= {name: _again(*pair) for name, *pair in zip(mine, mine.values(), before, strict=True)}
+        return tuple(named[i] for i in range(len(args))), {name: named[name] for name in kwargs}
+
+    def _beside_left(self, layer: nn.Module, _inputs: Any, _result: Any) -> None:
+        self.forwards[layer] += 1
+
     def _block_entered(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        args, kwargs = self._arrived(module, args, kwargs)
         self.running[module] += 1
         if self.sketches:
             self.sketches.active = False
-        before = self.asked.before.get((module, self.forwards[module]))
-        return self._entered(module, self.hooks.enter_block, before, args, kwargs)
+        return self._entered(module, self.hooks.enter_block, args, kwargs) or (args, kwargs)
 
     def _module_entered(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self._entered(module, self.hooks.enter_module, None, args, kwargs)
+        return self._entered(module, self.hooks.enter_module, args, kwargs)
 
     def _entered(
         self,
         module: nn.Module,
         enter: Enter | None,
-        before: Tensor | None,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
-        if enter is None and before is None:
+        if enter is None:
             return None
         for name in (*range(len(args)), *(name for name in _HIDDEN if name in kwargs)):
             given = args[name] if isinstance(name, int) else kwargs[name]
-            if _is_hidden(given):
-                # a model may hand on what was noted of a block before its result was put back
-                is_known = before is not None and before.shape == given.shape
-                clean = before.clone() if before is not None and is_known else given
-                new = None if enter is None else enter((module, self.forwards[module]), clean)
-                new = clean if new is None else new
+            if is_hidden(given):
+                if (new := enter((module, self.forwards[module]), given)) is None:
+                    return None
                 if isinstance(name, int):
                     return (*args[:name], new, *args[name + 1 :]), kwargs
                 return args, {**kwargs, name: new}
@@ -157,7 +190,7 @@ class Passage:
     def _left(self, forward: Forward, leave: Leave | None, result: Any) -> Any:
         self.forwards[forward[0]] += 1
         instead = None if leave is None else _instead(leave, forward, result)
-        if not +self.running and all(self.forwards[each] >= n for each, n in self.asked.tried.items()):
+        if self.through and not (self.hooks.arrive or self.hooks.whole):
             raise Enough
         return instead
 
@@ -165,7 +198,7 @@ class Passage:
 def _instead(leave: Leave, forward: Forward, result: Any) -> Any:
     """A module's result with its tensors of numbers replaced by those that `leave` returns."""
     leaves, tree = tree_flatten(result)
-    mine = [number for number, each in enumerate(leaves) if _is_hidden(each)]
+    mine = [number for number, each in enumerate(leaves) if is_hidden(each)]
     new = leave(forward, [leaves[number] for number in mine])
     if new is None:
         return None
@@ -174,7 +207,12 @@ def _instead(leave: Leave, forward: Forward, result: Any) -> Any:
     return tree_unflatten(leaves, tree)
 
 
-def _is_hidden(value: Any) -> bool:
+def _again(now: Tensor, before: Tensor) -> Tensor:
+    """What was given before: a model may hand on what it noted of a block before its result was put back."""
+    return now if now.shape != before.shape or torch.equal(now, before) else before.clone()
+
+
+def is_hidden(value: Any) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point() and value.ndim > 1
 
 

@@ -18,6 +18,7 @@ from torch import nn
 from attnscope.attention import AttentionCall
 from attnscope.capture.cause.blocks import through_blocks
 from attnscope.capture.cause.heads import EVERYWHERE, NOWHERE, asking_rows, heads_left
+from attnscope.capture.cause.onward import Onward
 from attnscope.capture.cause.outputs import Trial, by_words, trials, two_runs
 from attnscope.capture.cause.rerun import Clean, Rerun
 from attnscope.capture.faults import Refused
@@ -27,6 +28,9 @@ from attnscope.process.stopwatch import timed
 from attnscope.results import Reach
 from attnscope.vocabulary import Effect
 
+ACCOMPANIED = "another softmax in its block carries rows to one another, and is not shown"
+_UNREAD = "what its block returns is not read on the way to the model's result"
+_BESIDE = "rows reach one another in its block on another way too"
 _OFTEN = 0.8  # of a head's trials in which its change stood in one head's columns
 _OF_ROWS = {  # by what was found of the rows of the module's result
     "silent": (Effect.NONE, "what this attention computes has no effect on its module's result"),
@@ -48,10 +52,13 @@ class Reaches:
 
     found: Mapping[Name, Mapping[int, Reach]] = field(default_factory=dict)
     tried: str = ""
+    accompanied: Collection[Name] = ()  # those beside which another attention acts that is not shown
 
     def settled(self, call: AttentionCall) -> AttentionCall:
         """The call with the reach of its heads."""
         found = self.found.get((call.module, call.call), {})
+        if (call.module, call.call) in self.accompanied:
+            call = replace(call, reservation=call.reservation or ACCOMPANIED)
         return replace(call, reach={head: self._of_the_sample(reach) for head, reach in found.items()})
 
     def _of_the_sample(self, reach: Reach) -> Reach:
@@ -80,7 +87,7 @@ def reaches_of(
     path_of = {site.module: site.path for site in watched}
     tried = {site.module: often for site in watched if (often := site.runs_for(serving))}
     others = [site for site in find_sites(model) if site.module not in path_of]
-    rerun = Rerun(model, inputs, [*watched, *others], tried)
+    rerun, seen = Rerun(model, inputs, [*watched, *others], tried), Onward()
     try:
         clean = rerun.clean()
         forwards = [each for each in clean.results if each[0] in tried and not _no_numbers(clean, each)]
@@ -89,16 +96,32 @@ def reaches_of(
         in_place = {forward for forward, each in names.items() if each <= {*placed}}
         displaced = {forward for forward, each in names.items() if each & {*disordered}}
         if mine:
-            _try(rerun, clean, mine, in_place, displaced, every_row)
+            seen = _try(rerun, clean, mine, in_place, displaced, every_row)
     except Refused:
         return Reaches()
     found: dict[Name, dict[int, Reach]] = {}
+    accompanied = set[Name]()
     for trial in mine:
         exchanged = _exchanged(trial)
         for place, head in trial.units:
             name = path_of[place[0]], clean.numbers[place]
-            found.setdefault(name, {})[head] = _reach(trial, place, head, exchanged, rerun.runs)
-    return Reaches(found)
+            reach = _reach(trial, place, head, exchanged, rerun.runs)
+            block = clean.within.get(trial.forward)
+            found.setdefault(name, {})[head] = _onward(reach, block, seen, trial.forward in in_place)
+            if block is not None and seen.beside.get(block):
+                accompanied.add(name)
+    return Reaches(found, accompanied=accompanied)
+
+
+def _onward(reach: Reach, block: Forward | None, seen: Onward, in_place: bool) -> Reach:
+    """The reach of a head by what was seen of its block: a text's is to be read, others may be left."""
+    if reach.effect is not Effect.OWN or block is None:
+        return reach
+    if block in seen.unread:
+        return (
+            replace(reach, effect=Effect.NONE, reason=_UNREAD) if in_place else replace(reach, beside=_UNREAD)
+        )
+    return replace(reach, beside=_BESIDE) if block in seen.beside else reach
 
 
 def _padding(inputs: Mapping[str, Any]) -> list[torch.Tensor]:
@@ -118,15 +141,16 @@ def _try(
     placed: Collection[Forward],
     disordered: Collection[Forward],
     every_row: bool,
-) -> None:
+) -> Onward:
     two_runs(rerun, clean, mine)
     by_words(rerun, clean, mine)
     if doubted := [trial for trial in mine if trial.row_of in ("other", "mixed")]:
         asking = asking_rows(rerun, clean, doubted)
         for trial in doubted:
             _compose(trial, asking.get(trial.forward))
-    through_blocks(rerun, clean, mine, placed, disordered, every_row)
+    seen = through_blocks(rerun, clean, mine, placed, disordered, every_row)
     heads_left(rerun, clean, mine)
+    return seen
 
 
 def _compose(trial: Trial, asking: torch.Tensor | None) -> None:

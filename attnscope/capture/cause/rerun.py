@@ -9,15 +9,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_flatten
 
 from attnscope.capture.cards import draw_from, drawing
 from attnscope.capture.cause.passage import Enough, Hooks, Passage, Plan
 from attnscope.capture.cause.rows import size_of
 from attnscope.capture.cause.sketched import Sketches
 from attnscope.capture.evaluation_mode import evaluating
-from attnscope.capture.faults import running_again
+from attnscope.capture.faults import Refused, running_again
 from attnscope.capture.following.answers import Forward, Place
+from attnscope.errors import ModelUnavailableError
 from attnscope.model.anatomy.sites import Site
 
 _WHOLE = 1 / 64  # some steps of eight bits: one scale for all rows is moved by the largest of them
@@ -32,11 +35,12 @@ class Clean:
     queries: dict[Place, Tensor] = field(default_factory=dict)
     results: dict[Forward, list[Tensor]] = field(default_factory=dict)
     blocks: dict[Forward, list[Tensor]] = field(default_factory=dict)
-    given: dict[Forward, Tensor] = field(default_factory=dict)  # the hidden state that a block reads
     fed: dict[tuple[Forward, nn.Module], Tensor] = field(default_factory=dict)
     numbers: dict[Place, int] = field(default_factory=dict)  # how many attentions the module made before
     within: dict[Forward, Forward] = field(default_factory=dict)  # of a module, the forward of its block
     sizes: dict[Place, float] = field(default_factory=dict)
+    arrived: dict[Forward, list[Tensor]] = field(default_factory=dict)  # all that a layer is given
+    returned: list[Tensor] | None = None  # by the model, where that was waited for
     epsilon: float = 0.0  # of whole numbers that the model computes with, where it does
 
     def size(self, place: Place) -> float:
@@ -55,11 +59,11 @@ class Clean:
 
     def leave(self, forward: Forward, now: Sequence[Tensor]) -> list[Tensor]:
         """A hook: a module returns what it returned here."""
-        return restored(self.results[forward], now)
+        return restored(self.results.get(forward, ()), now)
 
     def leave_block(self, forward: Forward, now: Sequence[Tensor]) -> list[Tensor]:
         """A hook: a block returns what it returned here."""
-        return restored(self.blocks[forward], now)
+        return restored(self.blocks.get(forward, ()), now)
 
 
 def restored(before: Sequence[Tensor], now: Sequence[Tensor]) -> list[Tensor]:
@@ -88,8 +92,9 @@ class Rerun:
         around = {block for block in self.block_of.values() if block is not None}
         inside = {part for block in around for part in block.modules()}
         self.sites = [site for site in sites if site.module in tried or site.module in inside]
+        self.beside = _layers(model, sites) - around
         self.runs = 0
-        self.before: dict[Forward, Tensor] = {}  # what blocks read in every later run
+        self.before: dict[Forward, list[Tensor]] = {}  # what blocks are given in every later run
         self.last: frozenset[Forward] = frozenset()  # of each block the last module that is asked about
         self.random = drawing(model)
 
@@ -116,16 +121,28 @@ class Rerun:
         def leave_block(forward: Forward, returned: list[Tensor]) -> None:
             seen.blocks[forward] = [_copy(each) for each in returned]
 
-        def enter_block(forward: Forward, hidden: Tensor) -> None:
-            seen.given[forward] = _copy(hidden)
+        copies: dict[int, tuple[Tensor, Tensor]] = {}  # one of what several layers are given
+
+        def kept(given: Tensor) -> Tensor:
+            before = copies.get(id(given))
+            if before is None or not torch.equal(before[1], given):
+                before = copies[id(given)] = given, _copy(given)
+            return before[1]
+
+        def arrive(forward: Forward, given: list[Tensor]) -> None:
+            seen.arrived[forward] = [kept(each) for each in given]
 
         def feed(forward: Forward, part: nn.Module, given: Tensor) -> None:
             seen.fed.setdefault((forward, part), _copy(given))
 
-        passage = self.run(Hooks(answer, leave, leave_block, enter_block, feed=feed))
-        seen.within, self.before = passage.within, seen.given
+        passage = self.run(Hooks(answer, leave, leave_block, feed=feed, arrive=arrive))
+        copies.clear()
+        seen.returned = tensors(passage.result)
+        seen.within = passage.within
+        blocks = {*self.block_of.values()}
+        self.before = {forward: given for forward, given in seen.arrived.items() if forward[0] in blocks}
         asked = {forward: around for forward, around in seen.within.items() if forward[0] in self.tried}
-        if all(forward in asked for forward in seen.results) and {*asked.values()} <= {*seen.given}:
+        if all(forward in asked for forward in seen.results) and all(map(self.before.get, asked.values())):
             self.last = frozenset({around: forward for forward, around in asked.items()}.values())
         counts: Counter[nn.Module] = Counter()
         for place in passage.answers.none:  # what they answer is none, and goes on as the model has it
@@ -135,22 +152,37 @@ class Rerun:
             counts[place[0]] += 1
         return seen
 
-    def run(self, hooks: Hooks, *, sketched: bool = False) -> Passage:
-        """One forward pass; `sketched` where nothing is looked at, if that can be told.
+    def run(
+        self, hooks: Hooks, *, sketched: bool = False, inputs: Mapping[str, Any] | None = None
+    ) -> Passage:
+        """One forward pass, on other `inputs` if given; `sketched` where nothing is looked at.
 
         `Refused` where the model does not run on what it is given.
         """
-        asked = Plan(self.sites, self.tried, self.block_of, self.before, self.last)
+        before = {} if hooks.whole else self.before
+        asked = Plan(self.sites, self.tried, self.block_of, before, self.last, self.beside)
         passage = Passage(asked, hooks, Sketches() if sketched and self.last else None)
         state = drawing(self.model)
         draw_from(self.random)  # what draws by lot draws the same
         self.runs += 1
         try:
             with suppress(Enough), evaluating(self.model), running_again(self.model), passage.open():
-                self.model(**self.inputs)
+                passage.result = self.model(**(inputs or self.inputs))
+        except (
+            Refused,
+            ModelUnavailableError,
+        ):  # what comes after the layers that were asked for may be absent
+            if not passage.through:
+                raise
         finally:
             draw_from(state)
         return passage
+
+
+def tensors(result: Any) -> list[Tensor] | None:
+    """The tensors of what a model returned, copies; None where it returned nothing."""
+    there = [each for each in tree_flatten(result)[0] if isinstance(each, Tensor)]
+    return [_copy(each) for each in there] if there else None
 
 
 def _copy(tensor: Tensor) -> Tensor:
@@ -161,6 +193,13 @@ def _is_quantised(part: nn.Module) -> bool:
     """Whether a module computes in whole numbers: its weight is packed, or of whole numbers itself."""
     weight = getattr(part, "weight", None)
     return callable(weight) or (isinstance(weight, Tensor) and not weight.is_floating_point())
+
+
+def _layers(model: nn.Module, sites: Sequence[Site]) -> set[nn.Module]:
+    """The entries of all lists of modules in which some entry is the block of an attention."""
+    blocks = {_block(model, site.path) for site in sites}
+    lists = [part for part in model.modules() if isinstance(part, nn.ModuleList)]
+    return {entry for each in lists if blocks & {*each} for entry in each}
 
 
 def _block(model: nn.Module, path: str) -> nn.Module | None:

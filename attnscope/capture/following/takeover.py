@@ -9,6 +9,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +25,7 @@ from attnscope.results import Route
 
 Kernel = Callable[..., tuple[Tensor, Tensor | None]]
 
+KERNELS: ContextVar[bool] = ContextVar("whether a kernel that is read computes now", default=False)
 _FLASH = {f"flash_attention_{version}" for version in (2, 3, 4)}
 _READABLE_KERNELS = {"eager", "sdpa", "flex_attention", *_FLASH}
 _CUSTOM_NAME = "attnscope"
@@ -46,7 +48,11 @@ class KernelInputs:
 
     def answer(self) -> tuple[Tensor, Tensor | None]:
         """The kernel's own output `batch query head value_dim` and, if it makes them, its weights."""
-        return self.kernel(self.module, self.query, self.key, self.value, self.mask, **self.options)
+        before = KERNELS.set(True)
+        try:
+            return self.kernel(self.module, self.query, self.key, self.value, self.mask, **self.options)
+        finally:
+            KERNELS.reset(before)
 
     def answer_to(self, values: Tensor) -> Tensor:
         """What it answers to other values: `batch head query value_dim`."""

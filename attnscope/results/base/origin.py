@@ -127,12 +127,13 @@ class Fault:
 class Reach:
     """Whether a head's answer acts, and on which rows, as `runs` forward passes with other answers told.
 
-    `reason` says why that is not known.
+    `reason` says why that is not known, `beside` what else was seen of its block, which is no fault.
     """
 
     effect: Effect = Effect.UNKNOWN
     reason: str = ""
     runs: int = 0
+    beside: str = ""
 
 
 @dataclass(frozen=True)

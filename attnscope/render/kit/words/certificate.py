@@ -73,7 +73,7 @@ def certificate_line(certificate: Certificate, full: bool = False) -> Text:
         untried = certificate.reach is not None and certificate.reach.effect is Effect.UNKNOWN
         told = (
             places if certificate.positions in (Standing.OTHER, Standing.MIXED) else "",
-            _effect(certificate) if untried else "",
+            _effect(certificate) if untried else _beside(certificate),
         )
     phrases = [phrase for phrase in told if phrase]
     if phrases and certificate.verdict in (Verdict.RECOMPUTED, Verdict.STORED):
@@ -103,7 +103,12 @@ def _effect(certificate: Certificate) -> str:
     if certificate.verdict in (Verdict.UNCERTIFIED, Verdict.FAILED):
         return ""
     sample = f" (tried {reach.reason})" if reach.effect is Effect.OWN and reach.reason else ""
-    return _EFFECTS[reach.effect] + sample
+    beside = f", {_beside(certificate)}" if _EFFECTS[reach.effect] and reach.beside else ""
+    return _EFFECTS[reach.effect] + sample + beside
+
+
+def _beside(certificate: Certificate) -> str:
+    return certificate.reach.beside if certificate.reach is not None else ""
 
 
 def _places(certificate: Certificate) -> str:
