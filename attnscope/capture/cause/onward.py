@@ -28,8 +28,9 @@ from attnscope.capture.cause.rerun import Clean, Rerun, tensors
 from attnscope.capture.faults import Refused
 from attnscope.capture.following.answers import Forward, Place
 from attnscope.capture.following.takeover import KERNELS
-from attnscope.capture.trace.operations import operation
 from attnscope.results import Route
+
+_ATTEND = frozenset({"softmax", "scaled_dot_product_attention", "multi_head_attention_forward"})
 
 Half = tuple[Bool[Tensor, " row"], torch.Size]  # and the axes that these rows have
 Halves = dict[Forward, Half]
@@ -162,9 +163,10 @@ class _Seen:
         half = None
         if number is not None:
             half = _half(clean[number][..., 0].numel(), len(self.returned), 101), clean[number].shape[:-1]
-            clean[number] = other_rows(clean[number], half[0], 41)
+            there = half[0].view(*half[1], 1).to(clean[number].device)
+            clean[number] = torch.where(there, 1 - clean[number], clean[number])
         elif clean:
-            clean[0] = rows.shuffled(clean[0], 41)
+            clean[0] = 1 - clean[0]
         self.returned.append((forward, half))
         return clean
 
@@ -335,10 +337,11 @@ class _Softmaxes(TorchFunctionMode):
         self, function: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         result = function(*args, **(kwargs or {}))
-        if not self.running or self.followed or KERNELS.get():
+        name = getattr(function, "__name__", "")
+        if name not in _ATTEND or not self.running or self.followed or KERNELS.get():
             return result
         forward, count = self.running[-1]
-        if not _relates(operation(function), args, result, count):
+        if not _relates(name, args, result, count):
             return result
         self.there.add(forward)
         return tree_map_only(Tensor, torch.zeros_like, result) if self.silent else result
