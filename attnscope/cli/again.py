@@ -39,6 +39,7 @@ def running(request: ModelRequest, wanted: Wanted | None = None) -> tuple[str, .
         *_told(
             ("--revision", request.revision),
             ("--device", None if request.device == "auto" else request.device),
+            ("--tokenizer", request.tokenizer),
             ("--device-map", request.device_map),
             ("--max-memory", request.max_memory),
             ("--kind", chosen.kind),

@@ -59,8 +59,8 @@ def _tokens(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
     from attnscope.model.inputs.text import encode, limit_of
     from attnscope.model.loading.tokenizer import tokenizer_for
 
-    folder, name, numbers = planned.checkpoint.of_tokenizer, planned.name, inputs.numbers
-    tokenizer = tokenizer_for(planned.model_class, folder, name, code, numbers is None)
+    name, numbers = planned.name, inputs.numbers
+    tokenizer = tokenizer_for(planned.model_class, planned.checkpoint.words, code, numbers is None)
     if numbers is not None and (inputs.vocab is not None or isinstance(tokenizer, Unreadable | None)):
         tokenizer = Numbered(planned.config, {} if inputs.vocab is None else read_vocabulary(inputs.vocab))
     if tokenizer is None:  # of a model that reads no text

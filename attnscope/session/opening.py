@@ -122,8 +122,14 @@ def find_checkpoint(request: ModelRequest, listener: Listener) -> "Checkpoint":
     )
     with listener.working("looking for the model"):
         from attnscope.model.source.checkpoint import open_checkpoint
+        from attnscope.model.source.find import find
 
-        return open_checkpoint(source, allow_pickle=request.allow_pickle, adapter=request.adapter)
+        words = None if request.tokenizer is None else find(request.tokenizer, weights=False)
+        if words is not None:
+            listener.notice(f"read with the tokenizer of {words.name}")
+        return open_checkpoint(
+            source, allow_pickle=request.allow_pickle, adapter=request.adapter, tokenizer=words
+        )
 
 
 @contextmanager
@@ -193,8 +199,7 @@ def _check_chat(checkpoint: "Checkpoint", inputs: Inputs, code: bool) -> None:
     from attnscope.model.inputs.rendered import Template
     from attnscope.model.loading.tokenizer import open_tokenizer
 
-    name = checkpoint.source.name
-    Template(open_tokenizer(checkpoint.of_tokenizer, name, code), chat, name).whole()
+    Template(open_tokenizer(checkpoint.words, code), chat, checkpoint.source.name).whole()
 
 
 def _judging(checkpoint: "Checkpoint", remote_code: bool) -> "Judging | None":

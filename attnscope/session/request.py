@@ -46,6 +46,7 @@ class ModelRequest:
     adapter: str | None = None
     device_map: Any = None
     max_memory: Any = None
+    tokenizer: str | None = None
 
     stand_in: ClassVar[bool] = True  # for a model that nobody named, where the hub cannot be reached
 

@@ -76,3 +76,43 @@ def tiny_translator(folder: Path, family: str = "bart") -> Path:
                 asks = any(part in name for part in ("q_proj", "k_proj", ".q.", ".k."))
                 weight.normal_(std=(2 if asks else 1) * weight.shape[-1] ** -0.5)
     return save(model, folder)
+
+
+_OF_GGUF = {
+    "model.embed_tokens": "token_embd", "model.layers": "blk", "model.norm": "output_norm",
+    "lm_head": "output", "self_attn.o_proj": "attn_output", "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm", "self_attn.": "attn_", "mlp.": "ffn_", "_proj": "",
+}  # fmt: skip
+
+
+def gguf_file(file: Path, llama: hf.LlamaForCausalLM) -> Path:
+    """The model as llama.cpp keeps it: other names, queries and keys in the order of its rotation."""
+    from gguf import GGUFWriter
+    from tokenizers import pre_tokenizers
+
+    config, made = llama.config, GGUFWriter(file, "llama")
+    pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "th", "the", "Ġthe", "<s>", "</s>"]
+    made.add_context_length(config.max_position_embeddings)
+    made.add_embedding_length(config.hidden_size)
+    made.add_block_count(config.num_hidden_layers)
+    made.add_feed_forward_length(config.intermediate_size)
+    made.add_head_count(config.num_attention_heads)
+    made.add_head_count_kv(config.num_key_value_heads)
+    made.add_layer_norm_rms_eps(config.rms_norm_eps)
+    made.add_rope_freq_base(1e4)
+    made.add_tokenizer_model("gpt2")
+    made.add_token_list(pieces)
+    made.add_token_types([1] * (len(pieces) - 2) + [3, 3])
+    made.add_token_merges(["t h", "th e", "Ġ the"])
+    for name, weight in llama.state_dict().items():
+        for one, other in _OF_GGUF.items():
+            name = name.replace(one, other)
+        heads = {"q": config.num_attention_heads, "k": config.num_key_value_heads}
+        if (count := heads.get(name.partition("attn_")[2].partition(".")[0])) is not None:
+            weight = weight.unflatten(0, (count, 2, -1)).transpose(1, 2).flatten(0, 2)
+        made.add_tensor(name, weight.contiguous().numpy())
+    made.write_header_to_file()
+    made.write_kv_data_to_file()
+    made.write_tensors_to_file()
+    made.close()
+    return file

@@ -66,6 +66,14 @@ Adapter = Annotated[
         "weights. Default: the one beside them, if any.",
     ),
 ]
+Tokenizer = Annotated[
+    str | None,
+    typer.Option(
+        "--tokenizer",
+        metavar="NAME",
+        help="The model or folder whose tokenizer is read, for a checkpoint that comes without one.",
+    ),
+]
 DeviceMap = Annotated[
     str | None,
     typer.Option(
@@ -178,6 +186,7 @@ class Request(request.ModelRequest):
     adapter: Adapter = None
     device_map: DeviceMap = None
     max_memory: MaxMemory = None
+    tokenizer: Tokenizer = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

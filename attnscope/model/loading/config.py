@@ -161,10 +161,13 @@ def _stored(checkpoint: Checkpoint) -> int | None:
 def read_config(checkpoint: Checkpoint, remote_code: bool) -> Any:
     """The config of a checkpoint; `ModelUnavailableError` in one line where it is none."""
     folder, name = checkpoint.source.folder, checkpoint.source.name
-    check_counts(folder, name)
-    with calling(f"{name}: cannot read config.json"):
+    if checkpoint.source.gguf is None:
+        check_counts(folder, name)
+    what = "config.json" if checkpoint.source.gguf is None else "its settings"
+    with calling(f"{name}: cannot read {what}"):
         try:
-            config = AutoConfig.from_pretrained(folder, trust_remote_code=remote_code)
+            file = checkpoint.source.file
+            config = AutoConfig.from_pretrained(folder, trust_remote_code=remote_code, **file)
         except ValueError as error:
             if "trust_remote_code" in str(error):
                 raise needs_code(name) from error

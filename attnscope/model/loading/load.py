@@ -120,12 +120,12 @@ def load_model(
     target, name = torch_device(device), planned.name
     check_possible(device_map)
     adapter = planned.checkpoint.adapter  # made for the whole model: a cut one may lack all that it changes
-    cuttable = adapter is None and can_be_cut(planned.skeleton, planned.config)
+    cuttable = adapter is None and planned.checkpoint.source.gguf is None
+    cuttable = cuttable and can_be_cut(planned.skeleton, planned.config)
     keep = layers if cuttable else None
     model_class: Any = planned.model_class if keep is None else cut(planned.model_class, keep)
     _check_kernel(planned, attention)
-    folder = planned.checkpoint.of_tokenizer
-    tokenizer = tokenizer_for(planned.model_class, folder, name, remote_code, words)
+    tokenizer = tokenizer_for(planned.model_class, planned.checkpoint.words, remote_code, words)
     with _reading_weights(name):
         read = read_weights(
             planned.checkpoint,

@@ -20,6 +20,7 @@ from attnscope.incoming import settings
 from attnscope.model.inputs.numbered import Unreadable
 from attnscope.model.inputs.tokenizer import REMEDY, Tokenizer
 from attnscope.model.loading.config import needs_code
+from attnscope.model.source.find import Source
 
 FILE = "tokenizer.json"
 _HEAD = 4  # bytes of a charsmap that say how long its table is
@@ -120,44 +121,46 @@ def _length(value: Any) -> int:
 _CHECKS = {"TemplateProcessing": _template, "FixedLength": _fixed, "Precompiled": _charsmap}
 
 
-def tokenizer_for(
-    model_class: type[nn.Module], folder: Path, name: str, remote_code: bool, words: bool = True
-) -> Any:
+def tokenizer_for(model_class: type[nn.Module], source: Source, remote_code: bool, words: bool = True) -> Any:
     """The tokenizer, which must be there where the model is to read `words`; else None is as good.
 
     Where that is not known yet, one that cannot be read says so when it is asked for anything.
     """
     try:
-        return open_tokenizer(folder, name, remote_code)
+        return open_tokenizer(source, remote_code)
     except ModelUnavailableError as error:
         takes = inspect.signature(model_class.forward).parameters
         if {"pixel_values", "input_features", "input_values"} & takes.keys() and "input_ids" not in takes:
             return Unreadable(error) if "decoder_input_ids" in takes else None
-        refusal = ModelUnavailableError(f"{error}; token numbers need none (--ids)")
+        refusal = ModelUnavailableError(
+            f"{error}; --tokenizer NAME takes another's, token numbers need none (--ids)"
+        )
         if not words:
             return Unreadable(refusal)
         raise refusal from error
 
 
-def open_tokenizer(folder: Path, name: str, remote_code: bool = False) -> Tokenizer:
-    """The tokenizer of the model `name`; `ModelUnavailableError` where `folder` has none that is sound."""
-    check_tokenizer_file(folder, name)
+def open_tokenizer(source: Source, remote_code: bool = False) -> Tokenizer:
+    """The tokenizer in the folder of `source`; `ModelUnavailableError` where it has none that is sound."""
+    folder, name = source.folder, source.name
+    if source.gguf is None:
+        check_tokenizer_file(folder, name)
     with calling(f"{name}: cannot read the tokenizer", REMEDY):
         try:
-            own = AutoTokenizer.from_pretrained(folder, trust_remote_code=remote_code)
+            own = AutoTokenizer.from_pretrained(folder, trust_remote_code=remote_code, **source.file)
         except ValueError as error:
             if "trust_remote_code" in str(error):
                 raise needs_code(name) from error
             raise
-    _check(own, folder, name)
+    _check(own, source)
     return Tokenizer(own, name)
 
 
-def _check(own: Any, folder: Path, name: str) -> None:
+def _check(own: Any, source: Source) -> None:
     """Without files the library makes a tokenizer that reads all as unknown."""
-    cannot = f"{name}: cannot read the tokenizer"
+    folder, cannot = source.folder, f"{source.name}: cannot read the tokenizer"
     if not isinstance(own.model_max_length, int | float):
         raise ModelUnavailableError(f"{cannot}: model_max_length is '{own.model_max_length}', not a number")
     files = set(own.vocab_files_names.values()) | ({FILE} if own.is_fast else set())
-    if own.vocab_files_names and not any((folder / file).is_file() for file in files):
+    if source.gguf is None and own.vocab_files_names and not any((folder / file).is_file() for file in files):
         raise ModelUnavailableError(f"{cannot}: there is no {' or '.join(sorted(files))}")

@@ -1,10 +1,11 @@
 """Reading the weights: from the files that are needed and no others, where there is room for them."""
 
 import copy
+import io
 import warnings
 import weakref
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext, redirect_stderr
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -87,8 +88,12 @@ def read_weights(
     part.complete()
     if quantisation is None and not part.pickled:
         _refuse_bare(part, skeleton, layers)
-    plain = {"adapter_kwargs": {"subfolder": "\0"}} if has_adapter(checkpoint.source.folder) else {}
-    with part.readable() as folder, ExitStack() as lasting, warnings.catch_warnings():
+    plain: dict[str, Any] = (
+        {"adapter_kwargs": {"subfolder": "\0"}} if has_adapter(checkpoint.source.folder) else {}
+    )
+    plain |= {"use_safetensors": not part.pickled} if part.source.gguf is None else part.source.file
+    silent = nullcontext() if part.source.gguf is None else redirect_stderr(io.StringIO())  # it draws a bar
+    with part.readable() as folder, ExitStack() as lasting, warnings.catch_warnings(), silent:
         warnings.filterwarnings("ignore", "The following device_map keys")  # those of weights in no module
         placing: dict[str, Any] = {} if places is None else {"device_map": for_accelerate(places)}
         if places is not None and DISK in places.values():  # what is not stored as it is run is put there
@@ -98,7 +103,6 @@ def read_weights(
             config=config,
             **placing,
             dtype=_precision(part, dtype, quantisation),
-            use_safetensors=not part.pickled,
             attn_implementation=attention,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # answered in our own words
@@ -115,6 +119,8 @@ def read_weights(
 def _refuse_as_it_is(checkpoint: Checkpoint, quantisation: Quantisation | None) -> None:
     """Raise `InputError` for what cannot be spread: weights that are put together as they are read."""
     name = checkpoint.source.name
+    if checkpoint.source.gguf is not None:
+        raise InputError(f"{name} is one file of weights to be converted: --device-map does not go with that")
     if quantisation is not None:
         how = quantisation.method
         raise InputError(f"{name} is quantised with {how}: --device-map does not go with that")

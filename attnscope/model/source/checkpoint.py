@@ -27,6 +27,8 @@ _SHARD = 5 * 10**9  # bytes that a file has at most as transformers writes it
 class Checkpoint:
     """A model's folder and those of its weight files that are read, with the adapter that is put into it.
 
+    `tokenizer` is where another than its own comes from.
+
     `shards` says for each weight of a sharded checkpoint which file holds it; a single file has none. Of
     shards that were not asked for yet (`part`) some may be missing.
     """
@@ -35,19 +37,21 @@ class Checkpoint:
     files: tuple[Path, ...]
     shards: dict[str, str]
     adapter: Adapter | None = None
+    tokenizer: Source | None = None
+
+    @property
+    def words(self) -> Source:
+        """Where its tokenizer is: in its adapter's folder where one lies there, as with added tokens."""
+        own = self.adapter is not None and (self.adapter.folder / OF_TOKENIZER).is_file()
+        beside = replace(self.source, folder=self.adapter.folder, gguf=None) if self.adapter and own else None
+        return self.tokenizer or beside or self.source
 
     @property
     def adapted(self) -> str | None:
         """The name of its adapter, `none` where it has one that is left out, None where it has none."""
         if self.adapter is not None:
             return self.adapter.name
-        return NONE if has_adapter(self.source.adapter or self.source.folder) else None
-
-    @property
-    def of_tokenizer(self) -> Path:
-        """The folder of its tokenizer: that of its adapter where one lies there, as with added tokens."""
-        own = self.adapter is not None and (self.adapter.folder / OF_TOKENIZER).is_file()
-        return self.adapter.folder if self.adapter is not None and own else self.source.folder
+        return NONE if _beside(self.source) or self.source.adapter is not None else None
 
     @property
     def pickled(self) -> bool:
@@ -156,18 +160,25 @@ class Checkpoint:
             stored.check_head(file, self.source.name)
 
 
-def open_checkpoint(source: Source, *, allow_pickle: bool = False, adapter: str | None = None) -> Checkpoint:
+def open_checkpoint(
+    source: Source,
+    *,
+    allow_pickle: bool = False,
+    adapter: str | None = None,
+    tokenizer: Source | None = None,
+) -> Checkpoint:
     """The checkpoint in the folder of `source`, safetensors first.
 
     `adapter` is the folder of one that is put into it, or `none`; without it an adapter that is beside the
-    weights, or that the model is named by, is put in.
+    weights, or that the model is named by, is put in. `tokenizer` is read in place of its own.
 
     Raises `ModelUnavailableError` when the folder has no config, no weights, only pickled weights that were
     not allowed, or a file that is truncated or corrupt. Shards may be missing as long as they are not read.
     """
     folder, name = source.folder, source.name
     source.check_config()
-    check_settings(*(file for file in folder.glob("*.json") if file.is_file()))
+    if source.gguf is None:
+        check_settings(*(file for file in folder.glob("*.json") if file.is_file()))
     opened = weight_files(source, hub.SAFETENSORS)
     pickles = None if opened else weight_files(source, hub.PICKLES)
     if pickles and not allow_pickle:
@@ -177,7 +188,7 @@ def open_checkpoint(source: Source, *, allow_pickle: bool = False, adapter: str 
     opened = opened or pickles
     if opened is None:
         raise ModelUnavailableError(f"{name} has no weights: expected model.safetensors")
-    opened = replace(opened, adapter=_adapter(source, adapter, allow_pickle))
+    opened = replace(opened, adapter=_adapter(source, adapter, allow_pickle), tokenizer=tokenizer)
     if not opened.shards:
         opened._check(opened.files)
         _ = opened.digest  # beside the slow imports
@@ -192,13 +203,19 @@ def _adapter(source: Source, wanted: str | None, allow_pickle: bool) -> Adapter 
         return open_adapter(Path(os.path.expanduser(wanted)), wanted, allow_pickle=allow_pickle)
     if source.adapter is not None:
         return open_adapter(source.adapter, source.requested, allow_pickle=allow_pickle)
-    beside = has_adapter(source.folder)
-    return open_adapter(source.folder, source.name, allow_pickle=allow_pickle) if beside else None
+    return open_adapter(source.folder, source.name, allow_pickle=allow_pickle) if _beside(source) else None
+
+
+def _beside(source: Source) -> bool:
+    """Whether there is an adapter beside the weights."""
+    return source.gguf is None and has_adapter(source.folder)
 
 
 def weight_files(source: Source, single: str) -> Checkpoint | None:
     """The one file, or the shards that its index lists; None when there is neither."""
     folder, name = source.folder, source.name
+    if source.gguf is not None:
+        return Checkpoint(source, (folder / source.gguf,), {})
     if (folder / single).is_file():
         return Checkpoint(source, (folder / single,), {})
     index = folder / hub.index_of(single)

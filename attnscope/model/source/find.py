@@ -3,6 +3,7 @@
 import os
 import shlex
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from attnscope import demo
@@ -17,7 +18,7 @@ _LISTED = 4  # folders that are named
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model's files are, and what to call it.
+    """Where a model's files are, and what to call it; `gguf` is the one file of the folder that holds it all.
 
     `repository` and `revision` are the hub id and the commit of one that comes from the hub. `adapter` is the
     folder of the adapter that the model is named by.
@@ -31,10 +32,16 @@ class Source:
     demo: bool = False
     notice: str | None = None
     adapter: Path | None = None
+    gguf: str | None = None
+
+    @property
+    def file(self) -> dict[str, str]:
+        """What the library is told beside the folder."""
+        return {} if self.gguf is None else {"gguf_file": self.gguf}
 
     def check_config(self) -> None:
         """Raises `ModelUnavailableError` where there is no config; folders in it that have one are named."""
-        if (self.folder / CONFIG).is_file():
+        if self.gguf is not None or (self.folder / CONFIG).is_file():
             return
         lacks = f"{self.name} has no config.json: a model folder holds config.json and weights"
         inside = [each for each in self.folder.glob("*/") if has_adapter(each) or _has_model(each / CONFIG)]
@@ -86,7 +93,20 @@ def find(
         alone = is_adapter_alone(path)
         return _base(requested, path, **options) if alone else Source(requested, requested, path)  # type: ignore[arg-type]
     check_place(requested)
+    if os.path.isfile(path):
+        return _gguf(requested, path)
     return _from_hub(requested, **options)  # type: ignore[arg-type]
+
+
+def _gguf(requested: str, path: Path) -> Source:
+    """The file that holds a whole model, as llama.cpp has it."""
+    lacking = [name for name in ("gguf", "accelerate") if find_spec(name) is None]
+    if lacking:
+        raise ModelUnavailableError(
+            f"{requested} needs the package {lacking[0]}: pip install 'attnscope[gguf]' puts it in"
+        )
+    notice = f"{path.name}: numbers of fewer bits are made floats as they are read"
+    return Source(requested, requested, path.parent, notice=notice, gguf=path.name)
 
 
 def _base(requested: str, folder: Path, *, revision: str | None, **options: bool) -> Source:

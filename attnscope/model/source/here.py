@@ -86,10 +86,12 @@ def check_place(requested: str | None) -> None:
     if not requested or requested in demo.FOLDERS:
         return
     path = os.path.expanduser(requested)  # as it is where there is no such user
-    if os.path.isdir(path):
+    if os.path.isdir(path) or (os.path.isfile(path) and path.lower().endswith(".gguf")):
         return
     if os.path.exists(path):
-        raise InputError(f"{requested} is a file: name the folder that holds config.json and the weights")
+        raise InputError(
+            f"{requested} is a file: name the folder that holds config.json and the weights, or a .gguf file"
+        )
     if requested.startswith((".", "/", "~")) or requested.count("/") > 1:
         raise ModelUnavailableError(f"no folder {requested}")
 

@@ -33,13 +33,15 @@ def load(
     adapter: str | None = None,
     device_map: DeviceMap = None,
     max_memory: Budgets = None,
+    tokenizer: str | None = None,
     listener: Listener | None = None,
 ) -> Model:
     """The model called `name`: a hub id, a folder, or a bundled one, as `demo`.
 
     Without a name it is ATTNSCOPE_MODEL, else `bert-base-uncased`. It is loaded whole, with the head that it
     predicts with where the checkpoint has one. `revision` is a branch, a tag or a commit of a hub model,
-    `adapter` what a tuning put beside it, as a folder or a hub id. It runs on a `device` (`auto`, `cpu`,
+    `adapter` what a tuning put beside it, as a folder or a hub id, `tokenizer` the model or folder whose
+    tokenizer is read where it has none of its own. It runs on a `device` (`auto`, `cpu`,
     `cuda`, `cuda:1`, `mps`) in the arithmetic `dtype` (`float32`, or `auto` for the checkpoint's own).
     `attn` is the kernel; without one it is eager, and for some rows of a long text the fused one. A model
     that one device does not hold is spread by `device_map`: `auto`, within `max_memory`, or a map from its
@@ -64,6 +66,7 @@ def load(
         adapter,
         device_map,
         max_memory,
+        tokenizer,
     )
     return opened(request, listener or Log())
 

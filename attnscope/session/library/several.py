@@ -52,6 +52,7 @@ def corpus(
     revision: str | None = None,
     adapter: str | None = None,
     device_map: DeviceMap = None,
+    tokenizer: str | None = None,
     trust_remote_code: bool = False,
     allow_pickle: bool = False,
     progress: bool | None = None,
@@ -72,9 +73,10 @@ def corpus(
     Parquet file for a row for each text and head. `progress` shows a bar, by default in a notebook and at a
     terminal; `done` is told in its place how far it is (a `Progress`).
 
-    `model` is the name of one; `device`, `dtype`, `attn`, `revision`, `adapter`, `device_map`, `listener`,
-    `trust_remote_code` and `allow_pickle` are those of `load`, `layers`, `heads`, `kind` and `tower` those of
-    `Model`. Raises what `load` raises, and `InputError` for files without a text that counts.
+    `model` is the name of one; `device`, `dtype`, `attn`, `revision`, `adapter`, `device_map`, `tokenizer`,
+    `listener`, `trust_remote_code` and `allow_pickle` are those of `load`, `layers`, `heads`, `kind` and
+    `tower` those of `Model`. Raises what `load` raises, and `InputError` for files without a text that
+    counts.
     """
     several = [files] if isinstance(files, str | Path) else list(files)
     asked = CorpusQuestion(
@@ -106,6 +108,7 @@ def corpus(
         attn,
         adapter=adapter,
         device_map=device_map,
+        tokenizer=tokenizer,
     )
     with bar(progress if done is None else False) as shown:
         told = done or shown

@@ -18,6 +18,7 @@ from attnscope.model.inputs.mask_token import gap_id
 from attnscope.model.inputs.text import encode
 from attnscope.model.inputs.tokenizer import Tokenizer
 from attnscope.model.loading.tokenizer import open_tokenizer
+from attnscope.model.source.find import Source
 
 Table = dict[str, Any]
 
@@ -121,14 +122,14 @@ def test_damage_that_loading_shows_is_one_line(damage: str, tmp_path: Path, capf
     content = table()
     AT_LOADING[damage](content)
     with pytest.raises(ModelUnavailableError, match="cannot read the tokenizer: ") as raised:
-        open_tokenizer(folder_with(content, tmp_path / "broken"), "broken")
+        open_tokenizer(Source("m", "broken", folder_with(content, tmp_path / "broken")))
     one_line_about_it(raised.value, capfd)
 
 
 @pytest.mark.parametrize("damage", NO_JSON)
 def test_a_file_that_is_no_json_is_one_line(damage: str, tmp_path: Path, capfd) -> None:
     with pytest.raises(ModelUnavailableError, match="cannot read the tokenizer: ") as raised:
-        open_tokenizer(folder_with(NO_JSON[damage], tmp_path / "broken"), "broken")
+        open_tokenizer(Source("m", "broken", folder_with(NO_JSON[damage], tmp_path / "broken")))
     one_line_about_it(raised.value, capfd)
 
 
@@ -146,7 +147,7 @@ def test_damage_that_only_a_text_shows_is_one_line(model: Table | None, tmp_path
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "mask_token": "[MASK]"}
     folder = folder_with(content, tmp_path / "broken")
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    tokenizer = open_tokenizer(folder, "broken")
+    tokenizer = open_tokenizer(Source("m", "broken", folder))
     with pytest.raises(ModelUnavailableError, match=r"its tokenizer fails at this text: .*\[UNK\]") as raised:
         encode(tokenizer, ("the [MASK] opened, 猫猫猫!",), name="broken", limit=None)
     one_line_about_it(raised.value, capfd)
@@ -157,7 +158,7 @@ def test_damage_that_only_the_id_of_a_gap_shows_is_one_line(tmp_path: Path, capf
     content = table() | {"model": words, "post_processor": None, "added_tokens": []}
     folder = folder_with(content, tmp_path / "broken")
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
-    tokenizer = open_tokenizer(folder, "broken")
+    tokenizer = open_tokenizer(Source("m", "broken", folder))
     with pytest.raises(ModelUnavailableError, match="fails at this text") as raised:
         gap_id(tokenizer, "<extra_id_0>")
     one_line_about_it(raised.value, capfd)
@@ -167,7 +168,7 @@ def test_sound_tokenizers_of_every_family_pass_the_door_and_answer_as_they_are(t
     for family, build in BUILD.items():
         folder = tmp_path / family
         build().save_pretrained(folder)
-        own, behind = AutoTokenizer.from_pretrained(folder), open_tokenizer(folder, family)
+        own, behind = AutoTokenizer.from_pretrained(folder), open_tokenizer(Source("m", family, folder))
         text = "the door opened"
         assert behind(text)["input_ids"] == own(text)["input_ids"] != []
         assert (len(behind), behind.mask_token_id) == (len(own), own.mask_token_id)

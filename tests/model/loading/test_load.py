@@ -1,10 +1,11 @@
 """Loading: only what is needed, nothing made up, in the dtype that was asked for."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
 import torch
-from checkpoints import bert_config, save, tiny_bert, tiny_translator
+from checkpoints import TOKENIZER_FILES, bert_config, gguf_file, save, tiny_bert, tiny_translator
 from safetensors.torch import load_file, save_file
 from transformers import (
     AutoModel,
@@ -14,9 +15,11 @@ from transformers import (
     GPT2Config,
     GPT2Model,
     LlamaConfig,
+    LlamaForCausalLM,
     LlamaModel,
 )
 
+import attnscope as at
 from attnscope import demo
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError, ModelUnavailableError
@@ -24,7 +27,7 @@ from attnscope.model.loading.load import Plan, load_model, load_with_head, plan_
 from attnscope.model.loading.memory import torch_device
 from attnscope.model.source.checkpoint import Checkpoint, open_checkpoint
 from attnscope.model.source.find import Source
-from attnscope.results import Kind
+from attnscope.results import Kind, Verdict
 
 
 def checkpoint(folder: Path, **options: bool) -> Checkpoint:
@@ -232,3 +235,48 @@ def test_the_tokenizer_is_the_folder_s_own(tmp_path: Path) -> None:
     text = "The dog opened the window."
     expected = AutoTokenizer.from_pretrained(demo.folder())(text)["input_ids"]
     assert list(model.encode((text,)).tokens.ids) == expected
+
+
+def test_a_gguf_file_is_the_model_that_it_was_made_of(tmp_path: Path) -> None:
+    pytest.importorskip("gguf")
+    torch.manual_seed(4)
+    sizes = {"hidden_size": 24, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2}
+    config = LlamaConfig(vocab_size=261, intermediate_size=32, max_position_embeddings=40, **sizes)
+    llama = LlamaForCausalLM(config).eval()
+    with torch.no_grad():
+        for weight in llama.parameters():
+            weight.normal_(std=0.4)
+    (tmp_path / "config.json").write_text("no config of its own")
+    file = gguf_file(tmp_path / "tiny.gguf", llama)
+    reading = at.load(str(file)).read("the the cat")
+    assert tuple(reading.labels) == ("the@0", "the@1", "␣", "c", "a", "t")
+    ids = torch.tensor([[reading._model.tokenizer.convert_tokens_to_ids(each) for each in _PIECES]])
+    with torch.no_grad():
+        llama.set_attn_implementation("eager")
+        expected = llama(ids, output_attentions=True).attentions
+    head = reading.head(1, 3)
+    assert head.weights == pytest.approx(expected[1][0, 3].numpy(), abs=1e-6)
+    assert (head.verdict, head.provenance.model) == (Verdict.CERTIFIED, str(file))
+    assert head.provenance.digest == f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}"
+    assert at.outline(str(file)).towers[0].context == 40
+    (tmp_path / "cut.gguf").write_bytes(file.read_bytes()[:-5000])
+    with pytest.raises(ModelUnavailableError) as refused:
+        at.load(str(tmp_path / "cut.gguf"))
+    assert "\n" not in str(refused.value)
+
+
+_PIECES = ("the", "Ġthe", "Ġ", "c", "a", "t")
+
+
+def test_another_tokenizer_is_read_where_a_checkpoint_has_none(tmp_path: Path) -> None:
+    bare = tiny_bert(tmp_path / "bare")
+    own = at.load(str(bare)).read("the door").head(1, 2)
+    for name in TOKENIZER_FILES:
+        (bare / name).unlink()
+    with pytest.raises(ModelUnavailableError, match="--tokenizer NAME takes another's"):
+        at.load(str(bare)).read("the door")
+    given = at.load(str(bare), tokenizer="demo").read("the door").head(1, 2)
+    assert (given.weights == own.weights).all()
+    assert given.query_tokens == own.query_tokens
+    with pytest.raises(ModelUnavailableError, match=r"no folder \./none"):
+        at.load(str(bare), tokenizer="./none")

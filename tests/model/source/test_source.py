@@ -56,6 +56,19 @@ def test_demo_is_the_bundled_model() -> None:
     assert (source.name, source.folder, source.demo, source.notice) == ("demo", demo.folder(), True, None)
 
 
+def test_a_gguf_file_without_the_package_that_reads_it_says_which(tmp_path: Path, monkeypatch) -> None:
+    file = tmp_path / "m.GGUF"
+    file.write_bytes(b"GGUF")
+    monkeypatch.setattr("attnscope.model.source.find.find_spec", lambda name: None)
+    error = problem(str(file))
+    assert (error.exit_code, str(error).endswith("pip install 'attnscope[gguf]' puts it in")) == (3, True)
+    monkeypatch.setattr("attnscope.model.source.find.find_spec", lambda name: name)
+    source = find(str(file))
+    assert (source.folder, source.gguf, source.file) == (tmp_path, "m.GGUF", {"gguf_file": "m.GGUF"})
+    other = problem(str(file.rename(tmp_path / "m.bin")))
+    assert (other.exit_code, "or a .gguf file" in str(other)) == (2, True)
+
+
 def test_a_folder_is_taken_as_it_is(tmp_path: Path) -> None:
     source = find(str(tmp_path))
     assert (source.folder, source.demo, source.revision) == (tmp_path, False, None)

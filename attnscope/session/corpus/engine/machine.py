@@ -82,7 +82,7 @@ def versions() -> dict[str, str]:
 def settings_digest(checkpoint: "Checkpoint") -> str:
     """SHA-256 over the configuration and the tokenizer, in a model's folder and that of its adapter."""
     whole = hashlib.sha256()
-    folders = dict.fromkeys((checkpoint.source.folder, checkpoint.of_tokenizer))
+    folders = dict.fromkeys((checkpoint.source.folder, checkpoint.words.folder))
     for place in (place for folder in folders for place in sorted(folder.iterdir())):
         if place.suffix in _SETTINGS and place.is_file():
             whole.update(os.fsencode(f"{place.name}\n") + hashlib.sha256(place.read_bytes()).digest())

@@ -132,8 +132,7 @@ def facts_in(file: Path) -> tuple[Fact, ...]:
 def check_retrieving(planned: Plan, chosen: Chosen, *, asked: Retrieving, code: bool = False) -> None:
     """`InputError` for attention that writes no answer, and for lengths, before weights are read."""
     _check_kind(chosen, planned.writes)
-    folder = planned.checkpoint.of_tokenizer
-    tokenizer = tokenizer_for(planned.model_class, folder, planned.name, code, True)
+    tokenizer = tokenizer_for(planned.model_class, planned.checkpoint.words, code, True)
     if tokenizer is not None:
         _check_lengths(asked.lengths, limit_of(tokenizer, planned.skeleton), planned.name)
 
