@@ -28,7 +28,10 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     made = tmp_path / "model.safetensors"
-    made.write_bytes(CONTENT)
+    with made.open("wb") as opened:
+        opened.write(CONTENT)
+        opened.flush()
+        os.fsync(opened.fileno())  # some file systems date a file when it is written out
     return made
 
 
