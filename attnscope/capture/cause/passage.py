@@ -133,7 +133,8 @@ class Passage:
         """What a layer is to be given: what it was given before, where that is known and fits."""
         forward = module, self.forwards[module]
         named: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
-        mine = {name: each for name, each in named.items() if is_hidden(each)}
+        # of a mask that is only a rule nothing is to be written out
+        mine = {name: each for name, each in named.items() if type(each) is Tensor and is_hidden(each)}
         if self.hooks.arrive:
             self.hooks.arrive(forward, [*mine.values()])
             if self.through:
