@@ -40,6 +40,7 @@ KEPT_UP = {  # what becomes of an answer, what is seen of a run or of several: n
         "Clean",
         "Stack",
         "Layers",
+        "Onward",
     ),
 }
 

@@ -4,6 +4,7 @@ import csv
 import errno
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -205,10 +206,10 @@ def test_npz_of_an_overview_holds_the_weights_of_every_head() -> None:
 def test_of_a_file_that_cannot_be_written_not_even_its_folders_stay(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(path: Path, data: bytes) -> int:
+    def full(part: Path, target: Path) -> None:
         raise OSError(errno.EFBIG, "File too large")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(InputError, match="File too large"):
         write(tmp_path / place, b"{}")
     assert list(tmp_path.iterdir()) == []
