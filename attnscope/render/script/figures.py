@@ -153,7 +153,10 @@ def _ablation(result: Ablation) -> Told:
         raise InputError("no script: a program reads one row of scores, and the ends of a span stand in two")
     told = _run(result.provenance, result.tokens, result.kind, result.tower)
     answer, group = result.answer, result.group
-    first = answer.position or 0
+    first = answer.position
+    if first is None:  # what a decoder writes ends where its input does, behind what it was given
+        written = result.provenance.inputs.get("decoder_input_ids", ())
+        first = max(len(written) - 1 - len(answer.ids), 0)
     rows = list(range(first, first + len(answer.ids)))
     rows = rows if answer.asks is Asks.WRITTEN or answer.position is not None else []
     texts: list[dict[str, Any]] = [
