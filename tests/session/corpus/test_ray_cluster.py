@@ -203,7 +203,7 @@ def test_a_corpus_is_the_same_to_the_last_bit_where_command_and_nodes_are_killed
     nodes: Nodes, tmp_path: Path
 ) -> None:
     draw = random.Random(31)
-    lines = (" ".join(draw.choices(WORDS, k=draw.randint(1, 14))) for _ in range(3000))
+    lines = (" ".join(draw.choices(WORDS, k=draw.randint(1, 14))) for _ in range(6000))
     (tmp_path / "texts.txt").write_text(f".\n{' ' * 100}\n".join(lines))  # blanks cost nothing
     measured = demo.measure(tmp_path / "texts.txt", tmp_path / "alone", rows=tmp_path / "alone.parquet")
     assert (tmp_path / "texts.txt").stat().st_size > 6 * LEAST
