@@ -20,11 +20,15 @@ from attnscope.render.web.sheet import section
 
 EVERY = made_every.every()
 AXE = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+DRAWN = (
+    "() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 60)))"  # a page draws later on
+)
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 800}
 
 
 def told(view) -> list[str]:
     """What axe-core finds wrong, with the first element that it finds it in."""
+    view.evaluate(DRAWN)
     found = AXE.run(view).response["violations"]
     return [f"{each['id']}: {each['nodes'][0]['html'][:160]}" for each in found]
 
