@@ -41,7 +41,8 @@ def _named(reading: Reading, answer: str) -> Prediction:
     """How likely one answer of words is."""
     model, tokens = reading.model, reading.encoded.tokens
     if reading.task is None:
-        raise InputError(f"{model.name} has no head that predicts words: leave --answer out")
+        instead = ", ablate takes it" if judging(type(model.module)) is not None else ""
+        raise InputError(f"{model.name} has no head that predicts words: leave --answer out{instead}")
     answer = reading.filled({"answer": answer}).get("answer", answer)
     whole, question, _ = with_answer(reading, answer, None)
     if question.asks is Asks.PAIR:
