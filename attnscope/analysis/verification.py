@@ -116,13 +116,11 @@ def running(watched: Sequence[Site]) -> Iterator[set[nn.Module]]:
 def _could_have_asked(
     every: Sequence[Site], ran: Container[nn.Module], checks: Sequence[LayerCheck]
 ) -> tuple[Site, ...]:
-    """The modules whose code asks for a kernel, but which made their attention without one, to be traced."""
     seen = {check.module for check in checks}
     return traced_instead([site for site in every if site.module in ran and site.path not in seen])
 
 
 def _unread(tower: Tower, ran: Container[nn.Module], checks: Sequence[LayerCheck]) -> Iterator[LayerCheck]:
-    """The layers of `tower` that were run, and made no attention that could be recomputed: uncertified."""
     seen = {(check.module, check.layer) for check in checks}
     for site in tower.sites:
         for layer in site.layers:
@@ -132,7 +130,6 @@ def _unread(tower: Tower, ran: Container[nn.Module], checks: Sequence[LayerCheck
 
 
 def _in_order(towers: Sequence[Tower], checks: Sequence[LayerCheck]) -> tuple[LayerCheck, ...]:
-    """The checks by tower as the model has them, then by layer and block."""
     place = {site.path: number for number, tower in enumerate(towers) for site in tower.sites}
     return tuple(sorted(checks, key=lambda check: (place[check.module], check.layer, check.block)))
 
@@ -156,7 +153,6 @@ def final_hidden_states(model: nn.Module) -> Iterator[dict[str, Any]]:
 
 
 def _worse(first: Sequence[OutputCheck], second: Sequence[OutputCheck]) -> tuple[OutputCheck, ...]:
-    """Of each result the check of the run that came out further off."""
     pairs = zip(first, second, strict=True)
     return tuple(max(pair, key=lambda check: (not check.identical, check.difference)) for pair in pairs)
 

@@ -83,7 +83,6 @@ def _can_try(device: torch.device) -> bool:
 
 
 def _allows_tf32(device: torch.device) -> bool:
-    """Whether torch may shorten products on this card, by whichever of its switches there is."""
     cuda = torch.cuda.is_available() and not torch.version.hip
     if cuda and torch.cuda.get_device_capability(device)[0] < 8:
         return False  # a card without it
@@ -92,12 +91,10 @@ def _allows_tf32(device: torch.device) -> bool:
 
 
 def _adds_in_half() -> bool:
-    """Whether torch may keep sums of float16 in float16 on a card."""
     return bool(getattr(torch.backends.cuda.matmul, "allow_fp16_accumulation", False))
 
 
 def _switches() -> tuple[str, ...]:
-    """All that decides about products and may change while a process runs."""
     new = [_float32_precision(torch.backends.cuda), _float32_precision(torch.backends.mkldnn)]
     precisions = new if all(new) else [torch.get_float32_matmul_precision()]
     return *map(str, precisions), str(torch.backends.mkldnn.enabled)

@@ -73,7 +73,6 @@ def _check_along(input: Tensor, dim: int, index: Tensor, *_: Any, **__: Any) -> 
 
 
 def _check_places(values: Tensor, places: Any) -> None:
-    """Every part of `values[places]` that is a tensor of whole numbers, or a list of them."""
     given = list(places) if isinstance(places, tuple) else [places]
     taken = sum(_dims(each) for each in given)
     dim = 0
@@ -89,7 +88,6 @@ def _check_places(values: Tensor, places: Any) -> None:
 
 
 def _dims(place: Any) -> int:
-    """How many dimensions a part of an index stands for."""
     if place is None or place is Ellipsis or isinstance(place, bool):
         return 0
     return place.ndim if isinstance(place, Tensor) and place.dtype in (torch.bool, torch.uint8) else 1

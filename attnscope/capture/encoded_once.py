@@ -109,7 +109,6 @@ def _given(own: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, An
 
 
 def _state(encoder: nn.Module) -> object:
-    """What would be otherwise if somebody had changed the encoder since."""
     weights = [
         (id(each), 0 if each.is_inference() else each._version)
         for each in (*encoder.parameters(), *encoder.buffers())

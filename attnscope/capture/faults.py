@@ -64,7 +64,6 @@ def _unless_alone(model: nn.Module, run: Callable[[], Any], refusal: str) -> Ite
 
 
 def _alone(model: nn.Module, run: Callable[[], Any]) -> tuple[type[Exception], str] | None:
-    """What the model raises by itself; None where it runs."""
     try:
         with evaluating(model):
             run()
@@ -78,8 +77,6 @@ class Refused(Exception):
 
 
 class _Bug(Exception):
-    """Something went wrong in a hook of ours."""
-
     def __init__(self, error: Exception) -> None:
         self.error = error
 

@@ -141,7 +141,6 @@ class Stack:
 
 
 def _parted(value: Any) -> tuple[list[Any], Any, int]:
-    """What a layer is given or leaves, and which of it is its hidden state, the first one."""
     leaves, tree = tree_flatten(value)
     place = next((i for i, each in enumerate(leaves) if _is_state(each)), None)
     if place is None:

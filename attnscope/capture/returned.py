@@ -110,7 +110,6 @@ def _made(model: nn.Module, inputs: Mapping[str, Any], tower: Tower) -> dict[int
 
 
 def _attentions(output: Any) -> Iterator[Tensor]:
-    """The tensors in those fields of a model's output that hold attentions."""
     for name, value in output.items() if isinstance(output, Mapping) else ():
         if isinstance(value, Mapping):
             yield from _attentions(value)
@@ -125,7 +124,6 @@ def _storage(tensor: Tensor) -> int:
 
 @contextmanager
 def _watching(tower: Tower) -> Iterator[dict[int, list[Tensor]]]:
-    """While open, keeps what the modules of each layer return, beside their output."""
     seen: dict[int, list[Tensor]] = defaultdict(list)
     calls: Counter[nn.Module] = Counter()
     site_of = {site.module: site for site in tower.sites}
@@ -160,7 +158,6 @@ def _hooks_restored(model: nn.Module) -> Iterator[None]:
 def _checked(
     made: Tensor | None, tower: Tower, layer: int, batch: int
 ) -> Float[Tensor, "batch head query key"]:
-    """`made`, if it can be weights by head, query and key; `InputError` that says why not."""
     where = f"layer {layer} of {tower.pattern}"
     if made is None:
         kernel = kernel_of(tower.sites[0])

@@ -87,7 +87,6 @@ def _recorded(
     row: int,
     seek: Seek | None,
 ) -> list[AttentionCall]:
-    """The calls of the wanted layers in a run that ends after the last of them."""
     calls: list[AttentionCall] = []
     found = None
     if seek is not None:

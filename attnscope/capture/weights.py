@@ -132,7 +132,6 @@ class Weights:
         return made
 
     def _handed(self, source: Source, weights: Tensor, call: AttentionCall | None) -> Any:
-        """What `make` gets of what passed by."""
         return weights
 
     def _of_heads(self, weights: Tensor, rows: int, layer: int) -> Tensor:
@@ -146,7 +145,6 @@ class Weights:
 
 @contextmanager
 def _watching(rung: Rung, wanted: set[int], take: Take, text: OneText | None) -> Iterator[None]:
-    """While open, `take` gets the weights of each watched module when it is through, with its layer."""
     passing = _Passing(rung, wanted, take, text)
     sites = rung.watched
     with ExitStack() as stack:
@@ -163,8 +161,6 @@ def _watching(rung: Rung, wanted: set[int], take: Take, text: OneText | None) ->
 
 
 class _Passing:
-    """What passes by in one forward pass, by module until this is through."""
-
     def __init__(self, rung: Rung, wanted: set[int], take: Take, text: OneText | None) -> None:
         self.site_of = {site.module: site for site in rung.watched}
         self.wanted, self.take, self.text = wanted, take, text

@@ -48,12 +48,10 @@ def straight(tile: Tile) -> Rows:
 
 
 def _first(one: Tensor, _other: Tensor) -> Tensor:
-    """What is the same in every tile of a row."""
     return one
 
 
 def _sum(rows: Tensor) -> float:
-    """Over the rows that count; NaN when none does."""
     return float(rows.nansum()) if not rows.isnan().all() else float("nan")
 
 

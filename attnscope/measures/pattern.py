@@ -45,7 +45,6 @@ def features(tile: Tile) -> Features:
     places = (tile.offsets.clamp(-beyond, beyond) + beyond).flatten()
 
     def at_offsets(pairs: Tensor) -> Tensor:
-        """Sums over the pairs at each offset."""
         return places.bincount(pairs.flatten(), 2 * beyond + 1)[1:-1]
 
     found = []

@@ -174,7 +174,6 @@ class Model:
 
     @cached_property
     def _known(self) -> Mapping[str, Any]:
-        """The parameters of the model's own function."""
         return inspect.signature(self.module.forward).parameters
 
     @property
@@ -189,7 +188,6 @@ class Model:
             raise InputError(f"{self.name} reads no text: give it a file with --{self.medium}")
 
     def _ready(self, encoded: Encoded, pictured: bool = False) -> Encoded:
-        """What the model takes of it, on its device, with a blank picture where it must have one."""
         known = self._known
         if "input_ids" in known:  # a wrapper that passes everything on names nothing
             for unknown in encoded.inputs.keys() - known.keys():  # such as the segments of a pair

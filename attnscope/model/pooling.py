@@ -84,7 +84,7 @@ def pooler_of(model: Model) -> Any:
 
 
 def _written(model: Model) -> str | None:
-    """The modes that stand beside the checkpoint, `mean_tokens`; None where nothing does."""
+    """The pooling modes in the config beside the checkpoint, as sentence-transformers has it, or None."""
     if model.checkpoint is None:
         return None
     here = model.checkpoint.source.folder  # or, as sentence-transformers had it, a folder of its own beside

@@ -44,7 +44,6 @@ def _available() -> int | None:
 
 
 def _container_limit() -> int | None:
-    """What a container may take at most, where one is limited."""
     limit = _CONTAINER_LIMIT.read_text("ascii").strip() if _CONTAINER_LIMIT.is_file() else "max"
     return int(limit) if limit.isdigit() else None
 
@@ -81,7 +80,6 @@ def is_ours(handle: int) -> bool:
 
 
 def _own_folder() -> Path | None:
-    """The user's folder for what can be made again, of all programs; None without a home."""
     if (named := os.environ.get("XDG_CACHE_HOME", "")) and os.path.isabs(named):
         return Path(named)  # the standard says that what is not absolute does not count
     if sys.platform == "win32" and (local := os.environ.get("LOCALAPPDATA")):

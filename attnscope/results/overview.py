@@ -138,7 +138,6 @@ class Overview(Presented):
         return Aimed(alike, sum(int(each.argmax()) == key for each in rows), apart)
 
     def _even(self, query: int) -> float:
-        """What a row that weighs all alike gives the key that is meant, or each of its keys."""
         by_tokens = self.tokens or self
         if not self.aim_spans or by_tokens.weights is None:
             return even(self.dense_weights[0][0] > 0, query)
@@ -211,7 +210,6 @@ class Overview(Presented):
         }
 
     def _row(self, i: int, j: int) -> dict[str, Value]:
-        """A head with its strongest link, None where it has none, and its verdict."""
         query, key = (None if position < 0 else int(position) for position in self.strongest[i, j])
         return {
             "layer": self.layers[i],

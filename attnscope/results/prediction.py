@@ -47,7 +47,6 @@ class Blank:
 
 
 def _once(guesses: tuple[Guess, ...]) -> Iterable[float]:
-    """The probability of every token or class that is among them."""
     return {guess.id: guess.probability for guess in guesses}.values()
 
 

@@ -82,8 +82,6 @@ class Chosen:
 
 @dataclass(frozen=True, eq=False)
 class _Counted:
-    """A model whose heads are counted."""
-
     name: str
     skeleton: Any
     towers: tuple[Tower, ...]
@@ -140,7 +138,6 @@ def choose(built: Built, wanted: Wanted, listener: Listener, *, sensed: bool) ->
 
 
 def _check_needed(built: Built, wanted: Wanted) -> None:
-    """Raises `InputError` where a question needs a kind of attention that there is not."""
     kinds = list(dict.fromkeys(tower.kind for tower in built.towers))
     if wanted.NEEDS is not None and wanted.NEEDS[0] not in kinds:
         needed, otherwise = wanted.NEEDS
@@ -156,7 +153,6 @@ def choose_layers(built: Built, tower: Tower, wanted: str | int | Sequence[int] 
 
 
 def _tower(built: Built, wanted: Wanted, listener: Listener) -> Tower:
-    """The only one, the one that is wanted, or else the one that reads the text."""
     kind = None if wanted.kind is None else Kind(wanted.kind)
     if wanted.READS and kind is None and any(tower.kind is Kind.CROSS for tower in built.towers):
         kind = Kind.CROSS
@@ -177,7 +173,6 @@ def _tower(built: Built, wanted: Wanted, listener: Listener) -> Tower:
 
 
 def _tower_that_senses(built: Built, wanted: Wanted, listener: Listener) -> Tower:
-    """What is wanted, else where a text looks at the picture or the sound, else what reads that itself."""
     from attnscope.model.media.perceive import sees, splices  # loads what opens pictures and sounds
 
     kind = None if wanted.kind is None else Kind(wanted.kind)

@@ -77,7 +77,6 @@ def encode_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading
 
 
 def _without_template(model: "Model", inputs: Inputs) -> tuple[str, ...]:
-    """That a bare text is read without the model's chat template, and how to have it read with that."""
     if inputs.text is None or inputs.sensed or inputs.conversation is not None or inputs.words is not None:
         return ()
     if not has_template(model.tokenizer):
@@ -169,7 +168,6 @@ def _tell(name: str, written: Written, read: Tokens, listener: Listener) -> None
 
 
 def _with_text(reading: Reading, written: Written, read: Tokens) -> Reading:
-    """The reading whose text, or whose target, is what the model has read."""
     ids = reading.encoded.inputs["input_ids"].new_tensor([written.read])
     if reading.model.writes:
         own = Target(ids, read, True, written.finished, written.chances, written.given)

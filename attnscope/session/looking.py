@@ -35,7 +35,6 @@ def overview_aimed(
 
 
 def _spans(tokens: Overview, units: Units, looking: Looking) -> tuple[tuple[int, ...], ...]:
-    """The tokens of the query, and of the key, that `units` of an overview by longer units name."""
     how: dict[str, Any] = {"by": looking.unit, "special": looking.treatment}
     whole = units_of(tokens.query_tokens, tokens.key_tokens, **how)
     sides = (units.queries, whole.queries, units.query), (units.keys, whole.keys, units.key)

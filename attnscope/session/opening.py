@@ -193,7 +193,6 @@ def _loaded(
 
 
 def _check_chat(checkpoint: "Checkpoint", inputs: Inputs, code: bool) -> None:
-    """Raises `InputError` for a chat that the model has no template for, or one that refuses it."""
     if (chat := inputs.conversation) is None:
         return
     from attnscope.model.inputs.rendered import Template
@@ -203,7 +202,6 @@ def _check_chat(checkpoint: "Checkpoint", inputs: Inputs, code: bool) -> None:
 
 
 def _judging(checkpoint: "Checkpoint", remote_code: bool) -> "Judging | None":
-    """What the head that it was saved with tells in the place of words."""
     from attnscope.model.loading.answering import judging
     from attnscope.model.loading.config import read_config, saved_class
 
@@ -211,7 +209,6 @@ def _judging(checkpoint: "Checkpoint", remote_code: bool) -> "Judging | None":
 
 
 def _check_goes_on(planned: "Plan", tower: "Tower") -> None:
-    """Raises `InputError` where no token that is generated would be looked at, before weights are read."""
     if tower.kind is not Kind.ENCODER:
         return
     if planned.writes:
@@ -220,7 +217,6 @@ def _check_goes_on(planned: "Plan", tower: "Tower") -> None:
 
 
 def _tell_unread(model: "Model", listener: Listener) -> None:
-    """Say which trained weights the model runs without; attention lacks some only with leave."""
     if model.unread:
         from attnscope.model.loading.unread import counted, named
 
@@ -229,7 +225,6 @@ def _tell_unread(model: "Model", listener: Listener) -> None:
 
 
 def _tell_memory(model: "Model", listener: Listener) -> None:
-    """Say in what precision the model runs and what it takes; unasked where its weights were changed much."""
     from attnscope.model.anatomy.placed import map_of
     from attnscope.model.loading import memory
 

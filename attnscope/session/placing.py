@@ -57,7 +57,6 @@ def max_memory(written: Budgets) -> str | None:
 
 
 def _read(written: str) -> dict[str, Any]:
-    """The map that stands in `told`, or in the file of that name."""
     if written.lstrip().startswith("{"):
         return _object(written, "--device-map")
     try:

@@ -204,7 +204,6 @@ def with_fields(tokens: Tokens, prompt: Prompt) -> Tokens:
 
 
 def _places(field: Field, prompt: Prompt, tokens: Tokens) -> Iterator[Sequence[int]]:
-    """The tokens of a field, wherever it stands: looked for by its words where its place is not known."""
     if not field.places:
         yield from every_span(tokens, field.text)
     for place in field.places:
@@ -229,12 +228,10 @@ def _start_in(prompt: Prompt, place: Place, read: str) -> int | None:
 
 
 def _starts(text: str, word: str) -> list[int]:
-    """Where `word` stands in a text."""
     return [i for i in range(len(text)) if text.startswith(word, i)]
 
 
 def _tokens_at(place: Place, tokens: Tokens) -> list[int]:
-    """The tokens that these characters are of."""
     start, end = place
     return [
         i

@@ -75,7 +75,6 @@ class Reading:
         return self.told if medium is None else (f"over {medium.described}", *self._padding(), *self.told)
 
     def _padding(self) -> Iterator[str]:
-        """How many frames stand behind the end of a sound."""
         assert self.perceived is not None, "something was heard"
         medium, stretches = self.perceived.medium, self.perceived.positions.stretches
         frames = next((each for each in stretches if isinstance(each, Frames)), None)
@@ -159,13 +158,11 @@ class Reading:
         return Labels(tokens, target, source, read=perceived.read or Tokens((), ()))
 
     def _senses(self, chosen: Chosen) -> bool:
-        """Whether the keys of the attention are patches or frames themselves."""
         from attnscope.model.media.perceive import sees
 
         return chosen.kind is Kind.CROSS or sees(self.model.module, chosen.tower.sites)
 
     def _with_windows_named(self, captured: Capture, chosen: Chosen) -> Capture:
-        """The same with the positions of windows called by their patches, where a layer reads in windows."""
         layers = {call.layer for call in captured.calls}
         perceived = self.perceived
         if perceived is None or len(layers) != 1 or chosen.kind is Kind.CROSS or not self._senses(chosen):

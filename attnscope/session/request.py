@@ -167,7 +167,6 @@ class Inputs:
             raise InputError("--generate goes on with a text alone: leave --image and --audio out")
 
     def _check_numbers(self) -> None:
-        """Raises `InputError` where token numbers are none, or do not stand in the place of a text."""
         texts = {
             "TEXT": self.text,
             "--pair": self.pair,
@@ -187,7 +186,6 @@ class Inputs:
             selection.parse_tokens(self.target_ids, "--target-ids")
 
     def _check_chat(self) -> None:
-        """Raises `InputError` where a conversation does not stand in the place of a text."""
         if self.chat is None and self.system is None:
             return
         option = "--system" if self.chat is None else "--chat"

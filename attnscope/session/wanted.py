@@ -56,7 +56,6 @@ class Wanted:
         selection.parse(self.head, "head")
 
     def _take_apart(self) -> None:
-        """A head that is named with its layer is a layer and a head."""
         named = selection.named_heads(self.head) if isinstance(self.head, str) else None
         if named is None:
             return
@@ -72,7 +71,6 @@ class Wanted:
         object.__setattr__(self, "_apart", named.apart)
 
     def _take_mean(self) -> None:
-        """The mean over heads is all of them, which are then averaged."""
         if not isinstance(self.head, str) or self.head.strip().casefold() != "mean":
             return
         if self.USUAL is not None:

@@ -55,7 +55,6 @@ def sampled(call: LongCall) -> AttentionCall:
 
 
 def _with_places(call: LongCall, some: AttentionCall, head: int, found: Certificate) -> Certificate:
-    """The certificate of the sampled rows with the faults that need to know where these rows stand."""
     faults = tuple(
         sorted((*found.faults, *_of_places(call, some, head, found)), key=lambda fault: fault.power)
     )
@@ -70,7 +69,6 @@ def _agrees(found: Certificate) -> bool:
 def _concluded(
     found: Certificate, agrees: bool, output_error: float, faults: tuple[Fault, ...]
 ) -> tuple[Verdict, str]:
-    """What follows from all this; what was left open of the sampled rows is left open."""
     verdict, reason = conclusion(agrees, found.weight_error, output_error, faults)
     if verdict in (Verdict.CERTIFIED, Verdict.INCONCLUSIVE) and found.verdict is Verdict.PARTIAL:
         return Verdict.PARTIAL, found.reason
@@ -78,7 +76,6 @@ def _concluded(
 
 
 def _of_places(call: LongCall, some: AttentionCall, head: int, of_sample: Certificate) -> Iterator[Fault]:
-    """The faults that need to know where the rows of the sample stand among all."""
     assert call.sample is not None, "it has been sampled"
     operands, rows = some.operands(head), call.sample.rows.to(some.q.device)
     if call.window is not None:

@@ -87,7 +87,6 @@ class Patterned(Collector):
             self._count(rows, answered)
 
     def _count(self, rows: slice, answered: Tensor) -> None:
-        """How many queries that have a key at all stand where there is one at each offset."""
         self.counted = rows.start
         places = torch.arange(rows.start, rows.stop, device=answered.device)[answered]
         self.rows += len(places)

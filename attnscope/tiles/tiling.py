@@ -174,7 +174,6 @@ class _Shelf:
 
 
 def _blocks(allowed: Bool[Tensor, "query key"], grain: int) -> Bool[Tensor, "query block {grain}"]:
-    """The pairs in blocks of keys, the last one filled up with what is not allowed."""
     missing = -allowed.shape[1] % grain
     whole = torch.nn.functional.pad(allowed, (0, missing)) if missing else allowed
     return whole.reshape(len(whole), -1, grain)

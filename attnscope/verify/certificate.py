@@ -78,7 +78,6 @@ def certify_heads(
 def _certified(
     call: AttentionCall, heads: Sequence[int], queries: Sequence[int] | None
 ) -> Iterator[Certificate]:
-    """The certificates of heads that are few enough to be computed at once."""
     together = Together(call, heads)
     honest = together.honest()
     tolerances = []
@@ -114,7 +113,6 @@ def _fault_distances(
 
 
 def _power(off: Distance, tolerances: tuple[float, float]) -> float:
-    """How many times more than may be: the more telling of weights and output."""
     return max(off.weights / tolerances[0], off.output / tolerances[1])
 
 
@@ -125,7 +123,6 @@ def _judged(
     tolerances: tuple[float, float],
     distances: dict[str, Distance],
 ) -> Certificate:
-    """The certificate of one head, its faults hardest to see first."""
     faults = [Fault(name, *off, _power(off, tolerances)) for name, off in distances.items()]
     faults.sort(key=lambda fault: fault.power)
     agrees = honest.weights <= tolerances[0] and honest.output <= tolerances[1]  # False also when NaN
@@ -149,7 +146,6 @@ def _judged(
 
 
 def _not_rebuilt(call: AttentionCall, reach: Reach | None) -> str:
-    """What of the way from query and key to output was seen and not recomputed; nothing in most calls."""
     if call.remainder is not None:
         return "part of the score is known only as a remainder"
     if call.unread:

@@ -98,7 +98,7 @@ class Together:
         return most
 
     def _score_sums(self) -> list[float]:
-        """As above, of the logits that now stand in the place of the weights."""
+        """The bounds that `score_sums` has, of the logits that now stand in the place of the weights."""
         given, logits, epsilon = self.operands, self.weights, self.call.epsilon
         sums = products(given.q.abs(), given.k.abs().mT, out=self.room).mul_(abs(given.scale))
         if given.bias is not None:
@@ -122,7 +122,6 @@ class Together:
         )
 
     def _off(self, group: Mapping[int, Operands]) -> list[Distance]:
-        """The distances of heads of which the same operands were changed."""
         rows, first = list(group), next(iter(group))
         same = {name for name in _FIELDS if getattr(group[first], name) is getattr(self.alone[first], name)}
         v = self._joined("v", group, same)
@@ -137,7 +136,6 @@ class Together:
         return _pairs(self._weights_off(weights, rows), output)
 
     def _scores(self, group: Mapping[int, Operands], same: set[str]) -> Float[Tensor, "head query key"]:
-        """The products of query and key: those that there are, or what is made of them in the room."""
         rows, room = list(group), self.room[: len(group)]
         if {"q", "k"} <= same:
             return _of(self.products, rows)
@@ -147,7 +145,6 @@ class Together:
         return products(q, k.mT, out=room)
 
     def _joined(self, name: str, group: Mapping[int, Operands], same: set[str]) -> Any:
-        """One operand of several heads together, where it is one; None where it is none."""
         mine = [getattr(each, name) for each in group.values()]
         if mine[0] is None:
             return None
@@ -187,7 +184,6 @@ class Together:
     def _answered(
         self, distance: Float[Tensor, "head query any"], rows: Sequence[int]
     ) -> Float[Tensor, "head query any"]:
-        """Nothing is off in rows without any allowed key."""
         if self.unanswered is None:
             return distance
         return distance.masked_fill_(_of(self.unanswered, rows)[..., None], 0)
@@ -248,7 +244,6 @@ def products(
 def _unanswered(
     allowed: Bool[Tensor, "#head query key"] | None, heads: Sequence[int]
 ) -> Bool[Tensor, "#head query"] | None:
-    """The rows without any allowed key, if there are such."""
     if allowed is None:
         return None
     none = ~allowed.any(-1)
@@ -257,12 +252,10 @@ def _unanswered(
 
 
 def _told_by(name: str, value: Any) -> object:
-    """What tells the change of one operand from other changes of it."""
     return value if value is None or name in _NUMBERS else tuple(value.shape)
 
 
 def _one(together: Operands, i: int) -> Operands:
-    """One of several heads; what all have in common stays the same."""
     return together.but(
         **{
             name: _of(value, [i])

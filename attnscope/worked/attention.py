@@ -93,7 +93,6 @@ def work_out(
 
 
 def _called(arrays: Mapping[str, Matrix], scoring: Scoring, beside: Beside) -> tuple[str, str]:
-    """Title and formula."""
     if "scores" not in arrays:
         return TITLES[scoring], FORMULAS[scoring]
     scaled = "" if beside.scale is None else " / √d_k"
@@ -101,7 +100,6 @@ def _called(arrays: Mapping[str, Matrix], scoring: Scoring, beside: Beside) -> t
 
 
 def _counts(arrays: Mapping[str, Matrix]) -> tuple[int, int]:
-    """How many queries and keys there are."""
     rows, columns = arrays["scores"].values.shape if "scores" in arrays else (0, 0)
     return (rows, columns) if rows else (len(arrays["q"].values), len(arrays["k"].values))
 
@@ -124,7 +122,6 @@ def _scored(arrays: Mapping[str, Matrix], allowed: Allowed, scoring: Scoring, be
 
 
 def _projected(matrices: Mapping[str, Matrix]) -> list[Step]:
-    """Q, K and V as X times their matrices; nothing where they were given themselves."""
     if "x" not in matrices:
         return []
     x, steps = matrices["x"], []
@@ -139,7 +136,6 @@ def _projected(matrices: Mapping[str, Matrix]) -> list[Step]:
 
 
 def _answered(arrays: Mapping[str, Matrix], scored: Scored, allowed: Allowed, beside: Beside) -> list[Step]:
-    """The weights, and where there are values their output."""
     scores = scored.steps[-1].matrix
     logits, weights = (
         pairs("", scored.stages.masked, scores),
@@ -169,7 +165,6 @@ def _answered(arrays: Mapping[str, Matrix], scored: Scored, allowed: Allowed, be
 
 
 def _back(output: Matrix, weight: Matrix) -> Step:
-    """The output brought back to the width of X."""
     matrix = Matrix("Y", project(tensor(output), tensor(weight)).numpy(), output.rows, weight.columns)
     return Step("y", matrix, "output Wo", "back to the width of X", cell=product_cell(output, weight))
 

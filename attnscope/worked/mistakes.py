@@ -72,7 +72,6 @@ def _nothing(arrays: Arrays) -> str:
 
 
 def _differences(right: Arrays, wrong: Arrays) -> list[str]:
-    """Where weights and output lie furthest off, and how many queries have another strongest key."""
     phrases = []
     for key in ("weights", "output"):
         if key not in wrong:
@@ -100,13 +99,12 @@ def _strongest(expected: Pairs, actual: Pairs) -> list[str]:
 
 
 def _logits(arrays: Arrays) -> Matrix:
-    """What enters the softmax."""
     key = next(key for key in ("masked", "biased", "capped", "scaled", "scores") if key in arrays)
     return arrays[key]
 
 
 def _finite(arrays: Arrays) -> Matrix:
-    """The same before any mask, as far as it is known."""
+    """The logits before any mask, as far as they are known."""
     key = next(key for key in ("biased", "capped", "scaled", "scores") if key in arrays)
     return arrays[key]
 
@@ -120,7 +118,6 @@ def _softmaxed(logits: Pairs, axis: int = 1) -> Pairs:
 def _mixed(
     arrays: Arrays, weights: Pairs, formula: str, like: Matrix | None = None, *, sums: bool = True
 ) -> list[Step]:
-    """Weights, and the values mixed by them where there are any."""
     matrix = replace(like or arrays["weights"], symbol="weights", values=weights)
     steps = [Step("weights", matrix, formula, weights=sums)]
     if "v" in arrays:
@@ -130,7 +127,6 @@ def _mixed(
 
 
 def _scored(arrays: Arrays, scores: Matrix, formula: str) -> list[Step]:
-    """All from other scores on, scaled and masked as the right ones are."""
     if {"capped", "biased"} & set(arrays):
         raise _NoPlaceError("the scores are capped or have something added to them")
     steps, logits, source = [Step("scores", scores, formula)], scores.values, "wrong scores"

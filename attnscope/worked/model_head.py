@@ -91,7 +91,6 @@ def _rounding(products: int) -> float:
 
 
 def _all_heads(call: AttentionCall, linears: list[Linear], back: Part | None) -> Iterator[Check]:
-    """The outputs of all heads through Wo, one by one and added up, against what the layer wrote."""
     parts = [reads(linears, output) for output in call.output]
     if back is None or any(part is None or part.linear is not back.linear for part in parts):
         return
@@ -124,7 +123,6 @@ def _pair(worked: Worked, query: str, key: str) -> Pair | None:
 
 
 def _as_tokens(tokens: Tokens) -> str:
-    """How the words became rows of X."""
     words = [token for token in tokens.items if not token.special]
     added = [token.name for token in tokens.items if token.special]
     pieces = "each word one token" if len(words) == len(SENTENCE.split()) else f"{len(words)} word pieces"

@@ -117,7 +117,6 @@ def makes(linears: list[Linear], vectors: Float[Tensor, "token dim"]) -> Part | 
 def _columns(
     linear: Linear, table: Float[Tensor, "row all"], wanted: Float[Tensor, "token dim"]
 ) -> Part | None:
-    """Where the columns of `table` are those that are wanted, one after the other."""
     width, wanted = wanted.shape[1], exact(wanted)
     if len(table) != len(wanted) or table.shape[1] < width:
         return None
@@ -146,7 +145,6 @@ def projections_of(linears: list[Linear], call: AttentionCall, head: int, name: 
 
 
 def _between(linears: list[Linear], call: AttentionCall, head: int, missing: list[str]) -> str:
-    """What stands between the projections and the vectors that the attention was given."""
     unrotated = call.unrotated_k
     if unrotated is not None and makes(linears, unrotated[call.key_head(head)]) is not None:
         return "rotary positions are turned into its queries and keys after Wq and Wk"

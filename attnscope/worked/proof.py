@@ -77,7 +77,7 @@ def _kernel(operands: Operands) -> Float[Tensor, "head query value_dim"]:
 
 
 def _looped_dot(operands: Operands) -> Float[Tensor, "head query value_dim"]:
-    """The same one query at a time in NumPy, without anything of `attnscope.sdpa`."""
+    """The output one query at a time in NumPy, without anything of `attnscope.sdpa`."""
     q, k, v = (each[0].numpy() for each in (operands.q, operands.k, operands.v))
     output = np.full((len(q), v.shape[1]), np.nan)
     for i, query in enumerate(q):

@@ -58,13 +58,11 @@ def no_faults(
 
 
 def _exchangeable(arrays: Mapping[str, Matrix]) -> bool:
-    """Whether the two sides have as many vectors of one size."""
     rows, columns = arrays["scores"].values.shape if "scores" in arrays else (0, 0)
     return rows == columns and ("scores" in arrays or arrays["q"].values.shape == arrays["k"].values.shape)
 
 
 def _scores(arrays: Mapping[str, Matrix]) -> tuple[Exact, str]:
-    """All products of queries and keys, and what it means where they are symmetric."""
     if "scores" in arrays:
         given = arrays["scores"]
         finite = np.where(np.isfinite(given.values), given.values, 0.0)
@@ -97,7 +95,6 @@ def fractions(matrix: Matrix) -> Exact:
 
 
 def _products(arrays: Mapping[str, Matrix]) -> int:
-    """How many products the scores take."""
     if "scores" in arrays:
         return arrays["scores"].values.size
     q, k = (arrays[letter].values for letter in "qk")
@@ -105,7 +102,6 @@ def _products(arrays: Mapping[str, Matrix]) -> int:
 
 
 def _rows(arrays: Mapping[str, Matrix], letter: str) -> Exact:
-    """Q or K, made from X where they were not given."""
     if "x" not in arrays:
         return fractions(arrays[letter])
     rows: Exact = fractions(arrays["x"]) @ fractions(arrays[f"w{letter}"])

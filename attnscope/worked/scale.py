@@ -73,6 +73,6 @@ def softmax_jacobian(weights: Float[Tensor, "query key"]) -> Float[Tensor, "quer
 
 
 def _by_autograd(logits: Float[Tensor, "query key"]) -> Float[Tensor, "query key key"]:
-    """The same Jacobians by differentiating torch's own softmax; rows do not depend on each other."""
+    """The Jacobians by differentiating torch's own softmax; rows do not depend on each other."""
     whole: Tensor = jacobian(lambda rows: torch.softmax(rows, -1).sum(0), logits)  # type: ignore[no-untyped-call]
     return whole.transpose(0, 1)

@@ -175,7 +175,6 @@ def _scaled(scores: Matrix, stages: Stages, scale: float, size: int) -> Step:
 
 
 def _masked(scored: Scored, scores: Matrix, allowed: Allowed) -> Scored:
-    """With the mask, unless the scores that were given have it in them already."""
     if allowed is None or bool((scores.values == -np.inf)[~allowed.numpy()].all()):
         return scored
     later = bool(torch.equal(allowed, torch.ones_like(allowed).tril()))

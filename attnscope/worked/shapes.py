@@ -79,7 +79,6 @@ def roles_of(given: Mapping[str, Given], scoring: Scoring) -> dict[str, Role]:
 
 
 def _beside_scores(given: Mapping[str, Given]) -> dict[str, Role]:
-    """The roles where scores are given: V, and what brings its output back, and nothing else."""
     if spare := sorted(set(given) - {"scores", "v", "wo"}):
         raise InputError(f"{', '.join(spare)} beside scores: these take the place of Q and K")
     if "wo" in given and "v" not in given:
@@ -112,7 +111,6 @@ def named(
 
 
 def _lengths(given: Mapping[str, Given], roles: Mapping[str, Role]) -> dict[str, int]:
-    """The length of every axis; `InputError` that names both shapes where two arrays disagree."""
     firsts: dict[str, tuple[str, int]] = {}
     for key, role in roles.items():
         for axis, length in zip((role.rows, role.columns), given[key].values.shape, strict=True):
@@ -139,12 +137,10 @@ def _shaped(key: str, given: Mapping[str, Given], roles: Mapping[str, Role]) -> 
 
 
 def _hint(key: str, given: Mapping[str, Given]) -> str:
-    """What was probably meant by a V of one row."""
     return " (one value per key is written '1; 2; 3')" if key == "v" and len(given[key].values) == 1 else ""
 
 
 def _axis(axis: str, length: int, names: tuple[str, ...] | None) -> Axis:
-    """The axis with `names`, or numbered from 0."""
     if names is not None and len(names) != length:
         raise InputError(f"{len(names)} names for {_counted(axis, length)}")
     prefix = {"query": "q", "key": "k", "T": "t"}.get(axis, "")
@@ -161,7 +157,6 @@ def _counted(axis: str, length: int) -> str:
 def _brought(
     given: Mapping[str, Given], roles: Mapping[str, Role], without: set[str]
 ) -> dict[str, tuple[str, ...]]:
-    """The names that arrays bring for their axes; `InputError` where two of them disagree."""
     firsts: dict[str, tuple[str, tuple[str, ...]]] = {}
     for key, role in roles.items():
         for axis, names in ((role.rows, given[key].rows), (role.columns, given[key].columns)):

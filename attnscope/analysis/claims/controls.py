@@ -213,7 +213,6 @@ def _exchanged(length: int, groups: Sequence[Places], random: np.random.Generato
 
 
 def _how(classes: Sequence[str | None], joined: bool) -> str:
-    """What changed places with what, in one phrase."""
     there = [each for each in (BEGINS, GOES_ON, PUNCTUATION) if classes.count(each) > 1]
     what = f"{', '.join(there)} change places, each among their own kind"
     if joined:

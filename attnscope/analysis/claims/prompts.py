@@ -90,7 +90,6 @@ def _of_ablation(result: Ablation) -> Iterator[tuple[Figure, Seen]]:
 
 
 def _of_ranked(result: Ablation) -> Iterator[tuple[Figure, Seen]]:
-    """What is foretold of every head, beside what the first of them really do."""
     really = {(each.layer, each.head): each for each in result.heads}
     by_layer = dict[int, list[tuple[int, float]]]()
     for each in result.predicted:
@@ -239,7 +238,6 @@ def tabled(asked: Asked, every: Sequence[Figures], among: int = 0) -> Table:
 
 
 def _bounds(figures: Sequence[Figure]) -> Float[np.ndarray, "end figure"]:
-    """The least and the most that the numbers of each figure can be."""
     ends = [_BOUNDS.get(each.measured, (-np.inf, np.inf)) for each in figures]
     return np.array(ends, dtype=float).reshape(len(figures), 2).T
 

@@ -163,7 +163,6 @@ def _notes(a: Corpus, b: Corpus) -> tuple[str, ...]:
 
 
 def _pairs(a: Corpus, b: Corpus) -> tuple[LengthPair, ...]:
-    """The classes that either has, with the texts of both."""
     sides = [{each.least: each for each in corpus.lengths} for corpus in (a, b)]
     pairs = []
     for least in sorted({*sides[0], *sides[1]}):
@@ -177,8 +176,6 @@ def _pairs(a: Corpus, b: Corpus) -> tuple[LengthPair, ...]:
 
 
 class _Cut:
-    """One of the corpora at the layers and heads of both, by the classes of length of either."""
-
     def __init__(
         self, corpus: Corpus, layers: Sequence[int], heads: Sequence[int], lengths: Sequence[LengthPair]
     ) -> None:

@@ -82,7 +82,6 @@ def _lowest(
 
 
 def _named(numbers: np.ndarray, texts: Mapping[int, CorpusText]) -> dict[int, CorpusText]:
-    """The texts with these numbers, in their order, as much of each as is kept."""
     return {each: _short(texts[each]) for each in map(int, np.unique(numbers)) if each != _NONE}
 
 

@@ -259,12 +259,10 @@ def _entropies(view: View, logs: Float[Tensor, "row head query key"]) -> Float[T
 
 
 def _gaps(facts: Facts) -> Int[Tensor, "query key"]:
-    """How far every key stands from every query, in tokens."""
     places = torch.arange(facts.special.shape[1], device=facts.lengths.device)
     return (places[None, :] - places[:, None]).abs()
 
 
 def _likeness(facts: Facts) -> Bool[Tensor, "row 1 query key"]:
-    """Which other keys are the query's own token."""
     same = torch.eye(facts.special.shape[1], dtype=torch.bool, device=facts.lengths.device)
     return (facts.alike & ~same)[:, None]

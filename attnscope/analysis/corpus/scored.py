@@ -54,7 +54,6 @@ def scores(
 
 
 def _of_lengths(totals: Totals) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, standard error and count of every statistic over the texts of each class of length."""
     count, mean, error = totals.lengths.moments.each()
     return mean, error, count
 

@@ -107,7 +107,6 @@ class Totals:
 
 
 def _narrow(whole: Int[np.ndarray, "..."]) -> np.ndarray:
-    """The same numbers, none of them negative, in as few bytes as hold the largest."""
     return whole.astype(np.min_scalar_type(int(whole.max(initial=0))))
 
 

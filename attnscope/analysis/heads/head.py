@@ -109,7 +109,6 @@ def head_terms(
 
 
 def _without(operands: Operands, added: dict[str, Float[Tensor, "query key"]]) -> dict[str, Operands]:
-    """The operands that lack one part each, by the part's name."""
     parts = {
         CONTENT: operands.but(scale=0.0),
         CAP: operands.but(softcap=None),

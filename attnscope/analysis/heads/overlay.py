@@ -128,7 +128,6 @@ def _at(row: Float[np.ndarray, " key"], gaze: Gaze) -> Float[np.ndarray, "..."]:
 
 
 def _elsewhere(row: Float[np.ndarray, " key"], tokens: Tokens) -> dict[str, float]:
-    """What lies outside of the picture or sound: special tokens one by one, the rest as text."""
     inside = {position for each in tokens.stretches for position in each.positions}
     by_name: dict[str, float] = {}
     for key, token in enumerate(tokens.items):

@@ -51,8 +51,6 @@ def pooled(
 
 @dataclass(frozen=True, eq=False)
 class _Layer:
-    """One layer made small."""
-
     layer: int
     query_tokens: Tokens
     key_tokens: Tokens

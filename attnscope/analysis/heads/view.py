@@ -123,7 +123,6 @@ def _taken(
 
 
 def _check_apart(tokens: Tokens, row: Span, column: Span) -> None:
-    """Raises `InputError` for two spans of one text of which only a part is the same."""
     shared = sorted({*row.positions} & {*column.positions})
     if shared and row.positions != column.positions:
         named = ", ".join(tokens.named(i) for i in shared)

@@ -134,7 +134,6 @@ def _rotates(model: nn.Module, module: nn.Module, observed: Observed) -> bool:
 def _positions_of(
     model: nn.Module, tower: Tower, towers: Sequence[Tower], observed: Observed
 ) -> tuple[Position, ...]:
-    """What all layers of a tower share: tables that are in use, biases by distance."""
     used = observed.used if observed.reached(tower) else None
     shared = [each.position for each in positions.tables(model, towers)[tower] if each.is_used(used)]
     if positions.by_distance(model, tower, towers, used):

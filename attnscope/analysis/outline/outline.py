@@ -85,7 +85,6 @@ def outline_plan(
 
 
 def _gaps(model: nn.Module, towers: Sequence[Tower]) -> list[Gap]:
-    """Entries of the lists of layers in which nothing attends, by what they have instead."""
     if not towers:
         return [
             Gap(path, tuple(range(len(stack))), type(stack[0]).__name__) for path, stack in _longest(model)
@@ -107,7 +106,6 @@ def _gaps(model: nn.Module, towers: Sequence[Tower]) -> list[Gap]:
 
 
 def _longest(model: nn.Module) -> list[tuple[str, nn.ModuleList]]:
-    """The longest list of modules with its path: the layers of a model in which nothing attends."""
     stacks = [
         (path, each) for path, each in model.named_modules() if isinstance(each, nn.ModuleList) and each
     ]
@@ -115,7 +113,6 @@ def _longest(model: nn.Module) -> list[tuple[str, nn.ModuleList]]:
 
 
 def _instead(entry: nn.Module, usual: set[str]) -> str:
-    """Class of the part that layers with attention do not have, else that of the layer."""
     other = [type(part).__name__ for name, part in entry.named_children() if name not in usual]
     return ", ".join(other) or type(entry).__name__
 

@@ -117,5 +117,4 @@ def _circuit(
 
 
 def _tile(circuit: Float[Tensor, "value_dim value_dim"]) -> Tile:
-    """No text stands behind it."""
     return Tile(torch.ones(1, 1), torch.arange(1), torch.arange(1), circuit=circuit)

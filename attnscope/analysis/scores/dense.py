@@ -63,7 +63,6 @@ def absences(names: Sequence[str], unplaced: str, supplies: Supplies) -> dict[st
 
 
 def _absent(measure: Measure, unplaced: str, supplies: Supplies) -> str:
-    """Why a measure has no meaning here; empty where it has one."""
     named = supplies.absent.get(measure.name.removesuffix("-norm"), "")
     return (unplaced if measure.positional else "") or next(
         (supplies.missing[need] for need in Need if need in measure.needs and need in supplies.missing), named

@@ -170,7 +170,6 @@ def of_long_calls(calls: Sequence[AttentionCall], queries: Tokens, keys: Tokens)
 
 
 def _stands_twice(queries: Int[Tensor, " query"], keys: Int[Tensor, " key"]) -> bool:
-    """Whether some query is the same token as a key at another place."""
     counts = keys.bincount(minlength=int(queries.max()) + 1 if len(queries) else 0)
     same_axis = len(queries) == len(keys) and torch.equal(queries, keys)
     return bool((counts[queries] > int(same_axis)).any())

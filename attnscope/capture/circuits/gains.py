@@ -66,7 +66,6 @@ def gain_of(part: nn.Module, given: Tensor, made: Tensor) -> Gain | None:
 
 
 def _some(rows: Tensor) -> Float[Tensor, "row hidden"]:
-    """A few rows, in float64."""
     rows = rows.detach().flatten(0, -2)
     return exact(rows[:: -(-len(rows) // _ROWS)].cpu())
 
@@ -83,7 +82,6 @@ def _other(part: nn.Module, given: Tensor) -> tuple[Tensor, Tensor] | None:
 
 
 def _hypotheses(part: nn.Module, size: int) -> list[tuple[Tensor, Tensor]]:
-    """Weights and offsets of each feature that its parameters can mean."""
     named = [weight_of(part, name) for name, each in part.named_parameters(recurse=False) if each.ndim == 1]
     own = [exact(each.detach().cpu()) for each in named if each is not None]
     own = [each for each in own if len(each) == size]

@@ -99,7 +99,6 @@ def _reader(seen: Walked, turn: Turn) -> Passed | None:
 
 
 def _goes_on(seen: Walked, passed: Passed) -> bool:
-    """Whether anything that comes later is made of what the norm made, beside what is read there."""
     later = [each.given for each in seen.passed if each.order > passed.order]
     later += [read for order, read in seen.read.values() if order > passed.order]
     later = [each for each in later if each.requires_grad and not _equal(each, passed.made)]
@@ -152,7 +151,6 @@ def _way(seen: Walked, start: Turn, read: Tensor, reader: Passed | None) -> tupl
 
 
 def _parallel(grown: Tensor, expected: Tensor) -> bool:
-    """Whether one is the other times one number."""
     if grown.numel() != expected.numel() or grown.shape[-1] != expected.shape[-1]:
         return False
     first, second = exact(grown.flatten()), exact(expected.to(grown.device).flatten())

@@ -125,5 +125,4 @@ class Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _is_question(tensor: Tensor) -> bool:
-    """Whether it stands for yes or no and nothing tells which."""
     return tensor.is_meta and tensor.dtype == torch.bool

@@ -29,7 +29,6 @@ def versions() -> dict[str, str]:
 
 @cache
 def _of_libraries() -> dict[str, str]:
-    """Read from their metadata once: what is imported stays what it is."""
     return {name: version(name) for name in ("torch", "transformers", "numpy")}
 
 
@@ -163,7 +162,7 @@ def sides_of(
 
 
 def _padding_marked(tokens: Tokens | None, mask: Any, row: int) -> Tokens | None:
-    """The same with those marked at either end that `mask` says are not there, as far as it is about them."""
+    """The tokens, those at either end marked that `mask` says are not there, as far as it is about them."""
     if tokens is None or not isinstance(mask, Tensor) or mask.ndim != 2 or mask.shape[1] != len(tokens):
         return tokens
     there = mask[row].nonzero().flatten().tolist()
@@ -239,7 +238,6 @@ def _fitting(count: int, *candidates: Tokens | None) -> Tokens | None:
 
 
 def _wordless(tokens: Tokens | None) -> Tokens | None:
-    """Tokens that stand for no words, such as the patches of a picture; None for others."""
     return None if tokens is None or any(token.id >= 0 for token in tokens.items) else tokens
 
 

@@ -144,7 +144,6 @@ def _rows(call: AttentionCall, start: int) -> Rows:
 
 
 def _placed(values: Tensor, start: int, keys: int, missing: bool | float) -> Tensor:
-    """`values`, whose last axis begins at position `start`, over all `keys` positions."""
     placed = values.new_full((*values.shape[:-1], keys), missing)
     placed[..., start : start + values.shape[-1]] = values
     return placed

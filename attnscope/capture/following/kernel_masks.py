@@ -39,7 +39,6 @@ def terms_and_allowed(given: KernelInputs, row: int) -> tuple[tuple[Term, ...], 
 
 
 def _of_row(tensor: Tensor, row: int) -> Tensor:
-    """One batch entry of a tensor that may be shared by the whole batch."""
     return tensor[row if tensor.shape[0] > 1 else 0].detach()
 
 
@@ -52,7 +51,6 @@ def _of_tensor(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
 
 
 def _of_block_mask(mask: BlockMask, given: KernelInputs, row: int) -> Tensor:
-    """What flex attention's rule allows, asked for every pair."""
     queries, keys = given.query.shape[2], given.key.shape[2]
     asked: Any = create_mask(mask.mask_mod, mask.shape[0], mask.shape[1], queries, keys, given.query.device)
     return _of_row(asked, row)
@@ -69,7 +67,6 @@ def _of_foreign(given: KernelInputs, row: int) -> Tensor | None:
 
 
 def _of_flash(given: KernelInputs, row: int) -> Tensor | None:
-    """What flash attention was told, all of which it heeds."""
     return _together(_flagged(given, row))
 
 

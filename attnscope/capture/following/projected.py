@@ -60,7 +60,6 @@ class _Answer:
         return self.call.output.transpose(0, 1).flatten(1)
 
     def read_by(self, run: ModuleRun) -> None:
-        """Remembers the part where what it was given has these rows, one after the other."""
         part, given, made, rows = run.part, run.given, run.made, self.rows
         if given.ndim < 2 or given.shape[-1] != rows.shape[-1] or given.shape[:-1] != made.shape[:-1]:
             return

@@ -31,8 +31,6 @@ def processor(_device: torch.device) -> torch.device:
 
 @dataclass(eq=False)
 class _Seen:
-    """One attention that passed by, and the calls that were made of it."""
-
     source: object
     calls: list[AttentionCall]
 
@@ -121,7 +119,6 @@ class Recorder:
             yield
 
     def _hand_on(self, module: nn.Module, layer: int) -> None:
-        """Numbers the calls of a module that is through, and keeps them."""
         unread = self.unread.pop(module, 0)
         for seen in self.waiting.pop(module, []):
             for call in seen.calls:

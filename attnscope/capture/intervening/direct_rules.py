@@ -46,7 +46,6 @@ def _joined(path: DirectPath, function: Any, args: Arguments, kwargs: Options) -
 
 
 def _summed(path: DirectPath, parts: Sequence[Any]) -> tuple[list[Any], Role]:
-    """The parts of a sum as gradients may reach them, and what the sum is."""
     roles = {path.role(each) for each in parts}
     on = {Role.HEAD, Role.STREAM} if roles & {Role.HEAD, Role.STREAM} else {Role.BRANCH}
     kept = [each if path.role(each) in on else path.leaf(each) for each in parts]
@@ -91,7 +90,6 @@ def _scales(path: DirectPath, mine: Tensor, other: Any, role: Role) -> bool:
 
 
 def _by_position(mine: Tensor, other: Tensor) -> bool:
-    """Whether `other` has one number for all of each position."""
     return other.shape[-1:] == (1,) and mine.shape[-1:] != (1,)
 
 

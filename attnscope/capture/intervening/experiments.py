@@ -171,7 +171,6 @@ class Experiments:
         return [self._alone(variant) for variant in variants]
 
     def _entries(self, variants: Sequence[Variant], first: int) -> tuple[list[Variant], list[int]]:
-        """The entries of a batch, behind an untouched one, and those in which the answers stand."""
         if self.via is None:
             return list(variants), list(range(1, len(variants) + 1))
         layers = sorted({layer for layer, _ in self.answers if layer >= first})
@@ -185,7 +184,6 @@ class Experiments:
         return Outcome(variant, scores, None)
 
     def _strays(self, control: Logits) -> bool:
-        """Whether an entry that nothing was done to is off by more than rounding."""
         return strays(control, self.untouched, self._carried)
 
     @cached_property

@@ -97,7 +97,6 @@ class Layers:
 
 
 def _is_read(value: Any) -> bool:
-    """Whether it is vectors of tokens: `batch token feature`."""
     return isinstance(value, Tensor) and value.ndim == 3 and value.is_floating_point()
 
 

@@ -133,7 +133,6 @@ def _checked(
 
 
 def _apart(parts: Sequence[Tensor], slopes: Sequence[Tensor | None], score: Tensor) -> tuple[float, float]:
-    """The sizes of all parts together, and how far their sum lies from the score."""
     total = size = 0.0
     for part, slope in zip(parts, slopes, strict=True):
         if slope is not None:

@@ -111,7 +111,7 @@ class Kept:
 
 
 def _copied(tensor: Tensor, copies: int) -> Tensor:
-    """The same for every entry of a batch of copies, one entry's parts next to each other.
+    """What is repeated for every entry of a batch of copies, one entry's parts next to each other.
 
     The batch is the first axis, or the second of a model that has its tokens first.
     """

@@ -213,7 +213,6 @@ def _weights_of(seen: Attended) -> Tensor | None:
 
 
 def _back(score: Tensor, probes: Mapping[Place, Tensor], more: bool) -> dict[Place, Tensor]:
-    """The gradients of one score; `more` are to come."""
     found = torch.autograd.grad(score, list(probes.values()), allow_unused=True, retain_graph=more)
     return {
         place: torch.zeros_like(probe) if each is None else each.detach()

@@ -57,7 +57,6 @@ def _by_first_rung(
     selection: Selection,
     asked: AnswerRows,
 ) -> _Made:
-    """By the first route on which every wanted layer is seen."""
     for rung in rungs(model, selection):
         wanted = wanted_layers(rung.tower, selection.layers)
         made = make(model, inputs, rung.watched, asked)

@@ -145,7 +145,6 @@ class ReadBack:
 
 
 def _expected(attended: Attended, variants: Sequence[Variant]) -> _Expected:
-    """The kernel's own answer as rows of features, with what is asked for written over it."""
     dim = attended.output.shape[-1]
     kernel = attended.output.detach().transpose(1, 2).flatten(2)
     rows, off = kernel.clone(), None

@@ -151,7 +151,6 @@ def _cut(
 
 
 def _table(model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site]) -> nn.Module:
-    """The table whose rows are looked up one after the other, one for each token."""
     found: list[nn.Module] = []
     words = getattr(model, "get_input_embeddings", lambda: None)()
     within = {each for site in find_sites(model) for each in site.module.modules()}
@@ -249,7 +248,6 @@ def tapping(taps: Sequence[Tap], handle: Handle, after: Callable[[Tap, Any], Non
 
 
 def _with_first(made: Any, new: Tensor) -> Any:
-    """The same result with its first tensor replaced."""
     if isinstance(made, Tensor):
         return new
     if isinstance(made, tuple | list):

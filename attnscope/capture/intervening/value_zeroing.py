@@ -170,8 +170,6 @@ class ValueZeroing:
     def _ended_with(
         self, layer: int, copies: int, answer: Callable[[Attended], Tensor], *, saving: bool
     ) -> Vectors:
-        """The layer's vectors for so many copies of the input, with this as its attention's answer."""
-
         def handle(seen: Attended) -> Tensor | None:
             return answer(seen) if seen.place[0] == layer else None
 
@@ -202,7 +200,6 @@ class ValueZeroing:
         return module.register_forward_hook(end)
 
     def _end(self, layer: int) -> Ended:
-        """Which module's which forward is the whole of a layer; `NoLayersError` where none is."""
         site = next(site for site in self.sites if layer in site.layers)
         before = Counter(module for module, _ in self.kept.before[layer])
         later = [self.kept.before[each] for each in self.lengths if each > layer]
@@ -244,7 +241,6 @@ def value_zeroing_on(model: nn.Module, inputs: Mapping[str, Any], selection: Sel
 
 
 def _remade(seen: Attended, keys: Sequence[int | None]) -> Tensor:
-    """What the heads answer with the values of each entry's own key at zero."""
     if len(seen.value) != len(keys):
         raise NoLayersError(f"layer {seen.place[0]} attends several times for one input")
     return seen.with_values(_zeroed(seen.value, keys))
@@ -259,7 +255,6 @@ def _zeroed(values: Tensor, keys: Sequence[int | None]) -> Tensor:
 
 
 def _is_near(remade: Tensor, seen: Attended) -> bool:
-    """Whether two sums of the same weights and values are one, up to the order in which they are added."""
     return float((remade - seen.output).abs().max()) <= seen.rounding * float(seen.value.abs().max())
 
 
@@ -294,7 +289,6 @@ def _rows(output: Tensor) -> Tensor:
 
 
 def _vectors(output: Any) -> Tensor:
-    """The first row of vectors that a layer returns."""
     for each in tensors_in(output):
         if each.is_floating_point() and each.ndim == 3:
             return each.detach()

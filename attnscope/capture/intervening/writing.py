@@ -99,8 +99,6 @@ class Writing:
             back.settle(tap.place, False, control=True)
 
     def _read(self, back: ReadBack) -> Any:
-        """What a matrix made of what it was given, against its weights times what was asked for."""
-
         def after(tap: Tap, made: Any) -> None:
             back.settle(tap.place, _product_of(tap.module, self._asked, first_tensor(made)), control=False)
 
@@ -127,7 +125,7 @@ def _product_of(module: nn.Module, rows: Tensor, made: Tensor) -> bool:
 
 
 def _entries(tensor: Tensor, entries: int) -> Tensor:
-    """The same as `entry token feature`; what is the same for all entries is repeated."""
+    """As `entry token feature`; what all entries share is repeated."""
     rows = tensor if tensor.ndim > 2 else tensor[None]
     if rows.ndim != 3 or rows.shape[0] not in (1, entries):
         shape = tuple(tensor.shape)
@@ -136,7 +134,6 @@ def _entries(tensor: Tensor, entries: int) -> Tensor:
 
 
 def _expected(tap: Tap, rows: Tensor, variants: Sequence[Variant]) -> Tensor:
-    """What was asked for, made again row by row."""
     expected = rows.detach().clone()
     for entry, variant in enumerate(variants):
         for write in variant:

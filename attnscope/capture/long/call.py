@@ -63,7 +63,6 @@ def sample_rows(queries: int, keys: int) -> Int[Tensor, " row"]:
 def _own_weights(
     given: KernelInputs, entry: int, rows: Tensor, heads: Sequence[int], by_fused: bool
 ) -> dict[int, Tensor]:
-    """The weights of some rows that the kernel used on one batch entry, by head."""
     if isinstance(given.mask, SymbolicMask):
         written = given.mask.rows(entry, rows)[None, None]
         some = replace(rows_of(replace(given, mask=None).row(entry), rows), mask=written)
@@ -81,7 +80,6 @@ def _own_weights(
 
 
 def _of_heads(some: KernelInputs, heads: Sequence[int]) -> KernelInputs:
-    """Some heads alone, each with its own copy of the keys and values that it shares."""
     group, mask = some.query.shape[1] // some.key.shape[1], some.mask
     shared = [head // group for head in heads]
     return replace(
@@ -94,7 +92,6 @@ def _of_heads(some: KernelInputs, heads: Sequence[int]) -> KernelInputs:
 
 
 def _terms_and_rule(given: KernelInputs, entry: int) -> tuple[tuple[Term, ...], Rule]:
-    """What is added to the scores, as the model wrote it out, and where a query may look."""
     terms, rule, mask = [], _unmasked(given), given.mask
     if isinstance(mask, SymbolicMask):
         held, place = mask.rule, entry if mask.shape[0] > 1 else 0
@@ -116,7 +113,6 @@ def _terms_and_rule(given: KernelInputs, entry: int) -> tuple[tuple[Term, ...], 
 
 
 def _unmasked(given: KernelInputs) -> Rule:
-    """What no mask at all stands for."""
     if given.mask is not None or not is_causal_unmasked(given):
         return EVERYWHERE
     return Symbolic(lambda _head, queries, keys: keys[None, :] <= queries[:, None])

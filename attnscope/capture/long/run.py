@@ -38,8 +38,6 @@ _RUNS = 14  # that tell as many apart
 
 
 class _LongRecorder(Recorder):
-    """Keeps of every attention that is wanted what a long call holds, with these `rows` in full."""
-
     chunks: Chunks
     rows: Sequence[int] | None = None
 
@@ -188,7 +186,6 @@ def _sampled(lengths: set[int]) -> str:
 
 
 def _beginning(value: Any, lengths: set[int]) -> Any:
-    """The first tokens of what is given for each of so many; anything else as it is."""
     by_token = isinstance(value, Tensor) and value.ndim == 2 and value.shape[1] in lengths
     return value[:, :TRIED] if by_token else value
 

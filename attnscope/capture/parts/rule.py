@@ -194,7 +194,6 @@ class Rule(TorchFunctionMode):
         return self._both(function, name, second, args, kwargs)
 
     def _both(self, function: Any, name: str, alive: Tensor, args: Any, kwargs: Any) -> Any:
-        """A product of two that are alive, entry by entry."""
         return self._cut(function, name, alive, args, kwargs)
 
     def _matrix(self, function: Any, name: str, args: Any, kwargs: Any) -> Any:
@@ -239,7 +238,6 @@ class Rule(TorchFunctionMode):
         return made + term.reshape(-1, *over) if over else made + term
 
     def _filled(self, function: Any, args: Any, kwargs: Any) -> Any:
-        """What is filled in is a constant of its own."""
         given = {**dict(zip(("self", "mask", "value"), args, strict=False)), **kwargs}
         held, mask, value = given["self"], given["mask"], given["value"]
         zeros = torch.zeros_like(held.detach())

@@ -83,7 +83,6 @@ def run_under(
 
 @contextmanager
 def _followed(rule: Rule, model: nn.Module, sites: frozenset[str], until: Site | None) -> Iterator[None]:
-    """While open, the rule knows which module runs."""
     calls = Counter[str]()
     paths = {module: path for path, module in model.named_modules()}
 

@@ -35,7 +35,6 @@ class Sloped(Rule):
 
     @property
     def _behind(self) -> bool:
-        """Whether what runs stands behind the last layer."""
         return self._stands_behind(self.site, self.stack[-1])
 
     def behind(self, leaf: Leaf) -> bool:

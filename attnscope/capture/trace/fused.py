@@ -85,7 +85,6 @@ def fused_attention(
 def _masked(
     product: Scores, given: Mapping[str, Any], shape: torch.Size, origin_of: Callable[[Tensor], Origin]
 ) -> Scores | None:
-    """The product with the scale and the mask that the kernel was told."""
     scale, mask = given.get("scale"), given.get("attn_mask")
     scores = scaled(product, given["query"].shape[-1] ** -0.5 if scale is None else scale)
     if scores is None:

@@ -177,7 +177,6 @@ def _part(tensor: Tensor, where: _Slices) -> Tensor:
 
 
 def _sum(parts: Logits, where: _Slices) -> Tensor:
-    """What the parts add up to, in float64."""
     total = exact(_part(parts.query, where)) @ exact(_part(parts.key, where)).mT * parts.scale
     if parts.softcap is not None:
         total = parts.softcap * torch.tanh(total / parts.softcap)

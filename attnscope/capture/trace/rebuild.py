@@ -154,7 +154,6 @@ def _is_straight(term: Tensor) -> bool:
 
 
 def _distinct(terms: list[tuple[str, Tensor]]) -> tuple[tuple[str, Tensor], ...]:
-    """The terms with a number behind a name that comes again."""
     seen: Counter[str] = Counter()
     named = []
     for name, term in terms:

@@ -77,7 +77,6 @@ def _understood(
     terms: Sequence[Term],
     mine: Scores,
 ) -> Scores | None:
-    """The scores that an operation makes of scores, where its meaning is known."""
     if name in KEEPS:
         return mine if mine.shape == shape else None
     if name in ("add", "sub", "rsub") and len(args) > 1:

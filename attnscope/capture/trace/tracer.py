@@ -166,7 +166,6 @@ class _Tracer(TorchFunctionMode):
         self.memory.keep(result, origin, role)
 
     def _keep_weights(self, target: Any, before: dict[int, Record]) -> None:
-        """Copies the result of a softmax that is about to be written over."""
         record = before.get(id(target))
         if record and isinstance(record.role, Weights):
             kept = replace(record.role, weights=record.role.weights.clone())
@@ -229,7 +228,6 @@ class _Tracer(TorchFunctionMode):
         return joined(scores, axis, result) if scores and len(scores) == len(blocks) else None
 
     def _product(self, name: str, args: Any, kwargs: Any, result: Tensor, before: dict[int, Record]) -> Role:
-        """Hands the attention over that this product completes, or begins scores with it."""
         made = multiplication(name, args, kwargs)
         if made is None:
             return of_einsum(args, result, before) if name == "einsum" else None
@@ -269,7 +267,6 @@ class _Tracer(TorchFunctionMode):
         return answer_of(attention, weights, made, side, result)
 
     def _doubt(self, answer: Answer, root: object, made: Multiplication, side: int, result: Tensor) -> None:
-        """What was taken for an output meets what may be the values."""
         module, mixed, instead = self.inside[-1], answer.mixed, None
         if mixed is not None:
             instead = attention_of(module, mixed, made, side, result)
@@ -277,7 +274,6 @@ class _Tracer(TorchFunctionMode):
         self.doubts[-1].append(Doubt(root, answer.attention, instead, answer.logits))
 
     def _settle(self, scores: Scores) -> None:
-        """An output whose products end in a softmax was compared, and is an output."""
         products = [part.product for part in scores.parts if part.product]
         compared = {origin.root for product in products for origin in product.origins}
         for doubt in [each for each in self.doubts[-1] if each.root in compared]:

@@ -69,7 +69,6 @@ def _of_torch(module_class: type) -> bool:
 
 @cache
 def _operations(module_class: type) -> Counter[str]:
-    """How often the class's code names each operation that attention is made of."""
     return Counter(operation for code in _codes(module_class) for operation in _named(code))
 
 
@@ -91,7 +90,6 @@ def _codes(module_class: type) -> Iterator[CodeType]:
 
 
 def _parts(module_class: type) -> Iterator[type]:
-    """The module classes of the same source file that the class makes itself of."""
     made = _code(getattr(module_class, "__init__", None))
     for entry in _beside(module_class, made) if made else ():
         if isinstance(entry, type) and issubclass(entry, nn.Module):
@@ -99,7 +97,6 @@ def _parts(module_class: type) -> Iterator[type]:
 
 
 def _beside(cls: type, code: CodeType) -> Iterator[Any]:
-    """What `code` of `cls` names that stands in the same source file."""
     names = vars(sys.modules.get(cls.__module__, cls))
     for name in code.co_names:
         entry = names.get(name)
@@ -111,7 +108,6 @@ def _beside(cls: type, code: CodeType) -> Iterator[Any]:
 
 
 def _code(entry: Any) -> CodeType | None:
-    """The code of a function, a method, a decorated one, or one that torch.jit.script has compiled."""
     if isinstance(entry, torch.jit.ScriptFunction):
         entry = getattr(entry, "_torchdynamo_inline", None)
     entry = getattr(entry, "__func__", entry)
@@ -121,7 +117,6 @@ def _code(entry: Any) -> CodeType | None:
 
 
 def _named(code: CodeType) -> Iterator[str]:
-    """What of an attention each instruction names: a product, a softmax, or the whole of it."""
     for instruction in dis.get_instructions(code):
         name = str(instruction.argval)
         if instruction.opname == "BINARY_OP" and instruction.argrepr == "@":

@@ -123,7 +123,6 @@ def _attribute(holder: Any, name: str) -> Any:
 
 
 def _width(module: nn.Module, names: tuple[str, ...], count: int | None) -> int | None:
-    """Outputs of a projection for each of `count` heads."""
     outputs = (getattr(each, "out_features", None) for each in _children(module, names))
     width = next((each for each in outputs if isinstance(each, int)), None)
     return width // count if width and count and width % count == 0 else None

@@ -74,7 +74,6 @@ def _named(place: Any) -> str | torch.device:
 
 
 def _hooks(module: nn.Module) -> Iterator[Any]:
-    """What accelerate has hung on the module, in its order."""
     hook = getattr(module, "_hf_hook", None)
     if hook is not None:
         yield from getattr(hook, "hooks", (hook,))

@@ -69,7 +69,6 @@ def closest(path: str, towers: Sequence[Tower]) -> list[Tower]:
 
 
 def _shared(one: str, other: str) -> int:
-    """How many parts two paths have in common from their start."""
     mine, yours = one.split("."), other.split(".")
     pairs = list(zip(mine, yours, strict=False))
     return next((i for i, (a, b) in enumerate(pairs) if a != b), len(pairs))
@@ -98,7 +97,7 @@ def _turned(rotary: nn.Module, sort: str, width: int) -> int | None:
 
 
 def _with_numbers(rotary: nn.Module) -> Any:
-    """The same module off the meta device, where its config is all that it is made from."""
+    """The module made off the meta device, where its config is all that it is made from."""
     try:
         with torch.device("cpu"):
             return type(rotary)(rotary.config)

@@ -87,7 +87,6 @@ def layer_stacks(model: nn.Module) -> dict[str, nn.ModuleList]:
 
 
 def _route(module: nn.Module) -> Route | None:
-    """How the module's attention can be read, as far as the code of its class tells."""
     if asks_interface(type(module)):
         return Route.TAKEOVER
     if looks_up_by_hand(type(module)):
@@ -166,20 +165,17 @@ def _pattern(model: nn.Module, path: str) -> str:
 
 
 def _stack_path(model: nn.Module, path: str) -> str | None:
-    """Path of the outermost ModuleList that holds the module at `path`."""
     parts = path.split(".")
     stems = (".".join(parts[:end]) for end in range(1, len(parts)))
     return next((stem for stem in stems if isinstance(model.get_submodule(stem), nn.ModuleList)), None)
 
 
 def _place(model: nn.Module, path: str) -> int | None:
-    """Position of the module at `path` in its outermost ModuleList."""
     stack = _stack_path(model, path)
     return None if stack is None else int(path[len(stack) + 1 :].split(".")[0])
 
 
 def _layers_per_module(model: nn.Module) -> int:
-    """How many layers in a row each module serves, as the config of a weight-sharing model says."""
     config = getattr(model, "config", None)
     groups = getattr(config, "num_hidden_groups", None)
     return int(config.num_hidden_layers) // int(groups) if config is not None and groups else 1

@@ -95,7 +95,6 @@ def _message(written: Any, where: str) -> Message:
 
 
 def _joined(content: Any, where: str) -> str:
-    """The text of a content that stands in parts."""
     if not isinstance(content, Sequence) or not all(isinstance(part, Mapping) for part in content):
         raise InputError(f"{where}: its content is no text")
     others = [part.get("type", "nothing") for part in content if not isinstance(part.get("text"), str)]

@@ -58,7 +58,6 @@ class Names:
         yield printable(piece)
 
     def _meant(self, name: str) -> Iterator[int | None]:
-        """What may be meant, the likeliest first."""
         if not name:
             return
         if set(name) <= _MEANT.keys():
@@ -82,7 +81,6 @@ class Names:
         return int(ids[0]) if len(ids) == 1 and ids[0] != self.tokenizer.unk_token_id else None
 
     def _spelled(self, written: bytes) -> int | None:
-        """The token that stands for exactly these bytes."""
         if self._by_byte:
             return self._known("".join(map(_CHARACTER_OF.__getitem__, written)))
         text, first = written.decode(errors="replace"), written[0] if written else 0
@@ -91,7 +89,6 @@ class Names:
         return next((id for piece, id in found if id is not None and self._bytes_of(piece) == written), None)
 
     def _known(self, piece: str) -> int | None:
-        """The token that the vocabulary spells so."""
         id = self.tokenizer.convert_tokens_to_ids(piece)
         if id is None or id == self.tokenizer.unk_token_id or id >= len(self.tokenizer):
             return None
@@ -107,7 +104,6 @@ class Names:
         return set(self.tokenizer.get_added_vocab())
 
     def _bytes_of(self, piece: str) -> bytes:
-        """What a piece adds to a text."""
         if piece in self._added:
             return piece.encode()
         if self._by_byte and all(character in _BYTE_OF for character in piece):
@@ -123,7 +119,6 @@ class Names:
 
 
 def _after_a_blank(character: str) -> bool:
-    """Whether a text sets a blank before what begins so."""
     return unicodedata.category(character).startswith(_AFTER_A_BLANK) and not sets_no_blanks(character)
 
 
@@ -146,7 +141,6 @@ def _seen(character: str) -> str:
 
 
 def _unseen(name: str) -> bytes:
-    """The bytes of which a name was made."""
     parts = re.split("(<0x[0-9A-F]{2}>)", name)
     made = (
         bytes([int(part[3:5], 16)])

@@ -125,7 +125,6 @@ class Template:
                     yield f"a part of the content of {where}"
 
     def _rendered_or_none(self, messages: Sequence[Message], without: str | None = None) -> str | None:
-        """The same; None where the template does not do without what is left out."""
         try:
             return self._rendered(messages, without=without)
         except InputError:
@@ -202,7 +201,6 @@ def encode_chat(
 
 
 def _begun_otherwise(tokenizer: Any, tokens: Tokens, name: str) -> list[str]:
-    """What to say where a text begins with another token than a chat does, or a chat with one too many."""
     begins = tokenizer.bos_token_id
     if begins is None or tokenizer("a")["input_ids"][:1] != [begins]:
         return []
@@ -215,7 +213,6 @@ def _begun_otherwise(tokenizer: Any, tokens: Tokens, name: str) -> list[str]:
 
 
 def _sectioned(template: Template, chat: Chat, tokens: Tokens, name: str) -> Tokens:
-    """The tokens with the message that each is of, or why that cannot be told."""
     try:
         sections = _sections(chat, template.stretches(), tokens, name)
     except _Untold as untold:
@@ -240,7 +237,6 @@ def _sections(chat: Chat, stretches: Sequence[Stretch], tokens: Tokens, name: st
 
 
 def _said(message: Message, written: str) -> Stretch:
-    """Where what was said stands in what the template made of a message: all of it where that is not told."""
     content = str(message.get("content") or "").strip()
     if not content and not message.keys() - {"role", "content"}:
         return len(written), len(written)

@@ -141,7 +141,6 @@ def _writes(module: Any) -> bool:
 
 
 def _generated(module: Any, inputs: Any, name: str, instead: str, **settings: Any) -> Any:
-    """What `generate` makes, never by chance; `InputError`, with what to do `instead`, where it fails."""
     settings |= {"do_sample": False, "return_dict_in_generate": True, "output_logits": True}
     try:
         return module.generate(**inputs, **settings)
@@ -157,7 +156,6 @@ def _generated(module: Any, inputs: Any, name: str, instead: str, **settings: An
 
 
 def _check_length(module: Any, tokenizer: Any, ids: Sequence[int], name: str) -> None:
-    """Raises `InputError` where the decoder reads no more than fewer."""
     limit = limit_of(tokenizer, module)
     if limit is not None and len(ids) > limit:
         raise InputError(f"the target has {len(ids)} tokens, {name} reads at most {limit}")

@@ -94,7 +94,6 @@ def unspelled(tokenizer: Any, tokens: Tokens, name: str) -> tuple[str, ...]:
 
 
 def _read_part(tokens: Tokens) -> tuple[str, ...]:
-    """Of each text the beginning that its tokens cover."""
     spans = [(token.part, token.span[1]) for token in tokens.items if token.span is not None]
     ends = [max((end for part, end in spans if part == i), default=0) for i in range(len(tokens.texts))]
     return tuple(text[:end] for text, end in zip(tokens.texts, ends, strict=True))
@@ -135,7 +134,6 @@ def tokens_of(tokenizer: Any, inputs: Any, texts: tuple[str, ...]) -> Tokens:
 
 
 def _unknown_pieces(tokenizer: Any, texts: tuple[str, ...], count: int) -> list[str]:
-    """What a tokenizer without offsets cuts out of `texts` and does not know; none if not `count`."""
     pieces = [piece for text in texts for piece in tokenizer.tokenize(text)] if count else []
     unknown = [
         piece

@@ -107,7 +107,6 @@ def _resize(module: Any, config: Any, held: Mapping[str, Tensor], tokens: int, n
 
 
 def _rows(held: Mapping[str, Tensor], path: str) -> int | None:
-    """How many rows the adapter has of the whole embedding or head at `path`; None where it has none."""
     names = ("weight", "base_layer.weight", "token_adapter.base_layer.weight")
     stored = (held.get(f"{path}.{name}") for name in names)
     return next((len(weight) for weight in stored if weight is not None), None)

@@ -84,7 +84,6 @@ def load_answering(
 
 
 def _candidates(checkpoint: Checkpoint, pair: bool, remote_code: bool) -> Iterator[tuple[Plan, Task]]:
-    """What the checkpoint may be loaded as, the likeliest first."""
     whole = plan_model(checkpoint, remote_code=remote_code)
     if (adapter := checkpoint.adapter) is not None and adapter.judges is not None:
         raise NoAnswerError(

@@ -150,7 +150,6 @@ def held_to(checkpoint: Checkpoint) -> Iterator[None]:
 
 
 def _stored(checkpoint: Checkpoint) -> int | None:
-    """How many weights the checkpoint holds; None where no file tells."""
     if checkpoint.shards:
         return len(checkpoint.shards)
     if not checkpoint.files or checkpoint.pickled:

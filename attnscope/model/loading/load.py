@@ -204,7 +204,6 @@ def _silence(checkpoint: Checkpoint) -> None:
 
 
 def _check_kernel(planned: Plan, attention: str) -> None:
-    """Raises `InputError` where the model cannot run with the kernel, or this machine does not have it."""
     if attention == "eager":
         return
     config = copy.deepcopy(planned.config)
@@ -220,7 +219,6 @@ def _check_kernel(planned: Plan, attention: str) -> None:
 
 
 def _present(module: nn.Module, key: str) -> bool:
-    """Whether the part that owns the weight is still in the model."""
     try:
         return module.get_submodule(key.rpartition(".")[0]) is not None
     except AttributeError:
@@ -229,7 +227,6 @@ def _present(module: nn.Module, key: str) -> bool:
 
 @contextmanager
 def _reading_weights(name: str) -> Iterator[None]:
-    """Around reading the weights of the model `name`: their faults in one line."""
     try:
         yield
     except _UNREADABLE as error:

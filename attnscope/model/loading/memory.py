@@ -87,7 +87,7 @@ def free(device: torch.device) -> int | None:
 
 
 def _free_on(device: torch.device) -> int | None:
-    """The same of an accelerator: what is free on it, and what torch keeps there and does not use."""
+    """Bytes that are free on an accelerator, with what torch keeps there and does not use."""
     own, common = getattr(torch, device.type, None), torch.accelerator
     tell = getattr(own, "mem_get_info", None) or getattr(common, "get_memory_info", None)
     try:
@@ -119,7 +119,6 @@ def statement(model: "Model") -> str:
 
 
 def _stored(model: "Model") -> str | None:
-    """In what precision its weights are stored, None where that is not known."""
     return None if model.checkpoint is None else model.checkpoint.precision
 
 

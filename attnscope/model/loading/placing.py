@@ -119,7 +119,6 @@ def _planned(left: Any, dtype: torch.dtype, budgets: dict[int | str, int]) -> di
 
 
 def _budgets(max_memory: str | None) -> dict[int | str, int]:
-    """Bytes for each device as accelerate names them, accelerators first; `InputError` for one not there."""
     if max_memory is None:
         shared = any(kind == "mps" for kind in devices())  # one memory for both
         there = [device for device in _all() if not (shared and device == CPU)]
@@ -134,7 +133,6 @@ def _budgets(max_memory: str | None) -> dict[int | str, int]:
 
 
 def _room(device: torch.device) -> int:
-    """Bytes that are free there; as good as any number where nothing tells."""
     free = memory.free(device)
     return 2**62 if free is None else free
 
@@ -153,7 +151,6 @@ def _called(device: torch.device) -> int | str:
 
 
 def _device(place: Any) -> Place:
-    """The device that is called so, with its number where it has one; `InputError` where it is not there."""
     if place == DISK:
         return DISK
     kind, count = next(iter(devices().items()))
@@ -249,7 +246,6 @@ def _is_block(model: Any, module: nn.Module) -> bool:
 
 
 def _size(model: Any, part: str, dtype: torch.dtype) -> int:
-    """Bytes of a module, or of a weight that is a part of its own."""
     names = {
         name for name, _ in model.named_parameters() if part in ("", name) or name.startswith(f"{part}.")
     }

@@ -94,13 +94,11 @@ def refuse_unread_scales(unexpected: Iterable[str], module: nn.Module, name: str
 
 
 def _holder(config: Any) -> Any:
-    """The config, or that of the part that reads text, whichever tells of a quantisation; None if neither."""
     both = (config, config.get_text_config(decoder=True))
     return next((each for each in both if getattr(each, "quantization_config", None)), None)
 
 
 def _method(settings: dict[str, Any], name: str) -> str:
-    """The library's word for a method of quantisation, as the config of a checkpoint tells it."""
     method = settings.get("quant_method")
     for bits in (4, 8):
         if settings.get(f"load_in_{bits}bit"):

@@ -52,7 +52,6 @@ def _faults(tables: Any) -> Iterator[str]:
 
 
 def _steps(node: Any) -> Iterator[dict[str, Any]]:
-    """Every step of one part, also those within a sequence; Python's JSON has bounded how deep it goes."""
     waiting = [node]
     while waiting:
         each = waiting.pop()

@@ -103,12 +103,10 @@ def _blocks(skeleton: nn.Module) -> re.Pattern[str]:
 
 
 def _own_name(name: str, skeleton: nn.Module) -> str | None:
-    """What the model would call the weight; None where it has no part that could hold it."""
     return placed(name.removeprefix(WRAPPER), skeleton)
 
 
 def _in_trunk(own_name: str | None, skeleton: nn.Module) -> bool:
-    """Whether a weight belongs to a part of the headless model, not to a head or a pooler."""
     prefix = getattr(skeleton, "base_model_prefix", "")
     base = getattr(skeleton, prefix, None) if prefix else None
     if own_name is None or base is None:
@@ -128,7 +126,6 @@ def _masks(files: Sequence[Path], skeleton: nn.Module) -> set[str | None]:
 
 
 def _pickled(files: Iterable[Path]) -> dict[str, tuple[int, ...]]:
-    """The shapes in pickled files that were read already, without reading their numbers."""
     shapes: dict[str, tuple[int, ...]] = {}
     for file in files:
         held = torch.load(file, map_location="meta", weights_only=True, mmap=zipfile.is_zipfile(file))

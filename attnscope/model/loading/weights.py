@@ -130,7 +130,6 @@ def _refuse_as_it_is(checkpoint: Checkpoint, quantisation: Quantisation | None) 
 
 
 def _saved(config: Any, checkpoint: Checkpoint) -> nn.Module | None:
-    """The model as it was saved, with its head."""
     kind = saved_class(config)
     return None if kind is None else build_skeleton(kind, config, checkpoint)
 
@@ -151,7 +150,6 @@ def _refuse_too_large(
     *,
     spread: bool = False,
 ) -> None:
-    """Raise `DoesNotFitError`, before anything is fetched, for weights that surely have no room."""
     own, run = _stored(checkpoint, config), _run(checkpoint, config, dtype)
     part = f"its first {layers} layers" if layers is not None else "the whole of it"
     narrower = getattr(torch, own).itemsize < getattr(torch, run).itemsize
@@ -164,7 +162,6 @@ def _refuse_too_large(
 
 
 def _stored(checkpoint: Checkpoint, config: Any) -> str:
-    """The type of most of the weights, by their files, or else by the config."""
     claimed = str(getattr(config, "dtype", None) or "float32").removeprefix("torch.")
     return checkpoint.precision or claimed
 

@@ -76,7 +76,6 @@ def image_processor(folder: Path, name: str) -> tuple[Any, list[str]]:
 
 
 def _no_processor(folder: Path, name: str, media: str, error: Exception) -> ModelUnavailableError:
-    """What to say of a checkpoint in `folder` from which the library makes no processor of these media."""
     there = any((folder / file).is_file() for file in ("preprocessor_config.json", "processor_config.json"))
     why = one_line(error) if there else "there is no preprocessor_config.json"
     return ModelUnavailableError(f"{name}: cannot tell how it wants its {media}: {why}")

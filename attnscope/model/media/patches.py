@@ -86,7 +86,6 @@ class Reader:
 
 
 def _mute(_module: nn.Module, _given: Any, answer: Any) -> Any:
-    """Zeros in place of what an attention module answers."""
     if isinstance(answer, Tensor):
         return torch.zeros_like(answer)
     return (torch.zeros_like(answer[0]), *answer[1:])

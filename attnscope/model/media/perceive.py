@@ -172,7 +172,6 @@ def _heard(model: Model, path: Path, texts: tuple[str, ...]) -> Perceived:
 
 @contextmanager
 def _preparing(refusal: str) -> Iterator[None]:
-    """Around the one call of a processor: `InputError` for a file that it does not take, too narrow say."""
     try:
         yield
     except Exception as error:
@@ -193,7 +192,6 @@ def _no_text(model: Model) -> Encoded:
 def _grid(
     reader: Reader, given: Mapping[str, Any], pixels: Float[np.ndarray, "height width 3"] | None
 ) -> Grid | None:
-    """How the model cuts the picture, as its config says; None for a picture that is not read whole."""
     return None if pixels is None else grid_of(reader.setting("patch_size"), *pixels.shape[:2])
 
 
@@ -216,7 +214,6 @@ def _positions(reader: Reader, given: dict[str, Any], grid: Grid | None) -> tupl
 
 
 def _moved(model: Model, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Tensors on the model's device, numbers with a fraction in its own dtype."""
     module = model.module
     return {
         name: value.to(device_of(module), module.dtype if value.is_floating_point() else None)

@@ -56,7 +56,6 @@ def picture_in_text(
 
 
 def _processor(model: Model) -> tuple[Any, str]:
-    """The checkpoint's processor; None and why where it cannot be made, as with one that reads films too."""
     if hasattr(model.processor, "image_processor"):
         return model.processor, ""
     _check_length(model)
@@ -81,13 +80,11 @@ def _check_length(model: Model) -> None:
 
 
 def _marker(model: Model, processor: Any) -> str:
-    """What stands for the picture in a prompt."""
     own = getattr(processor, "boi_token", None) or getattr(processor, "image_token", None)
     return str(own or model.tokenizer.convert_ids_to_tokens(model.module.config.image_token_id))
 
 
 def _prompt(model: Model, processor: Any, marker: str, text: str) -> tuple[str, list[str]]:
-    """The text, or the message of a chat that a template of the checkpoint makes of it, and what to tell."""
     content = [{"type": "image"}, *([{"type": "text", "text": text}] if text else [])]
     for maker in (processor, model.tokenizer):
         if marker not in text and getattr(maker, "chat_template", None):
@@ -98,7 +95,6 @@ def _prompt(model: Model, processor: Any, marker: str, text: str) -> tuple[str, 
 
 
 def _in_front(model: Model, marker: str, text: str) -> str:
-    """The marker between the tokens that enclose a picture, if the model has such, and then the text."""
     config, spell = model.module.config, model.tokenizer.convert_ids_to_tokens
     ends = [getattr(config, name, None) for name in ("vision_start_token_id", "vision_end_token_id")]
     before, after = (spell(end) if isinstance(end, int) else "" for end in ends)
@@ -106,7 +102,6 @@ def _in_front(model: Model, marker: str, text: str) -> str:
 
 
 def _by_itself(processor: Any, opened: Image.Image, text: str) -> dict[str, Any] | None:
-    """The inputs where a processor puts the picture in its place without a marker; None where it does not."""
     if processor is None:
         return None
     try:

@@ -196,7 +196,6 @@ def open_checkpoint(
 
 
 def _adapter(source: Source, wanted: str | None, allow_pickle: bool) -> Adapter | None:
-    """The adapter that is wanted, else the one that the model is named by or that is beside its weights."""
     if wanted == NONE:
         return None
     if wanted is not None:
@@ -207,7 +206,6 @@ def _adapter(source: Source, wanted: str | None, allow_pickle: bool) -> Adapter 
 
 
 def _beside(source: Source) -> bool:
-    """Whether there is an adapter beside the weights."""
     return source.gguf is None and has_adapter(source.folder)
 
 

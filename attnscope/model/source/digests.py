@@ -66,7 +66,6 @@ def _settled(of: Stamp) -> bool:
 
 
 def _kind(handle: int) -> str | None:
-    """The kind of the file system that an open file is of, as the kernel calls it."""
     fdinfo = Path(f"/proc/self/fdinfo/{handle}").read_text("ascii", "replace")
     mount = dict(line.split(":", 1) for line in fdinfo.splitlines() if ":" in line).get("mnt_id", "").strip()
     for line in Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines():
@@ -123,7 +122,6 @@ def unread(file: Path, *, lasting: bool = False) -> str | None:
 
 
 def _note(of: Stamp) -> Path | None:
-    """Where the hash of such a file is remembered; None where nothing is."""
     folder = digests_folder()
     name = hashlib.sha256(json.dumps(of).encode()).hexdigest()[:32]
     return None if folder is None else folder / f"{name}{_SUFFIX}"

@@ -99,7 +99,6 @@ def find(
 
 
 def _gguf(requested: str, path: Path) -> Source:
-    """The file that holds a whole model, as llama.cpp has it."""
     lacking = [name for name in ("gguf", "accelerate") if find_spec(name) is None]
     if lacking:
         raise ModelUnavailableError(
@@ -110,7 +109,6 @@ def _gguf(requested: str, path: Path) -> Source:
 
 
 def _base(requested: str, folder: Path, *, revision: str | None, **options: bool) -> Source:
-    """The model that the adapter in `folder` was made for."""
     name, own_revision = base_of(folder, requested)
     another = f"-m MODEL --adapter {requested} puts it into another"
     if is_adapter_alone(Path(os.path.expanduser(name))):

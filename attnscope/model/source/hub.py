@@ -85,7 +85,6 @@ def fetch(repo: str, commit: str, files: Iterable[str], lacking: str) -> None:
 
 @contextmanager
 def _explained(repo: str, revision: str | None) -> Iterator[None]:
-    """Around downloads: no progress bar where nobody sees it, and every failure in our own words."""
     if not sys.stderr.isatty():
         disable_progress_bars()
     try:
@@ -133,7 +132,6 @@ def unreachable() -> str | None:
 
 
 def _first_hop() -> tuple[str, int]:
-    """Host and port that a request to the hub goes to first: a proxy where one is set, else the hub."""
     scheme = "https" if constants.ENDPOINT.startswith("https:") else "http"
     for variable in (f"{scheme}_proxy", f"{scheme.upper()}_PROXY"):
         if proxy := os.environ.get(variable):
@@ -178,12 +176,10 @@ def _code(files: list[str], remote_code: bool) -> list[str]:
 
 
 def _weights(files: list[str]) -> list[str]:
-    """The weight files and lists of shards that transformers would take, best first."""
     known = (SAFETENSORS, index_of(SAFETENSORS), PICKLES, index_of(PICKLES))
     return [name for name in known if name in files]
 
 
 def _matching(files: list[str], patterns: list[str]) -> list[str]:
-    """The files of the repository's top folder that match one of `patterns`."""
     top = [name for name in files if "/" not in name]
     return [name for name in top if any(fnmatch(name, pattern) for pattern in patterns)]

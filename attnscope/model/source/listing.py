@@ -72,7 +72,6 @@ def _stored_here(opened: Checkpoint) -> Storage:
 
 
 def _stored_there(repo: str, commit: str) -> tuple[Storage, dict[str, str]]:
-    """What the hub says of the weights of one commit, and which shard holds which weight."""
     info = HfApi().model_info(repo, revision=commit, files_metadata=True, timeout=20)
     sizes = {file.rfilename: file.size for file in info.siblings or []}
     single = next(
@@ -99,7 +98,6 @@ def _index(repo: str, commit: str, name: str) -> dict[str, str]:
 
 
 def _precision(repo: str, commit: str, file: str) -> str | None:
-    """The floating type that most numbers of a file have, by its head."""
     try:
         counts = HfApi().parse_safetensors_file_metadata(repo, file, revision=commit).parameter_count
     except (HfHubHTTPError, NotASafetensorsRepoError, SafetensorsParsingError):

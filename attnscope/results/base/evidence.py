@@ -92,7 +92,6 @@ def telling_pairs(queries: Tokens, keys: Tokens, *, crosses: bool, causal: bool)
 
 
 def _whole_words(tokens: Tokens) -> Iterator[bool]:
-    """Whether each token is a word of the text, and all of it."""
     placed = {place for stretch in tokens.stretches for place in stretch.positions}
     pieces = Counter((token.part, token.word) for token in tokens.items if token.word is not None)
     for i, token in enumerate(tokens.items):

@@ -38,7 +38,7 @@ def units_of_text(tokens: Tokens, unit: Unit) -> Groups:
 
 
 def _stretches_of_text(tokens: Tokens, unit: Unit) -> Groups:
-    """The same of sentences or passages, each of one text; special tokens that were added are alone."""
+    """Groups by sentences or passages, each of one text; special tokens that were added are alone."""
     tokens = placed(tokens)
     _check_offsets(tokens, unit)
     starts = [starts_of(text, unit) for text in tokens.texts]
@@ -81,14 +81,12 @@ def placed(tokens: Tokens) -> Tokens:
 
 
 def _found(token: Token, source: str, start: int) -> tuple[int, int] | None:
-    """Where the text of a token stands next, at most a few characters on."""
     bare = token.text.strip()
     place = source.find(bare, start, start + len(bare) + _APART) if bare and not token.special else -1
     return None if place < 0 else (place, place + len(bare))
 
 
 def _stands_alone(tokens: Tokens, position: int) -> bool:
-    """Whether it is a patch or a frame."""
     return any(position in each.positions for each in tokens.stretches)
 
 
@@ -157,14 +155,12 @@ def joined(tokens: Tokens, groups: Groups, unit: Unit = Unit.WORD) -> Tokens:
 
 
 def _fields(tokens: Tokens, groups: Groups) -> Iterator[Section]:
-    """What stands in the place of each field: the groups that have any token of it."""
     for each in tokens.fields:
         if held := [i for i, group in enumerate(groups) if {*group} & {*each.positions}]:
             yield replace(each, first=held[0], count=len(held))
 
 
 def _named(tokens: Tokens) -> dict[tuple[int, ...], str]:
-    """What whole messages are called."""
     return dict(zip((each.positions for each in tokens.sections), called(tokens.sections), strict=True))
 
 
@@ -186,7 +182,6 @@ def _joined(tokens: Tokens, pieces: Sequence[Token], unit: Unit, named: str | No
 
 
 def _continues(tokens: Tokens, word: Sequence[int], token: Token) -> bool:
-    """Whether `token` belongs to the word whose pieces so far stand at the positions `word`."""
     last = tokens.items[word[-1]]
     ends = [span[1] for i in word if (span := tokens.items[i].span) is not None]
     elsewhere = last.part != token.part or token.part >= len(tokens.texts)
@@ -256,7 +251,6 @@ def members(groups: Groups, count: int) -> Bool[np.ndarray, "group token"]:
 def _divided(
     rows: Float[np.ndarray, "row column"], sums: Float[np.ndarray, "row 1"]
 ) -> Float[np.ndarray, "row column"]:
-    """Rows over their sums, NaN where that is 0."""
     empty = np.full(rows.shape, np.nan)
     quotients: Float[np.ndarray, "row column"] = np.divide(rows, sums, out=empty, where=sums > 0)
     return quotients

@@ -36,7 +36,6 @@ class Presented:
         return str(presenter.load().text(self))
 
     def _repr_html_(self) -> str:
-        """Picture and certificate, or else the text, as HTML that needs nothing from elsewhere."""
         return str(presenter.load().html(self))
 
     def page(self) -> Any:
@@ -47,7 +46,6 @@ class Presented:
         return presenter.load().page(self)
 
     def _repr_png_(self) -> bytes | None:
-        """The picture; None for a result that has none."""
         png: bytes | None = presenter.load().png(self)
         return png
 

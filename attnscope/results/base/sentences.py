@@ -30,7 +30,6 @@ def starts_of(text: str, unit: Unit) -> list[int]:
 
 
 def _ends_one(text: str, match: re.Match[str]) -> bool:
-    """Whether a sentence ends there."""
     if text[match.end() : match.end() + 1].islower() and text != text.lower():
         return False
     if match[0][:2].strip() != ".":

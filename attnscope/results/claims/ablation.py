@@ -146,7 +146,6 @@ class Ablation(Presented):
 
     @property
     def _compared(self) -> "Sequence[HeadEffect | PlaceEffect]":
-        """What was changed by itself, without the places where the answer stands if there are others."""
         alone: Sequence[HeadEffect | PlaceEffect] = self.alone
         return [each for each in alone if not self.is_the_answers_own(each)] or alone
 
@@ -232,7 +231,6 @@ class Ablation(Presented):
             in_tokens(place.positions, len(self.key_tokens), "places")
 
     def _effects(self) -> Iterator[Effect]:
-        """What became of the answer in every experiment."""
         yield from (*self.alone, *self.floor.random)
         groups = (self.group, *(self.path.others if self.path else ()))
         yield from (each.effect for each in groups if each is not None)

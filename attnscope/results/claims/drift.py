@@ -245,6 +245,5 @@ class Drift(Presented):
 
 
 def _ordered(values: Float[np.ndarray, "layer head"]) -> tuple[Place, ...]:
-    """All places, the largest first; of equal ones the first in the model."""
     order = np.argsort(-values, axis=None, kind="stable")
     return tuple((int(i), int(j)) for i, j in zip(*np.unravel_index(order, values.shape), strict=True))

@@ -311,5 +311,4 @@ def that_look(finding: Finding) -> tuple[Head, ...]:
 
 
 def _in_full(why: Why) -> bool:
-    """Whether an earlier head is a reason on the query side, and one on the key side."""
     return all(any(part.head is not None for part in why.reasons_of(side)) for side in Side)

@@ -137,7 +137,6 @@ class Evidence:
         return Group.NEITHER
 
     def _rare(self, reaching: int) -> bool:
-        """Whether so few of the controls reach as far that chance does so in at most 5 % of cases."""
         return (1 + reaching) / (len(self.best_excess) + 1) <= LEVEL + 1e-12
 
     def of_group(self, group: Group) -> tuple[Place, ...]:

@@ -35,7 +35,6 @@ def wrong_stage(head: HeadAttention) -> str:
 
 
 def _stages(head: HeadAttention) -> Iterator[Stage]:
-    """Each stage with how far it may be off, and as it comes out of those before it."""
     q, k, v, scale, dim = head.q, head.k, head.v, head.scale, head.q.shape[1]
     rounding = 4 * dim * _EPSILON * (np.abs(q) @ np.abs(k).T)
     yield "scores", rounding, q @ k.T

@@ -76,7 +76,6 @@ def _array(stream: Readable) -> np.ndarray:
 
 @contextmanager
 def _whole(name: str) -> Iterator[None]:
-    """Around what reads bytes that are not what they say."""
     try:
         yield
     except AttnscopeError:

@@ -91,7 +91,6 @@ def _checked(
 
 
 def _fits(axis: str, size: int, sizes: Sizes) -> bool:
-    """Whether an axis has the length that it has elsewhere; a new one is remembered."""
     return axis[0] == "#" or size == (int(axis) if axis.isdigit() else sizes.setdefault(axis, size))
 
 
@@ -100,7 +99,6 @@ def _kind(hint: Hint) -> str:
 
 
 def _listed(value: Value, name: str, hint: Hint) -> Shaped[np.ndarray, "..."]:
-    """Nested lists as an array, null as NaN."""
     try:
         found = np.array(value)
         if not found.size:

@@ -75,7 +75,6 @@ def _encode_object(value: Any, npz: bool) -> Object:
 
 
 def _encode_tokens(tokens: Tokens) -> Object:
-    """Tokens beside what they belong to, each with its position and its label; no id where there is none."""
     encoded = _encode_object(tokens, False)
     for position, (token, label) in enumerate(zip(encoded["tokens"], tokens.labels, strict=True)):
         token.update(position=position, label=label, id=None if token["id"] < 0 else token["id"])
@@ -88,12 +87,10 @@ def _derived(value: Any) -> Object:
 
 
 def _shared(kind: Any) -> str:
-    """The key that says of the tokens of two axes whether they are one and the same: `query_shared`."""
     return next(f"{slot.prefix}shared" for slot in slots(kind) if slot.name == "query_tokens")
 
 
 def _described(told: Object) -> Object:
-    """What describes an object: all of it but its arrays, and its parts that hold some."""
     return {key: each for key, each in told.items() if not _holds_arrays(each)}
 
 
@@ -186,7 +183,6 @@ def _decode_verdict(value: Value, place: Place, follows: bool = False) -> Verdic
 
 
 def _tallied(counts: Mapping[str, int], place: Place) -> dict[Verdict, int]:
-    """How many there are of each verdict; several may be one and the same now."""
     every = Counter[Verdict]()
     for name, count in counts.items():
         every[_decode_verdict(name, place.at(name))] += count
@@ -202,7 +198,6 @@ def _decode_object(kind: Any, value: Value, place: Place) -> Any:
 
 
 def _decode_fields(kind: Any, value: Object, place: Place) -> tuple[Any, set[str]]:
-    """The dataclass whose fields stand in an object, and the keys of these."""
     kind = _fuller(kind, value, place)
     values: dict[str, Any] = {}
     known: set[str] = set()
@@ -261,7 +256,6 @@ def _lengths(name: str, value: Any) -> Iterator[tuple[str, int]]:
 
 
 def _keys_for_readers(owner: Any) -> set[str]:
-    """The keys that an object has for readers alone."""
     kind: Any = type(owner)
     keys = set(_derived(owner))
     for slot in slots(kind):
@@ -273,13 +267,11 @@ def _keys_for_readers(owner: Any) -> set[str]:
 
 
 def _own(slot: Slot, value: Object) -> Object:
-    """What stands in an object of the tokens of a slot, by the keys that it has in tokens by themselves."""
     keys = [each.key for each in slots(Tokens)]
     return {key: value[slot.prefix + key] for key in keys if slot.prefix + key in value}
 
 
 def _decode_tokens(slot: Slot, value: Object, place: Place) -> tuple[Tokens | None, set[str]]:
-    """The tokens that stand beside what they belong to, and their keys."""
     own = _own(slot, value)
     if NoneType in options(slot.hint) and not own:
         return None, set()
@@ -296,7 +288,6 @@ def _decode_tokens(slot: Slot, value: Object, place: Place) -> tuple[Tokens | No
 def _decode_key_tokens(
     kind: Any, query: Tokens, value: Object, place: Place
 ) -> tuple[Tokens | None, set[str]]:
-    """The tokens of the keys, one and the same with those of the queries where they were."""
     first, second = (slot for slot in slots(kind) if slot.name in ("query_tokens", "key_tokens"))
     shared = _shared(kind)
     one = decode(bool, _there(shared, value, place), place.at(shared))
@@ -308,7 +299,6 @@ def _decode_key_tokens(
 
 
 def _token(told: Value) -> Value:
-    """A token without what follows from the place that it has."""
     if not isinstance(told, dict):
         return told
     own = {key: each for key, each in told.items() if key not in ("position", "label")}

@@ -86,7 +86,6 @@ def of_document(told: dict[str, Value], arrays: Arrays | None, believed: bool = 
 
 
 def _check_known(match: re.Match[str], layout: Value, name: str) -> None:
-    """Raises `InputError` for a schema or a layout that this attnscope does not know."""
     kind, version = match[1], int(match[2])
     if kind not in KINDS or version < 1:
         kinds = ", ".join(KINDS)
@@ -112,7 +111,6 @@ def as_json_line(result: Result, said: Mapping[str, Value], first: Mapping[str, 
 
 
 def _beside(result: Result, said: Mapping[str, Value]) -> dict[str, Value]:
-    """The document with what is said of it behind its schema."""
     told = document(result)
     assert not told.keys() & SAID, "these keys are of the words alone"
     return {"schema": told.pop("schema"), **said, **told}
@@ -179,14 +177,12 @@ def stored(path: str | Path) -> tuple[Result, Verdict | None]:
 
 
 def _verdict(told: Any) -> Verdict | None:
-    """What a document that could be read says of all of its heads."""
     own = told.get("certificate")
     said = told.get("verdict", own.get("verdict") if isinstance(own, dict) else None)
     return next((each for each in Verdict if each == said), None)
 
 
 def _is_told(path: Path) -> bool:
-    """Whether the name says that it is a picture or a table."""
     return path.suffix.lower() in (".png", ".svg", ".pdf", ".csv")
 
 
@@ -205,7 +201,6 @@ def _refuse(constant: str) -> None:
 
 
 def _where(error: BaseException) -> str:
-    """What is wrong with a JSON text, and where."""
     if isinstance(error, json.JSONDecodeError):
         return f"it is no JSON from line {error.lineno} on"
     return "it is no JSON in UTF-8"

@@ -62,7 +62,6 @@ def json_schema(kind: str) -> Schema:
 
 
 def _listing(kind: str) -> Schema:
-    """That of a document that is no result: it has an answer, and nothing that proves it."""
     objects: dict[str, Schema] = {}
     called = f"attnscope.{kind}/{VERSION}"
     own = _fields(LISTINGS[kind], objects)
@@ -84,7 +83,6 @@ def _any(schemas: list[Schema]) -> Schema:
 
 
 def _fields(kind: Any, objects: dict[str, Schema]) -> Schema:
-    """What the keys of a dataclass hold, those of parts that stand beside them among them."""
     said = _said(kind)
     properties: dict[str, Schema] = {}
     needed: list[str] = []
@@ -102,7 +100,6 @@ def _fields(kind: Any, objects: dict[str, Schema]) -> Schema:
 
 
 def _saying(schema: Schema, said: str) -> Schema:
-    """A schema with what is said of its key, behind the axes of an array."""
     axes = schema.get("description")
     return schema | {"description": f"{axes}: {said}" if axes else said}
 
@@ -120,7 +117,6 @@ def _keyed(kind: Any) -> str:
 
 
 def _said(kind: Any) -> dict[str, str]:
-    """What a class says of each key."""
     said: dict[str, str] = {}
     owners: list[Any] = [each for each in kind.__mro__ if is_dataclass(each)]
     for owner in owners:
@@ -152,7 +148,6 @@ def said_of(kind: Any, name: str) -> str:
 
 
 def _else(key: str, hint: Hint) -> str:
-    """What is said of a key of which its class says nothing: what its type is, or what it is everywhere."""
     kinds: list[Any] = [hint]
     while kinds:
         each = kinds.pop()
@@ -181,7 +176,6 @@ _GLOSSARY = _sentences(
 
 
 def _keys(kind: Any, slot: Slot, objects: dict[str, Schema]) -> list[tuple[str, Schema, bool]]:
-    """The keys of a field, each with its schema and whether it has to be there."""
     if slot.holds_tokens:
         always = NoneType not in options(slot.hint)
         own = _tokens(objects)["properties"]
@@ -238,7 +232,6 @@ def _tuple(kinds: tuple[Hint, ...], objects: dict[str, Schema]) -> Schema:
 
 
 def _array(hint: Hint) -> Schema:
-    """Nested lists, the first axis outermost; an axis without entries hides those within it."""
     array, outer = hint, 0
     while not hasattr(array, "dim_str"):  # tuples of arrays
         array, outer = get_args(array)[0], outer + 1
@@ -260,7 +253,6 @@ def _reference(kind: Any, objects: dict[str, Schema]) -> Schema:
 
 
 def _tokens(objects: dict[str, Schema]) -> Schema:
-    """Tokens as they stand in a file: each also with its position and its label."""
     schema = _fields(Tokens, objects)
     beside = {"position": "integer", "label": "string", "id": ["integer", "null"]}
     said = _sentences(_keyed(Token))

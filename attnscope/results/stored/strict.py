@@ -73,7 +73,6 @@ class _Exact:
 
 
 def _with_nulls(values: Float[np.ndarray, "..."]) -> Value:
-    """Nested lists of floats, outermost axis first, None for what is not finite."""
     objects = values.astype(object)
     objects[~np.isfinite(values)] = None
     return objects.tolist()

@@ -62,7 +62,6 @@ class Entered:
         return list(self.tokens.labels)
 
     def _read(self, wanted: Wanted) -> tuple[SessionReading, Chosen]:
-        """What is read where that attention is looked at, and which it is."""
         chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
         of_encoder = "encoder" if chosen.kind is Kind.ENCODER else ""
         part = chosen.tower.pattern if self._inputs.goes_on else of_encoder
@@ -86,7 +85,6 @@ class Entered:
 
 
 def _cut(done: SessionReading, chosen: Chosen) -> SessionReading:
-    """The reading whose attention was captured in all layers, down to the layers that are meant."""
     captured: Capture | None = done.captured
     assert captured is not None
     calls = tuple(call for call in captured.calls if call.layer in chosen.layers)
@@ -168,7 +166,7 @@ class Claimed(Entered):
         heads: Numbers = None,
         **attention: Any,
     ) -> InPrompt:
-        """The same with the numbers of all pairs of words."""
+        """The links, with the numbers of all pairs of words."""
         wish = Wish(controls=controls, seed=seed)
         return links_in(*self._read(Wanted(layers, heads, **attention)), wish)
 

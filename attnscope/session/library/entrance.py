@@ -95,7 +95,6 @@ def wrap(module: Any, processor: Any = None, *, listener: Listener | None = None
 
 
 def _without_peft(module: Any) -> Any:
-    """The model that an adapter was put into, where peft's own module is around it; else as it is."""
     configs = getattr(module, "peft_config", None)
     if not configs or not hasattr(module, "get_base_model"):
         return module
@@ -106,7 +105,6 @@ def _without_peft(module: Any) -> Any:
 
 
 def _check_own(module: Any) -> None:
-    """Raises `InputError` for a module that does not say what it looks its tokens up in."""
     if hasattr(module, "get_input_embeddings"):
         return
     told = f"{type(module).__name__} is no model of transformers"

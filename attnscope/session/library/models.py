@@ -68,7 +68,6 @@ class Model:
         return tokenizer.own if isinstance(tokenizer, Tokenizer) else tokenizer
 
     def _remark(self) -> None:
-        """Say what stands out about the model as it is now, each thing once."""
         for remark in remarks(self._handed_over, self.name):
             if remark not in self._remarked:
                 self._remarked.add(remark)

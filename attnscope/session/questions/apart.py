@@ -59,7 +59,6 @@ def _of_random_tokens(reading: Reading, chosen: Chosen, names: Sequence[str]) ->
 
 
 def _drawn(reading: Reading) -> tuple[Twice, str]:
-    """Random tokens after the special ones that every text of this model begins with, and their names."""
     model, tokens = reading.model, reading.tokens_of(Kind.DECODER)
     before = []
     for token in tokens.items:

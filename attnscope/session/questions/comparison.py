@@ -123,8 +123,6 @@ def compare_in_layers(
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """A word on one side: its position, the attention of its input, and the heads that are meant."""
-
     position: Places
     captured: Capture
     layers: tuple[int, ...]
@@ -169,7 +167,6 @@ def _look(looking: Looking) -> Look:
 
 
 def _with_notes(result: Comparison, a: Reading | _Side, b: Reading | _Side) -> Comparison:
-    """The comparison, each side saying what it read that is no text."""
     first, second = (
         replace(side, head=replace(side.head, notes=(*side.head.notes, *read.notes)))
         for side, read in zip(result.sides, (a, b), strict=True)

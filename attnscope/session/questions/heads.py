@@ -161,7 +161,6 @@ def allowed_pairs(attention: Capture, chosen: Chosen, layers: Sequence[int]) -> 
 
 
 def _layers_by_memory(reading: Reading, chosen: Chosen) -> Iterator[Capture | Returned]:
-    """The layers in as few runs as their weights fit into memory; each run ends with its last layer."""
     if reading.captured is not None:
         yield reading.capture(chosen)
         return

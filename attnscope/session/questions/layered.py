@@ -59,7 +59,6 @@ def _layered(reading: Reading, beside: Layering) -> LayeredPrediction:
 
 
 def _asked(reading: Reading) -> tuple[str, list[int | None], Spell]:
-    """The task, the positions that are asked about, and what an answer is called."""
     model, tokens = reading.model, reading.encoded.tokens
     if reading.asked.paired:
         raise InputError("--layers tells words and classes, and no verdict on a pair: leave --pair away")
@@ -85,7 +84,6 @@ def _asked(reading: Reading) -> tuple[str, list[int | None], Spell]:
 def _controls(
     reading: Reading, positions: list[int | None], beside: Layering
 ) -> tuple[ControlTexts | None, str]:
-    """The text in other orders, what is asked about in its place; or why there is none."""
     if not beside.controls:
         return None, "no control texts were asked for"
     if reading.perceived is not None or _IDS not in reading.inputs:
@@ -108,7 +106,6 @@ def _ids(reading: Reading, texts: ControlTexts) -> list[Tensor]:
 def _beside(
     places: tuple[LayeredPlace, ...], seen: Float[np.ndarray, "control layer place"]
 ) -> tuple[LayeredPlace, ...]:
-    """The places with the probabilities of their answers in the controls."""
     mean, high = seen.mean(axis=0), np.quantile(seen, _HIGH, axis=0, method="higher")
     return tuple(
         replace(

@@ -70,7 +70,6 @@ def tell_windows(captured: Capture, reading: Reading, chosen: Chosen) -> None:
 
 
 def _query(tokens: Tokens, keys: Tokens, wanted: str | None, listener: Listener) -> int | None:
-    """Position of the query, None for the mean over all."""
     if wanted is not None:
         return None if wanted == MEAN and MEAN not in tokens.names else tokens.position(wanted)
     chosen = default_query(tokens, keys)

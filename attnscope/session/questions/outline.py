@@ -53,7 +53,6 @@ def outline_model(
 
 
 def _lengths(wanted: Lengths) -> list[int] | None:
-    """The lengths one by one, none where nothing was asked; `InputError` for what is no number."""
     if wanted is None:
         return None
     parts = [wanted] if isinstance(wanted, int) else wanted.split(",") if isinstance(wanted, str) else wanted
@@ -77,7 +76,6 @@ def time_of(cost: Cost) -> tuple[float, float, float]:
 
 
 def _tower(planned: "Plan", wanted: Wanted) -> "Tower | None":
-    """The tower that is wanted, else the one that reads text; None where there is no attention."""
     from attnscope.model.anatomy.towers import choose_tower, reading_text
     from attnscope.vocabulary import Kind
 

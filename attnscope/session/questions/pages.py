@@ -71,7 +71,7 @@ def extent(reading: Reading, chosen: Chosen) -> Extent | None:
 
 
 def _foreseen(reading: Reading, chosen: Chosen) -> Extent | None:
-    """The same by the patches or frames that the processor made; None where it is not known what they are.
+    """The extent by the patches or frames that the processor made; None where it is not known what they are.
 
     A layer that reads in windows, or pools, holds less than all of them (see `seen_extent`).
     """
@@ -157,7 +157,6 @@ def most_telling(reading: Reading, chosen: Chosen, overview: Overview) -> Openin
 
 
 def _most_of_controls(reading: Reading, chosen: Chosen, overview: Overview) -> tuple[Weights, int]:
-    """By layer, head and pair the most that any control text has there; `InputError` without any."""
     if not overview.query_tokens.texts or not overview.key_tokens.texts:
         raise InputError("no texts are read")
     with reading.listener.working("reading control texts"):
@@ -208,7 +207,6 @@ def strongest_first(overview: Overview, link: Link | None = None) -> Places:
 
 
 def _ranked(ranking: Finding | Ablation, chosen: Chosen) -> Places:
-    """Best first; of layers that differ in their heads those that all of them have."""
     if isinstance(ranking, Finding):
         return tuple((ranking.layers[i], ranking.heads[j]) for i, j in ranking.ranking)
     every = [(removal.layer, removal.head) for removal in ranking.heads]

@@ -38,7 +38,6 @@ def predict(reading: Reading, top: int = TOP, answer: str | None = None) -> Pred
 
 
 def _named(reading: Reading, answer: str) -> Prediction:
-    """How likely one answer of words is."""
     model, tokens = reading.model, reading.encoded.tokens
     if reading.task is None:
         instead = ", ablate takes it" if judging(type(model.module)) is not None else ""

@@ -125,7 +125,6 @@ class Gathered:
 
 
 def _looked_at(pairs: int, among: int) -> str:
-    """How many links were counted."""
     if not pairs:
         return "no two words or fields stand in most of these prompts, as in a template they do (--fill)"
     of = f"{pairs:,} pairs of words or fields" if pairs > 1 else "one pair of words or fields"
@@ -133,7 +132,6 @@ def _looked_at(pairs: int, among: int) -> str:
 
 
 def _summed(every: Sequence[Contributions]) -> str:
-    """That all parts sum to the untouched model's number, in each prompt and so in the mean."""
     what = "logit" if every[0].against is None else "difference of logits"
     mean, told = (float(np.mean([getattr(each, name) for each in every])) for name in ("summed", "logit"))
     off = max(each.residual for each in every)

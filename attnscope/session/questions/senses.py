@@ -98,8 +98,6 @@ def _check(texts: Sequence[LabelledText]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _WordInText:
-    """The word in one text: its output vectors by layer, and the verdicts of the heads they are from."""
-
     usage: Usage
     layers: tuple[int, ...]
     vectors: list[Vectors]

@@ -93,7 +93,6 @@ def _gradients(experiments: Experiments, every: Sequence[Ids], needs: Collection
 
 
 def _absent(gradients: HeadGradients, names: Sequence[str], layers: Sequence[int]) -> dict[str, str]:
-    """Why measures have no meaning here; empty for those that have one."""
     reasons = {}
     for name in names:
         needs = MEASURES[name].needs
@@ -173,7 +172,6 @@ def _in_words(
     others: Float[np.ndarray, "answer layer head"],
     gradients: HeadGradients,
 ) -> str:
-    """The largest head beside the same for the runner-up and for others, and what was held on the way."""
     sizes = np.abs(scores.values)
     if np.isnan(sizes).all():
         return ""
@@ -195,7 +193,6 @@ def _in_words(
 
 
 def _alike(mine: Float[np.ndarray, "layer head"], theirs: Float[np.ndarray, "layer head"]) -> str:
-    """How alike heads are ranked for the answer and for others."""
     if mine.size < 3:
         return ""
     rho = float(spearmanr(mine.ravel(), theirs.ravel(), nan_policy="omit").statistic)

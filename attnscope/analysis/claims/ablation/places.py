@@ -119,7 +119,6 @@ def _others(asked: Asked, length: int, seed: int) -> list[Cell]:
 def _made(
     experiments: Experiments, taps: Mapping[int, Tap], asked: Asked, instead: Replacement
 ) -> Callable[[Cell], Variant]:
-    """What makes the change at a place."""
     counts = head_counts(experiments)
 
     def make(cell: Cell) -> Variant:
@@ -154,7 +153,6 @@ def _beside(cell: Cell, several: Mapping[Cell, Effect]) -> PlaceEffect:
 
 
 def _told(asked: Asked, drawn: Sequence[Cell]) -> str:
-    """What each effect stands beside."""
     row = "head" if asked.heads else "layer"
     if asked.part is Part.POSITION:
         return "other positions"

@@ -242,7 +242,6 @@ def pooled(output: Any, there: Sequence[int] | None) -> Float[Tensor, "entry dim
 
 
 def _words(output: Any) -> Tensor:
-    """Scores of the vocabulary at every position."""
     scores = output["prediction_logits"] if "prediction_logits" in output else output["logits"]
     if scores.ndim != 3:
         raise InputError("the model has no head that predicts words")
@@ -313,7 +312,6 @@ def logits_over_mean(every: Sequence[Ids]) -> Callable[[Logits], Float[Tensor, "
 
 
 def _wide(scores: Tensor) -> Tensor:
-    """In float32 at least."""
     return scores.float() if torch.finfo(scores.dtype).bits < 32 else scores
 
 

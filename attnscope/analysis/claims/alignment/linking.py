@@ -114,7 +114,6 @@ def learn(cases: Sequence[WordWeights], gold: Sequence[np.ndarray]) -> Learnt:
 
 
 def _shares(moved: Float[np.ndarray, " feature"]) -> Float[np.ndarray, " head"]:
-    """How much each head moves the answer, of all that heads move it."""
     by_head = np.abs(moved).reshape(3, -1).sum(axis=0)
     return np.asarray(by_head / by_head.sum())
 

@@ -69,6 +69,5 @@ def _shares(moved: Float[np.ndarray, "row key"]) -> Float[np.ndarray, "row key"]
 
 
 def _averaging(sentences: Sequence[Sequence[int]], rows: int) -> Float[np.ndarray, "sentence row"]:
-    """What takes the mean over the rows of each sentence."""
     taken = members(tuple(map(tuple, sentences)), rows).astype(float)
     return np.asarray(taken / taken.sum(axis=1, keepdims=True))

@@ -94,13 +94,11 @@ class Answered:
         return self.inputs["decoder_input_ids"].shape[1] if self.apart else max(map(len, kept))
 
     def _rows(self, kept: Sequence[Sequence[int]]) -> Int[Tensor, "entry row"]:
-        """Where the answer is written once these positions are left: behind the last one before it."""
         if self.apart:
             return torch.tensor([self.rows] * len(kept))
         return torch.tensor([[bisect_right(each, row) - 1 for row in self.rows] for each in kept])
 
     def _batch(self, kept: Sequence[Sequence[int]]) -> dict[str, Any]:
-        """The inputs with these positions alone, side by side."""
         ids, width = self.inputs[self.name], max(map(len, kept))
         given = dict(self.inputs)
         if self._takes_mask:

@@ -131,8 +131,6 @@ def taken_away(
 
 @dataclass(frozen=True, eq=False)
 class _Runs:
-    """Runs of an answer, told by sentence."""
-
     answered: Answered
     sentences: Groups
 
@@ -168,7 +166,6 @@ def _by_halves(
 
 
 def _hold_against(taken: Taken, runs: _Runs, places: Sequence[frozenset[int]], seed: int) -> None:
-    """Beside what stands out: halves of the other passages together, once for sentences of the same ones."""
     drawn = [
         (candidates, frozenset().union(*(places[each] for each in half)))
         for candidates in dict.fromkeys(taken.candidates)

@@ -77,7 +77,6 @@ def _head(stored: HeadWeights, anew: HeadWeights, moved: Sequence[HeadWeights]) 
 
 
 def _strongest(stored: Overview, i: int, j: int) -> float:
-    """How far the strongest link that is told lies off the stored weight at its place."""
     query, key = stored.strongest[i, j].tolist()
     if query < 0:
         return 0.0
@@ -104,7 +103,6 @@ def _carried(anew: Float[np.ndarray, "..."], moved: Sequence[Float[np.ndarray, "
 
 
 def _worst(layer: int, head: int, offs: Iterator[Off], verdict: Verdict) -> HeadCheck:
-    """A head by that of its stages which is nearest to its limit."""
     made = [
         HeadCheck(layer, head, stage, off, own + TIMES * carried, verdict, carried)
         for stage, off, own, carried in offs
@@ -113,5 +111,4 @@ def _worst(layer: int, head: int, offs: Iterator[Off], verdict: Verdict) -> Head
 
 
 def _times(one: HeadCheck) -> float:
-    """How many times what is allowed."""
     return one.off / one.allowed if one.allowed > 0 else math.inf if one.off > 0 else 0.0

@@ -87,7 +87,6 @@ def compare_models(
 
 
 def _shape(captured: Capture) -> tuple[str, list[tuple[int, ...]]]:
-    """The architecture, and of every layer how many query and key heads it has and of how many dimensions."""
     shapes = [(*call.q.shape[::2], *call.k.shape[::2], call.v.shape[2]) for call in captured.calls]
     return captured.provenance.architecture, shapes
 
@@ -139,7 +138,6 @@ def _compared(
 def _side(
     head: HeadAttention, places: Places, certificates: tuple[tuple[Certificate, ...], ...], look: Look
 ) -> Side:
-    """One head in full, as it is looked at."""
     if not look.changes and len(places) == 1:
         return Side(head, places[0], certificates)
     units = units_around(head.query_tokens, head.key_tokens, places, look.by, look.special)

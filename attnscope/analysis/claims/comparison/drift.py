@@ -46,7 +46,6 @@ def _moved(
 
 
 def _open(weights: Float[Tensor, "head query key"]) -> Bool[Tensor, "head query"]:
-    """The queries without any key."""
     return weights.isnan().any(-1)
 
 
@@ -67,7 +66,6 @@ def check_numbers(one: Seen, other: Seen, called: tuple[str, str], heads: Sequen
 
 
 def _numbers(seen: HeadsSeen) -> Bool[Tensor, "head query"]:
-    """The queries whose weights and output are numbers."""
     return (seen.weights.isfinite().all(-1) & seen.output.isfinite().all(-1)).cpu()
 
 

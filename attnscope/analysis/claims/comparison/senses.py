@@ -117,7 +117,6 @@ def _shuffled(numbers: Int[np.ndarray, " text"], count: int, seed: int) -> Bool[
 
 
 def _same(numbers: Int[np.ndarray, " text"]) -> Bool[np.ndarray, " pair"]:
-    """For every two texts whether they have one label."""
     first, second = np.triu_indices(len(numbers), 1)
     return np.asarray(numbers[first] == numbers[second])
 
@@ -129,5 +128,4 @@ def _pairs(cosines: Float[np.ndarray, "text text"]) -> Float[np.ndarray, " pair"
 def _means(
     cosines: Float[np.ndarray, "*any pair"], same: Bool[np.ndarray, " pair"]
 ) -> tuple[Float[np.ndarray, "*any"], Float[np.ndarray, "*any"]]:
-    """The mean over the pairs of one label, and over those of two."""
     return np.asarray(cosines[..., same].mean(axis=-1)), np.asarray(cosines[..., ~same].mean(axis=-1))

@@ -136,7 +136,6 @@ def _mean_output(
 def _rows(
     weights: Float[Tensor, "head piece key_and_sink"], look: Look, call: AttentionCall, span: Places
 ) -> Float[np.ndarray, "head key"]:
-    """The word's row in every head, over the keys that are compared."""
     groups = look.compared(call.key_tokens, () if call.kind is Kind.CROSS else span)
     if groups is None and len(span) > 1:
         groups = groups_of(call.key_tokens, "key", Unit.TOKEN, Special.SHOW)

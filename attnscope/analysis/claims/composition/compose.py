@@ -81,7 +81,6 @@ class Composing:
         return Pairs(pairs[order], real, mean, spread, below, limit, told, self.hidden)
 
     def _count(self, early: Factors, late: Factors) -> int:
-        """How many scores two layers have."""
         inputs = sum(not self._lacking(through, early, late) for through in self.through)
         return inputs * len(self._heads(early)) * len(self._heads(late))
 
@@ -172,7 +171,7 @@ class Composing:
     def _late(
         self, layer: Factors, through: Through, heads: Sequence[int]
     ) -> tuple[Reads, Float[Tensor, "head rank"]]:
-        """The same of a later layer; it is kept until the next one comes."""
+        """What a later layer reads, kept until the next one comes."""
         if any(kept != layer.layer for kept, _ in self._read):
             self._read.clear()
         if (layer.layer, through) not in self._read:
@@ -223,7 +222,6 @@ def facts(circuits: Circuits) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _norm_words(gains: Sequence[Gain]) -> str:
-    """`the weights and the centring of norms`; nothing where they only divide."""
     centred = any(gain.centred for gain in gains)
     weighed = any(bool((gain.weight != gain.weight[0]).any()) for gain in gains)
     parts = (["the weights"] if weighed else []) + (["the centring"] if centred else [])

@@ -48,7 +48,6 @@ class Parts:
 
 
 def _norm(gain: Gain, path: str) -> Norm:
-    """Which of its parameters the weight is, by itself or added to one."""
     for name, _ in gain.part.named_parameters(recurse=False):
         own = weight_of(gain.part, name)
         if own is not None and own.shape == gain.weight.shape:

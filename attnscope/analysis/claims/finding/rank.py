@@ -231,5 +231,4 @@ def _mean(values: Float[np.ndarray, "control layer head"]) -> ByHead:
 
 
 def _quantile(values: Float[np.ndarray, "control layer head"], share: float) -> ByHead:
-    """The quantile of each head; NaN where one of its numbers is."""
     return np.asarray(np.quantile(values, share, axis=0))

@@ -68,7 +68,6 @@ def rows_of(
 
 
 def _operands(call: AttentionCall) -> Operands:
-    """What the weights of all heads are computed from; nothing of the values."""
     return Operands(
         q=exact(call.q),
         k=exact(call.k),
@@ -255,7 +254,6 @@ class Lens:
         return self._averaged(rows_of(layer, heads, flat), queries)
 
     def _averaged(self, rows: Float[np.ndarray, "head piece token"], queries: Sequence[int]) -> TokenRows:
-        """The mean over the pieces of each query that have a key."""
         ends = np.cumsum([len(self.queries[query]) for query in queries])[:-1]
         return np.stack([_mean(each) for each in np.split(rows, ends, axis=1)], axis=1)
 
@@ -274,7 +272,6 @@ def _mean(rows: Float[np.ndarray, "head piece token"]) -> Float[np.ndarray, "hea
 
 
 def _over(rows: TokenRows, sums: Float[np.ndarray, "head row 1"]) -> TokenRows:
-    """Rows over their sums, NaN where that is 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(sums > 0, rows / sums, np.nan)
 

@@ -59,7 +59,6 @@ def figures_of_links(every: Sequence[InPrompt]) -> tuple[list[Figures], int]:
 def _of_pair(
     pair: Pair, every: Sequence[InPrompt], pairs: Sequence[dict[Pair, list[Place]]]
 ) -> Iterator[tuple[Figure, list[tuple[int, Seen]]]]:
-    """The pair in each head: what it has in each of the prompts in which it stands."""
     seen = {number: _seen(every[number], its[pair]) for number, its in enumerate(pairs) if pair in its}
     layers, heads = every[0].links.layers, every[0].links.heads
     for i, layer in enumerate(layers):
@@ -72,7 +71,6 @@ def _of_pair(
 
 
 def _seen(one: InPrompt, places: Sequence[Place]) -> Callable[[int, int], Seen]:
-    """By layer and head the pair of these places with most evidence."""
     queries, keys = (list(side) for side in zip(*places, strict=True))
     weights, explained = (each[:, :, queries, keys] for each in (one.weights, one.explained))
     best = (weights - explained).argmax(axis=2)
@@ -91,7 +89,6 @@ def _seen(one: InPrompt, places: Sequence[Place]) -> Callable[[int, int], Seen]:
 
 
 def _pairs(one: InPrompt) -> dict[Pair, list[Place]]:
-    """The pairs of words by what their tokens are called."""
     queries, keys = called(one.links.query_tokens), called(one.links.key_tokens)
     found = dict[Pair, list[Place]]()
     for query, key in np.argwhere(~np.isnan(one.explained[0, 0])).tolist():

@@ -76,7 +76,6 @@ class Target:
 
 
 def _mean(values: Float[np.ndarray, "head row"]) -> Numbers:
-    """The mean over the rows that are numbers; NaN where none is."""
     there = ~np.isnan(values)
     count = there.sum(axis=1)
     total = np.where(there, values, 0.0).sum(axis=1)

@@ -95,7 +95,6 @@ class Tally:
     def _members(
         self, names: Sequence[str]
     ) -> tuple[Int[np.ndarray, " present"], Float[np.ndarray, "edge present"]]:
-        """The places of the relations that are there, and which edge is of which."""
         own = np.array([self.names.index(name) for name in names])
         places = np.unique(own)
         member = (own[:, None] == places).astype(float)
@@ -166,7 +165,6 @@ def named(place: Place, heads: Heads) -> tuple[int, int, Direction]:
 
 
 def _best_head(half: Half, i: int) -> Place:
-    """The one with most right; of several the first."""
     right = half.right[..., i]
     layer, head, direction = np.unravel_index(int(right.argmax()), right.shape)
     return int(layer), int(head), int(direction)

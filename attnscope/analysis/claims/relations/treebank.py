@@ -86,7 +86,6 @@ def read_treebank(path: Path, limit: int | None = None) -> Bank:
 
 
 def _blocks(lines: Iterable[bytes]) -> Iterator[tuple[int, list[bytes]]]:
-    """Lines with no blank one between them, and the number of the first of them."""
     block: list[bytes] = []
     for number, line in enumerate(chain(lines, [b""]), start=1):
         if line.strip():
@@ -143,7 +142,6 @@ def _word(text: str, line: int, before: int) -> _Word | None:
 
 
 def _described(fields: Sequence[str], own: int) -> tuple[str, int, str, str]:
-    """Form, head, relation and part of speech."""
     form, head, relation = fields[1].strip(), fields[6], fields[7].strip()
     if not form:
         raise _MalformedError(f"word {own} has no form")

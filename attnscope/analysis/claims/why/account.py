@@ -159,7 +159,6 @@ def _operands(leaf: Leaf) -> tuple[Tensor, Tensor]:
 
 
 def _factors(leaf: Leaf, slope: Tensor) -> tuple[Tensor, ...]:
-    """What each operand is multiplied with, the other one as it is."""
     blanks = tuple(each.detach().requires_grad_() for each in _operands(leaf))
     return torch.autograd.grad(leaf.again(*blanks), blanks, slope)
 

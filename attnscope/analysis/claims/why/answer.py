@@ -97,13 +97,11 @@ def _check_same(made: Tensor, logits: Tensor) -> None:
 
 
 def _logit(rows: Tensor, ids: Sequence[int], rivals: Sequence[int]) -> Tensor:
-    """The answer's logit, less that of its rival."""
     summed: Tensor = rows[0, ids[0]] - rows[0, rivals[0]] if rivals else rows[0, ids[0]]
     return summed
 
 
 def _slopes(rule: Sloped, total: Tensor) -> Gradients:
-    """By every leaf that the answer hangs on, at what is observed of the rest."""
     if not total.requires_grad:
         raise InputError("this answer cannot be taken apart: it does not hang on what the model reads")
     if (name := stranger(total)) is not None:
@@ -160,7 +158,6 @@ def _parts(found: Mapping[Name, float], slopes: Gradients, names: Names) -> list
 def _with_removals(
     parts: list[Named], slopes: Gradients, names: Names, removals: Answers, before: float
 ) -> tuple[Contribution, ...]:
-    """The same with what becomes of the answer without the largest heads and MLPs, and their controls."""
     mine = [(name, part) for name, part in parts if name.can_be_a_reason and part.direct]
     tried = [name for name, _ in sorted(mine, key=lambda each: -abs(each[1].direct))[:TRIED]]
     controls = {name: [other for other, _ in parts if name.is_like(other)] for name in tried}

@@ -121,7 +121,6 @@ Named = tuple[Name, Part]
 
 
 def _parts(score: Account, contrast: Account, names: Names) -> list[Named]:
-    """Every part of either side with its shares."""
     found = list[Named]()
     for side in Side:
         of_score, of_contrast = score.shares(side, names), contrast.shares(side, names)
@@ -141,7 +140,6 @@ def _parts(score: Account, contrast: Account, names: Names) -> list[Named]:
 def _with_removals(
     parts: list[Named], score: Account, contrast: Account, names: Names, removals: Removals
 ) -> list[Named]:
-    """The same with what becomes of the contrast without the largest heads and MLPs, and their controls."""
     tried = list[tuple[Side, Name]]()
     for side in Side:
         mine = [(name, part) for name, part in parts if part.side is side and name.can_be_a_reason]
@@ -182,7 +180,6 @@ def _change(
 
 
 def _pairs(contrast: Account, names: Names) -> tuple[tuple[Pair, ...], int]:
-    """The largest pairs of a part of the query and a part of the key, and how many were tried."""
     shares = contrast.shares(Side.QUERY, names)
     largest = sorted(shares, key=lambda name: -abs(shares[name]))[:PAIRED]
     found = list[Pair]()

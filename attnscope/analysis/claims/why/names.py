@@ -67,7 +67,6 @@ class Names:
         return "" if site.tower == self.own.tower else str(site.kind)
 
     def _half(self, site: Site) -> str:
-        """The same of what stands between attentions: a decoder's cross-attention is in its own layers."""
         of_encoder = [each.kind is Kind.ENCODER for each in (site, self.own)]
         return "" if of_encoder == [False, False] else self._tower(site)
 
@@ -102,7 +101,6 @@ class Names:
 
 
 def _place(path: str) -> tuple[str, int | None]:
-    """The outermost list of modules on a path, and the place in it."""
     parts = path.split(".")
     number = next((i for i, part in enumerate(parts) if part.isdigit()), None)
     return (path, None) if number is None else (".".join(parts[:number]), int(parts[number]))

@@ -84,7 +84,6 @@ def ablate(reading: Reading, chosen: Chosen, asked: Ablating) -> Ablation:
 
 
 def _read_alike(other: Reading, read: Reading, behind: tuple[int, ...]) -> Reading:
-    """The other text with the same answer behind it, or in its decoder."""
     if not behind:
         return replace(other, target=read.target)
     kept = range(len(read.encoded.tokens) - len(behind))
@@ -151,7 +150,6 @@ def _estimates(
     heads: Sequence[Head],
     by: str | None,
 ) -> tuple[Predicted, ...]:
-    """What is foretold of the heads that are looked at, the largest first."""
     if by in (None, PATCHING):
         every = estimated(experiments, ids, replacement.what)
     else:
@@ -162,7 +160,6 @@ def _estimates(
 def _replacement(
     reading: Reading, chosen: Chosen, asked: Ablating, experiments: Experiments, other: Reading | None
 ) -> tuple[Replacement, tuple[Span, Span] | None]:
-    """What stands in the place of outputs, and the ends of the link where one is cut."""
     if asked.method == "link":
         link = _link(reading, chosen, asked, experiments)
         return replacing.without_link(*link), link
@@ -170,7 +167,6 @@ def _replacement(
 
 
 def _link(reading: Reading, chosen: Chosen, asked: Ablating, experiments: Experiments) -> tuple[Span, Span]:
-    """Both ends of the links that are cut."""
     check_token_by_token(reading, chosen, experiments, "--link")
     named = reading.named_of(chosen.kind)
     keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else named

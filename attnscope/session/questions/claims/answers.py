@@ -86,7 +86,6 @@ def has_no_one_chance(opened: Opened) -> bool:
 
 
 def _of_vector(reading: Reading, answer: str | None, against: str | None) -> Question:
-    """The mean of the last vectors, and that of another text."""
     name = reading.model.name
     if answer is not None:
         raise InputError(f"{name} has no head that answers: its vector is measured, leave --answer out")
@@ -103,14 +102,12 @@ def _of_vector(reading: Reading, answer: str | None, against: str | None) -> Que
 
 
 def _there(reading: Reading) -> list[int] | None:
-    """The positions that are no padding; None where they are no tokens of a text."""
     if reading.perceived is not None:
         return None
     return [i for i, token in enumerate(reading.encoded.tokens.items) if not token.padding]
 
 
 def _held_against(reading: Reading, question: Question, against: str) -> Question:
-    """The same question, its answer held against another one at the same place."""
     if question.asks is Asks.WRITTEN:
         raise InputError("--against sets one answer against another: a whole text that is written has none")
     ids = _choice(reading, question, against, "--against")
@@ -129,7 +126,6 @@ def meant_at(reading: Reading, question: Question, answer: str | None, against: 
 
 
 def _choice(reading: Reading, question: Question, name: str, option: str = "--answer") -> tuple[int, ...]:
-    """The one choice that is called `name` where the question asks; `InputError` where there is none."""
     if question.asks in (Asks.MASK, Asks.NEXT):
         return (_token(reading, name, option),)
     if question.asks is Asks.SPAN:
@@ -174,7 +170,6 @@ def _word(reading: Reading, asks: Asks, position: int, answer: str | None) -> Qu
 
 
 def _token(reading: Reading, word: str, option: str = "--answer") -> int:
-    """The one token that `word` is; `InputError` where it is none."""
     found = spoken_token(reading, word, option)
     if found is not None:
         return found
@@ -198,7 +193,6 @@ def spoken_token(reading: Reading, word: str, option: str = "--answer") -> int |
 
 
 def _of_classes(reading: Reading, answer: str | None) -> Question:
-    """A class by its name in the model's config; `InputError` for a model that answers nothing at all."""
     module = reading.model.module
     if judging(type(module)) is None:
         raise InputError(f"{reading.model.name} has no head that predicts words, and none that tells classes")
@@ -215,7 +209,6 @@ def _of_tags(reading: Reading, answer: str | None, query: str | int | None) -> Q
 
 
 def _of_span(reading: Reading, answer: str | None) -> Question:
-    """A span of the second text, by its words; without one the likeliest."""
     model, tokens = reading.model, reading.encoded.tokens
     if answer is not None:
         return span_of_text(_ends_of(reading, answer), lambda one: tokens.names[one], answer.strip())
@@ -226,7 +219,6 @@ def _of_span(reading: Reading, answer: str | None) -> Question:
 
 
 def _ends_of(reading: Reading, answer: str, option: str = "--answer") -> tuple[int, int]:
-    """The first and the last token of these words in the second text; `InputError` where there are none."""
     tokens, words = reading.encoded.tokens, answer.strip()
     if words == NO_ANSWER and tokens.items[0].added:
         return 0, 0
@@ -352,7 +344,6 @@ def _check(reading: Reading, chosen: Chosen, name: str) -> None:
 def _attributed(
     reading: Reading, chosen: Chosen, names: Sequence[str], question: Question, asked: Attributing
 ) -> tuple[Mapping[str, HeadScores], str]:
-    """The measures of the answer, and in words which answer it is and what it is held against."""
     module, inputs, name = reading.model.module, reading.inputs, reading.model.name
     selection = Selection(
         kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=chosen.layers
@@ -379,7 +370,6 @@ def _attributed(
 def _others(
     reading: Reading, experiments: Experiments, question: Question, ids: tuple[int, ...], asked: Attributing
 ) -> tuple[tuple[int, ...], ...]:
-    """Other answers: words of the vocabulary that are not special, or the other classes."""
     choices, never = experiments.untouched.shape[-1], set[int]()
     if question.asks not in (Asks.CLASS, Asks.PAIR, Asks.TAG, Asks.SPAN):
         tokenizer = reading.model.tokenizer

@@ -68,7 +68,6 @@ def _in_tiles(held: Overview) -> bool:
 
 
 def _shown(stored: Result, name: str) -> Overview | HeadWeights:
-    """What of a stored result is made anew; `InputError` where that is nothing."""
     held = heads_in(stored)
     if isinstance(held, LongHead) or (isinstance(held, Overview) and _in_tiles(held)):
         raise InputError(f"{name} was computed in tiles and holds no weight of every pair: ask for it anew")
@@ -83,7 +82,6 @@ def _shown(stored: Result, name: str) -> Overview | HeadWeights:
 
 
 def _each(kind: type[Shown], results: Sequence[Overview | HeadWeights]) -> list[Shown]:
-    """The results, each of which was asked as one of this `kind` was stored."""
     return [result for result in results if isinstance(result, kind)]
 
 
@@ -94,7 +92,6 @@ def _read_anew(
     leave: Leave,
     listener: Listener,
 ) -> tuple[Reading, Chosen, list[str]]:
-    """The same read once more, and what is not as it was."""
     request, wanted = _request(shown.provenance, leave), _wanted(shown)
     if sensed is not None:
         inputs, changes = sensed
@@ -116,7 +113,6 @@ def _chosen(opened: Opened) -> Chosen:
 
 
 def _asked(reading: Reading, chosen: Chosen, shown: Overview | HeadWeights) -> Overview | HeadWeights:
-    """The same question asked once more."""
     heads = OpenedHeads(reading, chosen)
     if isinstance(shown, HeadWeights):
         return heads.weights()
@@ -159,7 +155,6 @@ def _of_texts(by_ids: Inputs, texts: tuple[str, ...]) -> Inputs:
 
 
 def _with_target(inputs: Inputs, shown: Overview | HeadWeights, writes: bool) -> Inputs:
-    """With what the decoder read, where there is one and it was looked at."""
     if not writes or shown.kind is Kind.ENCODER:
         return inputs
     return replace(inputs, target_ids=shown.query_tokens.ids)
@@ -168,7 +163,6 @@ def _with_target(inputs: Inputs, shown: Overview | HeadWeights, writes: bool) ->
 def _read(
     opened: Opened, shown: Overview | HeadWeights, by_ids: Inputs, name: str, listener: Listener
 ) -> tuple[Reading, list[str]]:
-    """The stored text where it is known and gives the stored tokens, else the tokens themselves."""
     stored, texts = shown.provenance.token_ids, _texts(shown, opened.model.writes)
     changes = []
     if texts is not None:
@@ -189,7 +183,6 @@ def _read_text(opened: Opened, inputs: Inputs, listener: Listener) -> Reading | 
 
 
 def _texts(shown: Overview | HeadWeights, writes: bool) -> tuple[str, ...] | None:
-    """The text, or the two of a pair, that were read, where the tokens tell and nothing else made them."""
     tokens: Tokens = shown.key_tokens if shown.kind is Kind.CROSS else shown.query_tokens
     hidden = writes and shown.kind is Kind.DECODER
     written_otherwise = tokens.written or tokens.words_given or tokens.numbers or tokens.given
@@ -197,7 +190,6 @@ def _texts(shown: Overview | HeadWeights, writes: bool) -> tuple[str, ...] | Non
 
 
 def _changes(stored: Provenance, now: Provenance) -> list[str]:
-    """What of where the numbers come from is not what it was."""
     changes = []
     for what, mine, other in (
         ("the weights of the model have changed", stored.digest, now.digest),

@@ -121,7 +121,6 @@ def compose_in(opened: Opened, chosen: Chosen, asked: CompositionQuestion, liste
 
 
 def _one(opened: Opened, chosen: Chosen, asked: CompositionQuestion) -> Head | None:
-    """The head that is named; `InputError` where that is none, or several."""
     if asked.layer is None or asked.head is None:
         return None
     there, name = chosen.tower.layers, opened.model.name
@@ -136,7 +135,6 @@ def _one(opened: Opened, chosen: Chosen, asked: CompositionQuestion) -> Head | N
 
 
 def _circuits(opened: Opened, chosen: Chosen) -> tuple[Circuits, str]:
-    """The matrices as they were read back, and the text in which they were; empty where it was none."""
     model = opened.model
     with noise(model.medium) if model.medium else nullcontext() as file:
         if model.medium:

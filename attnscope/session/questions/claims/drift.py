@@ -109,7 +109,6 @@ def drift_of(before: Opened, after: Opened, asked: DriftQuestion, listener: List
 
 
 def _check_shapes(before: Opened, after: Opened) -> tuple[Chosen, Chosen]:
-    """What is chosen of both; `InputError` where these are not the same heads."""
     a, b = before.chosen, after.chosen
     assert a is not None, "something was wanted"
     assert b is not None, "and so it was of the other"
@@ -128,8 +127,6 @@ def _check_shapes(before: Opened, after: Opened) -> tuple[Chosen, Chosen]:
 
 @dataclass(frozen=True, eq=False)
 class _Numbers:
-    """What is measured of one text, `layer head`."""
-
     moved: np.ndarray
     own: np.ndarray
     written: np.ndarray
@@ -142,8 +139,6 @@ Readings = tuple[Reading, Reading]
 
 
 class _Comparing:
-    """Both models, the old one in another precision beside them, and the texts they read."""
-
     def __init__(
         self,
         before: Opened,
@@ -165,7 +160,6 @@ class _Comparing:
         self.answers_by, self.unanswered = "", ""
 
     def result(self) -> tuple[Drift, list[Readings]]:
-        """All but what putting heads back does, and what both models read of each text."""
         readings = [self._read(text) for text in self.asked.texts]
         with self.listener.working("certifying the first text"):
             old, new = (each.capture(which, projections=True) for each, which in self._pairs(readings[0]))
@@ -205,14 +199,12 @@ class _Comparing:
 
     @contextmanager
     def _naming(self, text: Prompt) -> Iterator[None]:
-        """What goes wrong while it is open is said with the text it is of."""
         try:
             yield
         except AttnscopeError as error:
             raise type(error)(f"{self.asked.called(text)}: {error}") from error
 
     def _read(self, text: Prompt) -> Readings:
-        """What both models read of a text, which must be the same tokens."""
         inputs = self.asked.inputs_of(text)
         with self._naming(text):
             old = read_inputs(self.before, inputs, self.listener)
@@ -222,7 +214,6 @@ class _Comparing:
         return old, replace(new, target=old.target)
 
     def _certified(self, readings: Readings, captures: tuple[Capture, Capture]) -> dict[Any, int]:
-        """How many heads of one text have each verdict, and that the weights that are compared are theirs."""
         chosen = self.chosen[0]
         sample = Sample(chosen.layers, chosen.heads, 0)
         for reading, reader, captured in zip(readings, (self.old, self.new), captures, strict=True):
@@ -231,7 +222,6 @@ class _Comparing:
         return tallied(sample.verdicts.elements())
 
     def _of_text(self, text: Prompt, readings: Readings) -> _Numbers:
-        """The numbers of one text; `CertificateError` that names it where they are none."""
         with self._naming(text):
             return self._numbers(readings)
 
@@ -255,7 +245,6 @@ class _Comparing:
         return _Numbers(change, none if own is None else moved(before, own), wrote, floor, *answers)
 
     def _answers(self, readings: Readings, called: tuple[str, str, str]) -> tuple[float, ...]:
-        """How far the tuned model's answer lies from the old one's, and that from itself once more."""
         if self.unanswered:
             return ()
         try:
@@ -271,7 +260,6 @@ class _Comparing:
             return ()
 
     def _once_more(self, inputs: dict[str, Any]) -> Seen:
-        """The old model again: in another precision, else in a batch of two."""
         if self.floor_by == BATCH:
             return self.again.read({name: torch.cat([value, value]) for name, value in inputs.items()})
         return self.again.read(inputs)
@@ -283,7 +271,6 @@ class _Comparing:
 
 
 def _in_other_precision(module: Any) -> Any | None:
-    """A copy of the model in another precision; None of one that is quantised, or spread over devices."""
     kinds = {each.dtype for each in module.parameters()}
     if map_of(module) or len(kinds) != 1 or not next(iter(kinds)).is_floating_point:
         return None
@@ -295,7 +282,6 @@ def _precision(module: Any) -> str:
 
 
 def _check_tokens(a: Tokens, b: Tokens) -> None:
-    """`InputError` where two models read other tokens."""
     if len(a) != len(b):
         raise InputError(f"the models cut it into {len(a)} and {len(b)} tokens: they must read the same")
     for place, (first, second) in enumerate(zip(a.items, b.items, strict=True)):

@@ -280,7 +280,6 @@ def runs(
 
 
 def _batch(reading: Reading, chosen: Chosen, name: str, values: Sequence[Tensor]) -> list[list[Layer]] | None:
-    """All of these inputs in one run of the model; None where that cannot be."""
     inputs, model = inputs_of(reading.inputs, name, values), reading.model
     if inputs is None:
         return None

@@ -90,8 +90,6 @@ def explain(reading: Reading, chosen: Chosen, asked: Linked) -> Explanation:
 
 
 class _Asking:
-    """What is left to ask once the heads are found, and what could not be."""
-
     def __init__(
         self, reading: Reading, chosen: Chosen, found: Finding, heads: Sequence[Head], answer: str | None
     ) -> None:
@@ -121,7 +119,6 @@ class _Asking:
         return replace(made, replaced=replaced, unasked=tuple(dict.fromkeys(self.unasked)))
 
     def _ask(self, question: Asked, ask: Callable[..., Answer], *given: Head) -> Answer | None:
-        """The answer, or None and the reason kept."""
         try:
             return ask(*given)
         except (InputError, DoesNotFitError) as error:
@@ -134,7 +131,6 @@ class _Asking:
 
     @cached_property
     def _answer(self) -> Question:
-        """What the model answers; `InputError` where that is nothing but a vector."""
         quiet = replace(self.reading, listener=Quiet())  # what there is to say is said once
         return question_of(quiet, self._meant.answer, query=self._meant.query)
 
@@ -162,7 +158,6 @@ class _Asking:
         )
 
     def _paths(self, made: Explanation) -> Iterator[Ablation]:
-        """The answer where the heads that look there read by one side no more what an earlier head wrote."""
         sides = set[Side]()
         for each in made.reads:
             early = each.pair.early
@@ -175,7 +170,6 @@ class _Asking:
                 yield ablate(replace(self.reading, listener=Quiet()), one, replace(self._meant, via=via))
 
     def _replaced(self) -> Replaced:
-        """The answer without each of the words, patches or frames that this attention looks at."""
         tokens, question = self.found.key_tokens, self._question()
         place = self.query if question is None or question.position is None else question.position
         whole = question is not None and question.position is None

@@ -84,7 +84,6 @@ def inputs_of(
 
 
 def _found(medium: Medium, given: Path | None, run: Path, option: str) -> Path:
-    """The very file that was read."""
     own = Path(medium.name).name
     places = [run.parent / own, Path(own)]
     there = given or next((place for place in places if place.is_file()), None)

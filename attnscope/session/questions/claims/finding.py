@@ -210,7 +210,6 @@ def _lengths(reading: Reading, chosen: Chosen, key: Sequence[int]) -> Float[np.n
 
 
 def _strays(own: ByHead, others: ByHead) -> float:
-    """How far two readings of one input lie apart at most; infinite where one has no number."""
     if not np.array_equal(np.isnan(own), np.isnan(others)):
         return float("inf")
     return float(np.nanmax(np.abs(own - others), initial=0.0))
@@ -225,7 +224,6 @@ def _of_writing(
     seen: Lens,
     rounding: float,
 ) -> tuple[str, ...]:
-    """That the model reads its text at once otherwise than it did while it wrote, where it does."""
     given = reading.inputs[exchange.name]
     again = numbers(target, alone(reading, chosen, exchange.name, given), chosen.heads, seen, chosen.left_out)
     strays = _strays(own, again)
@@ -250,7 +248,6 @@ def check_wish(
 
 
 def _lens(wish: Wish, looking: Looking, queries: Tokens, keys: Tokens) -> Lens:
-    """How rows and columns are looked at: a span that is named is one of them."""
     how: dict[str, Any] = {"by": looking.unit, "special": looking.treatment}
     try:
         return lens(queries, keys, query=wish.query, key=wish.key, **how)
@@ -275,7 +272,6 @@ def _sought(wish: Wish, seen: Lens) -> Sought:
 
 
 def _target(sought: Sought, layers: Sequence[Layer], chosen: Chosen, seen: Lens) -> Target | Likeness:
-    """The same as keys by query, as far as a query may look at them."""
     queries, keys = seen.query_tokens, seen.key_tokens
     if sought.like is not None:
         return _likeness(sought.like, layers)
@@ -298,7 +294,6 @@ def _target(sought: Sought, layers: Sequence[Layer], chosen: Chosen, seen: Lens)
 
 
 def _check_meaning(pattern: Pattern, chosen: Chosen, seen: Lens) -> None:
-    """Raises `InputError` where a pattern says nothing of this attention."""
     queries, keys = seen.query_tokens, seen.key_tokens
     there = list(Pattern)
     if why := unplaced(chosen.kind, queries, keys):
@@ -332,7 +327,6 @@ def _heads(layer: Layer) -> int:
 def _controls(
     reading: Reading, chosen: Chosen, sought: Sought, wish: Wish, exchange: Exchange, seen: Lens
 ) -> ControlTexts:
-    """What is read with its contents exchanged; what asks, or the other side where there are two, stays."""
     crossing = chosen.kind is Kind.CROSS
     asks = () if sought.query is None or crossing else seen.queries[sought.query]
     key = () if sought.key is None else seen.keys[sought.key]

@@ -97,7 +97,6 @@ def _heads(layers: Sequence[Layer], chosen: Chosen) -> Weights:
 
 
 def _check_room(reading: Reading, chosen: Chosen) -> None:
-    """`InputError` where the weights of all heads are too many to be held against one another."""
     queries = len(reading.tokens_of(chosen.kind))
     keys = len(reading.encoded.tokens) if chosen.kind is Kind.CROSS else queries
     heads = len(chosen.layers) * len(chosen.heads)

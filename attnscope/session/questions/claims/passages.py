@@ -198,7 +198,6 @@ def answered(reading: Reading, asked: Citing) -> Answers:
 
 
 def _written(reading: Reading, prompt: Tokens, asked: Citing) -> tuple[tuple[int, ...], str]:
-    """What the model goes on with, without the token that ends it."""
     model, settings = reading.model, Settings(asked.generate or 1)
     with (
         reading.listener.working("writing the answer"),
@@ -217,7 +216,6 @@ def _given(reading: Reading, prompt: Tokens, asked: Citing) -> tuple[tuple[int, 
 
 
 def _of_decoder(reading: Reading, target: Target, asked: Citing) -> Answers:
-    """An answer that a decoder beside an encoder reads, behind the tokens from which that starts."""
     if asked.generate is not None and len(target.tokens) > asked.generate + target.first:
         some = range(asked.generate + target.first)
         target = replace(target, ids=target.ids[:, : len(some)], tokens=target.tokens.only(some))
@@ -236,7 +234,6 @@ def _of_decoder(reading: Reading, target: Target, asked: Citing) -> Answers:
 def _sentences(
     tokens: Tokens, first: int, whole: bool
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """The positions from `first` on, and the sentences that they are of; one where these cannot be told."""
     positions = tuple(range(first, len(tokens)))
     try:
         units = (positions,) if whole else units_of_text(tokens, Unit.SENTENCE)

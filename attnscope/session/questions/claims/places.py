@@ -86,7 +86,6 @@ def _wanted(
     taps: dict[int, Tap],
     experiments: Experiments,
 ) -> tuple[places.Asked, tuple[Span, Span] | None]:
-    """The places that are asked for; of a link its ends as well."""
     layers = tuple(sorted(taps)) if taps else chosen.layers
     heads: tuple[tuple[int, int], ...] = ()
     if part is Part.HEAD:
@@ -113,7 +112,6 @@ def _wanted(
 def _token_set(
     reading: Reading, chosen: Chosen, name: str, experiments: Experiments, part: Part
 ) -> tuple[int, ...]:
-    """The positions that `--at` names, on the side that asks."""
     check_token_by_token(reading, chosen, experiments, "--at", part)
     return reading.named_of(chosen.kind).span(name).positions
 
@@ -218,7 +216,6 @@ def _with_those_enough(
     effects: Sequence[PlaceEffect],
     ids: tuple[int, ...],
 ) -> tuple[PlaceEffect, ...]:
-    """The same, each with what it brings back where it is put in the other text."""
     model, sites = experiments.model, experiments.sites
     there = Experiments(model, other.inputs, sites, question.asked, experiments.taps)
     there.via = experiments.via

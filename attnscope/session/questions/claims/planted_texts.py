@@ -106,8 +106,6 @@ def sampled(texts: Sequence[Planted]) -> tuple[int, ...]:
 
 
 class _Rows(Weights):
-    """Reads weights, and of `OneText` its calls."""
-
     def _handed(self, source: Source, weights: Tensor, call: AttentionCall | None) -> Any:
         return weights, call
 
@@ -165,13 +163,11 @@ class Looks:
     def _told(
         self, attention: Capture | Returned, layers: Sequence[Layer], verdicts: Mapping[Verdict, int]
     ) -> list[AnyRows]:
-        """The same layers; whence they are and what is proved of them is counted."""
         self._verdicts.update(verdicts)
         self.provenance, self.tower = attention.provenance.of_no_text, attention.tower
         return [*layers]
 
     def _try(self) -> bool:
-        """Whether heads can be recomputed; what is proved by cause of a fact and its question is for all."""
         attention, chosen = self.reading.attention(self.chosen), self.chosen
         if isinstance(attention, Returned):
             self._returned = True
@@ -183,7 +179,6 @@ class Looks:
         return True
 
     def _read(self, one: Asked, end: End, certify: bool) -> list[Float[np.ndarray, "head row key"]]:
-        """The rows that write the answer; layer by layer, as these pass by, all are certified."""
         reading, chosen, queries = one.answers.reading, self.chosen, list(one.answers.answered.rows)
         read, keys = reading.tokens_of(chosen.kind), reading.encoded.tokens
         keys = keys if chosen.kind is Kind.CROSS else read

@@ -83,7 +83,6 @@ def pool_by(how: Pooling, last: nn.Module) -> Pool:
 
 
 def _by_pooler(model: nn.Module, inputs: Mapping[str, Any], last: nn.Module, within: Any) -> Tensor:
-    """What the pooler returned in a run of the model."""
     found: list[Tensor] = []
     pooler = last.pooler
     assert isinstance(pooler, nn.Module), "checked before"

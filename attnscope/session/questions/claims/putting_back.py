@@ -26,8 +26,6 @@ Head = tuple[int, int]
 
 @dataclass(frozen=True)
 class _Answer:
-    """How far the tuned model's answer to one text lies from the old one's, and with heads put back."""
-
     tuned: float
     alone: list[float]
     others: list[float]
@@ -103,13 +101,11 @@ def _in_one(
 
 
 def _few(drawn: Sequence[Head]) -> list[Head]:
-    """The first of each layer."""
     layers = dict.fromkeys(layer for layer, _ in drawn)
     return [head for layer in layers for head in [each for each in drawn if each[0] == layer][:OTHERS]]
 
 
 def _whole(chosen: Chosen) -> Selection:
-    """All heads: those that stand beside may be others than were looked at."""
     return Selection(kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route)
 
 

@@ -98,8 +98,6 @@ class _Encoded:
 
 
 class _Counted:
-    """What the sentences say, batch by batch."""
-
     def __init__(
         self,
         opened: Opened,
@@ -124,7 +122,6 @@ class _Counted:
         self.refused: list[str] = []
 
     def read(self, most: int) -> None:
-        """Every sentence, those of one length together."""
         done, total = 0, len(self.lengths.numbers)
         for length in sorted(self.lengths.by_length):
             together = min(most, max(1, _MOST_CELLS // (length**2 * len(self.chosen.heads))))
@@ -140,7 +137,6 @@ class _Counted:
             raise InputError(f"{self.model.name} reads none of the sentences{why}")
 
     def _encoded(self, indices: Sequence[int]) -> Iterator[list[_Encoded]]:
-        """The sentences as the model reads them, in groups that go through it together."""
         groups = defaultdict[Any, list[_Encoded]](list)
         for i in indices:
             try:
@@ -193,7 +189,6 @@ class _Counted:
             self.pairs.add(one.index, edges, answered)
 
     def _prove(self, one: _Encoded, row: int, inputs: dict[str, Any], counted: dict[int, Tensor]) -> None:
-        """Capture and certify one sentence within its batch, and read it once more by itself."""
         selection, source = replace(self.weights.selection, row=row), self.model.origin()
         target = self.model.opening().tokens if self.model.writes else None
         labels = Labels(one.encoded.tokens, target, source)
@@ -203,7 +198,6 @@ class _Counted:
         self.proof.add(captured, counted, alone)
 
     def result(self, asked: TreebankQuestion) -> Dependencies:
-        """What was counted, with what is proved of it."""
         self._tell()
         relations, overall = ranked(self.tally, self.heads)
         relations = tuple(replace(each, examples=self.pairs.examples(each, self.heads)) for each in relations)

@@ -168,7 +168,6 @@ def beside_replacing(
 
 
 def _blanked(reading: Reading, chosen: Chosen, asked: Replacing) -> Replaced | str:
-    """Of a picture or a sound: its patches or frames without what they hold."""
     perceived = reading.perceived
     assert perceived is not None, "only a picture or a sound has stretches"
     pieces = pieces_of(perceived.inputs, perceived.positions, asked.tokens, perceived.medium)
@@ -243,7 +242,6 @@ class Replacement:
 
 
 def _by_other_tokens(reading: Reading, chosen: Chosen, asked: Replacing) -> Replaced | str:
-    """Of a text: each of its tokens with another one in its place."""
     decodes = chosen.kind is Kind.DECODER and reading.target is not None
     name = "decoder_input_ids" if decodes else "input_ids"
     ids = reading.inputs.get(name)
@@ -294,7 +292,6 @@ def _replaced(asked: Replacing, instead: Replacement) -> dict[Group, Group]:
 
 
 def _effects(reading: Reading, chosen: Chosen, asked: Replacing, given: Input) -> Effect | None:
-    """What is lost of the answer; of a model without one how far the query's vector turns."""
     model, inputs, question = reading.model, reading.inputs, asked.question
     inside = chosen.kind is Kind.ENCODER and model.writes
     with if_it_runs(model.module, inputs, model.name):

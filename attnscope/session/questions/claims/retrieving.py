@@ -190,7 +190,7 @@ def _how(asked: Retrieving) -> str:
 
 
 def _as_answered(reading: Reading, chosen: Chosen, asked: Retrieving) -> tuple[Retrieving, tuple[str, ...]]:
-    """The same with bundled facts asked for as the model answers more of a few others, and a note of that.
+    """Bundled facts as the model answers more of a few others, and a note of that.
 
     Where it answers as many either way, as it thinks the right answers likelier.
     """
@@ -212,7 +212,6 @@ def _as_answered(reading: Reading, chosen: Chosen, asked: Retrieving) -> tuple[R
 
 
 def _alone(one: Asked) -> Needle:
-    """What a model answers, of which nothing else is looked at."""
     reading = one.answers.reading
     module, inputs, name = reading.model.module, reading.inputs, reading.model.name
     with if_it_runs(module, inputs, name), fused_where_long(reading):
@@ -286,7 +285,6 @@ class _Without:
         self.others: Others | None = None
 
     def right(self, one: Asked) -> tuple[bool, list[bool]]:
-        """Whether the answer is the likeliest as the model is, and without each group of heads."""
         reading, told = one.answers.reading, one.answers.answered
         module, inputs, name = reading.model.module, reading.inputs, reading.model.name
         asked = written_at(told.rows, len(one.answers.tokens), told.ids, reading.model.spell).asked

@@ -62,7 +62,6 @@ def fused_where_long(reading: Reading) -> Iterator[Callable[[Provenance], Proven
 
 
 def _tokens(reading: Reading) -> list[Tokens]:
-    """What is read, and what a decoder beside that reads."""
     return [reading.encoded.tokens, *([] if reading.target is None else [reading.target.tokens])]
 
 
@@ -72,7 +71,7 @@ def _is_long(reading: Reading, chosen: Chosen) -> bool:
 
 
 def _kernel_stands(reading: Reading, sites: Sequence[Site]) -> bool:
-    """Whether the kernel stays as it is: another one, eager by name (whole layers, or a refusal), padding."""
+    """Whether the kernel has to stay: neither eager nor sdpa, eager by name, or some token is padding."""
     others = {kernel_name(site.module) for site in sites} - {"eager", "sdpa"}
     padded = any(token.padding for tokens in _tokens(reading) for token in tokens.items)
     return bool(others) or reading.model.kernel == "eager" or padded

@@ -124,7 +124,6 @@ def meant_behind(
 
 
 def _written(reading: Reading, answer: str, against: str | None) -> tuple[Reading, Question, Ids]:
-    """The same of the text that a decoder beside an encoder reads."""
     if reading.asked.target not in (None, answer):
         raise InputError("--target says what is written already: leave it out beside --answer")
     model = reading.model
@@ -161,7 +160,6 @@ def spellable(reading: Reading, ids: Ids, answer: str, option: str = "--answer")
 
 
 def _telling(reading: Reading, ids: Sequence[int]) -> Reading:
-    """The same, in whose notes it stands that an answer has several tokens."""
     if len(ids) < 2:
         return reading
     parts = " · ".join(map(reading.model.spell, ids))

@@ -86,7 +86,6 @@ def why(reading: Reading, chosen: Chosen, link: Link) -> Why:
 
 
 def _captured(reading: Reading, chosen: Chosen, link: Link) -> Capture:
-    """The attention, of a long text without its queries by keys."""
     queries = reading.tokens_of(chosen.kind)
     keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
     with reading.listener.working("reading the attention"):
@@ -111,7 +110,6 @@ def check_link(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, link: Li
 
 
 def _places(link: Link, queries: Tokens, keys: Tokens) -> tuple[int, int, int | None]:
-    """The positions of the query, the key and the other key; `InputError` for spans of several tokens."""
     single = "one query and one key have a score that can be taken apart, choose one of these"
     against = None if link.against is None else keys.span(link.against).one(single)
     return queries.span(link.query).one(single), keys.span(link.key).one(single), against

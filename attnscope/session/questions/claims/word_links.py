@@ -98,8 +98,6 @@ def written_by(groups: Groups, name: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """One pair of gold as it was read."""
-
     words: WordWeights
     gold: Gold
 
@@ -206,7 +204,6 @@ def sides_of(reading: Reading, *, plain: bool) -> _Sides:
 
 
 def _links(strengths: Pairs, chances: bool, known: GoldLinks | None) -> tuple[WordLink, ...]:
-    """The links in the order of the target: the strongest of either side, or those that are likely."""
     forth, back = strongest(strengths)
     linked = sure(strengths) if chances else forth | back
     return tuple(

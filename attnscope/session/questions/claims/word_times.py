@@ -38,8 +38,6 @@ from attnscope.tokens import Frames, Tokens
 
 @dataclass(frozen=True, eq=False)
 class _Heard:
-    """The words of a target over the frames of a sound: rows that write its pieces, one that ends them."""
-
     side: Side
     rows: Rows
     words: Groups
