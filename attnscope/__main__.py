@@ -11,14 +11,12 @@ def main() -> None:
     """Entry point of the `attnscope` command."""
     answer_signals()
     from attnscope.process.startup import hasten
-    from attnscope.process.stopwatch import running
 
     hasten()
-    with running.part("imports"):
-        from attnscope.process.standard_error import show_bugs_harmlessly
+    from attnscope.process.standard_error import show_bugs_harmlessly
 
-        show_bugs_harmlessly()
-        from attnscope.cli.app import main as program
+    show_bugs_harmlessly()
+    from attnscope.cli.app import main as program
 
     try:
         program()

@@ -24,13 +24,11 @@ from attnscope.capture.routes import (
 )
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.sites import Site
-from attnscope.process.stopwatch import timed
 from attnscope.reference import place
 
 Seek = Callable[[nn.Module, Sequence[Site], set[int]], OutputProjections]
 
 
-@timed("forward pass")
 def record(
     model: nn.Module,
     inputs: Mapping[str, Any],

@@ -98,7 +98,7 @@ class ErrorLines(TyperGroup):
             return super().make_context(*given, **settings)
 
     def invoke(self, ctx: Any) -> Any:
-        with run.timings_at_the_end(), _one_line_each():
+        with _one_line_each():
             if os.environ.get("TORCH_LOGS"):  # some commands import torch for its arithmetic alone
                 from attnscope.session.request import check_logs
 

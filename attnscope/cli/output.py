@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 from attnscope import incoming
 from attnscope.cli.lines import summary
-from attnscope.cli.options.shown import InputLimit, Legend, Quiet, Theme, Timings, Verbose
-from attnscope.cli.run import typed_command, want_timings
+from attnscope.cli.options.shown import InputLimit, Legend, Quiet, Theme, Verbose
+from attnscope.cli.run import typed_command
 from attnscope.cli.streams import document, ours_alone
 from attnscope.errors import CertificateError, InputError, one_line
 from attnscope.printable import printable
 from attnscope.process.ending import undone_by_a_signal
 from attnscope.process.startup import lean_loading
-from attnscope.process.stopwatch import timed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,7 +37,7 @@ class Output:
     """The two streams of one run, and the listener of its session. `quiet` keeps notices to itself."""
 
     PANEL = "Besides"
-    BEYOND = "colours, times"
+    BEYOND = "colours"
 
     def __init__(
         self,
@@ -46,13 +45,10 @@ class Output:
         verbose: Verbose = False,
         legend: Legend = False,
         theme: Theme = None,
-        timings: Timings = False,
         input_limit: InputLimit = None,
     ) -> None:
         if input_limit is not None:
             incoming.limit_to(input_limit)
-        if timings:
-            want_timings()
         from attnscope.render.terminal.console import Paper
 
         _check_folder()
@@ -81,7 +77,6 @@ class Output:
     def width(self) -> int:
         return self.screen.width
 
-    @timed("screen")
     def deliver(
         self,
         result: "Result",
@@ -124,7 +119,6 @@ class Output:
         self._tell_written()
         finish(result.verdict)
 
-    @timed("drawing and writing")
     def file(
         self,
         result: "Result",
@@ -213,10 +207,9 @@ class PlainOutput(Output):
         self,
         quiet: Quiet = False,
         theme: Theme = None,
-        timings: Timings = False,
         input_limit: InputLimit = None,
     ) -> None:
-        super().__init__(quiet, theme=theme, timings=timings, input_limit=input_limit)
+        super().__init__(quiet, theme=theme, input_limit=input_limit)
 
 
 def _check_folder() -> None:

@@ -1,16 +1,12 @@
-"""What is remembered of this run: the command as it was typed, and whether its times are to be told."""
+"""What is remembered of this run: the command as it was typed."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 
-from attnscope.cli import streams
-from attnscope.process import stopwatch
 from attnscope.render.kit.words.shell import word as quoted
 
 _TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 _OUT, _ASIDE = ("-o", "--out"), ("-q", "--quiet", "-v", "--verbose", "--legend", "--json")
-_timings_wanted = False
 
 
 def remember(arguments: Sequence[str]) -> None:
@@ -40,23 +36,3 @@ def _kept(arguments: Sequence[str]) -> Iterator[str]:
             next(rest, None)
         elif word not in _ASIDE and not word.startswith(("--out=", "-o")):
             yield word
-
-
-def want_timings() -> None:
-    """Have the times told at the end of this run."""
-    global _timings_wanted
-    _timings_wanted = True
-
-
-@contextmanager
-def timings_at_the_end() -> Iterator[None]:
-    """Around a run: its times are told where they are wanted, also of a run that fails."""
-    global _timings_wanted
-    try:
-        yield
-    finally:
-        if _timings_wanted:
-            for line in stopwatch.summary():
-                streams.say(line)
-        _timings_wanted = False
-        stopwatch.running.restart()

@@ -13,7 +13,6 @@ from attnscope.model.inputs.rendered import has_template
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded
 from attnscope.model.loading.answering import judging
-from attnscope.process.stopwatch import timed
 from attnscope.results.base.groups import placed
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
@@ -49,7 +48,6 @@ def read_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading:
     return complete(encode_inputs(opened, inputs, listener), opened.chosen)
 
 
-@timed("reading the input")
 def encode_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading:
     """What the user gave as the model reads it; what its decoder reads is not settled yet."""
     model, ids, words = opened.model, inputs.numbers, inputs.given_words

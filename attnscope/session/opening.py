@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from attnscope.errors import InputError
 from attnscope.model.inputs.numbered import read_vocabulary
 from attnscope.process.startup import lean_loading
-from attnscope.process.stopwatch import running
 from attnscope.session.listener import Listener
 from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import Wanted
@@ -135,7 +134,7 @@ def find_checkpoint(request: ModelRequest, listener: Listener) -> "Checkpoint":
 @contextmanager
 def loading(name: str, listener: Listener) -> Iterator[None]:
     """Around importing torch and transformers and loading a model."""
-    with listener.working(f"loading {name}"), running.part("loading the model"), lean_loading():
+    with listener.working(f"loading {name}"), lean_loading():
         yield
 
 
@@ -148,11 +147,10 @@ def _loaded(
     listener: Listener,
     check: "Check | None",
 ) -> Opened:
-    with running.part("imports"):
-        from attnscope.model.loading.answering import NoAnswerError, load_answering
-        from attnscope.model.loading.config import saved_class
-        from attnscope.model.loading.load import load_model, load_with_head, plan_model
-        from attnscope.session.choosing import choose
+    from attnscope.model.loading.answering import NoAnswerError, load_answering
+    from attnscope.model.loading.config import saved_class
+    from attnscope.model.loading.load import load_model, load_with_head, plan_model
+    from attnscope.session.choosing import choose
 
     code = request.trust_remote_code
     _check_chat(checkpoint, inputs, code)

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 
 from attnscope.attention import AttentionCall
 from attnscope.errors import InputError
-from attnscope.process.stopwatch import timed
 from attnscope.results import Certificate, Fault, Reach, Verdict
 from attnscope.verify.faults import applicable
 from attnscope.verify.together import Distance, FewQueries, Together
@@ -43,7 +42,6 @@ def certify(call: AttentionCall, head: int) -> Certificate:
     return certify_heads(call, (head,))[0]
 
 
-@timed("certificate")
 def certify_heads(
     call: AttentionCall, heads: Sequence[int] | None = None, queries: Sequence[int] | None = None
 ) -> tuple[Certificate, ...]:

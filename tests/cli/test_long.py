@@ -215,12 +215,3 @@ def test_what_tiles_do_not_have_is_one_line(heads, what: str, tmp_path: Path, mo
     for part in parts:
         assert part in lines[0]
     assert not list(tmp_path.iterdir())
-
-
-def test_the_time_of_tiles_has_a_name(heads) -> None:
-    told = heads(*HEAD, "--zoom", "3-5", "--timings").stderr
-    assert [part for part in ("forward pass", "tiles", "certificate") if f"{part} " in told] == [
-        "forward pass",
-        "tiles",
-        "certificate",
-    ]

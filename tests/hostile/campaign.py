@@ -160,7 +160,7 @@ class Campaign:
         if apart and not invocation.unprivileged and "PYTHONIOENCODING" not in invocation.environment:
             hashed = {**invocation.environment, "PYTHONHASHSEED": "7"}
             invocation = replace(invocation, cold=True, environment=hashed)
-        return differences(first, process.run(invocation, self.place), invocation.verbose or invocation.times)
+        return differences(first, process.run(invocation, self.place), invocation.verbose)
 
 
 def _repeatable(invocation: Invocation) -> bool:

@@ -56,11 +56,6 @@ class Invocation:
         return bool({"-v", "--verbose"} & set(self.argv))
 
     @property
-    def times(self) -> bool:
-        """Whether it tells where its time went."""
-        return "--timings" in self.argv
-
-    @property
     def quiet(self) -> bool:
         return bool({"-q", "--quiet"} & set(self.argv))
 

@@ -31,7 +31,6 @@ RAW = re.compile(
 )
 NO_NUMBER = re.compile(r"(?<![\w.'\"‘“@-])[-−+]?(nan|inf|infinity)(?![\w'\"’”])", re.IGNORECASE)
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-TIME = re.compile(r"\S.{0,40} +\d+[.]\d{3} s")
 OF_A_TEXT = re.compile(r"attnscope: (standard input|[^ ]+):\d+: ")  # a line of a file with many texts
 FORMULA = "=+-@\t\r"  # how a cell begins that a spreadsheet would run
 WRITTEN = ("csv", "py", "html", "json", "svg")  # what is text, and may be shown on a terminal
@@ -78,9 +77,9 @@ def _before_the_program(outcome: Outcome) -> bool:
     )
 
 
-def differences(first: Outcome, again: Outcome, timed: bool) -> list[Finding]:
-    """What differs when an invocation is run again; `timed` output (-v, --timings) may in its numbers."""
-    plain = _without_numbers if timed else _as_it_is
+def differences(first: Outcome, again: Outcome, verbose: bool) -> list[Finding]:
+    """What differs when an invocation is run again; what is `verbose` may in its numbers."""
+    plain = _without_numbers if verbose else _as_it_is
     pairs = {
         "exit code": (first.code, again.code),
         "standard output": (plain(first.stdout), plain(again.stdout)),
@@ -170,8 +169,6 @@ def _lines(invocation: Invocation, outcome: Outcome) -> Iterator[Finding]:
     if invocation.stderr is not Stream.KEPT:
         return
     lines = [line for line in COLOUR.sub("", _text(outcome.stderr)).split("\n") if line.strip()]
-    while invocation.times and lines and TIME.fullmatch(lines[-1]):
-        lines.pop()  # they come last
     ours = [line for line in lines if line.startswith(PREFIX)]
     if len(ours) > 1 and all(map(OF_A_TEXT.match, ours)) and "--texts" in invocation.argv:
         ours = ours[:1]  # the others go on

@@ -73,7 +73,6 @@ def test_a_program_that_does_well_has_no_findings(run: Run) -> None:
         (lambda: print("{}\n{}"), ("predict", "--texts", "a", "--json")),
         (lambda: print('{"a": [1.5, null]}'), ("x", "--json")),
         (lambda: print("note: showing [MASK]", file=sys.stderr), ("x",)),
-        (lambda: print("imports    1.250 s\nin all    11.250 s", file=sys.stderr), ("x", "--timings")),
         (refuse(3), ("x",)),
         (write("a/b.json", b"{}\n"), ("x", "-o", "a/b.json")),
         (write("a.csv", b"name,n\n'=1+2,-3.5\n-,+2e-3\n"), ("x", "-o", "a.csv")),
@@ -96,7 +95,6 @@ def test_a_program_that_does_well_has_no_findings(run: Run) -> None:
         (refuse(3, "[transformers] odd\nattnscope: no"), ("x",), "stray line on stderr"),
         (lambda: print("UserWarning: odd", file=sys.stderr), ("x",), "stray line on stderr"),
         (lambda: print("imports    1.250 s", file=sys.stderr), ("x",), "stray line on stderr"),
-        (refuse(3, "in all    1.250 s\nattnscope: no"), ("x", "--timings"), "stray line on stderr"),
         (lambda: print("attnscope: no", file=sys.stderr), ("x",), "error with exit 0"),
         (lambda: print("note: odd", file=sys.stderr), ("x", "-q"), "notice under --quiet"),
         (lambda: print("a\x1b[31mb"), ("x",), "raw control character"),
@@ -223,15 +221,15 @@ def test_an_interrupt_before_the_program_stands_is_python_s_own_end_and_a_later_
 
 def test_the_real_program_runs_warm_and_cold_alike(run: Run) -> None:
     warm, cold = (run(None, "nosuch", cold=cold)[1] for cold in (False, True))
-    assert differences(warm, cold, timed=False) == []
+    assert differences(warm, cold, verbose=False) == []
     assert warm.code == 2
 
 
 def test_what_differs_when_repeated_is_found(run: Run) -> None:
     _, one, _ = run(lambda: print("0.5"), "x")
     _, two, _ = run(lambda: print("0.6"), "x")
-    assert [finding.cause for finding in differences(one, two, timed=False)] == ["standard output"]
-    assert differences(one, two, timed=True) == []
+    assert [finding.cause for finding in differences(one, two, verbose=False)] == ["standard output"]
+    assert differences(one, two, verbose=True) == []
 
 
 def test_half_a_file_after_a_kill_is_found_and_what_has_no_name_yet_is_not(run: Run) -> None:

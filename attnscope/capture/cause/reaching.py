@@ -24,7 +24,6 @@ from attnscope.capture.cause.rerun import Clean, Rerun
 from attnscope.capture.faults import Refused
 from attnscope.capture.following.answers import Forward, Place
 from attnscope.model.anatomy.sites import Site, find_sites
-from attnscope.process.stopwatch import timed
 from attnscope.results import Reach
 from attnscope.vocabulary import Effect
 
@@ -65,7 +64,6 @@ class Reaches:
         return replace(reach, reason=self.tried) if reach.effect is Effect.OWN else reach
 
 
-@timed("proof by cause")
 def reaches_of(
     model: nn.Module,
     inputs: Mapping[str, Any],

@@ -30,7 +30,6 @@ from attnscope.capture.routes import (
 from attnscope.capture.run import batch_size, chosen_row
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site, find_sites
-from attnscope.process.stopwatch import timed
 from attnscope.results import Route
 
 TRIED = 512  # tokens of the beginning that are exchanged to see where each of them goes
@@ -69,7 +68,6 @@ class _RowsRecorder(_LongRecorder):
         return super().of_kernel(given)
 
 
-@timed("forward pass")
 def record_long(
     model: nn.Module,
     inputs: Mapping[str, Any],

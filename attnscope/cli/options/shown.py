@@ -118,7 +118,6 @@ InputLimit = Annotated[
         "limit but memory. Default: ATTNSCOPE_INPUT_LIMIT, else 256MB.",
     ),
 ]
-Timings = Annotated[bool, typer.Option("--timings", help="Say at the end where the time went.")]
 Theme = Annotated[
     str | None,
     typer.Option(

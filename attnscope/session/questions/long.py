@@ -15,7 +15,6 @@ from attnscope.errors import DoesNotFitError, InputError
 from attnscope.measures import MEASURES
 from attnscope.model.anatomy.placed import device_of
 from attnscope.model.loading import memory
-from attnscope.process.stopwatch import running
 from attnscope.results import LongHead, Overview
 from attnscope.session.choosing import Chosen
 from attnscope.session.looking import ENTROPY
@@ -27,8 +26,6 @@ from attnscope.session.wanted import Looking
 from attnscope.vocabulary import Kind, Pool, Route
 
 __all__ = ["ask_long", "in_tiles", "read_long", "read_long_overview"]
-
-_TILES = "tiles"  # as a part of the run's time
 
 
 def in_tiles(reading: Reading, chosen: Chosen, forced: bool | None = None, against: str = "") -> bool:
@@ -134,8 +131,7 @@ def read_long(
     row = None if query is None else queries.position(query)
     with reading.listener.working("reading the attention in tiles"):
         captured = captured_long(reading, chosen)
-        with running.part(_TILES):
-            return read_long_head(captured, layer, head, block=chosen.block, zoom=seen, query=row, pool=pool)
+        return read_long_head(captured, layer, head, block=chosen.block, zoom=seen, query=row, pool=pool)
 
 
 def ask_long(
@@ -155,8 +151,7 @@ def read_long_overview(
     of_text = tuple(name for name in measures if not MEASURES[name].description.apart) or ENTROPY
     with reading.listener.working("reading the attention in tiles"):
         captured = captured_long(reading, chosen, projections=needs_norms(of_text))
-        with running.part(_TILES):
-            overview = measure_long(
-                captured, chosen.heads, chosen.block, of_text, among_all=looking.links_among_all
-            )
+        overview = measure_long(
+            captured, chosen.heads, chosen.block, of_text, among_all=looking.links_among_all
+        )
     return with_apart(reading, chosen, overview, measures)
