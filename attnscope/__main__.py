@@ -4,7 +4,7 @@ The answer to Ctrl-C stands before anything that takes time is imported. What Py
 this module cannot be covered: an interrupt that falls into that ends in Python's own way.
 """
 
-from attnscope.process.ending import answer_signals, leave
+from attnscope.process.ending import answer_signals
 
 
 def main() -> None:
@@ -18,12 +18,7 @@ def main() -> None:
     show_bugs_harmlessly()
     from attnscope.cli.app import main as program
 
-    try:
-        program()
-    except SystemExit as done:
-        if done.code is None or isinstance(done.code, int):
-            leave(done.code or 0)
-        raise
+    program()
 
 
 if __name__ == "__main__":

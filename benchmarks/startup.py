@@ -21,10 +21,7 @@ from pathlib import Path
 from pairs import ATTNSCOPE, MAKE_CHECKPOINT, PEER
 
 LIMITS = {"seconds": 0.6, "memory": 0.6, "picture": 0.25}
-SWITCHES = {
-    "garbage looked for as ever": "ATTNSCOPE_COLLECT",
-    "taken apart at the end": "ATTNSCOPE_TAKE_APART",
-}
+SWITCHES = {"garbage looked for as ever": "ATTNSCOPE_COLLECT"}
 Cost = tuple[float, float]  # seconds of the processor, MiB
 
 

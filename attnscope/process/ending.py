@@ -1,4 +1,4 @@
-"""How the program ends: by a signal, without tidying up. What it does by a bug stands in `standard_error`.
+"""How the program ends when a signal ends it. What it does by a bug stands in `standard_error`.
 
 Python answers Ctrl-C with an exception. A library that is being imported may swallow it or make another
 error of it, a destructor prints it and goes on, and before the program stands it is a traceback. So nothing
@@ -8,10 +8,8 @@ is in force only where the program is the process; who uses the library keeps Py
 This is imported before all else, and until it is an interrupt ends in Python's own way: so it imports little.
 """
 
-import atexit
 import os
 import signal
-import sys
 from contextlib import contextmanager, suppress
 
 TYPE_CHECKING = False  # as `typing` has it, whose import alone takes longer than all of this
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 INTERRUPTED = 130
-TAKE_APART = "ATTNSCOPE_TAKE_APART"  # set to anything: Python ends in its own way
 UNFINISHED = ".part"  # what the name of a file ends in that is not whole yet, and begins with a dot
 _STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # not all of them everywhere
 _to_undo: "list[Callable[[], object]]" = []
@@ -99,18 +96,3 @@ def _end(number: int, _: object) -> None:
         os._exit(INTERRUPTED)
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
-
-
-def leave(code: int) -> None:
-    """End the process now: what was to be done at its end is done, but its objects are not taken apart.
-
-    Python's last walk over everything that torch and transformers have made takes a tenth of a short run, and
-    frees what the system takes back anyway. Returns only where the environment asks for Python's own way.
-    """
-    if os.environ.get(TAKE_APART):
-        return
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(code)

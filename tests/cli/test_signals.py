@@ -168,26 +168,3 @@ def test_who_imports_the_package_keeps_the_answer_that_python_gives() -> None:
         "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
     )
     subprocess.run([sys.executable, "-c", code], check=True, preexec_fn=listening)
-
-
-LEAVING = """
-import atexit, sys
-from attnscope.process.ending import leave
-class Last:
-    def __del__(self):
-        print("taken apart")
-sys.kept = Last()
-atexit.register(print, "done at the end")
-print("before", end=" ")
-leave(7)
-print("Python's own way")
-"""
-
-
-def test_the_process_leaves_after_what_was_to_be_done_without_taking_itself_apart(monkeypatch) -> None:
-    left = subprocess.run([sys.executable, "-c", LEAVING], capture_output=True, text=True, check=False)
-    assert (left.returncode, left.stdout) == (7, "before done at the end\n")
-    monkeypatch.setenv("ATTNSCOPE_TAKE_APART", "1")
-    stayed = subprocess.run([sys.executable, "-c", LEAVING], capture_output=True, text=True, check=False)
-    assert stayed.returncode == 0
-    assert stayed.stdout.splitlines()[0] == "before Python's own way"
