@@ -94,7 +94,7 @@ class AttentionCall:
         return replace(self, **{name: _at(value, device) for name, value in vars(self).items()})
 
     def rows(self, queries: Sequence[int]) -> "AttentionCall":
-        """The same between some of its queries and all keys, in their order.
+        """The call between some of its queries and all keys, in their order.
 
         The window is left out: it tells distances, and where these queries stand among all is not known then.
         """

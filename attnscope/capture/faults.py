@@ -46,7 +46,7 @@ def if_it_runs(model: nn.Module, inputs: Mapping[str, Any], name: str) -> Iterat
 def if_it_writes(
     model: nn.Module, inputs: Mapping[str, Any], settings: Settings, name: str
 ) -> Iterator[None]:
-    """The same around a model that goes on with its inputs: a checkpoint's own settings may stop it."""
+    """Like `if_it_runs`, around a model that writes: a checkpoint's own settings may stop it."""
     with _unless_alone(model, lambda: write(model, inputs, settings, name), f"{name} does not write on"):
         yield
 

@@ -38,7 +38,7 @@ def by_weights(tile: Tile) -> Rows:
 
 
 def by_weights_that_help(tile: Tile) -> Rows:
-    """The same of the keys whose weight speaks for the answer."""
+    """Sum of A dy/dA over the keys whose weight speaks for the answer."""
     return (tile.weights * known(tile.gradient)).clamp_min(0).sum(-1)
 
 

@@ -81,7 +81,7 @@ class Tile:
 
     @cached_property
     def by_norm(self) -> "Tile":
-        """The same with the share of each key in what its query moves, weight x norm, in place of weights.
+        """The tile with the share of each key in what its query moves, weight x norm, in place of weights.
 
         Rows sum to 1, also where a sink took a part of the weights; NaN where nothing is moved.
         """

@@ -130,7 +130,7 @@ class Model:
     def encode_words(
         self, texts: tuple[Words, ...], *, truncate: bool = False, most: int | None = None
     ) -> Encoded:
-        """The same for a text, or a pair, whose words are given."""
+        """What the model reads for a text, or a pair, whose words are given."""
         self._check_reads_text()
         limit = self.limit(most)
         encoded = encode_words(self.tokenizer, texts, name=self.name, limit=limit, truncate=truncate)
@@ -138,14 +138,14 @@ class Model:
         return self._ready(encoded)
 
     def encode_chat(self, chat: Chat, *, truncate: bool = False) -> Encoded:
-        """The same for a conversation, as the model's own chat template writes it."""
+        """What the model reads for a conversation, as the model's own chat template writes it."""
         self._check_reads_text()
         encoded = encode_chat(self.tokenizer, chat, name=self.name, limit=self.limit(), truncate=truncate)
         self._check_ids(encoded.tokens)
         return self._ready(encoded)
 
     def encode_numbers(self, ids: tuple[int, ...], *, truncate: bool = False) -> Encoded:
-        """The same for exactly these tokens; `InputError` for one that the model has no embedding of."""
+        """Exactly these tokens; `InputError` for one that the model has no embedding of."""
         self._check_takes_tokens()
         self.check_numbers(ids, "--ids")
         encoded = encode_numbers(self.tokenizer, ids, name=self.name, limit=self.limit(), truncate=truncate)

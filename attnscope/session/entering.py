@@ -84,7 +84,7 @@ def _without_template(model: "Model", inputs: Inputs) -> tuple[str, ...]:
 
 
 def complete(reading: Reading, chosen: Chosen | None) -> Reading:
-    """The same with what the decoder reads when `chosen` is looked at, or the whole model (None)."""
+    """The reading with what the decoder reads when `chosen` is looked at, or the whole model (None)."""
     settings = reading.asked.writing.settings
     if settings is not None and chosen is not None:
         return go_on(reading, chosen, settings)

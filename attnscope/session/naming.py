@@ -99,7 +99,7 @@ def link_named(
 
 
 def single_named(name: Name | None, why: str) -> Names:
-    """The same of a query that must be a single token; `why` says what has no meaning of several."""
+    """The names of a query that must be a single token; `why` says what has no meaning of several."""
 
     def check(chosen: "Chosen", queries: Tokens | None, keys: Tokens) -> None:
         if name is not None and queries is not None:

@@ -62,7 +62,7 @@ def prompt_of(given: str | Mapping[str, Any]) -> Prompt:
 
 
 def prompt_in_json(line: str) -> Prompt:
-    """The same of a line of JSON."""
+    """The text, or one with fields, in a line of JSON."""
     try:
         given = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -90,7 +90,7 @@ class Reading:
         return self.encoded.tokens if kind is Kind.ENCODER or self.target is None else self.target.tokens
 
     def named_of(self, kind: Kind) -> Tokens:
-        """The same, as tokens are named among them: without an answer that is read behind."""
+        """The tokens on the query side as they are named: without an answer that is read behind."""
         return self.said or self.tokens_of(kind)
 
     def filled(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class Reading:
         return self._with_windows_named(captured, chosen)
 
     def attention(self, chosen: Chosen, *, projections: bool = False) -> Capture | Returned:
-        """The same where it can be recomputed, else the weights that the model returns, with a notice."""
+        """Attention where it can be recomputed, else the weights that the model returns, with a notice."""
         if self.captured is not None:
             return self.capture(chosen)
         if chosen.block and chosen.route is Route.RETURNED:

@@ -79,7 +79,7 @@ class ModelRequest:
 
 @dataclass(frozen=True)
 class ProvenModel(ModelRequest):
-    """The same for what is said of a model, and of no other one in its place."""
+    """A request for what is said of a model, and of no other one in its place."""
 
     stand_in = False
 
@@ -109,7 +109,7 @@ class Writing:
 
     @property
     def settings(self) -> "Settings | None":
-        """The same for the model, None where it is not to go on."""
+        """The settings that the model takes, None where it is not to go on."""
         if self.generate is None:
             return None
         from attnscope.model.inputs.generation import Settings

@@ -93,11 +93,11 @@ class Wanted:
 
     @property
     def all_layers(self) -> "Wanted":
-        """The same in every layer."""
+        """What is wanted, in every layer."""
         return replace(self, layer=None)
 
     def among(self, heads: Mapping[int, int], listener: "Listener") -> "Wanted":
-        """The same where nothing is left open, of layers with so many heads each.
+        """What is wanted with nothing left open, of layers with so many heads each.
 
         What is open is the usual one, where that is not there the one in the middle, which is told.
         """

@@ -58,7 +58,7 @@ class Head:
         return scores
 
     def logits(self, rows: slice, columns: slice, out: Float[Tensor, "query key"] | None = None) -> Logits:
-        """The same, -inf where a query may not look; and where it may, None where that is everywhere."""
+        """`scaled`, -inf where a query may not look; and where it may, None where that is everywhere."""
         scores, mask = self.scaled(rows, columns, out), self.tiles.mask(rows, columns)
         return masked_(scores, mask), mask
 
@@ -97,7 +97,7 @@ class Heads:
         self._asking = Lock()
 
     def in_double(self) -> "Heads":
-        """The same in float64, for a few rows that are shown one by one."""
+        """The heads in float64, for a few rows that are shown one by one."""
         other = Heads(self.call, self.sizes, EXACT)
         other.tilings = self.tilings
         return other
@@ -148,7 +148,7 @@ class Rows:
     moved: Float[Tensor, " query"] | None = None
 
     def to(self, other: Tensor) -> "Rows":
-        """The same in the dtype of another tensor and where that is."""
+        """The rows in the dtype of another tensor and where that is."""
         moved = None if self.moved is None else self.moved.to(other)
         return Rows(self.log_sum.to(other), self.output.to(other), moved)
 

@@ -59,7 +59,7 @@ class Moments:
         return self.count, np.where(self.count > 0, self.mean, np.nan), error
 
     def whole(self) -> tuple[Statistic, Statistic, Statistic]:
-        """The same of all groups together."""
+        """Count, mean and standard error of all groups together."""
         first, *others = (
             Moments(*(part[group : group + 1] for part in (self.count, self.mean, self.squares)))
             for group in range(len(self.count))

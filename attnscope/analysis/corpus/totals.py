@@ -71,7 +71,7 @@ class Totals:
         return np.asarray(np.clip(found, self.least, self.largest))
 
     def moved(self, place: Callable[[str], str]) -> "Totals":
-        """The same with every text where `place` says that it stands in the corpus."""
+        """The totals with every text where `place` says that it stands in the corpus."""
         texts = {number: replace(each, place=place(each.place)) for number, each in self.outer.texts.items()}
         return replace(self, outer=replace(self.outer, texts=texts))
 
@@ -91,7 +91,7 @@ class Totals:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "Totals":
-        """The same again."""
+        """The totals of which `arrays` are what a file holds."""
         whole, apart = (
             Moments(*(arrays[f"{beginning}{name}"] for name in _MOMENTS)) for beginning in ("", "length_")
         )

@@ -41,7 +41,7 @@ def over_picture(head: HeadAttention, picture: Picture, query: int | None) -> Pi
 
 
 def heads_over_picture(overview: Overview, picture: Picture, query: int | None) -> PictureHeads:
-    """The same for several heads."""
+    """What `query` gives to each patch in several heads."""
     gaze = picture_gaze(overview.query_tokens, _stretch(overview.key_tokens, Patches), query)
     return PictureHeads(overview, picture, gaze, _of_heads(overview, gaze))
 
@@ -62,7 +62,7 @@ def over_sound(head: HeadAttention, sound: Sound, query: int | None) -> SoundAtt
 
 
 def heads_over_sound(overview: Overview, sound: Sound, query: int | None) -> SoundHeads:
-    """The same for several heads."""
+    """What `query` gives to each frame in several heads."""
     frames = _stretch(overview.key_tokens, Frames)
     gaze = sound_gaze(overview.query_tokens, frames, sound, query)
     weights = _of_heads(overview, gaze)

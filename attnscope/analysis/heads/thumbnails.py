@@ -72,7 +72,7 @@ class View:
     def seen(
         self, weights: Weights, allowed: Allowed, queries: Tokens, keys: Tokens
     ) -> tuple[Cells, Bool[np.ndarray, "row column"]]:
-        """The same by words, or without special tokens; as they are where nothing is changed."""
+        """Weights and allowed pairs by words, or without special tokens; as they are if nothing is changed."""
         if not self.by.joins and self.special is Special.SHOW:
             return weights, allowed
         rows, columns = self._groups(queries, "query"), self._groups(keys, "key")
@@ -134,7 +134,7 @@ def thumbnails(
 
 
 def made_small(overview: Overview, allowed: AllowedPairs, view: View = PLAIN) -> Thumbnails:
-    """The same of heads that were read already; `allowed` says by the places of a layer and a head."""
+    """Thumbnails of heads that were read already; `allowed` says by the places of a layer and a head."""
     sides = overview.query_tokens, overview.key_tokens
     asked, given = view.tokens(*sides)
     steps = steps_for(len(asked), len(given), len(overview.heads))

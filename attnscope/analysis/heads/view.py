@@ -87,7 +87,7 @@ def units_of(
 def units_around(
     queries: Tokens, keys: Tokens, span: Sequence[int], by: Unit = Unit.TOKEN, special: Special = Special.SHOW
 ) -> Units:
-    """The same where the query is what these tokens stand in, all of it together."""
+    """The units where the query is what these tokens stand in, all of it together."""
     rows, columns = groups_of(queries, "query", by, special), groups_of(keys, "key", by, special)
     row = tuple(i for i, group in enumerate(rows) if {*group} & {*span})
     return _taken(queries, keys, (rows, columns), (row, (), ()), by)

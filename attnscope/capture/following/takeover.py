@@ -70,11 +70,11 @@ class KernelInputs:
         return bool(getattr(self.module, "is_causal", True) if flag is None else flag)
 
     def row(self, row: int) -> "KernelInputs":
-        """The same for one entry of the batch, batch axis of length 1."""
+        """The inputs of one entry of the batch, batch axis of length 1."""
         return self.some(slice(row, row + 1))
 
     def some(self, entries: slice) -> "KernelInputs":
-        """The same for some entries of the batch."""
+        """The inputs of some entries of the batch."""
         mask = self.mask if self.mask is None or self.mask.shape[0] == 1 else self.mask[entries]
         options = dict(self.options)
         for name in ("position_bias", "sinks"):
@@ -188,7 +188,7 @@ def kernel_weights(given: KernelInputs, entry: int) -> Tensor:
 
 @contextmanager
 def custom_name(modules: Iterable[nn.Module], watch: Watcher) -> Iterator[None]:
-    """The same for code that never asks for a function called eager: it is told to use one of another name.
+    """Takes over code that never asks for a function called eager: it is told to use one of another name.
 
     The function under that name is the module's own eager one, and it gets the masks of eager. The configs
     and the library's registries are as they were when the block ends.

@@ -98,7 +98,7 @@ class DirectPath(TorchFunctionMode):
                 self.causes[each] = causes[0] if causes else name
 
     def held(self, value: Any) -> Any:
-        """The same with every tensor of a head's making cut off from gradients."""
+        """`value` with every tensor of a head's making cut off from gradients."""
         if isinstance(value, Tensor):
             return value.detach() if value in self.roles else value
         if isinstance(value, dict):

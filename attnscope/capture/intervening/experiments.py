@@ -119,7 +119,7 @@ class Experiments:
         self.faithful, self.passes = torch.equal(watched, self.untouched), back.found
 
     def along(self, via: Via) -> "Experiments":
-        """The same, with all that is changed let along these paths only (`capture.intervening.along`)."""
+        """The experiments, all that is changed let along these paths only (`capture.intervening.along`)."""
         made = copy(self)
         made.via = via
         return made

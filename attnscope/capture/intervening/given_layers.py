@@ -127,7 +127,7 @@ class HeadReader:
         raise nothing_seen(self.model, rung.tower, missing)
 
     def read_as(self, inputs: Mapping[str, Any], other: "HeadReader") -> Seen | None:
-        """The same where every layer reads what the `other` model's layers just read; None where none can."""
+        """Like `read`, every layer reading what the `other` model's layers just read; None where none can."""
         assert self.rung is not None, "it has read the text by itself before"
         if self.layers is None or other.layers is None:
             return None

@@ -174,7 +174,7 @@ def slopes(
     *,
     weights: bool = False,
 ) -> Slopes:
-    """The same for several scores: one forward pass, and one backward for each; with the `weights` seen."""
+    """Gradients of several scores: one forward pass, and one backward for each; with the `weights` seen."""
     probes: dict[Place, Tensor] = {}
     found: dict[Place, Observed] = {}
 

@@ -77,7 +77,7 @@ def may_be_fused(given: KernelInputs) -> bool:
 
 
 def rows_of(given: KernelInputs, rows: Tensor) -> KernelInputs:
-    """The same for some of the queries, all keys, its mask written out for them."""
+    """The inputs of some of the queries, all keys, its mask written out for them."""
     mask, queries = given.mask, given.query.shape[2]
     if isinstance(mask, SymbolicMask):
         mask = torch.stack([mask.rows(entry, rows) for entry in range(mask.shape[0])])[:, None]

@@ -75,7 +75,7 @@ def run_under(
     sites: Sequence[str],
     until: Site | None = None,
 ) -> Cutting:
-    """The same under a rule that is given, which is given back with all that came of it."""
+    """Cuts a run under a rule that is given, which is given back with all that came of it."""
     with ruled(rule, model, sites, until):
         rule.output = model(**without_cache(model, inputs))
     return rule

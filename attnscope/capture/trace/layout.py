@@ -138,7 +138,7 @@ class Logits:
 
 
 def completed(parts: Logits, logits: Tensor) -> Logits:
-    """The same with the remainder, if the parts do not add up to the model's `logits` within rounding."""
+    """The parts with the remainder, if the parts do not add up to the model's `logits` within rounding."""
     off, masked = 0.0, True  # whether what counts as forbidden has no weight
     for where in _stretches(logits):
         difference = (exact(_part(logits, where)) - _sum(parts, where)).abs()

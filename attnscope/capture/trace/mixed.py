@@ -116,7 +116,7 @@ def blend_of(made: Multiplication, result: Tensor, origins: tuple[Origin, Origin
 
 
 def blend_by_einsum(args: Sequence[Any], result: Tensor, origins: Sequence[Origin]) -> Blend | None:
-    """The same of an einsum that is no product of two stacks of matrices."""
+    """The blend of an einsum that is no product of two stacks of matrices."""
     side = _fixed(origins)
     if side is None or (found := axes_mixed(args, 1 - side)) is None:
         return None

@@ -92,7 +92,7 @@ class Places:
     column: Tensor
 
     def moved(self, move: Move) -> "Places":
-        """The same after the cells have moved."""
+        """The places after the cells have moved."""
         return Places(made(move, self.lead), made(move, self.row), made(move, self.column))
 
 

@@ -37,7 +37,7 @@ class Chat:
     file: Path | None = None
 
     def behind(self, system: str) -> "Chat":
-        """The same behind a system message; `InputError` where it begins with one."""
+        """The chat behind a system message; `InputError` where it begins with one."""
         if self.messages[0]["role"] == SYSTEM:
             raise InputError("--system: the chat begins with a system message already, leave one out")
         if not system:

@@ -42,7 +42,7 @@ class Settings:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The same for `model.generate`; what is not said here its generation config says."""
+        """The arguments of `model.generate`; what is not said here its generation config says."""
         chosen = {"temperature": self.temperature, "top_p": self.top_p}
         return {
             "max_new_tokens": self.most,

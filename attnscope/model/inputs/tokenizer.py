@@ -49,7 +49,7 @@ class Tokenizer:
 
 
 class Settled(Tokenizer):
-    """The same, of a tokenizer that nobody changes any more: what it says of itself is asked once."""
+    """A tokenizer that nobody changes any more: what it says of itself is asked once."""
 
     def __getattr__(self, attribute: str) -> Any:
         value = super().__getattr__(attribute)

@@ -62,7 +62,7 @@ def places_for(
 
 
 def for_accelerate(places: Mapping[str, Place]) -> dict[str, Any]:
-    """The same as accelerate takes it: it knows the processor, and Apple's accelerator, by name alone."""
+    """The places as accelerate takes them: it knows the processor, and Apple's accelerator, by name alone."""
     return {
         part: str(place) if str(place) in (DISK, "cpu", "mps") else place for part, place in places.items()
     }

@@ -111,7 +111,7 @@ class Checkpoint:
         return _hashed(self.files + (self.adapter.files if self.adapter else ()))
 
     def part(self, needed: Container[str]) -> "Checkpoint":
-        """The same with only the files that hold weights named in `needed`; all that are there sound."""
+        """The checkpoint with only the files that hold weights named in `needed`; all are sound."""
         if not self.shards:
             return self
         names = sorted({shard for weight, shard in self.shards.items() if weight in needed})

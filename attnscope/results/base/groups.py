@@ -67,7 +67,7 @@ def _goes_along(tokens: Tokens, position: int, last: tuple[int, int] | None) -> 
 
 
 def placed(tokens: Tokens) -> Tokens:
-    """The same with the place of each token that a model wrote, as far as it is found in its text."""
+    """The tokens with the place of each token that a model wrote, as far as it is found in its text."""
     ends, items = dict[int, int](), list[Token]()
     for i, token in enumerate(tokens.items):
         source = tokens.texts[token.part] if 0 <= token.part < len(tokens.texts) else ""
@@ -115,7 +115,7 @@ def words_of(tokens: Tokens) -> Groups:
 
 
 def taken_together(groups: Groups, *spans: Sequence[int]) -> Groups:
-    """The same with the groups at the places of each of `spans` as one; spans share none."""
+    """The groups with those at the places of each of `spans` as one; spans share none."""
     first = {span[0]: span for span in spans}
     inside = {place for span in spans for place in span[1:]}
     return tuple(

@@ -69,7 +69,7 @@ def restored(told: Any, arrays: Arrays | None, name: str) -> Result:
 
 
 def of_document(told: dict[str, Value], arrays: Arrays | None, believed: bool = True) -> Result:
-    """The same of a document that this attnscope knows; what is wrong with it is `Damaged` or `Departs`.
+    """The result of a document that this attnscope knows; what is wrong with it is `Damaged` or `Departs`.
 
     Unless it is `believed`, as our own memory is, what it says of proofs is `stored` at best, or where all
     that is shown was computed again `recomputed`.
@@ -160,7 +160,7 @@ def load(path: str | Path) -> Result:
 
 
 def stored(path: str | Path) -> tuple[Result, Verdict | None]:
-    """The same, and the verdict on the whole of it that stands in the file, where there is one."""
+    """The result in a file, and the verdict on the whole of it that stands there, if one does."""
     name = str(path)
     content = incoming.content(path)
     if not content.strip():

@@ -63,7 +63,7 @@ def slots(kind: Any) -> tuple[Slot, ...]:
 
 @cache
 def in_order(kind: Any) -> tuple[Slot, ...]:
-    """The same as they are read."""
+    """The fields of a dataclass as they are read."""
     return tuple(sorted(slots(kind), key=lambda slot: slot.order))
 
 

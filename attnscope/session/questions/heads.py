@@ -68,7 +68,7 @@ class OpenedHeads:
         return replace(recomputed, notes=(*recomputed.notes, *reading.notes))
 
     def weights(self, stage: str = Stage.WEIGHTS) -> HeadWeights:
-        """The same; of a head that cannot be recomputed the weights that the model returns.
+        """The head; of one that cannot be recomputed the weights that the model returns.
 
         `InputError` where another `stage` is asked for, and that is not returned.
         """

@@ -54,7 +54,7 @@ def _named(reading: Reading, answer: str) -> Prediction:
 
 
 def predict_beside(reading: Reading, kind: Kind) -> Prediction | None:
-    """The same beside attention of one kind: None where the model has no head for it, or nothing is asked.
+    """The answer beside attention of one kind: None where the model has no head for it, or nothing is asked.
 
     Where the encoder was looked at and its decoder only opened, the model now writes.
     """

@@ -54,7 +54,7 @@ class GoldLinks:
                 )
 
     def matrix(self, sources: int, targets: int, *, sure: bool) -> Bool[np.ndarray, "word other"]:
-        """The same as a matrix of target by source."""
+        """The links as a matrix of target by source."""
         made = np.zeros((targets, sources), dtype=bool)
         for i, j in self.sure if sure else self.possible:
             made[j, i] = True

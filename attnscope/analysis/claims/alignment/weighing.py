@@ -70,7 +70,7 @@ def agreement(rows: Rows, shares: Shares) -> float:
 
 
 def shuffled(rows: Rows, shares: Shares, draws: int = DRAWS, seed: int = 0) -> Float[np.ndarray, " draw"]:
-    """The same where the rows of each head are in an order of their own.
+    """The agreement where the rows of each head are in an order of their own.
 
     A head keeps how sharp it is and which keys it likes whatever the row: heads that all look at the full
     stop agree as much as before. What is lost is what the row has to do with the key.

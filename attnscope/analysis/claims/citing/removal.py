@@ -52,7 +52,7 @@ class Answered:
             return self.chances_in(self.model(**without_cache(self.model, self.inputs)))
 
     def chances_in(self, said: Any) -> LogChances:
-        """The same, of what the model returned."""
+        """The log probability of every choice at each row of the answer, in what the model returned."""
         return log_chances(said.logits[0][list(self.rows)])
 
     def untouched(self) -> Float[np.ndarray, " token"]:
@@ -60,7 +60,7 @@ class Answered:
         return self._of_answer(self.chances())
 
     def without(self, removed: Sequence[Removed]) -> Float[np.ndarray, "run token"]:
-        """The same without each of these sets of positions."""
+        """The log probability of each token of the answer without each of these sets of positions."""
         found = np.empty((len(removed), len(self.ids)))
         kept = [sorted({*range(self.length)} - {*each}) for each in removed]
         if not all(each and (self.apart or each[0] <= self.rows[0]) for each in kept):

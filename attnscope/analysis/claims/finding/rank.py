@@ -166,7 +166,7 @@ class Summary:
     best_excess: Float[np.ndarray, " control"]
 
     def described(self, texts: ControlTexts, name: str) -> Controls:
-        """The same with the controls themselves, which the model read as its input `name`."""
+        """The summary with the controls themselves, which the model read as its input `name`."""
         ids = texts.ids if texts.of is Contents.TEXT else texts.sources
         numbers = (self.mean, self.low, self.high, self.spread, self.below)
         return Controls(

@@ -111,7 +111,7 @@ def allowed_rows(layer: AnyRows, head: int, queries: Sequence[int]) -> Tensor:
 def allowed_of(
     layer: AnyRows, heads: Sequence[int], queries: Sequence[int]
 ) -> Bool[np.ndarray, "head query key"]:
-    """The same of several heads, whose rows are cut out once."""
+    """Which keys these queries may look at in several heads, whose rows are cut out once."""
     if isinstance(layer, ReturnedLayer | LayerRows):
         return np.stack([allowed_rows(layer, head, queries).numpy() for head in heads])
     cut = layer.rows(queries)
@@ -194,7 +194,7 @@ class Lens:
         return self._columns(self._token_rows(layer, heads, self._all(queries)))
 
     def even(self, layer: Layer, heads: Sequence[int], queries: Sequence[int]) -> Rows:
-        """The same of heads that weigh all keys alike that they may look at."""
+        """The rows of heads that weigh all keys alike that they may look at."""
         flat = [token for query in queries for token in self.queries[query]]
         allowed = allowed_of(layer, heads, flat).astype(float)
         with np.errstate(invalid="ignore"):

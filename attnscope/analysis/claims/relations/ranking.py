@@ -131,7 +131,7 @@ def accuracies(whole: Half) -> Float[np.ndarray, "layer head direction relation"
 
 
 def distance_accuracies(whole: Half) -> Float[np.ndarray, "fixed_distance relation"]:
-    """The same of fixed distances."""
+    """How many of the edges of each relation each fixed distance finds."""
     return _shares(whole.distance_right, whole.count)
 
 

@@ -90,7 +90,7 @@ class Replacing(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Removals(Replacing):
-    """The same, read at one row of one head."""
+    """Replaces parts of the model, and reads one row of one head."""
 
     model: nn.Module
     inputs: Mapping[str, Any]

@@ -71,7 +71,7 @@ def compose(
 
 
 def compose_in(opened: Opened, chosen: Chosen, asked: CompositionQuestion, listener: Listener) -> Composition:
-    """The same of a model that is open; `InputError` where nothing of it can be proved."""
+    """The composition scores of a model that is open; `InputError` where nothing of it can be proved."""
     if chosen.route is Route.RETURNED:
         raise InputError("--route returned has weights alone: here queries and keys are needed")
     if chosen.block:

@@ -61,7 +61,7 @@ def find_relations(
 def find_relations_in(
     opened: Opened, chosen: Chosen, asked: TreebankQuestion, listener: Listener
 ) -> Dependencies:
-    """The same under a model that is open."""
+    """The relations of a treebank under a model that is open."""
     return relations_of(opened, chosen, asked, read_asked(asked), listener)
 
 

@@ -121,7 +121,7 @@ class Meant:
 def beside_replacing(
     reading: Reading, chosen: Chosen, result: Flow, seed: int, units: Units | None, meant: Meant
 ) -> Flow:
-    """The same with what replacing each of the `units` does, or with the reason why none could be.
+    """The flow with what replacing each of the `units` does, or with the reason why none could be.
 
     Without units each token is one, and none of them is the query.
     """

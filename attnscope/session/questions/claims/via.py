@@ -47,7 +47,7 @@ def _receivers(chosen: Chosen, name: str, text: str) -> list[Receiver]:
 
 
 def with_senders(chosen: Chosen, part: str, path: Path) -> Chosen:
-    """The same with what comes before a receiver; `InputError` for what was named and comes after them."""
+    """The choice with what comes before a receiver; `InputError` for what was named and comes after them."""
     last = math.inf if path.direct else max(each.layer for each in path.receivers)
     if part == "position" or all(layer < last for layer in chosen.layers):
         return chosen
