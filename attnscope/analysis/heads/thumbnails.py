@@ -72,7 +72,7 @@ class View:
     def seen(
         self, weights: Weights, allowed: Allowed, queries: Tokens, keys: Tokens
     ) -> tuple[Cells, Bool[np.ndarray, "row column"]]:
-        """Weights and allowed pairs by words, or without special tokens; as they are if nothing is changed."""
+        """Weights and allowed pairs by words, or without special tokens; as they are if nothing changes."""
         if not self.by.joins and self.special is Special.SHOW:
             return weights, allowed
         rows, columns = self._groups(queries, "query"), self._groups(keys, "key")
