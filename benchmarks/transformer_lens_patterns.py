@@ -16,7 +16,7 @@ import transformers as hf
 from transformer_lens import TransformerBridge
 
 from attnscope import demo
-from attnscope.analysis import recompute_head
+from attnscope.analysis.heads.head import recompute_head
 from attnscope.capture import record
 
 TOLERATED = 2e-6  # float32 against our float64

@@ -68,7 +68,8 @@ def works(length: int, layers: int = LAYERS[0]) -> dict[str, Work]:
     import torch
     from transformers import BertConfig, BertModel
 
-    from attnscope.analysis import measure_heads, verify_model
+    from attnscope.analysis.heads.overview import measure_heads
+    from attnscope.analysis.verification import verify_model
     from attnscope.capture import Selection, provenance_of, record
     from attnscope.capture.cause.standing import standings_of
     from attnscope.capture.following.describe import sides_of, tokens_of

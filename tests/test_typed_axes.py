@@ -7,7 +7,7 @@ from families import ids, sharp
 from jaxtyping import TypeCheckError
 from typed_axes import EVERY_TYPE
 
-from attnscope.analysis import measure_heads
+from attnscope.analysis.heads.overview import measure_heads
 from attnscope.capture import Selection, record
 from attnscope.capture.following.takeover import weights_by_identity
 from attnscope.measures import Tile

@@ -14,7 +14,8 @@ from made_calls import call_of
 from one_by_one import certificate_of
 from torch import Tensor
 
-from attnscope.analysis import verification, verify_model
+from attnscope.analysis import verification
+from attnscope.analysis.verification import verify_model
 from attnscope.attention import AttentionCall, Term
 from attnscope.capture import Selection, provenance_of, record
 from attnscope.capture.following.describe import tokens_of

@@ -4,8 +4,7 @@ import pytest
 import torch
 import transformers as hf
 
-from attnscope.analysis import verify_model
-from attnscope.analysis.verification import _worse
+from attnscope.analysis.verification import _worse, verify_model
 from attnscope.capture import provenance_of
 from attnscope.capture.following.describe import tokens_of
 from attnscope.errors import InputError

@@ -5,7 +5,8 @@ import torch
 import transformers as hf
 from families import CONFIGS, ids, sharp
 
-from attnscope.analysis import measure_heads, recompute_head
+from attnscope.analysis.heads.head import recompute_head
+from attnscope.analysis.heads.overview import measure_heads
 from attnscope.capture import Selection, record
 from attnscope.capture.following.describe import Sides, tokens_of
 from attnscope.capture.run import run_watched

@@ -6,7 +6,7 @@ import transformers as hf
 from bypassing import bypassing
 from families import CONFIGS, HEADS, LAYERS, ids
 
-from attnscope.analysis import verify_model
+from attnscope.analysis.verification import verify_model
 from attnscope.capture import Selection, provenance_of, record
 from attnscope.capture.following.describe import tokens_of
 from attnscope.results import Route, Verdict

@@ -5,7 +5,7 @@ import torch
 import transformers as hf
 from families import CONFIGS, TOKENS, ids, sharp
 
-from attnscope.analysis import verify_model
+from attnscope.analysis.verification import verify_model
 from attnscope.capture import Selection, provenance_of, record
 from attnscope.capture.following.describe import tokens_of
 from attnscope.errors import InputError

@@ -6,7 +6,7 @@ import transformers as hf
 from capture.test_untouched import state
 from families import eager_weights, ids, padded, sharp, twin
 
-from attnscope.analysis import recompute_head
+from attnscope.analysis.heads.head import recompute_head
 from attnscope.analysis.heads.returned import returned_head, returned_overview
 from attnscope.capture import Selection, record
 from attnscope.capture.returned import ASKED, SPARSE, ask_for_weights

@@ -152,7 +152,7 @@ def compute_spectrogram(sound: Sound) -> Spectrogram:
     window[(size - length) // 2 : (size - length) // 2 + length] = np.hanning(length)
     power = np.abs(np.fft.rfft(padded[starts] * window)) ** 2
     frequencies = np.fft.rfftfreq(size, 1 / sound.rate)
-    edges = _hertz(np.linspace(0, _mel(sound.rate / 2), _BANDS + 2))
+    edges = np.asarray(700 * (10 ** (np.linspace(0, _mel(sound.rate / 2), _BANDS + 2) / 2595) - 1))
     bands = power @ _triangles(frequencies, edges).T
     strongest = bands.max(initial=0.0)
     levels = np.full_like(bands, _FLOOR)
@@ -163,10 +163,6 @@ def compute_spectrogram(sound: Sound) -> Spectrogram:
 
 def _mel(hertz: float) -> float:
     return 2595 * float(np.log10(1 + hertz / 700))
-
-
-def _hertz(mel: Float[np.ndarray, " edge"]) -> Float[np.ndarray, " edge"]:
-    return np.asarray(700 * (10 ** (mel / 2595) - 1))
 
 
 def _triangles(

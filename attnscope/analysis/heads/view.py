@@ -25,7 +25,6 @@ from attnscope.results import (
 )
 from attnscope.results.base.groups import Groups, joined, members, regrouped, taken_together, units_of_text
 from attnscope.results.base.strongest import rest_of
-from attnscope.spans import Span
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit
 
@@ -79,7 +78,10 @@ def units_of(
     row, second = (None if name is None else asked.span(name) for name in (query, beside))
     column = None if key is None else given.span(key)
     for one, other in combinations(filter(None, (row, second, column) if same else (row, second)), 2):
-        _check_apart(asked, one, other)
+        shared = sorted({*one.positions} & {*other.positions})
+        if shared and one.positions != other.positions:
+            named = ", ".join(asked.named(i) for i in shared)
+            raise InputError(f"'{one.name}' and '{other.name}' share {named}: take spans that lie apart")
     places = [() if each is None else each.positions for each in (row, column, second)]
     return _taken(queries, keys, (rows, columns), (places[0], places[1], places[2]), by)
 
@@ -120,13 +122,6 @@ def _taken(
         _holding(joined_columns, columns[column[0]][0]) if column else None,
         _holding(joined_rows, rows[second[0]][0]) if second else None,
     )
-
-
-def _check_apart(tokens: Tokens, row: Span, column: Span) -> None:
-    shared = sorted({*row.positions} & {*column.positions})
-    if shared and row.positions != column.positions:
-        named = ", ".join(tokens.named(i) for i in shared)
-        raise InputError(f"'{row.name}' and '{column.name}' share {named}: take spans that lie apart")
 
 
 def _as_units(tokens: Tokens, groups: Groups, by: Unit) -> Tokens:

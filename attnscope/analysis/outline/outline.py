@@ -101,7 +101,8 @@ def _gaps(model: nn.Module, towers: Sequence[Tower]) -> list[Gap]:
         }
         for number, (entry, has) in enumerate(zip(stack, having, strict=True)):
             if not has:
-                gaps.setdefault((path, _instead(entry, usual)), []).append(number)
+                other = [type(part).__name__ for name, part in entry.named_children() if name not in usual]
+                gaps.setdefault((path, (", ".join(other) or type(entry).__name__)), []).append(number)
     return [Gap(path, tuple(numbers), name) for (path, name), numbers in gaps.items()]
 
 
@@ -110,11 +111,6 @@ def _longest(model: nn.Module) -> list[tuple[str, nn.ModuleList]]:
         (path, each) for path, each in model.named_modules() if isinstance(each, nn.ModuleList) and each
     ]
     return [max(stacks, key=lambda stack: len(stack[1]))] if stacks else []
-
-
-def _instead(entry: nn.Module, usual: set[str]) -> str:
-    other = [type(part).__name__ for name, part in entry.named_children() if name not in usual]
-    return ", ".join(other) or type(entry).__name__
 
 
 def cost_at(length: int, context: int | None, usual: int, run: CostAt, name: str) -> Cost | None:

@@ -148,7 +148,9 @@ def _numbers(model: nn.Module, paths: Sequence[Sequence[str]]) -> list[tuple[int
     The place in the outermost list; where that holds several of them (the blocks of a stage) or there is
     no list, they are counted.
     """
-    repeats = _layers_per_module(model)
+    config = getattr(model, "config", None)
+    groups = getattr(config, "num_hidden_groups", None)
+    repeats = int(config.num_hidden_layers) // int(groups) if config is not None and groups else 1
     places = [_place(model, path) for each in paths for path in each]
     are_distinct = len(set(places)) == len(places) and None not in places
     counted = iter(cast(list[int], places) if are_distinct else range(len(places)))
@@ -173,9 +175,3 @@ def _stack_path(model: nn.Module, path: str) -> str | None:
 def _place(model: nn.Module, path: str) -> int | None:
     stack = _stack_path(model, path)
     return None if stack is None else int(path[len(stack) + 1 :].split(".")[0])
-
-
-def _layers_per_module(model: nn.Module) -> int:
-    config = getattr(model, "config", None)
-    groups = getattr(config, "num_hidden_groups", None)
-    return int(config.num_hidden_layers) // int(groups) if config is not None and groups else 1

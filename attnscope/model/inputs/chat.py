@@ -76,7 +76,10 @@ def chat_of(written: Any, name: str = "the chat") -> Chat:
         if not isinstance(key, str) or key in _OURS:
             raise InputError(f"{name}: '{key}' is no part of a conversation")
     messages = tuple(_message(each, f"{name}: message {i}") for i, each in enumerate(written, start=1))
-    _check_plain({"messages": messages, **settings}, name)
+    try:
+        json.dumps({"messages": messages, **settings})
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} holds what JSON has no form for") from error
     return Chat(messages, settings)
 
 
@@ -101,10 +104,3 @@ def _joined(content: Any, where: str) -> str:
     if others:
         raise InputError(f"{where}: a part of its content is {others[0]}, a chat is read as text alone")
     return "".join(part["text"] for part in content)
-
-
-def _check_plain(told: Any, name: str) -> None:
-    try:
-        json.dumps(told)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} holds what JSON has no form for") from error

@@ -39,18 +39,14 @@ def with_own_masks(tokenizer: Any, texts: tuple[str, ...], name: str) -> Respell
     """`texts` as the model called `name` spells masks; `InputError` for a mask that it has no token for."""
     asked = sum(len(_ANY.findall(text)) for text in texts)
     if tokenizer.mask_token is not None:
-        return _by_token(tokenizer, texts, name)
+        mask = str(tokenizer.mask_token)
+        respelled = tuple(_ANY.sub(lambda _: mask, text) for text in texts)
+        ids = (tokenizer.mask_token_id,) * sum(text.count(mask) for text in respelled)
+        notice = f"the mask of {name} is spelled {printable(mask)}" if respelled != texts else None
+        return Respelled(respelled, ids, notice)
     if any(_GAP.search(text) for text in texts) or asked:
         return _by_gap(tokenizer, texts, name, asked)
     return Respelled(texts, (), None)
-
-
-def _by_token(tokenizer: Any, texts: tuple[str, ...], name: str) -> Respelled:
-    mask = str(tokenizer.mask_token)
-    respelled = tuple(_ANY.sub(lambda _: mask, text) for text in texts)
-    ids = (tokenizer.mask_token_id,) * sum(text.count(mask) for text in respelled)
-    notice = f"the mask of {name} is spelled {printable(mask)}" if respelled != texts else None
-    return Respelled(respelled, ids, notice)
 
 
 def _by_gap(tokenizer: Any, texts: tuple[str, ...], name: str, asked: int) -> Respelled:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.errors import InputError, is_out_of_memory, one_line
@@ -115,7 +113,7 @@ def _seen(model: Model, path: Path, texts: tuple[str, ...]) -> Perceived:
     with _preparing(f"{model.name} takes no picture like '{path.name}'"):
         given = dict(processor(images=opened, return_tensors="pt", input_data_format="channels_last"))
     pixels = files.as_seen(given, processor)
-    grid = _grid(reader, given, pixels)
+    grid = None if pixels is None else grid_of(reader.setting("patch_size"), *pixels.shape[:2])
     positions, are_named = _positions(reader, _moved(model, given), grid)
     if not are_named:
         remarks.append(f"which patch each of {model.name}'s positions stands for cannot be told")
@@ -187,12 +185,6 @@ def _no_text(model: Model) -> Encoded:
         inputs = model.tokenizer(str(model.tokenizer.unk_token), return_tensors="pt")
     pieces = model.tokenizer.convert_ids_to_tokens(inputs["input_ids"][0].tolist())
     return Encoded(inputs, Tokens((), tuple(position_token(piece, special=True) for piece in pieces)), ())
-
-
-def _grid(
-    reader: Reader, given: Mapping[str, Any], pixels: Float[np.ndarray, "height width 3"] | None
-) -> Grid | None:
-    return None if pixels is None else grid_of(reader.setting("patch_size"), *pixels.shape[:2])
 
 
 def _positions(reader: Reader, given: dict[str, Any], grid: Grid | None) -> tuple[Tokens, bool]:

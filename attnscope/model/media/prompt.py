@@ -33,11 +33,15 @@ def picture_in_text(
     `given` are the picture's own inputs. Raises `InputError` for a prompt with no place for one picture.
     """
     processor, lacking = _processor(model)
-    marker = _marker(model, processor)
+    own = getattr(processor, "boi_token", None) or getattr(processor, "image_token", None)
+    marker = str(own or model.tokenizer.convert_ids_to_tokens(model.module.config.image_token_id))
     prompt, notices = _prompt(model, processor, marker, text)
     inputs = None if marker in prompt else _by_itself(processor, opened, prompt)
     if inputs is None and marker not in prompt:
-        prompt = _in_front(model, marker, prompt)
+        config, spell = model.module.config, model.tokenizer.convert_ids_to_tokens
+        ends = [getattr(config, name, None) for name in ("vision_start_token_id", "vision_end_token_id")]
+        before, after = (spell(end) if isinstance(end, int) else "" for end in ends)
+        prompt = f"{before}{marker}{after}{prompt}"
         notices = [f"the picture stands before the text; {marker} in the text puts it elsewhere"]
     if inputs is None:
         if prompt.count(marker) != 1:
@@ -79,11 +83,6 @@ def _check_length(model: Model) -> None:
         )
 
 
-def _marker(model: Model, processor: Any) -> str:
-    own = getattr(processor, "boi_token", None) or getattr(processor, "image_token", None)
-    return str(own or model.tokenizer.convert_ids_to_tokens(model.module.config.image_token_id))
-
-
 def _prompt(model: Model, processor: Any, marker: str, text: str) -> tuple[str, list[str]]:
     content = [{"type": "image"}, *([{"type": "text", "text": text}] if text else [])]
     for maker in (processor, model.tokenizer):
@@ -92,13 +91,6 @@ def _prompt(model: Model, processor: Any, marker: str, text: str) -> tuple[str, 
             prompt = rendered(maker, chat, model.name, add_generation_prompt=True)
             return prompt, [f"read as a message of a chat; {marker} in the text takes it as it is"]
     return text, []
-
-
-def _in_front(model: Model, marker: str, text: str) -> str:
-    config, spell = model.module.config, model.tokenizer.convert_ids_to_tokens
-    ends = [getattr(config, name, None) for name in ("vision_start_token_id", "vision_end_token_id")]
-    before, after = (spell(end) if isinstance(end, int) else "" for end in ends)
-    return f"{before}{marker}{after}{text}"
 
 
 def _by_itself(processor: Any, opened: Image.Image, text: str) -> dict[str, Any] | None:

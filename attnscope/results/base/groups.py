@@ -142,7 +142,7 @@ def joined(tokens: Tokens, groups: Groups, unit: Unit = Unit.WORD) -> Tokens:
         *_fields(tokens, groups),
         *([] if tokens.given is None else [tokens.given]),
     )
-    named = _named(tokens)
+    named = dict(zip((each.positions for each in tokens.sections), called(tokens.sections), strict=True))
     items = tuple(
         _joined(tokens, [tokens.items[i] for i in group], unit, named.get(group)) for group in groups
     )
@@ -158,10 +158,6 @@ def _fields(tokens: Tokens, groups: Groups) -> Iterator[Section]:
     for each in tokens.fields:
         if held := [i for i, group in enumerate(groups) if {*group} & {*each.positions}]:
             yield replace(each, first=held[0], count=len(held))
-
-
-def _named(tokens: Tokens) -> dict[tuple[int, ...], str]:
-    return dict(zip((each.positions for each in tokens.sections), called(tokens.sections), strict=True))
 
 
 def _joined(tokens: Tokens, pieces: Sequence[Token], unit: Unit, named: str | None = None) -> Token:

@@ -210,7 +210,11 @@ def _single(kind: Hint, tagged: bool, objects: dict[str, Schema]) -> Schema:
         tag = {"properties": {"of": {"const": kind.__name__.lower()}}, "required": ["of"]}
         return {"allOf": [schema, tag]} if tagged else schema
     if shape is tuple:
-        return _tuple(get_args(kind), objects)
+        kinds = get_args(kind)
+        if kinds[1:] == (Ellipsis,):
+            return {"type": "array", "items": _of(kinds[0], objects)}
+        inner = [_of(each, objects) for each in kinds]
+        return {"type": "array", "prefixItems": inner, "minItems": len(inner), "maxItems": len(inner)}
     if shape is Literal:
         return {"enum": list(get_args(kind))}
     if kind is float:
@@ -222,13 +226,6 @@ def _single(kind: Hint, tagged: bool, objects: dict[str, Schema]) -> Schema:
     if get_args(kind):  # a mapping by name
         return {"type": "object", "additionalProperties": _of(get_args(kind)[1], objects)}
     return {}
-
-
-def _tuple(kinds: tuple[Hint, ...], objects: dict[str, Schema]) -> Schema:
-    if kinds[1:] == (Ellipsis,):
-        return {"type": "array", "items": _of(kinds[0], objects)}
-    inner = [_of(each, objects) for each in kinds]
-    return {"type": "array", "prefixItems": inner, "minItems": len(inner), "maxItems": len(inner)}
 
 
 def _array(hint: Hint) -> Schema:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Shaped
 
 from attnscope.errors import Damaged
 from attnscope.results.base.parts import Value
@@ -56,7 +56,9 @@ class _Exact:
             return values.tolist()
         for place in np.argwhere(np.isinf(values)).tolist():
             self.number(float(values[tuple(place)]), "/".join([pointer, *map(str, place)]))
-        return _with_nulls(values)
+        objects = values.astype(object)
+        objects[~np.isfinite(values)] = None
+        return objects.tolist()
 
     def plain(self, value: Value, pointer: str) -> Value:
         if isinstance(value, np.ndarray):
@@ -70,12 +72,6 @@ class _Exact:
         if isinstance(value, list | tuple):
             return [self.plain(each, f"{pointer}/{i}") for i, each in enumerate(value)]
         return value
-
-
-def _with_nulls(values: Float[np.ndarray, "..."]) -> Value:
-    objects = values.astype(object)
-    objects[~np.isfinite(values)] = None
-    return objects.tolist()
 
 
 def strict(document: dict[str, Value]) -> dict[str, Value]:

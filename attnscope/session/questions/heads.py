@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from attnscope.analysis import measure_heads, recompute_head, verify_model
 from attnscope.analysis.corpus.names import needs_norms
 from attnscope.analysis.heads.dimensions import head_dimensions
-from attnscope.analysis.heads.head import head_terms
+from attnscope.analysis.heads.head import head_terms, recompute_head
 from attnscope.analysis.heads.mean import mean_head
-from attnscope.analysis.heads.overview import viewed_overview
+from attnscope.analysis.heads.overview import measure_heads, viewed_overview
 from attnscope.analysis.heads.returned import returned_head, returned_overview
 from attnscope.analysis.heads.thumbnails import View, thumbnails
 from attnscope.analysis.heads.view import Name, among_all
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.scores.supplies import AllowedPairs
+from attnscope.analysis.verification import verify_model
 from attnscope.attention import Capture
 from attnscope.capture import provenance_of
 from attnscope.capture.faults import if_it_runs

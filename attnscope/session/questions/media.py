@@ -1,6 +1,6 @@
 """Attention of one query laid over the picture or the sound that was read."""
 
-from attnscope.analysis import measure_heads, recompute_head
+from attnscope.analysis.heads.head import recompute_head
 from attnscope.analysis.heads.overlay import (
     default_query,
     heads_over_picture,
@@ -8,6 +8,7 @@ from attnscope.analysis.heads.overlay import (
     over_picture,
     over_sound,
 )
+from attnscope.analysis.heads.overview import measure_heads
 from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.results import (

@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from attnscope.analysis import measure_heads, recompute_head
 from attnscope.analysis.claims.finding.rows import Layer, rows_of
 from attnscope.analysis.corpus.names import needs_norms
+from attnscope.analysis.heads.head import recompute_head
+from attnscope.analysis.heads.overview import measure_heads
 from attnscope.analysis.heads.returned import returned_overview
 from attnscope.analysis.heads.thumbnails import View, made_small
 from attnscope.analysis.scores.supplies import AllowedPairs

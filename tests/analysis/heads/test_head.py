@@ -24,7 +24,9 @@ from torch import nn
 from transformers import AttentionInterface
 from transformers.models.llama.modeling_llama import eager_attention_forward
 
-from attnscope.analysis import measure_heads, recompute_head, verify_model
+from attnscope.analysis.heads.head import recompute_head
+from attnscope.analysis.heads.overview import measure_heads
+from attnscope.analysis.verification import verify_model
 from attnscope.attention import Capture
 from attnscope.capture import Selection, provenance_of, record
 from attnscope.capture.following.describe import tokens_of

@@ -11,9 +11,9 @@ import transformers as hf
 from families import HEADS, LAYERS, eager_weights, ids, sharp
 from moved_weights import carried, moved
 
-from attnscope.analysis import measure_heads, recompute_head
 from attnscope.analysis.claims.comparison.compare import compare_texts
-from attnscope.analysis.heads.head import head_terms
+from attnscope.analysis.heads.head import head_terms, recompute_head
+from attnscope.analysis.heads.overview import measure_heads
 from attnscope.analysis.heads.projection import project_head
 from attnscope.analysis.heads.report import compose_report, statistics
 from attnscope.analysis.heads.returned import returned_head, returned_overview

@@ -7,7 +7,7 @@ import pytest
 from families import HEADS, ids, sharp
 
 import attnscope as at
-from attnscope.analysis import recompute_head
+from attnscope.analysis.heads.head import recompute_head
 from attnscope.analysis.heads.thumbnails import pooled, steps_for, thumbnails
 from attnscope.capture import Selection, record
 from attnscope.capture.returned import ask_for_weights

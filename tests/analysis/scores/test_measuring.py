@@ -9,7 +9,7 @@ import torch
 from families import HEADS, KEY_HEADS, ids, sharp
 
 import attnscope as at
-from attnscope.analysis import measure_heads
+from attnscope.analysis.heads.overview import measure_heads
 from attnscope.analysis.scores import sorts
 from attnscope.analysis.scores.supplies import of_tokens
 from attnscope.attention import Capture

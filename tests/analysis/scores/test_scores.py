@@ -9,8 +9,7 @@ import pytest
 import torch
 from families import ids, sharp
 
-from attnscope.analysis import measure_heads
-from attnscope.analysis.heads.overview import viewed_overview
+from attnscope.analysis.heads.overview import measure_heads, viewed_overview
 from attnscope.analysis.heads.report import statistics
 from attnscope.analysis.scores.dense import apply_measures, evenly_spread, unplaced
 from attnscope.capture import record

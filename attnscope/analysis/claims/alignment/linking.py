@@ -110,12 +110,8 @@ def learn(cases: Sequence[WordWeights], gold: Sequence[np.ndarray]) -> Learnt:
     base = LogisticRegression(C=_PENALTY, max_iter=_STEPS)
     made = CalibratedClassifierCV(base, cv=parts, ensemble=False).fit(features, linked)
     fit = made.calibrated_classifiers_[0].estimator
-    return Learnt(made, _shares(fit.coef_[0] * features.std(axis=0)))
-
-
-def _shares(moved: Float[np.ndarray, " feature"]) -> Float[np.ndarray, " head"]:
-    by_head = np.abs(moved).reshape(3, -1).sum(axis=0)
-    return np.asarray(by_head / by_head.sum())
+    by_head = np.abs(fit.coef_[0] * features.std(axis=0)).reshape(3, -1).sum(axis=0)
+    return Learnt(made, np.asarray(by_head / by_head.sum()))
 
 
 def sure(chances: Pairs) -> Bool[np.ndarray, "word other"]:

@@ -26,7 +26,9 @@ def by_sharpness(rows: Rows) -> Shares:
     whole = np.concatenate([rows, rest], axis=2)
     entropy = -(whole * np.log(whole + _NOTHING)).sum(axis=2).mean(axis=1)
     sharp = np.clip(1 - entropy / np.log(whole.shape[2]), 0, None)
-    return _shares(np.sqrt(sharp * _monotone(rows)))
+    values = np.sqrt(sharp * _monotone(rows))
+    total = float(values.sum())
+    return values / total if total > _NOTHING else even(len(values))
 
 
 def _monotone(rows: Rows) -> Float[np.ndarray, " head"]:
@@ -40,11 +42,6 @@ def _monotone(rows: Rows) -> Float[np.ndarray, " head"]:
     spread = np.sqrt((centres**2).sum(axis=1) * (places**2).sum())
     found = np.divide(centres @ places, spread, out=np.zeros(len(rows)), where=spread > 1e-9)
     return np.asarray(np.clip(found, 0, None))
-
-
-def _shares(values: Float[np.ndarray, " head"]) -> Shares:
-    total = float(values.sum())
-    return values / total if total > _NOTHING else even(len(values))
 
 
 def fitted(masses: Float[np.ndarray, "case head"]) -> Shares:

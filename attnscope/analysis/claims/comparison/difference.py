@@ -110,7 +110,12 @@ class Picked:
 
 def difference(a: Matrices, b: Matrices, names: tuple[str, str], picked: Picked = Picked()) -> Difference:
     """What `b` gives more than `a`; `InputError` where they have not as many tokens, or no head in common."""
-    _check_tokens(a, b)
+    for side in ("query", "key"):
+        first, second = (len(getattr(each, f"{side}_tokens")) for each in (a, b))
+        if first != second:
+            raise InputError(
+                f"the runs have {first} and {second} {side} tokens: weights are compared of as many tokens"
+            )
     pairs = _pairs(a, b, picked)
     both = [(a.weights[i, j], b.weights[k, m]) for i, j, k, m in pairs]
     rows = np.array([_rows(*each) for each in both])
@@ -129,15 +134,6 @@ def difference(a: Matrices, b: Matrices, names: tuple[str, str], picked: Picked 
         before=both[shown][0],
         after=both[shown][1],
     )
-
-
-def _check_tokens(a: Matrices, b: Matrices) -> None:
-    for side in ("query", "key"):
-        first, second = (len(getattr(each, f"{side}_tokens")) for each in (a, b))
-        if first != second:
-            raise InputError(
-                f"the runs have {first} and {second} {side} tokens: weights are compared of as many tokens"
-            )
 
 
 def _pairs(a: Matrices, b: Matrices, picked: Picked) -> list[Pair]:

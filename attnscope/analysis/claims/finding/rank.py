@@ -189,7 +189,7 @@ def summary(
     worst = np.inf if smaller else -np.inf
     filled = np.where(np.isnan(controls), worst, controls)
     best = filled.min(axis=(1, 2)) if smaller else filled.max(axis=(1, 2))
-    low, high = (_quantile(controls, each) for each in (OUTER, 1 - OUTER))
+    low, high = (np.asarray(np.quantile(controls, each, axis=0)) for each in (OUTER, 1 - OUTER))
     mean, as_own = _mean(controls), controls
     if wider is not None:
         as_own = mean + (controls - mean) * wider[:, None, None]
@@ -228,7 +228,3 @@ def _mean(values: Float[np.ndarray, "control layer head"]) -> ByHead:
     count = there.sum(axis=0)
     total = np.where(there, values, 0.0).sum(axis=0)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
-def _quantile(values: Float[np.ndarray, "control layer head"], share: float) -> ByHead:
-    return np.asarray(np.quantile(values, share, axis=0))

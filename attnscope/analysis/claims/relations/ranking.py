@@ -140,7 +140,7 @@ def _shares(right: np.ndarray, count: np.ndarray) -> np.ndarray:
 
 
 def _relation(halves: Sequence[Half], whole: Half, i: int, name: str, heads: Heads) -> Relation:
-    place, fixed = _best_head(whole, i), _best_distance(whole, i)
+    place, fixed = _best_head(whole, i), int(whole.distance_right[:, i].argmax())
     count, sentences = float(whole.count[i]), float(whole.sentences[i])
     of_head = whole.right[place][i], whole.squares[place][i], whole.products[place][i]
     of_distance = (
@@ -168,10 +168,6 @@ def _best_head(half: Half, i: int) -> Place:
     right = half.right[..., i]
     layer, head, direction = np.unravel_index(int(right.argmax()), right.shape)
     return int(layer), int(head), int(direction)
-
-
-def _best_distance(half: Half, i: int) -> int:
-    return int(half.distance_right[:, i].argmax())
 
 
 def _share(whole: Half, i: int, right: float, squares: float, products: float) -> tuple[float, float, float]:

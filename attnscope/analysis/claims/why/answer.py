@@ -70,7 +70,9 @@ def contributions(
     except Refused as error:
         raise InputError(f"this model does not run cut into parts: {one_line(error)}") from error
     for one in (base, rule):
-        _check_same(question.asked.of(one.output), logits)
+        far = (exact(question.asked.of(one.output).detach()) - exact(logits)).abs().max()
+        if not bool(far <= _SAME * exact(logits).abs().max()):
+            raise InputError("this answer cannot be taken apart: cut into parts, the model answers otherwise")
     total = _logit(question.asked.of(rule.output)[0], ids, rivals)
     slopes = _slopes(rule, total)
     found = shares(slopes, names)
@@ -88,12 +90,6 @@ def contributions(
     removals = Answers(model, inputs, paths, base, question, ids, held, donor)
     parts = _with_removals(_parts(found, slopes, names), slopes, names, removals, logit)
     return Told(answer, against, logit, summed, residual, parts)
-
-
-def _check_same(made: Tensor, logits: Tensor) -> None:
-    far = (exact(made.detach()) - exact(logits)).abs().max()
-    if not bool(far <= _SAME * exact(logits).abs().max()):
-        raise InputError("this answer cannot be taken apart: cut into parts, the model answers otherwise")
 
 
 def _logit(rows: Tensor, ids: Sequence[int], rivals: Sequence[int]) -> Tensor:
