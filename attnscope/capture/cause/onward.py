@@ -42,15 +42,19 @@ class Onward:
     """What one run told of the blocks.
 
     `given` is the half that each was given another, `asked` the queries that changed with it and `carried`
-    the rows of its result. `unread` are the blocks that nothing seems to read, `beside` those whose rows
-    reach one another beside the attention that is shown, with whether it is by an attention that is not.
+    the rows of its result. `unread` are the blocks that nothing seems to read, `untold` those of which that
+    would hang on what was not loaded, `beside` those whose rows reach one another beside the attention that
+    is shown, with whether it is by an attention that is not. Up to `end` the `last` block was followed.
     """
 
     given: Halves = field(default_factory=dict)
     asked: dict[Place, Tensor] = field(default_factory=dict)
     carried: dict[Forward, Tensor] = field(default_factory=dict)
     unread: set[Forward] = field(default_factory=set)
+    untold: set[Forward] = field(default_factory=set)
     beside: dict[Forward, bool] = field(default_factory=dict)
+    last: Forward | None = None
+    end: str = ""
 
 
 def between_blocks(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> Onward:
@@ -64,8 +68,12 @@ def between_blocks(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> Onward
     with softmaxes:
         passage = rerun.run(seen.hooks())
     doubted = seen.doubted(tensors(passage.result))
-    with suppress(Refused):
+    try:
         found.unread = _unread(rerun, clean, tried, doubted)
+    except Refused:
+        found.untold = doubted
+    found.last = seen.returned[-1][0] if seen.returned else None
+    found.end = _end(rerun.model, passage.result)
     if not clean.epsilon:  # one scale for all rows carries a little of each to all others
         mixing = {
             block
@@ -77,6 +85,13 @@ def between_blocks(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> Onward
             for block in _by_softmaxes(rerun, clean, mixing & softmaxes.there, found):
                 found.beside[block] = True
     return found
+
+
+def _end(model: nn.Module, result: Any) -> str:
+    """How far the last block was followed; nothing where that is as far as the model goes."""
+    if result is None or getattr(model, "is_cut", False):
+        return "up to what comes next"
+    return "up to the last layer's result" if getattr(model, "base_model", None) is model else ""
 
 
 def note_queries(clean: Clean, place: Place, queries: Tensor, asked: dict[Place, Tensor]) -> None:
@@ -216,6 +231,8 @@ def _unread(rerun: Rerun, clean: Clean, tried: Sequence[Trial], doubted: Collect
     before = clean.returned
     if before is None:
         before = tensors(rerun.run(Hooks(lambda *_: None, whole=True)).result)
+    if before is None or getattr(rerun.model, "is_cut", False):
+        raise Refused("what comes behind is not there")
 
     def changes(blocks: Collection[Forward]) -> bool:
         """Whether the result changes where all answers in these blocks are others."""

@@ -92,7 +92,9 @@ class Rerun:
         around = {block for block in self.block_of.values() if block is not None}
         inside = {part for block in around for part in block.modules()}
         self.sites = [site for site in sites if site.module in tried or site.module in inside]
-        self.beside = _layers(model, sites) - around
+        # what comes next may be no layer: what was not loaded is reached as well
+        absent = {part for part in model.modules() if getattr(part, "is_absent", False)}
+        self.beside = (_layers(model, sites) | absent) - around
         self.runs = 0
         self.before: dict[Forward, list[Tensor]] = {}  # what blocks are given in every later run
         self.last: frozenset[Forward] = frozenset()  # of each block the last module that is asked about

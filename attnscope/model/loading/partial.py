@@ -26,12 +26,14 @@ def cut(model_class: type[nn.Module], layers: int) -> type[nn.Module]:
     """A subclass whose models have only the first `layers` layers.
 
     The config stays as it is: some models scale by the depth that it names. The layers go right after
-    construction, which happens on the meta device, so their weights are never read.
+    construction, which happens on the meta device, so their weights are never read. `is_cut` says
+    that there were more.
     """
 
     def construct(self: nn.Module, config: Any, *args: Any, **kwargs: Any) -> None:
         model_class.__init__(self, config, *args, **kwargs)
         for stack in layer_stacks(self).values():
+            self.is_cut = len(stack) > layers  # type: ignore[assignment]
             del stack[layers:]
         _forget_ties(self)
 
@@ -89,10 +91,11 @@ def refuse_missing(model: nn.Module, missing: Iterable[str], name: str) -> None:
     """Make every module whose weights the checkpoint lacks raise `ModelUnavailableError` when it is run.
 
     So the last layers of a run that ends early, or a head nobody asked for, may be absent, and nothing is
-    ever computed from the random numbers that the library puts in their place.
+    ever computed from the random numbers that the library puts in their place. `is_absent` tells the modules.
     """
     for key in missing:
         owner = model.get_submodule(key.rpartition(".")[0])
+        owner.is_absent = True  # type: ignore[assignment]
         owner.register_forward_pre_hook(_refusal(key, name))
 
 

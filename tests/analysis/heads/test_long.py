@@ -165,5 +165,5 @@ def test_of_a_text_longer_than_was_tried_it_is_said_how_far_its_rows_were_seen_t
     assert whole.certificate.positions_tried == ""
     assert cut.certificate.positions_tried == f"on the first {COUNT - 1}"
     assert f" · tokens in place (tried on the first {COUNT - 1}) · " in certificate_words(cut.certificate)
-    assert certificate_words(whole.certificate).endswith(" · acts on its own rows")
-    assert f" · acts on its own rows (tried on the first {COUNT - 1})" in certificate_words(cut.certificate)
+    assert certificate_words(whole.certificate).endswith(" (tried up to the last layer's result)")
+    assert f" · acts on its own rows (tried on the first {COUNT - 1}, " in certificate_words(cut.certificate)

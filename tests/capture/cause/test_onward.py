@@ -6,11 +6,13 @@ import pytest
 import torch
 from families import HIDDEN, LAYERS, ids, sharp
 from torch import Tensor, nn
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, BertModel
 from transformers.modeling_outputs import CausalLMOutput
 
 from attnscope.capture import Selection, record
 from attnscope.capture.cause.reaching import reaches_of
 from attnscope.model.anatomy.sites import find_sites
+from attnscope.model.loading.partial import cut, refuse_missing
 from attnscope.results import Certificate, Verdict
 from attnscope.verify import certify_heads
 from attnscope.vocabulary import Effect
@@ -179,3 +181,50 @@ def test_a_layer_alone_is_tried_up_to_what_the_next_one_is_given() -> None:
     for layer, verdict in ((0, Verdict.CERTIFIED), (1, Verdict.PARTIAL)):
         call = record(model, ids(), Selection([layer])).calls[0]
         assert {each.verdict for each in certify_heads(call)} == {verdict}
+
+
+def cut_after(family: str, layers: int) -> nn.Module:
+    """The first layers of a model, as they are loaded: without the norm behind them."""
+    whole = sharp(family)
+    part = cut(type(whole), layers)._from_config(whole.config, attn_implementation="eager").eval()
+    part.load_state_dict(whole.state_dict(), strict=False)
+    refuse_missing(
+        part, [name for name in dict(part.named_parameters()) if name in ("norm.weight", "ln_f.weight")], "m"
+    )
+    return part
+
+
+def with_head(model: nn.Module) -> nn.Module:
+    made = AutoModelForMaskedLM if isinstance(model, BertModel) else AutoModelForCausalLM
+    whole = made.from_config(model.config, attn_implementation="eager").eval()
+    setattr(whole, whole.base_model_prefix, model)
+    return whole
+
+
+def passed_by(model: nn.Module, layer: int) -> nn.Module:
+    """A model that goes on with what it gave to the layer."""
+    block = blocks(model)[layer]
+
+    def call(self: nn.Module, hidden: Tensor, *args: Any, **kwargs: Any) -> Any:
+        result = super(type(self), self).__call__(hidden, *args, **kwargs)
+        return hidden if isinstance(result, Tensor) else (hidden, *result[1:])
+
+    block.__class__ = type("PassedBy", (type(block),), {"__call__": call})
+    return model
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_of_the_last_layer_that_is_loaded_it_is_seen_whether_what_comes_next_reads_it(family: str) -> None:
+    models = cut_after(family, 2), passed_by(cut_after(family, 2), 1), passed_by(cut_after(family, 2), 0)
+    calls = [record(model, ids(), Selection([1])).calls[0] for model in models]
+    read, passed, before = (certify_heads(call, [2])[0].reach for call in calls)
+    assert (read.effect, read.reason) == (Effect.OWN, "up to what comes next")
+    assert (passed.effect, "nothing behind that was loaded" in passed.reason) == (Effect.UNKNOWN, True)
+    assert before == read
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_last_layer_is_followed_to_the_word_head_where_that_is_there(family: str) -> None:
+    base, whole = sharp(family), with_head(sharp(family))
+    ends = [[each.reach.reason for each in told(model)] for model in (base, whole)]
+    assert ends == [["", "", "up to the last layer's result"], ["", "", ""]]

@@ -105,7 +105,7 @@ def test_a_layer_takes_five_runs_that_end_with_it_and_one_for_heads_that_had_no_
     found = reaches_of(model, ids(), find_sites(model), {1}, {("layers.1.self_attn", 0)}).found
     for handle in handles:
         handle.remove()
-    assert found["layers.1.self_attn", 0][3] == Reach(Effect.OWN, "", 6)
+    assert found["layers.1.self_attn", 0][3] == Reach(Effect.OWN, "up to what comes next", 6)
     assert ran == 6 * [0, 1]
 
 
@@ -123,7 +123,10 @@ def test_attentions_that_share_a_block_are_tried_in_turn_and_leave_no_doubt_in_o
     found = reaches_of(model, inputs, find_sites(model), None).found
     assert [len(heads) for heads in found.values()] == [4, 4] + 6 * [6]
     # clean, two with factors, queries of half the rows, one for each attention of a block, one for heads
-    assert {reach for heads in found.values() for reach in heads.values()} == {Reach(Effect.OWN, "", 7)}
+    reached = [{*heads.values()} for heads in found.values()]
+    assert reached == 6 * [{Reach(Effect.OWN, "", 7)}] + 2 * [
+        {Reach(Effect.OWN, "up to the last layer's result", 7)}
+    ]
 
 
 def test_two_rows_exchanged_within_the_half_that_a_block_is_tried_with_are_told_where_every_row_is() -> None:
