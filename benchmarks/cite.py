@@ -6,9 +6,9 @@ Of the bundled reader, or with `--base` of a Llama of bert-base size (12 layers 
 
 By hand, one text after the other: what the answer loses without each passage, without all of them, and
 without as many random halves as ours draws; the mean attention by passage; the lengths of the values that it
-moves; gradient x input, integrated gradients in 64 steps, and attention x gradient. Ours has AttnLRP as well,
-and holds every head against the model's own weights. Both in one process on one thread, as time of the
-processor, the least of the repeats; the loss of one passage by both is printed.
+moves; gradient x input, integrated gradients in 64 steps, and attention x gradient. Ours holds every head
+against the model's own weights. Both in one process on one thread, as time of the processor, the least of the
+repeats; the loss of one passage by both is printed.
 """
 
 import argparse

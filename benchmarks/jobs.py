@@ -213,7 +213,7 @@ def of_base_size() -> Any:
 
 
 def cite_everything() -> tuple[Work, Work]:
-    """All columns of `cite` but AttnLRP, random halves taken away as well."""
+    """All columns of `cite`, random halves taken away as well."""
     ours, _ = cite_losses()
     model, found = attnscope.load("demo-reader", attn="eager"), ours()
     controls = len(found.statements[0].controls)

@@ -12,7 +12,7 @@ from attnscope.results import Flow, load
 
 Run = Callable[..., Result]
 TEXT = "I was watching the door when [MASK] opened."
-WAYS = ["gradient x input", "integrated gradients", "attention x gradient", "attnlrp"]
+WAYS = ["gradient x input", "integrated gradients", "attention x gradient"]
 ASKED = ("flow", TEXT, "-m", "demo", "--from", "[MASK]")
 
 

@@ -92,7 +92,7 @@ def referee(*, none: bool = True, wrong: int = 0) -> Referee:
     scores = (
         Score(Method("removal"), 6, 1.0, 0.61, 1.0, 1.0, 1.0, 1.0, 0.1 if none else nan),
         Score(Method("attention"), 6, 0.0, 0.0, 0.39, 0.5, 0.5, 0.5, 0.5 if none else nan),
-        Score(Method("attnlrp"), 0, nan, nan, nan, nan, nan, nan, nan),
+        Score(Method("attention x gradient"), 0, nan, nan, nan, nan, nan, nan, nan),
     )
     refused = (Refused(9, "the text has 3,000 tokens"),)
     heads = {Verdict.CERTIFIED: 32}

@@ -10,7 +10,7 @@ from attnscope.analysis.claims.flow.rollout import by_units, max_flow, mixed, ro
 from attnscope.analysis.heads.view import Units
 from attnscope.results import Flow, Kind, Verdict
 from attnscope.results.base.groups import joined
-from attnscope.results.claims.flow import GRADIENT, INTEGRATED, LRP, WEIGHED, Ablated, Attributed, Pooled
+from attnscope.results.claims.flow import GRADIENT, INTEGRATED, WEIGHED, Ablated, Attributed, Pooled
 from attnscope.results.claims.intervention import Intervention
 from attnscope.vocabulary import Unit
 
@@ -25,7 +25,7 @@ def matrices(count: int = 13, layers: int = 3, seed: int = 0) -> list[np.ndarray
 def attributed(effects: np.ndarray, *, answer: bool) -> tuple[Attributed, ...]:
     """Signed numbers for each token and shares; without an answer none of those that need one."""
     random = np.random.default_rng(9)
-    one, handed = random.normal(size=(2, len(effects)))
+    one = random.normal(size=len(effects))
     there = np.where(np.isnan(effects), np.nan, random.normal(size=len(effects)))
     flat = "nothing is answered here"
     return (
@@ -36,7 +36,6 @@ def attributed(effects: np.ndarray, *, answer: bool) -> tuple[Attributed, ...]:
         Attributed(
             WEIGHED, random.dirichlet(np.ones(len(effects))) if answer else None, "" if answer else flat
         ),
-        Attributed(LRP, handed, whole=float(handed.sum()) + 1.5, off=1e-6, rest=1.5),
     )
 
 

@@ -3,8 +3,6 @@
 Names are those of `trace.operations.operation`; a graph's nodes have names of their own.
 """
 
-from collections.abc import Collection
-
 from torch import Tensor
 
 from attnscope.capture.trace.operations import BOUNDS, COPIES, MOVES
@@ -44,8 +42,8 @@ _NODES = """AccumulateGrad Add Sub Rsub Mul Div Neg Clone View UnsafeView Reshap
 NODES = frozenset(_NODES.split())
 
 
-def stranger(made: Tensor, known: Collection[str] = ()) -> str | None:
-    """What in the graph behind a tensor is neither in `NODES` nor `known`; None: nothing."""
+def stranger(made: Tensor) -> str | None:
+    """What in the graph behind a tensor is not in `NODES`; None: nothing."""
     seen, waiting = set[object](), [made.grad_fn]
     while waiting:
         node = waiting.pop()
@@ -53,7 +51,7 @@ def stranger(made: Tensor, known: Collection[str] = ()) -> str | None:
             continue
         seen.add(node)
         name = node.name().rpartition("::")[2]
-        if (short := name.rstrip("0123456789").removesuffix("Backward")) not in NODES and short not in known:
+        if name.rstrip("0123456789").removesuffix("Backward") not in NODES:
             return name
         waiting += [each for each, _ in node.next_functions]
     return None

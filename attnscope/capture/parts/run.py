@@ -24,26 +24,6 @@ class _Done(Exception):
 
 
 @contextmanager
-def ruled(rule: Rule, model: nn.Module, sites: Sequence[str], until: Site | None = None) -> Iterator[None]:
-    """While open, the model runs under the rule, up to the end of one attention where that is given.
-
-    Raises `Refused` where it does not.
-    """
-    with ExitStack() as stack:
-        stack.enter_context(evaluating(model))
-        stack.enter_context(without_weights(model))
-        stack.enter_context(unscripted(model.modules()))
-        stack.enter_context(_followed(rule, model, frozenset(sites), until))
-        if rule.rows is not None:
-            stack.enter_context(answered_by_rows(rule, map(model.get_submodule, sites), until))
-        stack.enter_context(torch.enable_grad())
-        stack.enter_context(rule)
-        stack.enter_context(running_again(model))
-        stack.enter_context(_ending())
-        yield
-
-
-@contextmanager
 def _ending() -> Iterator[None]:
     """Where the run has ended before the model's end, without the frames that would hold all of it."""
     try:
@@ -75,8 +55,18 @@ def run_under(
     sites: Sequence[str],
     until: Site | None = None,
 ) -> Cutting:
-    """Cuts a run under a rule that is given, which is given back with all that came of it."""
-    with ruled(rule, model, sites, until):
+    """A run under a rule, which is given back with all that came of it. `Refused`: it does not run."""
+    with ExitStack() as stack:
+        stack.enter_context(evaluating(model))
+        stack.enter_context(without_weights(model))
+        stack.enter_context(unscripted(model.modules()))
+        stack.enter_context(_followed(rule, model, frozenset(sites), until))
+        if rule.rows is not None:
+            stack.enter_context(answered_by_rows(rule, map(model.get_submodule, sites), until))
+        stack.enter_context(torch.enable_grad())
+        stack.enter_context(rule)
+        stack.enter_context(running_again(model))
+        stack.enter_context(_ending())
         rule.output = model(**without_cache(model, inputs))
     return rule
 

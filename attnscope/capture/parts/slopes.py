@@ -15,11 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.capture.parts.leaves import Cut, Key, Leaf, Site, detached
-from attnscope.capture.parts.relevance import BY_ENTRY
 from attnscope.capture.parts.rule import Rule
-from attnscope.capture.trace.operations import overwrites
+from attnscope.capture.trace.operations import BOUNDS, overwrites
 
-_ENTRIES = BY_ENTRY | {"sigmoid", "exp", "log", "log1p", "expm1", "softplus", "logsigmoid", "sqrt"}
+_ENTRIES = """gelu relu silu tanh leaky_relu elu selu celu relu6 hardswish hardtanh mish softsign pow square
+    softshrink hardshrink erf sigmoid exp log log1p expm1 softplus logsigmoid sqrt"""
+ENTRIES = BOUNDS | frozenset(_ENTRIES.split())  # each number by itself
 
 
 class Sloped(Rule):
@@ -61,7 +62,7 @@ class Sloped(Rule):
     def _cut(self, function: Any, name: str, alive: Tensor, args: Any, kwargs: Any) -> Any:
         if not self._behind or alive.shape[-1] == 1:
             return super()._cut(function, name, alive, args, kwargs)
-        if name in _ENTRIES and args and args[0] is alive and not overwrites(function):
+        if name in ENTRIES and args and args[0] is alive and not overwrites(function):
             with torch.enable_grad():
                 there = alive.detach().requires_grad_()
                 made = function(there, *detached(args[1:]), **detached(kwargs))

@@ -71,7 +71,7 @@ def flow(
     """Follow attention back to the input, beside replaced words.
 
     Rollout, flow, rollout of what is moved, value zeroing, and back from the answer gradient x input,
-    integrated gradients, attention x gradient and AttnLRP, beside what the answer (--against: its lead over
+    integrated gradients and attention x gradient, beside what the answer (--against: its lead over
     another one) loses when a token is replaced: the rank correlation of the two, that of shuffled effects,
     and that of distance alone.
     Of a picture patches are replaced by their mean, of a sound frames by silence, neighbours together where

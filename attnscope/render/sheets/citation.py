@@ -20,7 +20,6 @@ from attnscope.results.claims.citation import (
     COPYING,
     GRADIENT,
     INTEGRATED,
-    LRP,
     REMOVAL,
     WEIGHED,
     Citation,
@@ -29,7 +28,7 @@ from attnscope.results.claims.citation import (
 
 _SHOWN = 8  # passages of a sentence
 _SENTENCES = 3  # that have a ranking of their own where there are more
-_SPARED = dict(zip((COPYING, LRP, WEIGHED, BY_NORM, INTEGRATED, GRADIENT), range(1, 7), strict=True))
+_SPARED = dict(zip((COPYING, WEIGHED, BY_NORM, INTEGRATED, GRADIENT), range(1, 6), strict=True))
 
 
 def sheet(result: Citation, focus: Focus = WHOLE) -> Sheet:

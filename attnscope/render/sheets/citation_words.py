@@ -17,7 +17,7 @@ from attnscope.results.claims.citation import (
     Citation,
     floor_of,
 )
-from attnscope.results.claims.flow import INTEGRATED, LRP, WEIGHED
+from attnscope.results.claims.flow import INTEGRATED, WEIGHED
 from attnscope.results.claims.ranking import AHEAD, LEVEL, times
 
 _LONGEST = 44  # characters of a passage or a sentence within another one
@@ -182,7 +182,6 @@ SAYS = {
     "gradient x input": "what the log probability loses with the passage if it went on as steeply, in nats",
     INTEGRATED: "the same along the way from all passages replaced, in nats",
     WEIGHED: "attention times its gradient, through all layers, in shares",
-    LRP: "part of the sentence's logits",
     FIT: "what the passage adds to the log odds of the sentence",
     REMOVAL: "nats of log probability that the sentence loses without the passage",
 }

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from attnscope.render.kit.numbers import counted, number, signed
 from attnscope.results import Flow, Verdict
-from attnscope.results.claims.flow import DISTANCE, GRADIENT, INTEGRATED, LRP, WEIGHED, Ablated
+from attnscope.results.claims.flow import DISTANCE, GRADIENT, INTEGRATED, WEIGHED, Ablated
 
 CALLED = {
     "attention": "attention of the last layer",
@@ -13,7 +13,6 @@ CALLED = {
     "by norm": "rollout by norm",
     "flow": "the largest flow",
     "zeroing": "value zeroing",
-    LRP: "AttnLRP",
     "own vector": "the share of each one's own last vector",
 }
 HEADED = {
@@ -22,10 +21,9 @@ HEADED = {
     GRADIENT: "gradient x input",
     INTEGRATED: "integrated gradients",
     WEIGHED: "attention x gradient",
-    LRP: "AttnLRP",
 }
 _FIRST = "attention"
-SIGNED = frozenset({GRADIENT, INTEGRATED, LRP})  # numbers of their own, not shares
+SIGNED = frozenset({GRADIENT, INTEGRATED})  # numbers of their own, not shares
 
 
 def ordered(result: Flow, ablated: Ablated) -> list[str]:
@@ -44,20 +42,6 @@ def sums(result: Flow) -> Iterator[tuple[Verdict, str]]:
                 f"integrated gradients sum to what replacing all costs, {number(abs(each.off))} off, "
                 f"each token at most {number(each.each_off)}",
             )
-        if each.method == LRP and each.values is not None:
-            score = _handed(result).replace("the length of the query's vector", "the vector's length")
-            yield Verdict.CERTIFIED, f"AttnLRP hands out {score}, {number(abs(each.off))} off"
-
-
-def _handed(result: Flow) -> str:
-    """What AttnLRP hands back."""
-    if not answered(result):
-        return "the length of the query's vector"
-    return "the lead of the answer" if result.ablated and result.ablated.against else "the answer's logit"
-
-
-def answered(result: Flow) -> bool:
-    return result.ablated is not None and bool(result.ablated.answer)
 
 
 def legend(result: Flow) -> Iterator[str]:
@@ -101,11 +85,5 @@ def _gradient_words(result: Flow) -> dict[str, str]:
         said[INTEGRATED] = (
             f"mean slope on the way from all tokens replaced, {summed.steps} steps, times that way "
             f"(Sundararajan et al. 2017); sums to {signed(summed.whole)}, what replacing them all costs"
-        )
-    if (kept := there.get(LRP)) is not None:
-        what = _handed(result)
-        said[LRP] = (
-            f"parts of {what}, {number(kept.whole)}, handed back by rules (Achtibat et al. 2024); "
-            f"{signed(kept.rest)} of it went to positions, biases and what softmaxes leave"
         )
     return said

@@ -39,15 +39,12 @@ class Method(StrEnum):
     GRADIENT = "gradient x input"
     INTEGRATED = "integrated gradients"
     WEIGHED = "attention x gradient"
-    LRP = "attnlrp"
     LONGEST = "longest passage"
     NEAREST = "nearest passage"
     WORDS = "shared words"
 
 
-REMOVAL, FIT, ATTENTION, COPYING, BY_NORM, GRADIENT, INTEGRATED, WEIGHED, LRP, LONGEST, NEAREST, WORDS = (
-    Method
-)
+REMOVAL, FIT, ATTENTION, COPYING, BY_NORM, GRADIENT, INTEGRATED, WEIGHED, LONGEST, NEAREST, WORDS = Method
 CONTROLS = LONGEST, NEAREST, WORDS
 
 

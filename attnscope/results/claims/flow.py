@@ -23,10 +23,9 @@ class ByGradients(StrEnum):
     GRADIENT = "gradient x input"
     INTEGRATED = "integrated gradients"
     WEIGHED = "attention x gradient"
-    LRP = "attnlrp"
 
 
-GRADIENT, INTEGRATED, WEIGHED, LRP = ByGradients
+GRADIENT, INTEGRATED, WEIGHED = ByGradients
 
 
 class Case(StrEnum):
@@ -60,13 +59,10 @@ class Attributed:
     """What a `method` that goes back by gradients gives to every token; `absent` says why there is none.
 
     `gradient x input` (`values` in what the effects are measured in), `integrated gradients` (Sundararajan et
-    al. 2017, the same), `attention x gradient` (Chefer et al. 2021, shares), `attnlrp` (Achtibat et al. 2024,
-    parts of the answer's logit, or of the length of the query's vector). NaN for tokens that it says nothing
-    of. Of two it is known what the parts sum to, the `whole`: integrated gradients to what replacing all
-    tokens at once costs, found with so many `steps`; AttnLRP to the score, where `rest` went to what is no
-    token (positions, biases, what softmaxes leave), or to the answer's own first tokens where it has several.
-    `off` is how far the sum is from that, `each_off` how far one token of integrated gradients may be off:
-    what halving every step of twice this length changes at most. NaN where unknown.
+    al. 2017, the same), `attention x gradient` (Chefer et al. 2021, shares). NaN for tokens that it says
+    nothing of. Of integrated gradients it is known what the parts sum to, the `whole`: what replacing all
+    tokens at once costs, found with so many `steps`. `off` is how far the sum is from that, `each_off` how
+    far one token may be off: what halving every step of twice this length changes at most. NaN where unknown.
     """
 
     method: ByGradients
@@ -75,7 +71,6 @@ class Attributed:
     whole: float = float("nan")
     off: float = float("nan")
     each_off: float = float("nan")
-    rest: float = float("nan")
     steps: int = 0
 
 

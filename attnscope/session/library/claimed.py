@@ -184,12 +184,12 @@ class Claimed(Entered):
     ) -> Flow:
         """What reaches `query` from every input token: rollout, flow, rollout by norm, value zeroing.
 
-        From the answer back by gradients: gradient x input, integrated gradients, attention x gradient and
-        AttnLRP (`attributed`; an absent one says why). Beside them what replacing each input token does to
-        the model's answer there, and how far the two agree; with `answer` to that one, and with `against` to
-        its lead over another. Without a query a tagger is asked for the token whose tag is surest. `layers`
-        are the first ones, by default all; `by` is token, word, sentence or passage; `attention` is kind,
-        tower or route, as in `head`.
+        From the answer back by gradients: gradient x input, integrated gradients and attention x gradient
+        (`attributed`; an absent one says why). Beside them what replacing each input token does to the
+        model's answer there, and how far the two agree; with `answer` to that one, and with `against` to its
+        lead over another. Without a query a tagger is asked for the token whose tag is surest. `layers` are
+        the first ones, by default all; `by` is token, word, sentence or passage; `attention` is kind, tower
+        or route, as in `head`.
         """
         looking = Looking(by=by)
         read = self._read(Wanted(layers, heads, **attention))

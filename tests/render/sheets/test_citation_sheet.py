@@ -84,7 +84,7 @@ def test_ways_to_cite_stand_side_by_side_with_none_apart() -> None:
     assert "removal names one in 1;" in referee_sheet(made.referee(wrong=1)).answer
     assert "no case is without a source" in referee_sheet(made.referee(none=False)).answer.casefold()
     notes = referee_sheet(made.referee()).notes
-    assert "nothing to say in any case: attnlrp" in notes
+    assert "nothing to say in any case: attention x gradient" in notes
     assert "1 line could not be asked: 9" in notes
     assert not [each for each in notes if "--no-gradients" in each]
 
@@ -94,7 +94,7 @@ def test_cases_that_were_not_asked_by_gradients_say_which_ways_are_left_out() ->
     by_attention = replace(whole.scores[1], method=Method.COPYING, top1=0.5)
     made_without = referee_sheet(replace(whole, scores=(*whole.scores[:2], by_attention)))
     assert "the best way without removal and gradients (copying heads) in 50 %" in made_without.answer
-    left = "gradient x input, integrated gradients, attention x gradient, attnlrp"
+    left = "gradient x input, integrated gradients, attention x gradient"
     assert f"not asked (--no-gradients): {left}" in made_without.notes
 
 

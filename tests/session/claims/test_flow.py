@@ -13,7 +13,7 @@ import attnscope as at
 from attnscope.analysis.claims.flow import replacing
 from attnscope.capture.intervening import value_zeroing
 from attnscope.errors import CertificateError, InputError
-from attnscope.results.claims.flow import GRADIENT, INTEGRATED, LRP
+from attnscope.results.claims.flow import GRADIENT, INTEGRATED
 from attnscope.session.questions.claims import flow as asked
 from attnscope.session.questions.claims import replacing as instead
 
@@ -58,7 +58,7 @@ def test_rollout_and_effects_are_those_of_the_models_own_attentions_and_logits(m
     assert found.by_norm is not None
     assert found.flow is not None
     assert [each.method for each in found.ablated.trust] == [*found.methods, "distance alone"]
-    of_attention = [each for each in found.methods if each not in (GRADIENT, INTEGRATED, LRP)]
+    of_attention = [each for each in found.methods if each not in (GRADIENT, INTEGRATED)]
     assert len(of_attention) == 6
     for shares in (found.methods[each] for each in of_attention):
         assert shares.sum() == pytest.approx(1.0, abs=1e-6)
@@ -101,8 +101,6 @@ def test_the_lead_of_an_answer_over_another_is_what_every_column_measures(masked
     assert np.nansum(by_name[INTEGRATED].values) == pytest.approx(
         all_at_once, abs=0.01 * abs(all_at_once) + 0.01
     )
-    assert by_name[LRP].whole == pytest.approx(untouched, abs=1e-4)
-    assert float(by_name[LRP].values.sum()) + by_name[LRP].rest == pytest.approx(untouched, abs=1e-3)
     assert found.text(width=300).startswith(
         "“it” over “they” at [MASK] hangs most on “door”: replacing it costs "
     )

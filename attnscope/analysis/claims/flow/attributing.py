@@ -1,12 +1,11 @@
-"""What an answer is made of, told by its gradients: four ways back to the input, each with its own test.
+"""What an answer is made of, told by its gradients: three ways back to the input, each with its own test.
 
     gradient x input        x . dF/dx: what the answer loses with the embedding x, if it went on as steeply
     integrated gradients    the mean gradient on the way from all tokens replaced, times that way
                             (Sundararajan et al. 2017): sums to what replacing them all costs
     attention x gradient    R = R + mean over heads of (A * dF/dA)+ R, layer by layer (Chefer et al. 2021)
-    AttnLRP                 rules that hand the score itself back (Achtibat et al. 2024, `capture.parts`)
 
-F, and what AttnLRP hands back, are those of `flow.measured`; attention x gradient is of the latter.
+F is that of `flow.measured`; attention x gradient goes back from the logits of the answer.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,22 +20,17 @@ from attnscope.analysis.claims.controls import batches
 from attnscope.analysis.claims.flow.entrance import ByPosition, Entrance
 from attnscope.analysis.claims.flow.measured import Chance, Measured
 from attnscope.capture import Selection
-from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.evaluation_mode import evaluating, without_cache, without_weights
 from attnscope.capture.faults import Refused, running_again
 from attnscope.capture.intervening.passing import slopes
 from attnscope.capture.intervening.reached import experiments_on
-from attnscope.capture.intervening.rounding import strays
-from attnscope.capture.parts.relevance import Relevance, entry_by_entry
-from attnscope.capture.parts.run import ruled
 from attnscope.errors import InputError, one_line
 from attnscope.reference import exact
-from attnscope.results.claims.flow import GRADIENT, INTEGRATED, LRP, WEIGHED, Attributed, ByGradients
+from attnscope.results.claims.flow import GRADIENT, INTEGRATED, WEIGHED, Attributed, ByGradients
 
 POINTS, PIECES = 8, 128  # of a piece of the way, and the most pieces of it, until sum and tokens hold
 SHARE = 0.01  # of what replacing all costs: how far the sum and a token may be off, or `Measured.little`
 _AT_ONCE = 512  # tokens of a batch whose gradients are kept
-_ROUNDINGS = 64  # machine epsilons of the sizes of all parts
 
 
 def attributed(
@@ -47,7 +41,7 @@ def attributed(
     layers: Sequence[int],
     heads: Sequence[int],
 ) -> tuple[Attributed, ...]:
-    """All four; one that has no meaning here is absent with its reason.
+    """All three; one that has no meaning here is absent with its reason.
 
     `selection` is where weights are read, or why they are not.
     """
@@ -55,7 +49,6 @@ def attributed(
         GRADIENT: lambda: _gradient(model, entrance, measured),
         INTEGRATED: lambda: _integrated(model, entrance, measured),
         WEIGHED: lambda: _weighed(model, entrance, measured, selection, layers, heads),
-        LRP: lambda: _handed_back(model, entrance, measured),
     }
     found = []
     for name, way in ways.items():
@@ -190,7 +183,7 @@ def _weighed(
         return Attributed(WEIGHED, None, measured.flat or str(selection))
 
     sites = experiments_on(model, entrance.inputs, selection, measured.question.asked).sites
-    found = slopes(model, entrance.inputs, sites, measured.handed, weights=True)
+    found = slopes(model, entrance.inputs, sites, measured.logits, weights=True)
     count, reached = entrance.tokens, None
     for layer in reversed(layers):
         places = [place for place in found.seen if place[0] == layer]
@@ -209,32 +202,3 @@ def _weighed(
         reached = reached @ matrix
     assert reached is not None, "there is a layer"
     return Attributed(WEIGHED, reached / reached.sum())
-
-
-def _handed_back(model: nn.Module, entrance: Entrance, measured: Measured) -> Attributed:
-    with evaluating(model):
-        untouched = measured.score(model, without_cache(model, entrance.inputs))
-    if not untouched.isfinite():
-        raise InputError("the answer's score is no number")
-    rule = Relevance(model)
-    with entrance.put([entrance.there]) as (inputs, leaf), entry_by_entry(model), ruled(rule, model, ()):
-        score = measured.score(model, without_cache(model, inputs))
-    if strays(score.detach()[None], untouched[None]):
-        raise InputError("under these rules the model answers something else")
-    if not score.requires_grad:
-        raise InputError("the answer does not hang on what enters")
-    if (name := rule.stray(score)) is not None:
-        raise InputError(f"there is no rule for {name}")
-    handed = rule.handed(score, leaf)
-    whole = float(score.detach())
-    values = entrance.by_position(handed.entrance)
-    rest = handed.added + handed.softmaxes + float(handed.entrance.sum()) - float(np.nansum(values))
-    off = float(handed.entrance.sum()) + handed.added + handed.softmaxes - whole
-    precision = max(epsilon_of(score), torch.finfo(torch.float32).eps)  # in which norms work at most
-    tolerance = _ROUNDINGS * precision * handed.sizes
-    if not abs(off) <= tolerance:
-        raise InputError(
-            f"relevance is not kept: all of it is {off:.2g} off the score, where rounding makes "
-            f"{tolerance:.2g}"
-        )
-    return Attributed(LRP, values, whole=whole, off=off, rest=rest)

@@ -2,8 +2,7 @@
 
 F is what is measured when a token is replaced: the log probability of the answer, how far its logit lies
 above that of another one, or the cosine of a vector with itself as it was. At that cosine's top there is no
-slope, so two of the ways have nothing to tell of it. AttnLRP hands back the answer's logit, or its lead over
-the other one, or the vector along its own direction.
+slope, so two of the ways have nothing to tell of it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from attnscope.capture.intervening.changes import rows_only
 
 
 class Measured(Protocol):
-    """A number of a run: F, and the score that AttnLRP hands back."""
+    """A number of a run."""
 
     @property
     def flat(self) -> str:
@@ -31,25 +30,19 @@ class Measured(Protocol):
     def of(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
         """F of every entry of a batch, with gradients."""
 
-    def score(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
-        """What AttnLRP hands back, of one text."""
-
 
 @dataclass(frozen=True, eq=False)
 class Chance:
-    """The log probability of an answer, of all its tokens together; their logits are what is handed back.
-
-    Of an answer that is set against another one both are the difference of the two logits.
-    """
+    """The log probability of an answer, of all its tokens together, or how far its logit is above another."""
 
     question: Question
     answer: tuple[int, ...]
     flat: str = ""
     little: float = 0.01
 
-    def handed(self, output: Any) -> Tensor:
-        """The answer's logits together, or its lead, of every entry."""
-        made, against = self._logits(output), self.question.against
+    def logits(self, output: Any) -> Tensor:
+        """Of the answer's tokens together, less those of another answer that it is set against."""
+        made, against = self._choices(output), self.question.against
         own = _of_rows(made, self.answer)
         return own - _of_rows(made, against) if against else own
 
@@ -57,13 +50,10 @@ class Chance:
         with rows_only(model, self.question.asked):
             output = model(**inputs)
         if self.question.against:
-            return self.handed(output)
-        return _of_rows(self._logits(output).log_softmax(-1), self.answer)
+            return self.logits(output)
+        return _of_rows(self._choices(output).log_softmax(-1), self.answer)
 
-    def score(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
-        return self.handed(model(**inputs))[0]
-
-    def _logits(self, output: Any) -> Tensor:
+    def _choices(self, output: Any) -> Tensor:
         """The logits of all that could be answered, in float32 at least."""
         made: Tensor = self.question.asked.of(output)
         return made.float() if torch.finfo(made.dtype).bits < 32 else made
@@ -77,9 +67,9 @@ def _of_rows(choices: Tensor, ids: Sequence[int]) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Direction:
-    """The cosine of a token's vector with what it `was`; handed back is its length along that.
+    """The cosine of a token's vector with what it `was`.
 
-    What it was stands on the processor where the model's device has no float64.
+    That stands on the processor where the model's device has no float64.
     """
 
     last: nn.Module
@@ -89,16 +79,8 @@ class Direction:
     little: float = 1e-4
 
     def of(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
-        made = self._vectors(model, inputs)
+        made = vectors_with_slopes(model, inputs, self.last)[:, self.query].float()
         return torch.cosine_similarity(made, self.was.to(made.device), dim=-1)
-
-    def score(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
-        made = self._vectors(model, inputs)[0]
-        along: Tensor = made * (self.was / self.was.norm())[0].to(made.device)
-        return along.sum()
-
-    def _vectors(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
-        return vectors_with_slopes(model, inputs, self.last)[:, self.query].float()
 
 
 def vectors_with_slopes(model: nn.Module, inputs: Mapping[str, Any], last: nn.Module) -> Tensor:

@@ -3,7 +3,6 @@
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
-import numpy as np
 from torch import nn
 
 from attnscope.analysis.claims.ablation.question import Question
@@ -17,7 +16,7 @@ from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.kept import holding
 from attnscope.errors import InputError
-from attnscope.results.claims.flow import GRADIENT, INTEGRATED, LRP, WEIGHED, Attributed, Flow
+from attnscope.results.claims.flow import Attributed, ByGradients, Flow
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.pooled import last_of
 from attnscope.session.reading import Reading
@@ -70,17 +69,13 @@ def by_gradients(
 
 
 def _of_text(each: Attributed, length: int) -> Attributed:
-    """The same without what the answer's own tokens, which are read behind the text, are given."""
-    if each.values is None or len(each.values) <= length:
-        return each
-    kept, rest = each.values[:length], float(np.nansum(each.values[length:]))
-    return replace(each, values=kept, rest=each.rest + rest)
+    """Without what the answer's own tokens, which are read behind the text, are given."""
+    return each if each.values is None else replace(each, values=each.values[:length])
 
 
 def _without(result: Flow, reason: str) -> Flow:
     """Columns that are absent, all for one reason."""
-    every = (GRADIENT, INTEGRATED, WEIGHED, LRP)
-    return replace(result, attributed=tuple(Attributed(name, None, reason) for name in every))
+    return replace(result, attributed=tuple(Attributed(name, None, reason) for name in ByGradients))
 
 
 def _measured(
