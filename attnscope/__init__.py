@@ -18,7 +18,6 @@ _HOMES = {
     "compare": "attnscope.session.library.several",
     "difference": "attnscope.session.library.several",
     "corpus": "attnscope.session.library.several",
-    "estimate": "attnscope.session.library.several",
     "outline": "attnscope.session.library.entrance",
     "Model": "attnscope.session.library.models",
     "Reading": "attnscope.session.library.readings",
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from attnscope.session.library.several import compare as compare
     from attnscope.session.library.several import corpus as corpus
     from attnscope.session.library.several import difference as difference
-    from attnscope.session.library.several import estimate as estimate
 
 __all__ = [
     "AttnscopeError",
@@ -51,7 +49,6 @@ __all__ = [
     "compare",
     "corpus",
     "difference",
-    "estimate",
     "load",
     "open",
     "outline",

@@ -22,6 +22,7 @@ INTERRUPTED = 130
 UNFINISHED = ".part"  # what the name of a file ends in that is not whole yet, and begins with a dot
 _STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # not all of them everywhere
 _to_undo: "list[Callable[[], object]]" = []
+_to_say: "list[str]" = []
 
 
 @contextmanager
@@ -32,6 +33,16 @@ def undone_by_a_signal(undo: "Callable[[], object]") -> "Iterator[None]":
         yield
     finally:
         _to_undo.remove(undo)
+
+
+@contextmanager
+def said_when_interrupted(words: str) -> "Iterator[None]":
+    """Whatever goes on in here, an interrupt that ends the program says so with these words."""
+    _to_say.append(words)
+    try:
+        yield
+    finally:
+        _to_say.remove(words)
 
 
 @contextmanager
@@ -92,7 +103,8 @@ def _end(number: int, _: object) -> None:
             undo()
     if number == signal.SIGINT:
         with suppress(OSError):
-            os.write(2, b"attnscope: interrupted\n")
+            said = ": ".join(["attnscope", "interrupted", *_to_say])
+            os.write(2, f"{said}\n".encode("utf-8", "backslashreplace"))
         os._exit(INTERRUPTED)
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

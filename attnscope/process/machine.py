@@ -1,7 +1,7 @@
 """What the machine gives this program: how much memory, and a folder for what it can make again.
 
-Sizes are read and written as people write them. Nothing is made here, and no folder but the user's own is
-ever named.
+Sizes and times are read and written as people write them. Nothing is made here, and no folder but the user's
+own is ever named.
 """
 
 import os
@@ -12,6 +12,7 @@ from pathlib import Path
 _MEMINFO = Path("/proc/meminfo")
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 _STATM = Path("/proc/self/statm")
+_STATUS = Path("/proc/self/status")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([kmgt]?)b?", re.IGNORECASE)
 
@@ -24,6 +25,29 @@ def left() -> int | None:
 
 def gigabytes(size: int) -> str:
     return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"
+
+
+def duration(seconds: float) -> str:
+    """From a second on: `17.7 s`, `7 min`, `2.5 h`, `3 days`."""
+    if seconds < 7200:
+        return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 172800 else f"{seconds / 86400:.0f} days"
+
+
+def most_taken() -> int | None:
+    """The most memory that this process has had, in bytes; None where the system does not tell.
+
+    What Linux says of a process's use counts whoever started it with it, so its memory is looked at itself.
+    """
+    status = _STATUS.read_text("utf-8", "replace") if _STATUS.is_file() else ""
+    if found := re.search(r"VmHWM:\s*(\d+) kB", status):
+        return 1024 * int(found[1])
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
 
 
 def bytes_of(written: str) -> int | None:

@@ -19,7 +19,6 @@ from attnscope.results.claims.corpora import CorpusDifference
 from attnscope.results.claims.corpus import Corpus
 from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.drift import Drift
-from attnscope.results.claims.estimate import Estimate
 from attnscope.results.claims.explanation import Explanation
 from attnscope.results.claims.finding import Contents, Controls, Finding, Pattern, Sought
 from attnscope.results.claims.flow import Flow
@@ -112,7 +111,6 @@ __all__ = [
     "Dimensions",
     "Divergence",
     "Drift",
-    "Estimate",
     "Explanation",
     "Fault",
     "Finding",

@@ -16,7 +16,6 @@ from attnscope.results.claims.corpora import CorpusDifference
 from attnscope.results.claims.corpus import Corpus
 from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.drift import Drift
-from attnscope.results.claims.estimate import Estimate
 from attnscope.results.claims.explanation import Explanation
 from attnscope.results.claims.finding import Finding
 from attnscope.results.claims.flow import Flow
@@ -56,7 +55,6 @@ KINDS: dict[str, type[Result]] = {
     "difference": Difference,
     "dimensions": Dimensions,
     "drift": Drift,
-    "estimate": Estimate,
     "explanation": Explanation,
     "finding": Finding,
     "flow": Flow,

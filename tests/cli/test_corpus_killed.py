@@ -20,14 +20,15 @@ KILLS = 6
 WORKER = b"attnscope.session.corpus.engine.worker"
 
 
-def corpus(folder: Path, run: str, workers: int) -> subprocess.Popen[bytes]:
+def corpus(
+    folder: Path, run: str, workers: int, narration: int = subprocess.DEVNULL
+) -> subprocess.Popen[bytes]:
     command = [
         sys.executable, "-m", "attnscope", "corpus", "texts.txt", "-m", "demo", "-l", "0,3", "--run", run,
         "--workers", str(workers), "-q", "-o", f"{run}.npz", "-o", f"{run}.png",
     ]  # fmt: skip
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen(command, cwd=folder, env=environment, stdout=quiet, stderr=quiet)
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=narration)
 
 
 def left(run: Path) -> dict[str, bytes]:
@@ -86,3 +87,15 @@ def test_a_corpus_that_is_killed_at_random_moments_ends_in_the_same_bytes(tmp_pa
     assert left(tmp_path / "cut") == left(tmp_path / "whole")
     for suffix in (".npz", ".png"):
         assert (tmp_path / f"cut{suffix}").read_bytes() == (tmp_path / f"whole{suffix}").read_bytes()
+
+
+def test_ctrl_c_says_where_what_is_measured_is_kept_and_how_to_go_on(tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("The old dog barks.\n" * 20_000)
+    process = corpus(tmp_path, "cut", 2, subprocess.PIPE)
+    while not done(tmp_path):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, narrated = process.communicate()
+    how = "what is measured is kept in cut, the same command goes on from there"
+    assert (process.returncode, narrated.decode()) == (130, f"attnscope: interrupted: {how}\n")

@@ -50,7 +50,7 @@ def test_a_path_without_a_model_is_told_by_every_command_before_torch_is_importe
 
 
 PROVING = (
-    ("verify",), ("verify", "a b"), ("corpus", "texts.txt"), ("corpus", "texts.txt", "--estimate"),
+    ("verify",), ("verify", "a b"), ("corpus", "texts.txt"),
     ("compare", "a b", "a c", "--word", "a"), ("compare", "--texts", "texts.txt", "--model-b", "demo"),
 )  # fmt: skip
 

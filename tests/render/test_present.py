@@ -204,7 +204,6 @@ def test_plot_draws_on_the_axes_that_are_given_or_gives_a_page(result: Result) -
     axes = figure.subplots()
     of_panels = (
         "Why",
-        "Estimate",
         "Report",
         "HeadTerms",
         "Dimensions",

@@ -135,7 +135,6 @@ def test_every_result_has_a_verdict_or_none(result: Result) -> None:
         "Contributions",
         "Outline",
         "ScaleStudy",
-        "Estimate",
     )
     assert result.verdict is (None if proves_nothing else Verdict.CERTIFIED)
 

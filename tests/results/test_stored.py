@@ -37,7 +37,7 @@ DRAWN = [
     "why", "why with no single reason", "layers", "links", "heads over prompts", "why over prompts",
     "contributions", "citation", "citation of sentences", "referee", "retrieval",
     "explanation", "explanation of nothing", "alignment", "alignment that was learnt",
-    "timing", "timing beside its gold", "estimate",
+    "timing", "timing beside its gold",
 ]  # fmt: skip
 LEFT_OUT = ("picture", "pictures", "sound", "sounds")  # what JSON does not hold and a picture needs
 

@@ -98,7 +98,7 @@ def test_whatever_touches_a_model_waits_for_the_thread_that_is_at_it() -> None:
         model.read(TEXTS[0])  # who has the lock goes on
         assert not done.wait(0.1)
     assert done.wait(60)
-    waits = [at.load, at.wrap, at.outline, at.compare, at.corpus, at.estimate]
+    waits = [at.load, at.wrap, at.outline, at.compare, at.corpus]
     for kind in (at.Model, at.Reading, *at.Reading.__mro__[1:-1], type(model.prompts([TEXTS[1]]))):
         for name, member in vars(kind).items():
             if not name.startswith("_"):

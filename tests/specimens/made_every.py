@@ -13,7 +13,6 @@ import made_corpus
 import made_difference
 import made_dimensions
 import made_drift
-import made_estimate
 import made_explanation
 import made_finding
 import made_flow
@@ -66,7 +65,7 @@ def every() -> dict[str, Result]:
         made_finding.finding(), made_flow.flow(), made_relations.dependencies(),
         made_thumbnails.thumbnails(), made_difference.between(), made_check.check(), made_ablation.ablation(),
         made_composition.composition(), made_long_heads.long_head(),
-        made_corpus.corpus(), made_corpus.apart(), made_estimate.estimate(),
+        made_corpus.corpus(), made_corpus.apart(),
         made_why.why(), made_layered.layered("middle"),
         made_links.links(), made_prompts.prompts(), made_explanation.explanation(),
         made_contributions.contributions(), made_alignment.alignment(), made_alignment.timing(),

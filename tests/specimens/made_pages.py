@@ -14,7 +14,6 @@ import made_corpus
 import made_difference
 import made_dimensions
 import made_drift
-import made_estimate
 import made_every
 import made_explanation
 import made_finding
@@ -79,7 +78,6 @@ from attnscope.results import (
     Why,
     Worked,
 )
-from attnscope.results.claims.estimate import Estimate
 from attnscope.vocabulary import Unit
 from attnscope.worked import example
 
@@ -126,5 +124,4 @@ KINDS: dict[type, Callable[[], Any]] = {
     Citation: lambda: made_citation.citation("from", "none"),
     Referee: made_citation.referee,
     Retrieval: made_retrieval.retrieval,
-    Estimate: made_estimate.estimate,
 }

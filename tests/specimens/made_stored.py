@@ -15,7 +15,6 @@ import made_corpus
 import made_difference
 import made_dimensions
 import made_drift
-import made_estimate
 import made_explanation
 import made_finding
 import made_flow
@@ -310,7 +309,6 @@ MADE: dict[str, Callable[[], Result]] = {
     "corpus of linked words": made_corpus.linked,
     "corpus that failed": lambda: made_corpus.corpus(failed=True),
     "two corpora": made_corpus.apart,
-    "estimate": made_estimate.estimate,
     "two runs": made_difference.between,
     "a run made anew": made_check.check,
     "a run that came out otherwise": lambda: made_check.check(broken=True),

@@ -47,6 +47,30 @@ class Sketch:
             np.concatenate([self.entry, other.entry]), np.concatenate([self.times, other.times])
         )
 
+    def growth(self, factor: float) -> float:
+        """About how many times as many entries so many times as many texts have.
+
+        Each statistic is taken as a normal distribution below zero and one above it, of the deviation of what
+        is there, as a whole number: among `n` values one of a share `p` occurs but for `exp(-n p)`.
+        """
+        if not len(self.entry):
+            return 1.0
+        statistic, key = np.divmod(self.entry, _APART)
+        key = key - _APART // 2
+        side = 3 * statistic + np.sign(key) + 1  # no whole number is near that of zero
+        count = np.bincount(side, self.times)
+        mean = np.bincount(side, self.times * key) / np.maximum(count, 1)
+        squares = np.bincount(side, self.times * (key - mean[side]) ** 2)
+        spread = np.sqrt(squares / np.maximum(count, 1)).clip(1e-9)
+        places = np.linspace(-8, 8, 161)
+        density = np.exp(-(places**2) / 2) / np.sqrt(2 * np.pi) / spread[:, None]
+
+        def occurring(times: Float[np.ndarray, " side"]) -> float:
+            found = spread * -np.expm1(-times[:, None] * density).sum(axis=1) * (places[1] - places[0])
+            return float(np.maximum(found, np.minimum(times, 1)).sum())
+
+        return occurring(factor * count) / occurring(count)
+
     def quantiles(self, levels: Sequence[float], statistics: int) -> Float[np.ndarray, "level statistic"]:
         """The least value that such a share of the texts does not exceed."""
         found = np.full((len(levels), statistics), np.nan)

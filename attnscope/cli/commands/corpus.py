@@ -128,17 +128,6 @@ Rows = Annotated[
     str | None,
     typer.Option("--rows", metavar="FILE", help="Also write a row for each text and head, as .parquet."),
 ]
-Cost = Annotated[
-    bool,
-    typer.Option(
-        "--estimate",
-        help="Do not run it: what it will cost, from a few seconds with some of the texts and the model.",
-    ),
-    Brief("what it will cost, from a few seconds of it"),
-]
-Machines = Annotated[
-    int, typer.Option("--machines", metavar="N", help="With --estimate: machines like this one.")
-]
 _ALL = "all"  # measures
 
 
@@ -191,12 +180,6 @@ class CorpusRun:
     batch: Batch = 32
     run: Run = None
     rows: Rows = None
-    estimate: Cost = False
-    machines: Machines = 1
-
-    def __post_init__(self) -> None:
-        if self.machines != 1 and not self.estimate:
-            raise InputError("--machines goes with --estimate: a run has several by --engine ray")
 
 
 def corpus(
@@ -219,7 +202,7 @@ def corpus(
     part of speech to those of another (--from-pos with --to-pos) are ranked, beside what their distances
     explain. Two corpora: attnscope compare A.npz B.npz.
     """
-    check_delivery(delivery, "Estimate" if running.estimate else "Corpus")
+    check_delivery(delivery, "Corpus")
     if running.rows is not None and Path(running.rows).suffix.lower() != ".parquet":
         raise InputError(f"--rows is '{running.rows}': its name ends in .parquet")
     from attnscope.session.corpus.question import CorpusQuestion, corpus_of
@@ -244,11 +227,6 @@ def corpus(
         rows=running.rows,
         command=typed_command("FILE"),
     )
-    if running.estimate:
-        from attnscope.session.corpus.question import estimate_of
-
-        output.deliver(estimate_of(request, asked, wanted, output, running.machines), delivery)
-        return
     with _counting(output.quiet) as done:
         result = corpus_of(request, asked, wanted, output, done)
     from attnscope.cli.again import run_again
@@ -261,10 +239,10 @@ def corpus(
 
 
 @contextmanager
-def _counting(quiet: bool) -> "Iterator[Done]":
+def _counting(quiet: bool) -> "Iterator[Done | None]":
     """A bar of the bytes that are through, how fast, how long still; it is moved by what this gives."""
     if quiet or not sys.stderr.isatty():
-        yield lambda progress: None
+        yield None
         return
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -289,6 +267,8 @@ def _counting(quiet: bool) -> "Iterator[Done]":
             f"{now.texts:,} texts · {now.tokens / passed:,.0f} tokens a second" if now.texts else "starting"
         )
         bar.update(task, completed=now.through, total=now.whole, rate=rate)
+        if now.forecast is not None:
+            bar.console.print(f"note: {now.forecast}", style="dim", soft_wrap=True)
         bar.start() if now.through < now.whole else bar.stop()
 
     with undone_by_a_signal(bar.stop):

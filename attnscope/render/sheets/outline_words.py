@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+from attnscope.process.machine import duration
 from attnscope.render.kit.numbers import counted, number, parameter
 from attnscope.render.kit.words.header import own_name
 from attnscope.results import Cost, Kind, LayerOutline, Outline, Position, TowerOutline
@@ -39,9 +40,7 @@ def time_words(seconds: float) -> str:
         return "less than 0.1 ms"
     if seconds < 1:
         return f"{number(1000 * seconds, 1 if seconds < 0.01 else 0)} ms"
-    if seconds < 7200:
-        return f"{number(seconds, 1)} s" if seconds < 120 else f"{number(seconds / 60, 0)} min"
-    return f"{number(seconds / 3600, 1)} h" if seconds < 172800 else f"{number(seconds / 86400, 0)} days"
+    return duration(seconds)
 
 
 def speed_words(seconds: float, rate_float32: float, rate_float64: float) -> str:

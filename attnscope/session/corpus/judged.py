@@ -10,6 +10,7 @@ of a short text) its weights are held against those of the batch.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from time import perf_counter
 
 import torch
 from jaxtyping import Float
@@ -40,20 +41,24 @@ class Judged:
         self.text = OneText(row, tokens, reader.tried, chosen.heads)
         self.queries = sample_rows(len(self.one), len(self.one)).tolist()
         self.rows: dict[int, Float[Tensor, "head some_query key"]] = {}
+        self.seconds = 0.0  # that this takes, beside measuring
 
     def layer(self, layer: int, passed: Passed) -> None:
         """Certify a layer's heads, and keep the weights of some queries."""
+        began = perf_counter()
         assert passed.call is not None, "it was wanted"
         counted = passed.weights[self.row].detach()
         where = place(counted.device)
         self.sample.certify(passed.call.at(where), counted.to(where), self.queries)
         self.rows[layer] = self._some(counted)
+        self.seconds += perf_counter() - began
 
     def _some(self, weights: Float[Tensor, "head query key"]) -> Float[Tensor, "head some_query key"]:
         return weights[:, self.queries, : len(self.one)].cpu()
 
     def proved(self) -> Proved:
         """All that is known of the text once it was measured."""
+        began = perf_counter()
         unlike = self._alone()
         place = self.one.text.source, self.one.text.line
         failed = tuple(SetAside(*place, why, "") for why in self._wrong(unlike))
@@ -61,7 +66,7 @@ class Judged:
         counts = {verdict.value: verdicts[verdict] for verdict in Verdict if verdicts[verdict]}
         queries = len(self.one)
         held = 0 if self.is_alone else len(self.queries)
-        return Proved(
+        proved = Proved(
             counts,
             1,
             unlike,
@@ -71,6 +76,8 @@ class Judged:
             queries,
             self._untried(),
         )
+        self.seconds += perf_counter() - began
+        return proved
 
     def _untried(self) -> int:
         """How many heads there are of which it could not be told whether their answers act."""

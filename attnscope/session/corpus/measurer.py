@@ -1,7 +1,7 @@
 """Split after split of a corpus measured: what is read together, set aside and certified.
 
 Where a batch gives what fills up any weight, its texts are read again by their lengths. Of the first two of
-every `EVERY` splits one text is certified as it is measured, and read once more alone (`judged`). It is one
+every sixteen splits one text is certified as it is measured, and read once more alone (`judged`). It is one
 of the split's first pool: in the first split that which is filled up most (of several the shortest), in the
 second the longest of the batch that has the text of median length; where nothing is filled up that in both.
 So the sample does not depend on who measures, it grows with the corpus, and its share of the time does not.
@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate
+from time import perf_counter
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ import torch
 from attnscope.analysis.corpus.names import needs_norms
 from attnscope.analysis.corpus.totals import Totals
 from attnscope.errors import CertificateError, InputError
+from attnscope.process.machine import most_taken
 from attnscope.results.base.origin import Verdict
 from attnscope.results.claims.lengths import CorpusText
 from attnscope.session.corpus.batches import Ready, pools
@@ -35,8 +37,7 @@ from attnscope.session.listener import Quiet
 from attnscope.session.opening import Purpose, open_model
 from attnscope.session.request import Inputs
 
-EVERY = 16  # splits
-POOL, _TOKENS = 1024, 2**15  # of texts that are in memory at once
+_POOL, _TOKENS = 1024, 2**15  # of texts that are in memory at once
 _NUMBERED = 24  # binary digits of a text's number in its split
 _DEADLY = "the process that reads it ends, twice"
 _NEITHER = "nothing reads the heads' outputs by a matrix alone"
@@ -52,6 +53,7 @@ class MeasuredSplit:
     totals: Totals | None = None
     proved: Proved = field(default_factory=Proved)
     counts: Counter[str] = field(default_factory=Counter)
+    certifying: float = 0.0  # seconds
     longest: int = 0
     rows: RowsOfSplit | None = None
 
@@ -64,8 +66,8 @@ class MeasuredSplit:
         """Every text that can be read."""
         reading = Reading(self.split)
         texts = filter(None, map(self._encoded, reading))
-        proves = self.split.only is None and self.split.number % EVERY < 2
-        for pool in pools(texts, most=POOL, tokens=_TOKENS):
+        proves = self.split.is_sampled
+        for pool in pools(texts, most=_POOL, tokens=_TOKENS):
             self._add(_Pool(self.reader, pool, self.split.number if proves else None))
             proves = False
         if self.totals is None:
@@ -92,6 +94,7 @@ class MeasuredSplit:
 
     def _add(self, pool: "_Pool") -> None:
         self.aside += pool.aside
+        self.certifying += pool.certifying
         self.add(*pool.in_order(self.reader), pool.padded, pool.proved)
 
     def add(self, texts: Sequence[Ready], values: np.ndarray, padded: int, proved: Proved) -> None:
@@ -157,6 +160,7 @@ class _Pool:
         self.measured: list[tuple[Ready, np.ndarray]] = []
         self.groups: list[list[Ready]] = []
         self.aside: list[SetAside] = []
+        self.certifying = 0.0
         self.proved = Proved(provenance=asdict(reader.provenance))
         self._measure(ready, reader.padded, number)
 
@@ -178,6 +182,7 @@ class _Pool:
             self.measured += zip(group, values, strict=True)
             if judged is not None:
                 self.proved = self.proved.merged(judged.proved())
+                self.certifying += judged.seconds
 
     def _without_numbers(self, group: Sequence[Ready], why: str, number: int | None) -> None:
         """Texts of which one has no numbers: each alone, and that one fails and is set aside."""
@@ -230,10 +235,13 @@ class CorpusMeasurer:
 
     def measure(self, split: Split) -> Finished:
         """The part of a split, kept in the run's folder; a split on trial is measured and not kept."""
+        began = perf_counter()
         measured = MeasuredSplit(self.reader, split)
         reading = measured.read()
         if split.only is not None:
             return Finished(split.number, reading.texts)
         part = measured.part(reading, self.folder)
         named = self.folder.keep(part, 0, split.number)
-        return Finished(split.number, part.texts, part.tokens, split.size, str(named))
+        took = perf_counter() - began
+        counts = split.number, part.texts, part.tokens, split.size
+        return Finished(*counts, str(named), took, measured.certifying, most_taken())

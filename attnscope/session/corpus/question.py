@@ -3,8 +3,6 @@
 The corpus is planned, the run finds its folder, the engine measures what is not measured yet (`run`).
 """
 
-import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from attnscope import incoming
 from attnscope.errors import InputError
 from attnscope.measures import parse_measures
-from attnscope.process.ending import temporary_folder
-from attnscope.process.startup import lean_loading
+from attnscope.printable import printable
+from attnscope.process.ending import said_when_interrupted, temporary_folder
 from attnscope.results.claims.corpus import Corpus
-from attnscope.results.claims.estimate import Estimate
 from attnscope.session.corpus.ahead import ahead, fetched
 from attnscope.session.corpus.engine.interface import Done, Engine, Finished, Recipe, Split
 from attnscope.session.corpus.engine.local import alone, local
@@ -160,7 +157,8 @@ def corpus_of(
             digests = signed.digests
         identity = identity_of(recipe, sources, digests, checkpoint, asked.limit, plan.size)
         folder = Folder(Place.of(asked.run or HOME / f"corpus-{key_of(identity)}"))
-        with folder.locked(listener):
+        kept = f"what is measured is kept in {folder.place}, the same command goes on from there"
+        with folder.locked(listener), said_when_interrupted(printable(kept)):
             begun = folder.claim(identity, _provenance(asked, request))
             folder.clear_leftovers()
             few = few and not begun  # what was cut off may end whoever reads it again
@@ -169,31 +167,6 @@ def corpus_of(
             recipe = replace(recipe, into=folder.place.address)
             run = Run(recipe, signed, plan, folder, listener)
             return run.corpus(engine or here, done, None if asked.rows is None else Place.of(asked.rows))
-
-
-def estimate_of(
-    request: ModelRequest, asked: CorpusQuestion, wanted: Wanted, listener: Listener, machines: int = 1
-) -> Estimate:
-    """What the same will cost on so many machines like this one; nothing of it is kept."""
-    if machines < 1:
-        raise InputError(f"--machines is {machines}: it takes at least 1")
-    if request.device_map is not None:
-        raise InputError("--estimate measures one worker on one device: leave --device-map out")
-    began = time.process_time() if "torch" in sys.modules else 0.0
-    request = _resolved(request, asked, listener)
-    recipe = _recipe(request, asked, wanted)
-    if asked.run is not None:
-        listener.notice(f"--estimate keeps nothing: --run {asked.run} is neither read nor written")
-    with _with_sizes(asked.sources()) as sources:
-        plan, _, _ = _planned(request, asked, sources, listener)
-        with listener.working("measuring a few seconds"):
-            with lean_loading():
-                from attnscope.session.corpus.estimate import estimated
-
-            device = places(request.device)[0]
-            workers = asked.workers or usual_workers(request.device)
-            files = [source.name for source in sources]
-            return estimated(recipe.on(device), plan, files, workers, machines, began)
 
 
 @contextmanager

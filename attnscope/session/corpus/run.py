@@ -9,12 +9,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
+from time import monotonic
 from typing import IO
 
 from attnscope.errors import CertificateError, InputError
 from attnscope.results.claims.corpus import GAIN, Corpus
 from attnscope.session.corpus import merging
-from attnscope.session.corpus.engine.interface import Done, Engine, Finished, Progress, Split
+from attnscope.session.corpus.engine.interface import (
+    EVERY,
+    SAMPLED,
+    Done,
+    Engine,
+    Finished,
+    Progress,
+    Split,
+)
 from attnscope.session.corpus.folder import (
     ASIDE,
     DamagedError,
@@ -30,7 +39,8 @@ from attnscope.session.corpus.signed import Signed
 from attnscope.session.corpus.source import Source
 from attnscope.session.corpus.splits import Plan, placed
 from attnscope.session.corpus.store import Place
-from attnscope.session.corpus.tree import Tree
+from attnscope.session.corpus.tree import Tree, size_of_parts
+from attnscope.session.forecast import Forecast, seconds_of
 from attnscope.session.listener import Listener
 
 _ROUNDS = 3  # of measuring a file again that is damaged, before the disk is to blame
@@ -81,14 +91,17 @@ class Run:
     def _measure(self, tree: Tree, engine: Engine, done: Done | None) -> None:
         """Measure every split that is not there yet; a spinner turns where nobody is told how many are."""
         through = before = texts = tokens = 0
-        tell = done or (lambda progress: None)
+        began = monotonic()
 
-        def count(finished: Finished | None = None) -> None:
+        def count(finished: Finished | None = None, forecast: Forecast | None = None) -> None:
             nonlocal through, texts, tokens
             if finished is not None:
                 through, texts = through + finished.size, texts + finished.texts
                 tokens += finished.tokens
-            tell(Progress(texts, tokens, through + before, self.plan.whole))
+            if done is not None:
+                done(Progress(texts, tokens, through + before, self.plan.whole, forecast))
+            elif forecast is not None:
+                self.listener.notice(str(forecast))
 
         def left() -> Iterator[Split]:
             nonlocal before  # its own: what reads ahead asks from another thread
@@ -105,6 +118,7 @@ class Run:
         if first is None:
             return
         self.fresh = True
+        left_at_first = self.plan.about - tree.splits
         if tree.parts:
             share = min(tree.splits / self.plan.about, 1)
             self.listener.notice(f"about {share:.0%} were measured before: going on in {self.folder.place}")
@@ -114,11 +128,37 @@ class Run:
                 for finished in engine(self.recipe, chain([first], coming), self.listener):
                     named = Named.parsed(finished.name)
                     assert named is not None, "it is kept"
+                    forecast = None
+                    if not through and left_at_first > 1:
+                        forecast = self._forecast(finished, named, left_at_first, monotonic() - began)
                     tree.add(named)
-                    count(finished)
+                    count(finished, forecast)
             except NotWrittenError as error:
                 kept = f"{(through + before) / self.plan.whole:.0%} of the texts are measured and kept"
                 raise InputError(f"{error}: {kept}, the same command goes on from there") from error
+
+    def _forecast(self, first: Finished, named: Named, splits: int, passed: float) -> Forecast | None:
+        """Of all of so many splits, of which one was the first to be measured, when so much time had passed.
+
+        None where nobody can read its part: whoever adds it up finds that it is damaged.
+        """
+        try:
+            part = self.folder.part(named)
+        except DamagedError:
+            return None
+        whole, rows = self.plan.about, sum(each.size for each in part.rows)
+        each, workers = first.seconds - first.certifying, min(first.at_once, splits)
+        sampled = SAMPLED * (splits // EVERY) + min(SAMPLED, splits % EVERY)
+        return Forecast(
+            passed
+            - first.seconds
+            + seconds_of(each, splits, workers)
+            + seconds_of(first.certifying, sampled, workers),
+            workers,
+            first.memory,
+            size_of_parts(part, whole) + whole * rows,
+            "Ctrl-C keeps what is measured",
+        )
 
     def _result(self, tree: Tree, rows: Place | None) -> Corpus:
         """All parts in their order as one result; what each text gave is written to `rows`, if anywhere."""

@@ -11,10 +11,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
+import numpy as np
+
+from attnscope.analysis.corpus.sketch import Sketch
 from attnscope.session.corpus.folder import PARTS, DamagedError, DamagedRowsError, Folder, Named
 from attnscope.session.corpus.part import Part
 
 FAN, TOP = 16, 2
+
+
+def size_of_parts(first: Part, splits: int) -> float:
+    """How many bytes the parts of so many splits are, about, if all are like the first one.
+
+    They grow by the rounded values that occur, of which large parts have fewer than so many small ones.
+    """
+    whole = len(first.written())
+    none = Sketch(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    bare = len(replace(first, totals=replace(first.totals, sketch=none)).written())
+    size = 0.0
+    for level, count in ((TOP, splits // FAN**TOP), (1, splits % FAN**TOP // FAN), (0, splits % FAN)):
+        size += count * (bare + (whole - bare) * first.totals.sketch.growth(FAN**level))
+    return size
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """How far a corpus is, where Python asked for it: a bar with a rate and the time left, also in a notebook.
 
-What was measured before this call counts as through, and not for the rate.
+Above it stands what all of it will take, once the first part is measured. What was measured before this call
+counts as through, and not for the rate.
 """
 
 import sys
@@ -37,6 +38,8 @@ def bar(wanted: bool | None) -> Iterator[Done | None]:
             shown.initial = shown.n = now.through
             shown.refresh()
             return
+        if now.forecast is not None:
+            shown.write(str(now.forecast), file=sys.stderr)
         rate = now.tokens / max(monotonic() - begun, 1e-9)
         shown.set_postfix_str(f"{now.texts:,} texts, {rate:,.0f} tokens a second", refresh=False)
         shown.update(now.through - shown.n)

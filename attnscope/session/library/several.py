@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.process.alone import alone
-from attnscope.results import Comparison, Corpus, CorpusDifference, Difference, Estimate, Result, load
+from attnscope.results import Comparison, Corpus, CorpusDifference, Difference, Result, load
 from attnscope.session.corpus.engine.interface import Done
 from attnscope.session.corpus.identity import BATCH, LONGEST
-from attnscope.session.corpus.question import LOCAL, SKIP, CorpusQuestion, corpus_of, estimate_of
+from attnscope.session.corpus.question import LOCAL, SKIP, CorpusQuestion, corpus_of
 from attnscope.session.corpus.source import FIELD
 from attnscope.session.library.progress import bar
 from attnscope.session.library.readings import Reading
@@ -113,27 +112,6 @@ def corpus(
     with bar(progress if done is None else False) as shown:
         told = done or shown
         return corpus_of(request, asked, Wanted(layers, heads, kind, tower), listener or Log(), told)
-
-
-@alone
-def estimate(
-    files: str | Path | Sequence[str | Path],
-    model: str | None = None,
-    *,
-    machines: int = 1,
-    device: str = "auto",
-    dtype: str = "float32",
-    listener: Listener | None = None,
-    **asked: Any,
-) -> Estimate:
-    """What `corpus` will cost on so many `machines` like this one, from a few seconds of it.
-
-    `files`, `model`, `device`, `dtype`, `listener` and what else is `asked` are those of `corpus`. Seconds
-    and tokens are estimated with a range; raises what `corpus` raises.
-    """
-    several = (files,) if isinstance(files, str | Path) else files
-    question = CorpusQuestion(tuple(several), **asked)
-    return estimate_of(ProvenModel(model, device, dtype), question, Wanted(), listener or Log(), machines)
 
 
 @alone

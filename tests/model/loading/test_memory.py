@@ -1,5 +1,7 @@
 """What a model takes: said where its weights are changed, refused where there is surely no room."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -141,3 +143,16 @@ def test_the_statement_says_what_is_stored_and_what_is_run(half: Path, tmp_path:
 )
 def test_sizes_are_in_decimal_units(size: int, words: str) -> None:
     assert machine.gigabytes(size) == words
+
+
+def test_the_most_memory_is_of_this_process_alone_and_not_of_who_started_it() -> None:
+    tell = "from attnscope.process.machine import most_taken; print(most_taken())"
+    own = "held = b'x' * 200_000_000; " + tell
+    alone, large = (
+        int(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+        for code in (tell, own)
+    )
+    here = machine.most_taken()
+    assert here is not None
+    assert 1_000_000 < alone < here, "torch is in memory here and not there"
+    assert 150_000_000 < large - alone < 250_000_000

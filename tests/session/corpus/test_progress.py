@@ -12,6 +12,7 @@ import attnscope as at
 from attnscope.results.stored.document import as_npz
 from attnscope.session.corpus import splits as planning
 from attnscope.session.corpus.engine.interface import Progress
+from attnscope.session.forecast import Forecast
 from attnscope.session.library import progress
 
 
@@ -34,6 +35,14 @@ def test_a_bar_tells_texts_tokens_a_second_and_how_much_is_through(
     )[-1]
     assert "100%" in last
     assert "3,000 texts, 8,000 tokens a second" in last
+
+
+def test_what_all_will_take_stands_above_the_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    forecast = Forecast(5000, 4, 600_000_000, 9e6)
+    lines = shown(capsys, Progress(0, 0, 0, 2000), Progress(1200, 35000, 500, 2000, forecast))
+    above = lines.index("about 83 min in all, 0.6 GB of memory in each of 4 processes, 9.0 MB on the disk")
+    assert "1,200 texts" in lines[-1]
+    assert above < len(lines) - 1
 
 
 def test_what_was_measured_before_is_through_and_does_not_count_for_the_time_left(
@@ -78,7 +87,10 @@ def test_a_call_that_was_interrupted_goes_on_with_the_same_folder(
     kept = {each.name for each in (tmp_path / "run" / "parts").iterdir()}
     assert kept, "what was measured is there"
     told: list[Progress] = []
-    found = at.corpus(file, run=tmp_path / "run", done=told.append, **asked)
+    hearing = demo.Hearing()
+    found = at.corpus(file, run=tmp_path / "run", done=told.append, listener=hearing, **asked)
+    assert [each.forecast is not None for each in told].count(True) == 1, "it is said once"
+    assert not any("in all" in each for each in hearing.told), "and by whoever shows how far it is"
     assert found.read.texts == 12
     assert 0 < told[-1].texts < 12, "what was measured is not measured again"
     assert told[-1].through == told[-1].whole

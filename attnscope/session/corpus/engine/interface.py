@@ -5,7 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from attnscope.errors import AttnscopeError
+from attnscope.session.forecast import Forecast
 from attnscope.session.listener import Listener
+
+EVERY, SAMPLED = 16, 2  # splits: of so many the first ones are sampled
 
 
 @dataclass(frozen=True)
@@ -68,16 +71,29 @@ class Split:
         """The texts of numbers from `first` up to `end`, on trial; what is finished counts all of them."""
         return replace(self, only=(first, end))
 
+    @property
+    def is_sampled(self) -> bool:
+        """Whether one of its texts is certified."""
+        return self.only is None and self.number % EVERY < SAMPLED
+
 
 @dataclass(frozen=True)
 class Finished:
-    """A split that is measured: its number, its texts, tokens and bytes, and the name of its part."""
+    """A split that is measured: its number, its texts, tokens and bytes, and the name of its part.
+
+    It took so many `seconds`, `certifying` of them for what is not done in every split; its process has had
+    so much `memory` at the most, and so many measure `at_once`.
+    """
 
     number: int
     texts: int = 0
     tokens: int = 0
     size: int = 0
     name: str = ""
+    seconds: float = 0.0
+    certifying: float = 0.0
+    memory: int | None = None
+    at_once: int = 1
 
 
 class Measurer(Protocol):
@@ -116,12 +132,16 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: texts and tokens measured by this command, and bytes through, of how many."""
+    """How far a run is: texts and tokens measured by this command, and bytes through, of how many.
+
+    Once, after its first part, there is a `forecast` of all that it will take.
+    """
 
     texts: int
     tokens: int
     through: int
     whole: int
+    forecast: Forecast | None = None
 
     @property
     def share(self) -> float:

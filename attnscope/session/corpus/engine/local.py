@@ -49,7 +49,8 @@ def _run(
             stack.enter_context(undone_by_a_signal(worker.stop))
         for thread in threads:
             thread.start()
-        yield from _handed(splits, waiting, done, workers)
+        for finished in _handed(splits, waiting, done, workers):
+            yield replace(finished, at_once=workers)
         for thread in threads:  # until the processes have left
             thread.join()
 

@@ -8,6 +8,7 @@ The order in which splits come back is left free, as whoever calls merges by the
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -126,7 +127,7 @@ def _measured(
     )
     try:
         for table in dataset.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
-            yield from unpacked(table)
+            yield from (replace(each, at_once=most) for each in unpacked(table))
     except ray.exceptions.RayError as error:
         raise InputError(f"Ray gives up: {one_line(error)}; {_KEPT}") from error
 
