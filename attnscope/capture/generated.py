@@ -59,7 +59,10 @@ def record_written(
     of what was read; the rest is as in `attnscope.capture.record`. Raises `InputError` also for
     attention that reads no written text, more than one input, and keys that are not those of the text.
     """
-    _check_reads_what_is_written(model, inputs, selection)
+    if tower_of(model, selection.kind, selection.tower).kind is Kind.ENCODER:
+        raise InputError(f"encoder attention of {type(model).__name__} reads nothing of what is generated")
+    if any(isinstance(value, Tensor) and value.ndim and len(value) > 1 for value in inputs.values()):
+        raise InputError("one text at a time is gone on with: the inputs hold several")
     for rung in rungs(model, selection):
         wanted = wanted_layers(rung.tower, selection.layers)
         sought = projections_of(model, rung.watched, wanted) if selection.projections else None
@@ -100,13 +103,6 @@ def _at_once(model: nn.Module, inputs: Mapping[str, Any], written: Written) -> d
     }
     others = {name: value for name, value in inputs.items() if getattr(value, "shape", None) != given}
     return {**others, **grown, "input_ids": ids}
-
-
-def _check_reads_what_is_written(model: nn.Module, inputs: Mapping[str, Any], selection: Selection) -> None:
-    if tower_of(model, selection.kind, selection.tower).kind is Kind.ENCODER:
-        raise InputError(f"encoder attention of {type(model).__name__} reads nothing of what is generated")
-    if any(isinstance(value, Tensor) and value.ndim and len(value) > 1 for value in inputs.values()):
-        raise InputError("one text at a time is gone on with: the inputs hold several")
 
 
 class Steps:

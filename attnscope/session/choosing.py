@@ -125,7 +125,11 @@ def choose(built: Built, wanted: Wanted, listener: Listener, *, sensed: bool) ->
     if not built.towers:
         raise InputError(without_attention(built.skeleton, built.name))
     built = _Counted(built.name, built.skeleton, towers_of(built))
-    _check_needed(built, wanted)
+    kinds = list(dict.fromkeys(tower.kind for tower in built.towers))
+    if wanted.NEEDS is not None and wanted.NEEDS[0] not in kinds:
+        needed, otherwise = wanted.NEEDS
+        has = " and ".join(kinds)
+        raise InputError(f"{built.name} has no {needed}-attention, only {has} attention: {otherwise}")
     tower = _tower_that_senses(built, wanted, listener) if sensed else _tower(built, wanted, listener)
     apart, mean, wanted = wanted.apart, wanted.mean, wanted.among(tower.heads, listener)
     named = wanted.head not in (None, "all")
@@ -135,14 +139,6 @@ def choose(built: Built, wanted: Wanted, listener: Listener, *, sensed: bool) ->
     if mean and 1 < len(layers) < len(tower.layers):
         raise InputError("--head mean is over the heads of one layer, or without --layer over all of them")
     return Chosen(tower, layers, heads, wanted.block, route, apart, mean, named)
-
-
-def _check_needed(built: Built, wanted: Wanted) -> None:
-    kinds = list(dict.fromkeys(tower.kind for tower in built.towers))
-    if wanted.NEEDS is not None and wanted.NEEDS[0] not in kinds:
-        needed, otherwise = wanted.NEEDS
-        has = " and ".join(kinds)
-        raise InputError(f"{built.name} has no {needed}-attention, only {has} attention: {otherwise}")
 
 
 def choose_layers(built: Built, tower: Tower, wanted: str | int | Sequence[int] | None) -> tuple[int, ...]:

@@ -152,17 +152,13 @@ def go_on(reading: Reading, chosen: Chosen, settings: Settings) -> Reading:
             spell=spell,
         )
     read = spell(written)
-    _tell(model.name, written, read, reading.listener)
-    return replace(_with_text(reading, written, read), captured=captured)
-
-
-def _tell(name: str, written: Written, read: Tokens, listener: Listener) -> None:
     said = read.texts[-1].strip() or " ".join(read.labels[written.given :]) or "with nothing that is read"
-    listener.notice(f"{name} goes on, {written.how}: {said}")
+    reading.listener.notice(f"{model.name} goes on, {written.how}: {said}")
     ended = ", with which it came to an end," if written.finished else ""
     many = len(written.ids) - written.given
     words = "its one new token" if many == 1 else f"of its {many} new tokens the last"
-    listener.notice(f"{words}{ended} was not read any more and has no row")
+    reading.listener.notice(f"{words}{ended} was not read any more and has no row")
+    return replace(_with_text(reading, written, read), captured=captured)
 
 
 def _with_text(reading: Reading, written: Written, read: Tokens) -> Reading:

@@ -75,7 +75,11 @@ def open_model(
     loaded = "all" if model.layers is None else f"the first {model.layers}"
     listener.detail(f"loaded {loaded} of its layers in {time.perf_counter() - started:.1f} s")
     _tell_memory(model, listener)
-    _tell_unread(model, listener)
+    if model.unread:
+        from attnscope.model.loading.unread import counted, named
+
+        those = f"{counted(model.unread)} of its file: {named(model.unread)}"
+        listener.notice(f"{model.name} does not read {those}")
     return opened
 
 
@@ -212,14 +216,6 @@ def _check_goes_on(planned: "Plan", tower: "Tower") -> None:
     if planned.writes:
         raise InputError(f"what {planned.name} generates its decoder reads: --kind decoder or --kind cross")
     raise InputError(f"{planned.name} is no decoder and writes no text: leave --generate out")
-
-
-def _tell_unread(model: "Model", listener: Listener) -> None:
-    if model.unread:
-        from attnscope.model.loading.unread import counted, named
-
-        those = f"{counted(model.unread)} of its file: {named(model.unread)}"
-        listener.notice(f"{model.name} does not read {those}")
 
 
 def _tell_memory(model: "Model", listener: Listener) -> None:

@@ -13,8 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from attnscope.attention import AttentionCall
 from attnscope.reference import EXACT, brought, exact, place
@@ -105,14 +103,8 @@ def _output_error(call: LongCall, head: int, rows: Rows) -> float:
     largest = exact(call.v[call.key_head(head)]).abs().max().clamp_min(torch.finfo(EXACT).tiny)
     numbers = call.q[head].isfinite().all(-1) & call.k[call.key_head(head)].isfinite().all()
     answered = ~(rows.log_sum.isnan() & numbers.to(rows.log_sum.device))  # all but those without any key
-    off = _distances(rows.output, call.output[head])[answered]
+    off = (rows.output - brought(call.output[head]).to(rows.output)).abs()[answered]
     return float(off.max() / largest) if off.numel() else 0.0
-
-
-def _distances(
-    ours: Float[Tensor, "query value_dim"], theirs: Float[Tensor, "query value_dim"]
-) -> Float[Tensor, "query value_dim"]:
-    return (ours - brought(theirs).to(ours)).abs()
 
 
 def _worse(one: float, other: float) -> float:

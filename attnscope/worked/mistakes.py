@@ -88,14 +88,12 @@ def _differences(right: Arrays, wrong: Arrays) -> list[str]:
             f"({actual[row, column]:.4g} where {expected[row, column]:.4g} is right)"
         )
         if key == "weights":
-            phrases += _strongest(expected, actual)
+            answered = ~np.isnan(expected).any(axis=1)
+            other = int((expected[answered].argmax(1) != np.nan_to_num(actual[answered]).argmax(1)).sum())
+            phrases += (
+                [f"the strongest key is another one for {other} of {answered.sum()} queries"] if other else []
+            )
     return phrases
-
-
-def _strongest(expected: Pairs, actual: Pairs) -> list[str]:
-    answered = ~np.isnan(expected).any(axis=1)
-    other = int((expected[answered].argmax(1) != np.nan_to_num(actual[answered]).argmax(1)).sum())
-    return [f"the strongest key is another one for {other} of {answered.sum()} queries"] if other else []
 
 
 def _logits(arrays: Arrays) -> Matrix:

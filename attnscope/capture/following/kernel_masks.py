@@ -24,7 +24,7 @@ def terms_and_allowed(given: KernelInputs, row: int) -> tuple[tuple[Term, ...], 
     elif (mask is None or mask.ndim == 2) and is_foreign(name):
         allowed = _of_foreign(given, row)
     elif name.startswith("flash"):
-        allowed = _of_flash(given, row)
+        allowed = _together(_flagged(given, row))
     elif mask is not None:
         mask = _of_row(mask, row)[..., :keys].expand(-1, queries, -1)
         # eager functions add whatever they are given: a mask of True and False is one of 1 and 0 to them
@@ -64,10 +64,6 @@ def _of_foreign(given: KernelInputs, row: int) -> Tensor | None:
     """
     seen = (kernel_weights(given, row) != 0).any(0)
     return _together([rule for rule in _flagged(given, row) if not (seen & ~rule).any()])
-
-
-def _of_flash(given: KernelInputs, row: int) -> Tensor | None:
-    return _together(_flagged(given, row))
 
 
 def _together(rules: list[Tensor]) -> Tensor | None:

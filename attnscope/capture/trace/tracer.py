@@ -200,7 +200,10 @@ class _Tracer(TorchFunctionMode):
                 self.waiting[-1].append(result)  # over products that could not be followed
             return self._softmax(first, args, kwargs, result)
         if name in ("cat", "concat"):
-            return self._joined(args, kwargs, result, before)
+            blocks = [before[id(each)].role for each in tensors_in((args, kwargs))]
+            axis = kwargs.get("dim", args[1] if len(args) > 1 else 0) % result.ndim
+            scores = [each for each in blocks if isinstance(each, Scores)]
+            return joined(scores, axis, result) if scores and len(scores) == len(blocks) else None
         if name in MOVES:
             return role_moved(first, lambda each: function(each, *args[1:], **kwargs))
         for record in before.values():
@@ -220,12 +223,6 @@ class _Tracer(TorchFunctionMode):
         self._settle(scores)
         self.waiting[-1].append(logits)
         return weights_of(logits, result) if logits else None
-
-    def _joined(self, args: Any, kwargs: Any, result: Tensor, before: dict[int, Record]) -> Scores | None:
-        blocks = [before[id(each)].role for each in tensors_in((args, kwargs))]
-        axis = kwargs.get("dim", args[1] if len(args) > 1 else 0) % result.ndim
-        scores = [each for each in blocks if isinstance(each, Scores)]
-        return joined(scores, axis, result) if scores and len(scores) == len(blocks) else None
 
     def _product(self, name: str, args: Any, kwargs: Any, result: Tensor, before: dict[int, Record]) -> Role:
         made = multiplication(name, args, kwargs)
@@ -262,7 +259,8 @@ class _Tracer(TorchFunctionMode):
             return mixed_weights(weights, made, side, result)
         if is_blended(values, made, 1 - side):
             attention = replace(attention, blended=True)
-        self._answered(weights.logits)
+        for waiting in self.waiting:
+            waiting[:] = [each for each in waiting if each is not weights.logits]
         self._tell(attention, result, lambda other: attention_of(module, weights, made, side, other))
         return answer_of(attention, weights, made, side, result)
 
@@ -280,10 +278,6 @@ class _Tracer(TorchFunctionMode):
             self.doubts[-1].remove(doubt)
             if doubt.instead:
                 self.taken_back(doubt.instead)
-
-    def _answered(self, logits: object) -> None:
-        for waiting in self.waiting:
-            waiting[:] = [each for each in waiting if each is not logits]
 
     def _tell(
         self,

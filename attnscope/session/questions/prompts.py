@@ -55,7 +55,11 @@ class Gathered:
         if result.verdict is Verdict.FAILED:
             raise CertificateError("the certificate FAILED: its numbers are left out")
         if isinstance(result, Prediction):
-            self._add_answer(reading, result)
+            self.asked = Asked.PREDICT
+            answered = answer_of(reading, result)
+            if answered.number is not None:
+                self._names[answered.number] = answered.text
+            self._answers.append(answered)
         elif links is not None:
             self.asked = Asked.LINKS
             self._links.append(links)
@@ -86,13 +90,6 @@ class Gathered:
     def answered(self) -> bool:
         """Whether any prompt has an answer."""
         return bool(self._prompts)
-
-    def _add_answer(self, reading: Reading, result: Prediction) -> None:
-        self.asked = Asked.PREDICT
-        answered = answer_of(reading, result)
-        if answered.number is not None:
-            self._names[answered.number] = answered.text
-        self._answers.append(answered)
 
     def result(self) -> Prompts:
         """All of them side by side; `InputError` where no prompt has an answer."""

@@ -62,7 +62,11 @@ def compare_senses(
     listener: Listener,
 ) -> Senses:
     """The word in every one of `texts`, read one after the other; by their labels where they have some."""
-    _check(texts)
+    if len(texts) < 2:
+        raise InputError("one text is not enough: a word is compared in two or more")
+    unlabelled = [text.name for text in texts if not text.label]
+    if unlabelled and len(unlabelled) < len(texts):
+        raise InputError(f"{unlabelled[0]} has no label, others have: write LABEL, a tab and the text in all")
     inputs_of_each = [replace(inputs, text=text.text, fields=text.fields) for text in texts]
     first, chosen = open_chosen(request, inputs_of_each[0], wanted, listener)
     opened = Opened(first.model, first.task, chosen)
@@ -86,14 +90,6 @@ def compare_senses(
         provenance=first.capture(chosen, chosen.layers[:1]).provenance,
         by=looking.unit,
     )
-
-
-def _check(texts: Sequence[LabelledText]) -> None:
-    if len(texts) < 2:
-        raise InputError("one text is not enough: a word is compared in two or more")
-    unlabelled = [text.name for text in texts if not text.label]
-    if unlabelled and len(unlabelled) < len(texts):
-        raise InputError(f"{unlabelled[0]} has no label, others have: write LABEL, a tab and the text in all")
 
 
 @dataclass(frozen=True, eq=False)

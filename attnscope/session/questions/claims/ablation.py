@@ -161,16 +161,12 @@ def _replacement(
     reading: Reading, chosen: Chosen, asked: Ablating, experiments: Experiments, other: Reading | None
 ) -> tuple[Replacement, tuple[Span, Span] | None]:
     if asked.method == "link":
-        link = _link(reading, chosen, asked, experiments)
+        check_token_by_token(reading, chosen, experiments, "--link")
+        named = reading.named_of(chosen.kind)
+        keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else named
+        link = link_ends(chosen, named, keys, asked=asked)
         return replacing.without_link(*link), link
     return instead_of(reading, asked, experiments, other), None
-
-
-def _link(reading: Reading, chosen: Chosen, asked: Ablating, experiments: Experiments) -> tuple[Span, Span]:
-    check_token_by_token(reading, chosen, experiments, "--link")
-    named = reading.named_of(chosen.kind)
-    keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else named
-    return link_ends(chosen, named, keys, asked=asked)
 
 
 def read_other(reading: Reading, text: str) -> Reading:

@@ -1,6 +1,5 @@
 """Cases whose source is known, each asked about, and ways to cite side by side over all of them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -111,7 +110,8 @@ def judge(reading: Reading, chosen: Chosen, asked: Judging) -> Referee:
     """Every case asked about by the model of `reading`; lines that cannot be asked are told and left out."""
     opened, listener = Opened(reading.model, reading.task, chosen), reading.listener
     certified, found, refused = dict[Verdict, int](), list[Judged](), list[Refused]()
-    methods, last = _methods(asked), None
+    left = {*([] if asked.subsets else [FIT]), *([] if asked.gradients else ByGradients)}
+    methods, last = tuple(each for each in Method if each not in left), None
     for number, case in enumerate(asked.cases, start=1):
         try:
             with listener.working(f"case {number} of {len(asked.cases)}"):
@@ -128,12 +128,14 @@ def judge(reading: Reading, chosen: Chosen, asked: Judging) -> Referee:
         raise InputError(f"no case could be asked: line {refused[0].line}: {refused[0].reason}")
     sourced = [case for case in found if case.source]
     lot = [len(case.source) / case.passages for case in sourced]
+    answers = [each.answer for each in asked.cases]
+    written = sum(each is None for each in answers)
     return Referee(
         asked.file,
         tuple(found),
         tuple(scored(found, method, i, asked.seed) for i, method in enumerate(methods)),
         sum(lot) / len(lot) if lot else float("nan"),
-        _how([each.answer for each in asked.cases]),
+        ("given" if not written else "written by the model" if written == len(answers) else "both"),
         chosen.kind,
         certified,
         last.provenance.of_no_text,
@@ -141,13 +143,3 @@ def judge(reading: Reading, chosen: Chosen, asked: Judging) -> Referee:
         last.tower,
         asked.seed,
     )
-
-
-def _methods(asked: Judging) -> tuple[Method, ...]:
-    left = {*([] if asked.subsets else [FIT]), *([] if asked.gradients else ByGradients)}
-    return tuple(each for each in Method if each not in left)
-
-
-def _how(answers: Sequence[str | None]) -> str:
-    written = sum(each is None for each in answers)
-    return "given" if not written else "written by the model" if written == len(answers) else "both"
