@@ -9,13 +9,14 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from typer.core import TyperCommand
 
 from attnscope.cli import streams
 from attnscope.cli.examples import EXAMPLES
+from attnscope.session.wanted import Takes
 
 SHOWN = "What is shown, and how"  # of the options that a command has for itself
 PICTURES = "Pictures"
@@ -139,15 +140,22 @@ HELP_ALL = inspect.Parameter(
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """`command` for Typer: every parameter that is a group stands open as that group's own options."""
     taken = inspect.signature(command).parameters
+    classes: dict[str, Any] = {}
+    takes: dict[str, dict[str, Takes]] = {}
+    for name, parameter in taken.items():
+        kind, *also = get_args(parameter.annotation) or [parameter.annotation]
+        if not also or isinstance(also[0], Takes):
+            classes[name], takes[name] = kind, {"takes": also[0]} if also else {}
     groups = {
-        name: inspect.signature(parameter.annotation).parameters
-        for name, parameter in taken.items()
-        if inspect.isclass(parameter.annotation)
+        name: {
+            option: each for option, each in inspect.signature(kind).parameters.items() if option != "takes"
+        }
+        for name, kind in classes.items()
     }
 
     def call(help_all: bool = False, **given: Any) -> None:
         for name, fields in groups.items():
-            given[name] = taken[name].annotation(**{field: given.pop(field) for field in fields})
+            given[name] = classes[name](**{field: given.pop(field) for field in fields}, **takes[name])
         command(**given)
 
     flat = [
@@ -161,15 +169,14 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
             parameter.annotation.__metadata__[0].show_default = False
     call.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
     call.__doc__, call.__name__ = command.__doc__, command.__name__
-    panels = {name: getattr(taken[name].annotation, "PANEL", SHOWN) for name in groups}
+    panels = {name: getattr(classes[name], "PANEL", SHOWN) for name in groups}
     call.panels = {  # type: ignore[attr-defined]  # this and what follows is read by `Panelled`
-        option: getattr(taken[name].annotation, "PANELS", {}).get(option, panels.get(name, SHOWN))
+        option: getattr(classes.get(name), "PANELS", {}).get(option, panels.get(name, SHOWN))
         for name in taken
         for option in (groups.get(name) or (name,))
     }
-    call.beyond = [  # type: ignore[attr-defined]
-        taken[name].annotation.BEYOND for name in groups if hasattr(taken[name].annotation, "BEYOND")
-    ]
+    beyond = [each.BEYOND for each in classes.values() if hasattr(each, "BEYOND")]
+    call.beyond = beyond  # type: ignore[attr-defined]
     marked = [(parameter, mark) for parameter in flat for mark in parameter.annotation.__metadata__]
     call.brief = {each.name: mark for each, mark in marked if isinstance(mark, Brief)}  # type: ignore[attr-defined]
     call.former = {mark.name: each.name for each, mark in marked if isinstance(mark, Former)}  # type: ignore[attr-defined]

@@ -126,8 +126,8 @@ def choose(built: Built, wanted: Wanted, listener: Listener, *, sensed: bool) ->
         raise InputError(without_attention(built.skeleton, built.name))
     built = _Counted(built.name, built.skeleton, towers_of(built))
     kinds = list(dict.fromkeys(tower.kind for tower in built.towers))
-    if wanted.NEEDS is not None and wanted.NEEDS[0] not in kinds:
-        needed, otherwise = wanted.NEEDS
+    if wanted.takes.needs is not None and wanted.takes.needs[0] not in kinds:
+        needed, otherwise = wanted.takes.needs
         has = " and ".join(kinds)
         raise InputError(f"{built.name} has no {needed}-attention, only {has} attention: {otherwise}")
     tower = _tower_that_senses(built, wanted, listener) if sensed else _tower(built, wanted, listener)
@@ -150,7 +150,7 @@ def choose_layers(built: Built, tower: Tower, wanted: str | int | Sequence[int] 
 
 def _tower(built: Built, wanted: Wanted, listener: Listener) -> Tower:
     kind = None if wanted.kind is None else Kind(wanted.kind)
-    if wanted.READS and kind is None and any(tower.kind is Kind.CROSS for tower in built.towers):
+    if wanted.takes.reads and kind is None and any(tower.kind is Kind.CROSS for tower in built.towers):
         kind = Kind.CROSS
     if len(built.towers) < 2 or wanted.tower is not None:
         return choose_tower(built.towers, kind, wanted.tower, built.name)

@@ -18,21 +18,35 @@ _SPECIAL = {special.value: special for special in Special} | {"renormalize": Spe
 
 
 @dataclass(frozen=True)
+class Takes:
+    """What a question takes beyond the same heads of every layer.
+
+    That is heads `apart`, of several layers one by one, or `means` over heads. It `reads` what a writer
+    writes from where that is asked: cross-attention, where there is any. It `needs` one kind of attention,
+    or says what does without.
+    """
+
+    apart: bool = False
+    means: bool = False
+    reads: bool = False
+    needs: tuple[Kind, str] | None = None
+
+
+LISTS, APART, MEANS, READS = Takes(), Takes(apart=True), Takes(means=True), Takes(reads=True)
+CROSS = Takes(True, needs=(Kind.CROSS, "attnscope find TEXT tells what is linked within one text"))
+
+
+@dataclass(frozen=True)
 class Wanted:
     """Which layers and heads of which attention: numbers, or text such as `-1`, `0,3,7`, `4-8`, `all`.
 
     A head may be named with its layer, `L3H11`, and `L3` are all heads of a layer; heads of several layers
-    that do not make up a list of each (`L3H11,L2H10`) are `apart`, which only what looks at each head by
-    itself takes (`APART`). `mean` is the mean over all heads, of one layer or of all (`MEANS`). Where one
-    head is meant `USUAL` are the layer and the head that are taken where none is named. Where it is asked
-    what a writer `READS` that is cross-attention, where there is any.
+    that do not make up a list of each (`L3H11,L2H10`) are `apart`. `mean` is the mean over all heads, of one
+    layer or of all. Where one head is meant `USUAL` are the layer and the head that are taken where none is
+    named.
     """
 
     USUAL: ClassVar[tuple[int, int] | None] = None
-    APART: ClassVar[bool] = False
-    MEANS: ClassVar[bool] = False
-    NEEDS: ClassVar[tuple[Kind, str] | None] = None
-    READS: ClassVar[bool] = False
 
     layer: Numbers = None
     head: Numbers = None
@@ -40,14 +54,15 @@ class Wanted:
     tower: str | None = None
     block: int = 0
     route: str | None = None
+    takes: Takes = LISTS
 
     def __post_init__(self) -> None:
         if self.kind not in (None, *Kind):
             raise InputError(f"no kind of attention '{self.kind}': {', '.join(Kind)}")
-        if self.NEEDS is not None and self.kind is None:
-            object.__setattr__(self, "kind", self.NEEDS[0].value)
-        if self.NEEDS is not None and self.kind != self.NEEDS[0]:
-            raise InputError(f"this reads {self.NEEDS[0]}-attention, not {self.kind}: leave --kind out")
+        if self.takes.needs is not None and self.kind is None:
+            object.__setattr__(self, "kind", self.takes.needs[0].value)
+        if self.takes.needs is not None and self.kind != self.takes.needs[0]:
+            raise InputError(f"this reads {self.takes.needs[0]}-attention, not {self.kind}: leave --kind out")
         if self.route not in (None, *ROUTES):
             raise InputError(f"no route '{self.route}': {', '.join(ROUTES)}")
         self._take_apart()
@@ -63,7 +78,7 @@ class Wanted:
             raise InputError(f"--head {self.head} names its layer: leave --layer out")
         if self.USUAL is not None and (named.apart or named.heads is None):
             raise InputError(f"--head {self.head} are several: this is of one head, such as L3H11")
-        if named.apart and not self.APART:
+        if named.apart and not self.takes.apart:
             each = f"--layer {named.layers} --head {named.heads}; {_ONE_BY_ONE}"
             raise InputError(f"--head {self.head}: here the same heads of every layer are meant, {each}")
         object.__setattr__(self, "layer", named.layers)
@@ -75,7 +90,7 @@ class Wanted:
             return
         if self.USUAL is not None:
             raise InputError("--head mean: the mean over heads has weights alone, this is of one head")
-        if not self.MEANS:
+        if not self.takes.means:
             raise InputError("--head mean: heads and flow show the mean over heads, here name some, or all")
         object.__setattr__(self, "head", None)
         object.__setattr__(self, "_mean", True)
@@ -115,35 +130,6 @@ class Wanted:
             there = f"there is no L{usual_layer} H{usual_head} here"
             listener.notice(f"{there}: showing L{layer} H{head}, in the middle (--layer, --head choose)")
         return replace(self, layer=layer, head=head)
-
-
-@dataclass(frozen=True)
-class WantedCross(Wanted):
-    """The same of cross-attention alone."""
-
-    APART = True
-    NEEDS = Kind.CROSS, "attnscope find TEXT tells what is linked within one text"
-
-
-@dataclass(frozen=True)
-class WantedReads(Wanted):
-    """The same of a model that writes: where it looks at what it writes from."""
-
-    READS = True
-
-
-@dataclass(frozen=True)
-class WantedApart(Wanted):
-    """The same, also heads of several layers one by one."""
-
-    APART = True
-
-
-@dataclass(frozen=True)
-class WantedMean(Wanted):
-    """The same, also the mean over heads."""
-
-    MEANS = True
 
 
 @dataclass(frozen=True)

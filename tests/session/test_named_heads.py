@@ -4,11 +4,7 @@ import pytest
 
 from attnscope.errors import InputError
 from attnscope.session.selection import Named, named_heads
-from attnscope.session.wanted import Wanted
-
-
-class Apart(Wanted):
-    APART = True
+from attnscope.session.wanted import APART, Wanted
 
 
 @pytest.mark.parametrize(
@@ -39,7 +35,7 @@ def test_numbers_alone_are_heads_of_any_layer(text):
 
 
 def test_heads_of_several_layers_one_by_one_are_kept_in_their_order_where_that_is_possible():
-    wanted = Apart(head="L3H7, l2 h4")
+    wanted = Wanted(takes=APART, head="L3H7, l2 h4")
     assert wanted.apart == ((3, 7), (2, 4))
     assert (wanted.layer, wanted.head) == ("3,2", "7,4")
     with pytest.raises(
@@ -61,7 +57,7 @@ def test_heads_of_several_layers_one_by_one_are_kept_in_their_order_where_that_i
 )
 def test_what_is_no_list_of_heads_is_refused(text, why):
     with pytest.raises(InputError, match=why):
-        Apart(head=text)
+        Wanted(takes=APART, head=text)
 
 
 def test_a_layer_is_not_given_twice():

@@ -9,10 +9,11 @@ import typer
 from attnscope.cli.asking import Answer, Question, ranked_heads
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import Read, decoded
-from attnscope.cli.options.model import HeadsApart, Request
+from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN, Brief, Former
 from attnscope.session import effects
+from attnscope.session.wanted import APART
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
@@ -167,7 +168,7 @@ class AblateOptions(effects.Ablating):
 
 def ablate(
     read: Read,
-    wanted: HeadsApart,
+    wanted: Annotated[Wanted, APART],
     asked: AblateOptions,
     delivery: Delivery,
     *,

@@ -9,10 +9,11 @@ from attnscope import incoming
 from attnscope.cli.asking import Answer, Question
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import Read
-from attnscope.cli.options.model import CrossHeads, Request
+from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
+from attnscope.session.wanted import CROSS
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
@@ -43,7 +44,7 @@ Learn = Annotated[
 
 def align(
     read: Read,
-    wanted: CrossHeads,
+    wanted: Annotated[Wanted, CROSS],
     gold: Gold = None,
     learn: Learn = None,
     *,

@@ -10,10 +10,11 @@ import typer
 from attnscope.cli.asking import Answer, Question
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import Read, decoded
-from attnscope.cli.options.model import HeadsThatRead, Request
+from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN, Brief
 from attnscope.errors import InputError
+from attnscope.session.wanted import READS
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
@@ -122,7 +123,7 @@ class CiteOptions:
 
 def cite(
     read: Read,
-    wanted: HeadsThatRead,
+    wanted: Annotated[Wanted, READS],
     asked: CiteOptions,
     delivery: Delivery,
     *,
@@ -178,7 +179,7 @@ def _inputs(read: Read, asked: CiteOptions, citing: "Citing") -> "Inputs":
 
 def _judge(
     read: Read,
-    wanted: HeadsThatRead,
+    wanted: Annotated[Wanted, READS],
     asked: CiteOptions,
     delivery: Delivery,
     *,

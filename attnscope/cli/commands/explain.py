@@ -9,9 +9,10 @@ import typer
 from attnscope.cli.asking import Answer, Question
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import Read, decoded
-from attnscope.cli.options.model import HeadsApart, Request
+from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN, Brief
+from attnscope.session.wanted import APART
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
@@ -75,7 +76,7 @@ class ExplainOptions:
 
 def explain(
     read: Read,
-    wanted: HeadsApart,
+    wanted: Annotated[Wanted, APART],
     asked: ExplainOptions,
     delivery: Delivery,
     *,

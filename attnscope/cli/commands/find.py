@@ -10,11 +10,12 @@ import typer
 from attnscope.cli.asking import Answer, Question, ranked_heads
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import SparedRead, Writing, check_something, decoded
-from attnscope.cli.options.model import HeadsApart, Request
+from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.options.shown import Looking
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import SHOWN, Brief
 from attnscope.errors import InputError
+from attnscope.session.wanted import APART
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
@@ -159,7 +160,7 @@ class FindOptions:
 
 def find(
     read: SparedRead,
-    wanted: HeadsApart,
+    wanted: Annotated[Wanted, APART],
     asked: FindOptions,
     delivery: Delivery,
     *,
@@ -208,7 +209,7 @@ def find(
 
 def _retrieve(
     read: SparedRead,
-    wanted: HeadsApart,
+    wanted: Annotated[Wanted, APART],
     asked: FindOptions,
     delivery: Delivery,
     *,

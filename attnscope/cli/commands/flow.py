@@ -8,12 +8,13 @@ import typer
 from attnscope.cli.asking import Answer, Question
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import Read, Writing, decoded
-from attnscope.cli.options.model import HeadsOrMean, Request
+from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.options.shown import Looking
 from attnscope.cli.output import Output, check_delivery
 from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
 from attnscope.session.selection import check_seed
+from attnscope.session.wanted import MEANS
 
 if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
@@ -56,7 +57,7 @@ ShuffleSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of t
 
 def flow(
     read: Read,
-    wanted: HeadsOrMean,
+    wanted: Annotated[Wanted, MEANS],
     looking: Looking,
     query: From = None,
     seed: ShuffleSeed = 0,

@@ -1,16 +1,17 @@
 """`attnscope heads`: one head in full, an overview of several, or either over a picture or a sound."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from attnscope.cli.asking import PAGE, Answer, Question, with_heads
 from attnscope.cli.naming import is_of_each_head
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.heads import HeadOptions, Long
 from attnscope.cli.options.inputs import Read, Writing, decoded
-from attnscope.cli.options.model import HeadsOrMean, Request
+from attnscope.cli.options.model import Request, Wanted
 from attnscope.cli.options.shown import Looking
 from attnscope.cli.output import Output, check_delivery
 from attnscope.errors import InputError
+from attnscope.session.wanted import MEANS
 from attnscope.vocabulary import Pool, Stage
 
 _ONE_QUERY = "scores and vectors are those of single tokens"
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 def heads(
     read: Read,
-    wanted: HeadsOrMean,
+    wanted: Annotated[Wanted, MEANS],
     asked: HeadOptions,
     delivery: Delivery,
     *,

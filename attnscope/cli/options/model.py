@@ -216,34 +216,6 @@ class Wanted(wanted.Wanted):
 
 
 @dataclass(frozen=True)
-class HeadsApart(Wanted):
-    """The same, also of several layers one by one."""
-
-    APART = True
-
-
-@dataclass(frozen=True)
-class HeadsThatRead(Wanted):
-    """The same of a model that writes: where it looks at what it writes from."""
-
-    READS = True
-
-
-@dataclass(frozen=True)
-class HeadsOrMean(Wanted):
-    """The same, also the mean over heads."""
-
-    MEANS = True
-
-
-@dataclass(frozen=True)
-class CrossHeads(Wanted):
-    """The same of cross-attention alone."""
-
-    APART, NEEDS = True, wanted.WantedCross.NEEDS
-
-
-@dataclass(frozen=True)
 class ArticleHead(Wanted):
     """One head, by default the one that the articles look at, or one in the middle of a smaller model."""
 

@@ -37,7 +37,7 @@ from attnscope.session.questions.claims.word_links import AligningWords
 from attnscope.session.questions.claims.word_times import TimingWords
 from attnscope.session.reading import Reading as SessionReading
 from attnscope.session.request import Inputs, Writing
-from attnscope.session.wanted import Looking, Numbers, Wanted, WantedApart, WantedCross, WantedReads
+from attnscope.session.wanted import APART, CROSS, READS, Looking, Numbers, Wanted
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 
@@ -120,7 +120,9 @@ class Claimed(Entered):
         """
         given = head_named(like) if isinstance(like, str) else like
         wish = Wish(query, key, pattern, given, controls, seed)
-        return find(*self._read(WantedApart(layers, heads, **attention)), wish, Looking(words, special, by))
+        return find(
+            *self._read(Wanted(layers, heads, takes=APART, **attention)), wish, Looking(words, special, by)
+        )
 
     def align(
         self,
@@ -139,7 +141,7 @@ class Claimed(Entered):
         """
         ask = TimingWords if self._inputs.sensed else AligningWords
         asked = ask(*(None if each is None else Path(each) for each in (gold, learn)))
-        return asked.answer(*self._read(WantedCross(layers, heads, **attention)))
+        return asked.answer(*self._read(Wanted(layers, heads, takes=CROSS, **attention)))
 
     def links(
         self,
@@ -235,7 +237,7 @@ class Claimed(Entered):
         how = (turn, replacement, link, answer, patch_from, rank, top, controls, seed, by)
         wish = Ablating(*how, part, at, against, via, query)
         wish.check_wanted(layers, heads)
-        wanted = WantedApart(layers, heads, **attention)
+        wanted = Wanted(layers, heads, takes=APART, **attention)
         chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
         return ablate(self._whole(), chosen, wish)
 
@@ -319,7 +321,7 @@ class Claimed(Entered):
         if answer is None and generate is None:
             generate = self._inputs.writing.generate
         asked = Citing(answer, generate, by, context, subsets, seed, gradients=gradients)
-        wanted = WantedReads(layers, heads, **attention)
+        wanted = Wanted(layers, heads, takes=READS, **attention)
         chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
         read = replace(self._encoded, asked=replace(self._inputs, answer=answer, writing=Writing()))
         return cite(complete(read, chosen), chosen, asked)
@@ -344,6 +346,6 @@ class Claimed(Entered):
         a query a tagger is asked for the token whose tag is surest. `attention` is kind or tower, as in
         `head`.
         """
-        wanted = WantedApart(layers, heads, **attention)
+        wanted = Wanted(layers, heads, takes=APART, **attention)
         chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
         return explain(self._whole(), chosen, Linked(query, key, controls, seed, answer))

@@ -27,7 +27,7 @@ from attnscope.session.questions.claims.relations import find_relations_in
 from attnscope.session.questions.claims.retrieving import LENGTHS, NEEDLES, Retrieving, retrieve
 from attnscope.session.questions.claims.treebank import BATCH, TreebankQuestion
 from attnscope.session.request import Inputs, ModelRequest, Writing
-from attnscope.session.wanted import Numbers, Wanted, WantedReads
+from attnscope.session.wanted import READS, Numbers, Wanted
 
 
 def _chat(given: Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | Path | None) -> Chat | None:
@@ -234,7 +234,7 @@ class Model:
         inputs = Inputs(template, system=system)
         how = generate, subsets, seed, gradients
         asked = Judging(cases_in(Path(cases)), inputs, str(cases), *how)
-        wanted = WantedReads(layers, heads, kind, tower)
+        wanted = Wanted(layers, heads, kind, tower, takes=READS)
         chosen = choose(self._opened.model, wanted, self._listener, sensed=False)
         return judge(encode_inputs(self._opened, asked.first, self._listener), chosen, asked)
 

@@ -31,7 +31,7 @@ from attnscope.session.questions.layered import predict_layers
 from attnscope.session.questions.long import ask_long, in_tiles, read_long_overview
 from attnscope.session.questions.media import Laid, lay_over
 from attnscope.session.questions.prediction import TOP, predict, report_head
-from attnscope.session.wanted import Looking, Numbers, Wanted, WantedMean
+from attnscope.session.wanted import MEANS, Looking, Numbers, Wanted
 
 
 @each_alone
@@ -69,7 +69,7 @@ class Reading(Claimed):
         holds the weights that the model returns, uncertified.
         """
         looking = Looking(words, special, by)
-        weights = self._heads(WantedMean(layer, head, kind, tower, block, route)).weights()
+        weights = self._heads(Wanted(layer, head, kind, tower, block, route, MEANS)).weights()
         return look_at(weights, looking) or weights
 
     def long_head(

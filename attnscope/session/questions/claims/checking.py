@@ -22,7 +22,7 @@ from attnscope.session.questions.claims.files_read import Given, heads_in, input
 from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, ModelRequest
-from attnscope.session.wanted import Numbers, WantedMean
+from attnscope.session.wanted import MEANS, Numbers, Wanted
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import IN_PARTS, KERNELS, Route
 
@@ -136,17 +136,18 @@ def _request(stored: Provenance, leave: Leave) -> ModelRequest:
     )
 
 
-def _wanted(shown: Overview | HeadWeights) -> WantedMean:
+def _wanted(shown: Overview | HeadWeights) -> Wanted:
     routes = {str(route): route.option for route in Route}
     layer: Numbers = list(shown.layers) if isinstance(shown, Overview) else shown.layer
     head: Numbers = list(shown.heads) if isinstance(shown, Overview) else shown.head
-    return WantedMean(
+    return Wanted(
         layer=None if layer == MEAN else layer,
         head="mean" if head == MEAN else head,
         kind=shown.kind.value,
         tower=shown.tower or None,
         block=0 if isinstance(shown, Overview) else shown.block,
         route=routes.get(shown.provenance.route),
+        takes=MEANS,
     )
 
 
