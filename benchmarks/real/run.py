@@ -1,10 +1,10 @@
 """Real pretrained checkpoints through seven commands: what each answers, and what of it is certified.
 
-    python benchmarks/real.py FOLDER [NAME ...]
+    python benchmarks/real/run.py FOLDER [NAME ...]
 
-FOLDER holds checkpoints under the names of `CHECKPOINTS`, in the layout of transformers. Each command is a
-process of its own on the CPU. Its exit code, seconds, line of proof and first sentence are printed. Where one
-fails the exit code is 1. Nothing is downloaded.
+FOLDER holds what `make.py` makes, under the names of `CHECKPOINTS`. Each command is a process of its own on
+the CPU. Its exit code, seconds, line of proof and first sentence are printed. Where one fails the exit code
+is 1. Nothing is downloaded.
 """
 
 import os
@@ -40,13 +40,14 @@ class Checkpoint:
         }
 
 
+SPOKEN = Path(__file__).with_name("gold.wav").resolve()
 STORE = "When Mary and John went to the store, John gave a drink to"
 ANTIBODY = "E V Q L V E S G G G L V Q P G G S L R L S [MASK] A A S G F T F S"
 REACTION = "CC(=O)Cl.CCN>>CC[MASK]C(C)=O"
 CHECKPOINTS = {
     "smollm2-135m": Checkpoint((STORE,), ("to@13", "Mary")),
     "gemma3-270m": Checkpoint((STORE,), ("-1", "Mary")),
-    "whisper-tiny-en": Checkpoint(("--audio", "gold.wav"), ("door", "2.6s"), ("--kind", "cross")),
+    "whisper-tiny-en": Checkpoint(("--audio", str(SPOKEN)), ("door", "2.6s"), ("--kind", "cross")),
     "quire-distilbert": Checkpoint(("Their going to the store has many apple.",), ("Their", "going")),
     "rxnmapper-albert": Checkpoint((REACTION,), ("[MASK]", "N")),
     "rxnfp-bert": Checkpoint((REACTION,), ("[MASK]", "N")),
@@ -63,12 +64,13 @@ def main() -> None:
     print("| checkpoint | command | exit | s | proof | first sentence |\n|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as made:
         for name in names:
-            if not (folder / name).is_dir():
+            model = next((each for each in (folder / name, folder / f"{name}.gguf") if each.exists()), None)
+            if model is None:
                 print(f"| {name} | | | | not there | |")
                 continue
             for command, given in CHECKPOINTS[name].commands(Path(made) / f"{name}.png").items():
                 began = time.monotonic()
-                ended = run([*given, "-m", str(folder / name)], folder)
+                ended = run([*given, "-m", str(model)], folder)
                 lines = ended.stdout.splitlines() or ended.stderr.splitlines()[-1:]
                 proof = next((line for line in lines if line.startswith(MARKS)), "")
                 first = lines[0] if lines else ""
