@@ -180,7 +180,7 @@ def _loaded(
             return Opened(model, task, chosen)
         except NoAnswerError as error:
             told = _judging(checkpoint, code)
-            beside = purpose is Purpose.ATTENTION_AND_ANSWER and told == "tags"
+            beside = purpose is Purpose.ATTENTION_AND_ANSWER and told in ("tags", "span")
             if beside or (purpose in answering[1:] and told is not None):
                 return Opened(load_with_head(checkpoint, **loading), None, chosen)
             if purpose is Purpose.ANSWER_OR_VECTOR and not inputs.goes_on:

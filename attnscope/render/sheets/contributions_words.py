@@ -116,7 +116,9 @@ def proof(result: Contributions) -> str:
 
 
 def legend(result: Contributions) -> Iterator[str]:
-    yield "directly: through the final norm at its observed scale and the word head, by no later head or MLP"
+    ends = "; the logits of both ends of a span are added" if result.answer.asks is Asks.SPAN else ""
+    told = "directly: through the final norm at its observed scale and the word head, by no later head or MLP"
+    yield told + ends
     yield (
         "MLP: whatever is not linear after the attention of a layer; token, position and segment are "
         "embeddings, which like biases have shares and are not taken away"

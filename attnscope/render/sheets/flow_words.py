@@ -47,7 +47,8 @@ def _asked(result: Flow, ablated: Ablated) -> str:
     """`“box” at [MASK]`, `“pony” after “the”`."""
     where = "after" if result.kind is Kind.DECODER and not ablated.tag else "at"
     lead = f" over “{settled(printable(ablated.against))}”" if ablated.against else ""
-    return f"“{settled(printable(ablated.answer))}”{lead} {where} {asked_in_sentence(result)}"
+    place = "" if ablated.of_span else f" {where} {asked_in_sentence(result)}"
+    return f"“{settled(printable(ablated.answer))}”{lead}{place}"
 
 
 def asked(result: Flow) -> str:
@@ -166,28 +167,25 @@ def notes(result: Flow) -> Iterator[str]:
         yield f"no flow: {'it is that of a single token' if result.by.joins else why}"
     if result.zeroed is None and result.no_zeroing:
         yield f"no value zeroing: {result.no_zeroing}"
+    names = methods.CALLED
     for reason in dict.fromkeys(each.absent for each in result.attributed if each.absent):
-        absent = [
-            methods.CALLED.get(each.method, each.method)
-            for each in result.attributed
-            if each.absent == reason
-        ]
+        absent = [names.get(each.method, each.method) for each in result.attributed if each.absent == reason]
         yield f"no {', '.join(absent)}: {reason}"
 
 
 def _together(result: Flow) -> Iterator[str]:
     """What a share and an effect of several tokens taken together are."""
+    made = result.ablated
     if len(span := result.query_span) > 1:
         yield f"what reaches {asked(result)} is the mean over its tokens {listed(span)}"
-        answers = result.ablated is not None and result.ablated.answer
-        what = "the answer is the one" if answers else "the vector that turns is that"
-        yield f"{what} at token {result.query}"
-    if not result.by.joins:
-        return
-    told = f"shares are summed over the tokens of a {result.by} and averaged over those of the query; "
-    yield f"{told}all tokens of a {result.by} are replaced at once"
-    if result.ablated is not None and result.ablated.answer:
-        yield f"the answer is the one at token {result.answers_at}"
+        if made is None or not made.of_span:
+            what = "the answer is the one" if made and made.answer else "the vector that turns is that"
+            yield f"{what} at token {result.query}"
+    if result.by.joins:
+        told = f"shares are summed over the tokens of a {result.by} and averaged over those of the query; "
+        yield f"{told}all tokens of a {result.by} are replaced at once"
+        if made is not None and made.answer and not made.of_span:
+            yield f"the answer is the one at token {result.answers_at}"
 
 
 def _beside_the_map(result: Flow) -> str:

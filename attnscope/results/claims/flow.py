@@ -90,7 +90,7 @@ class Ablated:
     there is no answer; the probabilities of several are multiplied.
     Where the answer is set `against` another one, effects are what is lost of its `lead`: by how much its
     logit lies above that one's. Then it has no `probability` here. `tag` says that it is the tag of the query
-    itself, and no word there or after it.
+    itself, or the span that it is (`answer_ids` are its ends), and no word there or after it.
     """
 
     effects: Float[np.ndarray, " key"]
@@ -116,6 +116,11 @@ class Ablated:
     def unit(self) -> str:
         """What the effects are measured in."""
         return "logits" if self.against else "nats" if self.answer else "1 less cosine"
+
+    @property
+    def of_span(self) -> bool:
+        """Whether the answer is a span, whose ends are the first and the last token of the query."""
+        return self.tag and len(self.answer_ids) > 1
 
     @property
     def count(self) -> int:

@@ -12,7 +12,7 @@ from attnscope.results import HeadAttention, MapSettings, Prediction, Report
 from attnscope.results.claims.effect import Asks
 from attnscope.session.entering import read_target
 from attnscope.session.looking import look_at, map_head
-from attnscope.session.questions.claims.answers import tags
+from attnscope.session.questions.claims.answers import finds, tags
 from attnscope.session.questions.claims.rows import fused_where_long
 from attnscope.session.questions.claims.spoken import with_answer
 from attnscope.session.reading import Reading
@@ -58,7 +58,7 @@ def predict_beside(reading: Reading, kind: Kind) -> Prediction | None:
 
     Where the encoder was looked at and its decoder only opened, the model now writes.
     """
-    if reading.task is None and not tags(reading):
+    if reading.task is None and not tags(reading) and not finds(reading):
         return None
     if kind is Kind.ENCODER and reading.captured is None:
         reading = replace(reading, target=read_target(reading))

@@ -15,6 +15,7 @@ from transformers import (
     BertForQuestionAnswering,
     BertForTokenClassification,
     DistilBertConfig,
+    DistilBertForQuestionAnswering,
     DistilBertForTokenClassification,
     GPT2Config,
     GPT2ForTokenClassification,
@@ -22,7 +23,7 @@ from transformers import (
 
 import attnscope as at
 from attnscope import demo
-from attnscope.errors import DoesNotFitError, InputError
+from attnscope.errors import InputError
 
 TEXT = "we saw the old door"
 TAGS = {0: "O", 1: "B-door", 2: "B-DOOR", 3: "VERB", 4: "PRON", 5: "DET", 6: "ADJ"}
@@ -198,8 +199,63 @@ def test_heads_are_taken_from_the_span_that_is_named(tokenizer) -> None:
     assert reading.ablate(1, 2).answer.text == reading.predict(1).spans[0].name
     with pytest.raises(InputError, match="it takes words of the text"):
         reading.ablate(1, 2, answer="he old door")
-    with pytest.raises(DoesNotFitError, match="has two ends"):
-        reading.why(answer="the old door")
+
+
+QUESTION = "who saw it?"
+
+
+def finder(family: str):
+    torch.manual_seed(4)
+    if family == "bert":
+        return BertForQuestionAnswering(bert_config(num_hidden_layers=2)).eval()
+    sizes = {"dim": 24, "hidden_dim": 36, "n_layers": 3, "n_heads": 4, "vocab_size": vocabulary_size()}
+    return DistilBertForQuestionAnswering(DistilBertConfig(**sizes, initializer_range=0.3)).eval()
+
+
+@torch.no_grad()
+def span_scores(model, tokenizer, replaced: int | None = None) -> Tensor:
+    """The scores of all positions as the start and as the end, one token replaced by the mask."""
+    given = tokenizer(QUESTION, TEXT, return_tensors="pt")
+    if replaced is not None:
+        given["input_ids"][0, replaced] = tokenizer.mask_token_id
+    made = model(**given)
+    return torch.stack([made.start_logits[0], made.end_logits[0]]).double()
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert"])
+def test_the_parts_of_both_ends_of_a_span_sum_to_their_logits(tokenizer, family: str) -> None:
+    model = finder(family)
+    start, end = span_scores(model, tokenizer)
+    reading = at.wrap(model, tokenizer).read(QUESTION, pair=TEXT)
+    result = reading.why(answer="the old door")
+    assert result.logit == pytest.approx(float(start[8] + end[10]), abs=1e-5)
+    assert sum(part.direct for part in result.parts) == pytest.approx(result.logit, abs=1e-4)
+    rival = reading.why(answer="the old door", against="old door")
+    assert rival.logit == pytest.approx(float(start[8] - start[9]), abs=1e-5)
+    assert "that of “old door”" in rival.text()
+    with pytest.raises(InputError, match="it takes words of the text"):
+        reading.why(answer="he old door")
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert"])
+def test_a_span_loses_what_transformers_says_where_a_token_is_replaced(tokenizer, family: str) -> None:
+    model = finder(family)
+    start, end = span_scores(model, tokenizer).log_softmax(-1)
+    reading = at.wrap(model, tokenizer).read(QUESTION, pair=TEXT)
+    result = reading.flow("the old door", answer="the old door")
+    told = result.ablated
+    assert told is not None
+    assert (told.answer, told.answer_ids, result.query_span) == ("the old door", (8, 10), (8, 9, 10))
+    assert told.probability == pytest.approx(float((start[8] + end[10]).exp()), rel=1e-5)
+    for place in (1, 2, 3, 4, 6, 7):
+        now_start, now_end = span_scores(model, tokenizer, place).log_softmax(-1)
+        lost = start[8] + end[10] - now_start[8] - now_end[10]
+        assert told.effects[place] == pytest.approx(float(lost), abs=1e-4)
+    said = " ".join(result.text().split())
+    assert said.startswith("“the old door” hangs most on ")
+    assert "the answer is the one at" not in said
+    with pytest.raises(InputError, match="from its own tokens: --from 'the old door'"):
+        reading.flow("old door", answer="the old door")
 
 
 def test_only_a_tagger_is_asked_for_a_tag(model: at.Model, tokenizer) -> None:

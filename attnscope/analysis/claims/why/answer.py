@@ -77,7 +77,7 @@ def contributions(
     slopes = _slopes(rule, total)
     found = shares(slopes, names)
     logit, summed = float(_logit(exact(logits[0]), ids, rivals)), sum(found.values())
-    largest = max(abs(float(logits[0, 0, one])) for one in (ids[0], *rivals))  # of which rounding is a share
+    largest = float(logits[0, :, [*ids, *rivals]].abs().max())  # of which rounding is a share
     size = max(largest, 0.01 * sum(map(abs, found.values())))
     residual = abs(summed - logit) / size if size else 0.0
     if not residual <= EXACT:
@@ -93,8 +93,9 @@ def contributions(
 
 
 def _logit(rows: Tensor, ids: Sequence[int], rivals: Sequence[int]) -> Tensor:
-    summed: Tensor = rows[0, ids[0]] - rows[0, rivals[0]] if rivals else rows[0, ids[0]]
-    return summed
+    """The answer's logit, of a span that of both ends, less that of its rival."""
+    summed: Tensor = rows[range(len(ids)), list(ids)].sum()
+    return summed - _logit(rows, rivals, ()) if rivals else summed
 
 
 def _slopes(rule: Sloped, total: Tensor) -> Gradients:

@@ -78,6 +78,11 @@ def tags(read: Reading | Opened) -> bool:
     return read.task is None and judging(type(read.model.module)) is Judging.TAGS
 
 
+def finds(reading: Reading) -> bool:
+    """Whether the model answers with a span of the text that it reads."""
+    return reading.task is None and judging(type(reading.model.module)) is Judging.SPAN
+
+
 def has_no_one_chance(opened: Opened) -> bool:
     """Whether its answer to a text is no one probability: a tag for each token, or a bare score."""
     module = opened.model.module
@@ -113,7 +118,8 @@ def _held_against(reading: Reading, question: Question, against: str) -> Questio
     ids = _choice(reading, question, against, "--against")
     if question.ids == ids:
         raise InputError(f"--against '{against}' is the answer itself: name another one")
-    return replace(question, against=ids, against_text=question.name(ids[0]))
+    named = question.name(ids[0]) if len(ids) == 1 else against.strip()
+    return replace(question, against=ids, against_text=named)
 
 
 def meant_at(reading: Reading, question: Question, answer: str | None, against: str | None) -> Question:
@@ -141,7 +147,7 @@ def _alone(reading: Reading, answer: str | None, query: str | int | None) -> Que
         raise InputError(
             f"--from names the token whose tag is meant, and {reading.model.name} tags none: leave it out"
         )
-    if reading.task is None and judging(type(reading.model.module)) is Judging.SPAN:
+    if finds(reading):
         return _of_span(reading, answer)
     if reading.task is None:
         return _of_classes(reading, answer)

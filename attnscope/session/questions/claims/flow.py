@@ -19,7 +19,7 @@ from attnscope.model.pooling import is_pooled, named_pooling
 from attnscope.results import Verdict
 from attnscope.results.claims.flow import Flow
 from attnscope.session.choosing import Chosen
-from attnscope.session.questions.claims.answers import query_of, tags
+from attnscope.session.questions.claims.answers import finds, query_of, tags
 from attnscope.session.questions.claims.pooled import pooled_by, pooling_asked
 from attnscope.session.questions.claims.replacing import Meant as Meant
 from attnscope.session.questions.claims.replacing import beside_replacing
@@ -64,7 +64,7 @@ def flow(
     _check(reading, chosen)
     meant = replace(meant, **reading.filled(vars(meant)))
     query = query_of(reading, query, meant.answer, "flow")
-    if meant.named and reading.task is None and not tags(reading):
+    if meant.named and reading.task is None and not tags(reading) and not finds(reading):
         raise InputError(f"{reading.model.name} has no word head: leave --answer and --against out")
     pooling = pooling_asked(reading, chosen, query)
     sampled = None if pooling is not None else _sampled(reading, chosen, query, looking)

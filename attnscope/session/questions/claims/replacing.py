@@ -28,7 +28,7 @@ from attnscope.results import Contents
 from attnscope.results.claims.effect import Asks
 from attnscope.results.claims.flow import Ablated, Flow, Pooled
 from attnscope.session.choosing import Chosen
-from attnscope.session.questions.claims.answers import question_of, tags
+from attnscope.session.questions.claims.answers import finds, question_of, tags
 from attnscope.session.questions.claims.gradients import Asked, by_gradients, layer_module
 from attnscope.session.questions.claims.pooled import last_of, pool_by
 from attnscope.session.questions.claims.spoken import meant_behind
@@ -126,7 +126,12 @@ def beside_replacing(
     Without units each token is one, and none of them is the query.
     """
     question = None if result.query is None else word_of(reading, chosen, result.tokens, result.query)
-    if meant.named:
+    own = () if units is None else units.queries[units.query or 0]
+    if meant.named and finds(reading):
+        question = question_of(reading, meant.answer, meant.against)
+        if not {*(question.ids or ())} <= {*own}:
+            raise InputError(f"a flow of an answer goes back from its own tokens: --from '{question.text}'")
+    elif meant.named:
         if question is None:
             raise InputError(f"{_silent(reading)}: leave --answer and --against out")
         reading, question = meant_behind(reading, question, result, meant.answer, meant.against)
@@ -134,7 +139,6 @@ def beside_replacing(
     if result.tokens.stretches and result.pooled is not None:
         return replace(result, reason="parts of pictures and sounds are replaced for one query alone")
     layer = result.layers[-1]
-    own = () if units is None else units.queries[units.query or 0]
     groups = units.keys if units is not None and result.by.joins else ()
     asked = Replacing(
         result.tokens, result.reached, result.query, layer, question, result.pooled, own, groups, result.by
@@ -162,7 +166,7 @@ def beside_replacing(
         answer_ids=found.effect.ids,
         against=found.effect.against,
         lead=found.effect.chance if found.effect.against else float("nan"),
-        tag=question is not None and question.asks is Asks.TAG,
+        tag=question is not None and question.asks in (Asks.TAG, Asks.SPAN),
     )
     return replace(result, ablated=ablated)
 

@@ -8,9 +8,8 @@ from attnscope.analysis.claims.why.explain import Question, explain
 from attnscope.attention import Capture
 from attnscope.capture import provenance_of
 from attnscope.capture.faults import if_it_runs
-from attnscope.errors import DoesNotFitError, InputError
+from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites
-from attnscope.model.loading.answering import Judging, judging
 from attnscope.results import Why
 from attnscope.results.claims.contributions import Contributions
 from attnscope.session.choosing import Chosen
@@ -155,11 +154,7 @@ def why_answer(reading: Reading, asked: Answering) -> Contributions:
     if reading.task == "generated":
         raise InputError(
             f"why --answer asks one place of a text, and {model.name} writes a text of its own: it works for "
-            "models that fill a [MASK], go on with a text or name a class or tags"
-        )
-    if reading.task is None and judging(type(model.module)) is Judging.SPAN:
-        raise DoesNotFitError(
-            f"why --answer asks one place, and an answer of {model.name} has two ends: ablate takes it"
+            "models that fill a [MASK], go on with a text or name a class, tags or an answer within the text"
         )
     asked = replace(asked, **reading.filled(vars(asked)))
     question = question_of(reading, asked.answer, asked.against, query=asked.query)
