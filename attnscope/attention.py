@@ -15,6 +15,8 @@ from attnscope.sdpa import Operands
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Standing
 
+MIXED = "tokens are mixed with others before its attention, by no attention"
+
 
 @dataclass(frozen=True, eq=False)
 class Term:
@@ -79,6 +81,12 @@ class AttentionCall:
     reach: Mapping[int, Reach] | None = None
     projection: Float[Tensor, "head value_dim hidden"] | None = None
     value_projection: Float[Tensor, "kv_head read value_dim"] | None = None
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """What was seen to carry tokens to one another beside the attention."""
+        mixed = [MIXED] if self.standing is Standing.MIXED else []
+        return tuple(dict.fromkeys([*mixed, *(r.beside for r in (self.reach or {}).values() if r.beside)]))
 
     @property
     def bias(self) -> Float[Tensor, "#head query key"] | None:
@@ -238,6 +246,21 @@ class Capture:
         if len(mine) < 2 or mine[0].kind is not Kind.ENCODER or read >= tokens:
             return ()
         return (f"its {len(mine)} blocks hold {read} queries of {tokens} tokens: the others were not seen",)
+
+    def remarks(self, layers: Iterable[int]) -> tuple[str, ...]:
+        """What is odd about several layers, with what a head's own certificate says."""
+        wanted = [*layers]
+        notes = dict.fromkeys(note for layer in wanted for note in self.notes(layer))
+        seen = ((call.layer, each) for call in self.calls if call.layer in wanted for each in call.beside)
+        return (*notes, *by_layers(seen))
+
+
+def by_layers(said: Iterable[tuple[int, str]]) -> tuple[str, ...]:
+    """`L0, L2: ...`: what is said of layers, once for all of which the words are alike."""
+    found: dict[str, set[int]] = {}
+    for layer, words in said:
+        found.setdefault(words, set()).add(layer)
+    return tuple(f"L{listed(sorted(layers))}: {words}" for words, layers in found.items())
 
 
 def check_in_place(displaced: Iterable[int], what: str) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.analysis.heads.returned import uncertified
-from attnscope.attention import AttentionCall
+from attnscope.attention import AttentionCall, by_layers
 from attnscope.capture.cause.exchange import AT_ONCE
 from attnscope.capture.cause.reaching import reaches_of
 from attnscope.capture.cause.standing import standings_of
@@ -17,14 +17,13 @@ from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.following.describe import sides_of
 from attnscope.capture.routes import Labels, traced_instead
 from attnscope.capture.run import run_watched
-from attnscope.errors import InputError, listed
+from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers, without_attention
 from attnscope.reference import exact
 from attnscope.results import LayerCheck, OutputCheck, Provenance, Verification
 from attnscope.tokens import Tokens
 from attnscope.verify import certify_heads
-from attnscope.vocabulary import Standing
 
 UNSEEN = "no dense softmax attention was seen"
 
@@ -52,6 +51,7 @@ def verify_model(
         raise InputError(without_attention(model, provenance.model))
     tower_of = {site.path: tower for tower in towers for site in tower.sites}
     checks: list[LayerCheck] = []
+    beside: set[tuple[int, str]] = set()
 
     every, labels = [site for tower in towers for site in tower.sites], Labels(tokens, target)
     most = None if every_token else AT_ONCE
@@ -63,6 +63,7 @@ def verify_model(
 
     def keep(call: AttentionCall) -> None:
         call = reaches.settled(standings.settled(call))
+        beside.update((call.layer, each) for each in call.beside)
         certificates = certify_heads(call, range(call.heads))
         place = (tower_of[call.module].name, str(call.route), call.block)
         checks.append(LayerCheck(call.layer, call.kind, call.module, certificates, *place))
@@ -79,23 +80,10 @@ def verify_model(
     if standings.tried:
         notes = (*notes, f"the tokens' places were tried {standings.tried}: --every-token tries them all")
     ordered = _in_order(towers, [*checks, *silent])
-    if mixed := sorted({check.layer for check in checks if _mixes(check)}):
-        where = f"L{listed(mixed)}"
-        notes = (*notes, f"tokens are mixed with others before the attention of {where}, by no attention")
-    beside: dict[str, set[int]] = {}
-    for check in checks:
-        for one in check.certificates:
-            if one.reach is not None and one.reach.beside:
-                beside.setdefault(one.reach.beside, set()).add(check.layer)
-    notes = (*notes, *(f"L{listed(sorted(layers))}: {what}" for what, layers in beside.items()))
+    notes = (*notes, *by_layers(sorted(beside)))
     routes = dict.fromkeys(check.route for check in ordered)
     as_read = replace(provenance, route=", ".join(routes))
     return Verification(tokens, ordered, outputs, as_read, notes)
-
-
-def _mixes(check: LayerCheck) -> bool:
-    """Whether queries, keys or values of the layer are made of other tokens too, as by a convolution."""
-    return any(one.positions is Standing.MIXED for one in check.certificates)
 
 
 @contextmanager

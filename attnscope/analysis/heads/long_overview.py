@@ -79,7 +79,7 @@ def measure_long(
             for row in rows
         ]
     )
-    notes = [note for layer in layers for note in captured.notes(layer)]
+    notes = [*captured.remarks(layers)]
     if any(Need.NORMS in MEASURES[name].needs for name in measures):
         supplies = of_long_calls(calls, queries, keys)
         notes += without_norms(calls, supplies)

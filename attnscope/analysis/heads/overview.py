@@ -42,7 +42,7 @@ def measure_heads(
     dense = tuple(tuple(each.numpy() for each in row) for row in weights)
     queries, keys = names_in(calls)
     supplies = of_calls(calls, chosen, queries, keys)
-    notes = [note for layer in layers for note in captured.notes(layer)]
+    notes = [*captured.remarks(layers)]
     if any(Need.NORMS in MEASURES[name].needs for name in measures):
         notes += without_norms(calls, supplies)
     return Overview(

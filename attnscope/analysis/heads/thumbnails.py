@@ -193,4 +193,4 @@ def _of_returned(part: Returned, heads: Sequence[int], view: View) -> Iterator[_
 def _notes(part: Capture | Returned) -> list[str]:
     if isinstance(part, Returned):
         return [part.reason, *(note for layer in part.layers for note in layer.notes)]
-    return [note for call in part.calls for note in part.notes(call.layer)]
+    return [*part.remarks(call.layer for call in part.calls)]

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.analysis.claims.relations.answers import Sample
+from attnscope.attention import by_layers
 from attnscope.capture.long.call import sample_rows
 from attnscope.capture.weights import OneText, Passed
 from attnscope.reference import place
@@ -75,6 +76,7 @@ class Judged:
             held,
             queries,
             self._untried(),
+            by_layers((layer, each) for layer, call in self.reader.tried.items() for each in call.beside),
         )
         self.seconds += perf_counter() - began
         return proved

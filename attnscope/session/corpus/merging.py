@@ -89,7 +89,7 @@ def result(
         tower=whole.tower,
         shown=shown,
         linked=pair,
-        notes=notes,
+        notes=(*notes, *proved.beside),
         failed=tuple(f"{placed(sources[each.source].name, each.line)}: {each.why}" for each in proved.failed),
     )
 

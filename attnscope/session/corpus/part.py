@@ -26,8 +26,9 @@ class Proved:
     """What full captures of some texts say: heads by verdict, and how far reading them alone differs.
 
     Alone they were held against what was measured in so many of their queries, `held` of `queries`. `untried`
-    are the heads, by layer and number, of which it could not be told whether their answers act. `failed` are
-    the texts of which something is not as it was measured, each with what.
+    are the heads, by layer and number, of which it could not be told whether their answers act, `beside` is
+    what carries tokens to one another beside the attention. `failed` are the texts of which something is not
+    as it was measured, each with what.
     """
 
     certified: Mapping[str, int] = field(default_factory=dict)
@@ -38,6 +39,7 @@ class Proved:
     held: int = 0
     queries: int = 0
     untried: int = 0
+    beside: tuple[str, ...] = ()
 
     def merged(self, later: "Proved") -> "Proved":
         """With what was proved in a later part."""
@@ -51,6 +53,7 @@ class Proved:
             self.held + later.held,
             self.queries + later.queries,
             max(self.untried, later.untried),
+            tuple(dict.fromkeys((*self.beside, *later.beside))),
         )
 
 
@@ -175,7 +178,8 @@ def _made(meta: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Part:
 
 
 def _proved(meta: dict[str, Any]) -> Proved:
-    return Proved(**{**meta, "failed": tuple(SetAside(**each) for each in meta["failed"])})
+    failed = tuple(SetAside(**each) for each in meta["failed"])
+    return Proved(**{**meta, "failed": failed, "beside": tuple(meta["beside"])})
 
 
 def _numbered(by_name: Mapping[str, int]) -> dict[int, int]:

@@ -9,7 +9,9 @@ import pytest
 from torch import Tensor, nn
 
 import attnscope as at
+from attnscope.attention import MIXED
 from attnscope.errors import InputError
+from attnscope.vocabulary import Standing
 
 SENTENCE, TRANSLATION = "The red door opened.", "la porte rouge s'est ouverte."
 TEXT = "I was watching the [MASK] when it opened."
@@ -87,3 +89,33 @@ def test_relations_and_facts_are_not_told_of_other_rows(tmp_path: Path) -> None:
         refused(lambda: reader.retrieval(lengths=(60,), needles=2), "0-2")
         asked = reader.read("the boat is red.\n\nthe door is blue.\n\nthe boat is")
         refused(lambda: asked.cite(answer=" red"), "0-2")
+
+
+@contextmanager
+def mixed(module: nn.Module, share: float) -> Iterator[None]:
+    """While open, each row that the module is given has a share of the token before."""
+    hook = module.register_forward_pre_hook(
+        lambda _, given: ((1 - share) * given[0] + share * given[0].roll(1, dims=1), *given[1:])
+    )
+    yield
+    hook.remove()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_that_rows_are_mixed_before_an_attention_is_said_wherever_its_heads_are(share: float) -> None:
+    model = at.load("demo")
+    with mixed(model.module.bert.encoder.layer[2].attention.self, share):
+        reading = model.read(TEXT)
+        found = (
+            reading.overview(),
+            reading.find(6, 5, controls=9),
+            reading.links(controls=9),
+            reading.verify(),
+        )
+        one = reading.head(2, 3), reading.head(1, 3)
+    said = [[each for each in result.notes if MIXED in each] for result in found]
+    assert said == [[f"L2: {MIXED}"] * (share > 0)] * 4
+    assert [each.certificate.positions for each in one] == [
+        Standing.MIXED if share else Standing.OWN,
+        Standing.OWN,
+    ]

@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import nn
 
+from attnscope.attention import MIXED
 from attnscope.capture.weights import Passed
 from attnscope.results import Reach, Verdict
 from attnscope.session.corpus import judged as of_judged
@@ -21,7 +22,7 @@ from attnscope.session.corpus.judged import Judged
 from attnscope.session.corpus.measurer import sampled
 from attnscope.session.corpus.part import Proved
 from attnscope.session.corpus.reader import BatchReader
-from attnscope.vocabulary import Effect
+from attnscope.vocabulary import Effect, Standing
 
 TEXTS = ("It is late.", "The parrots fly to the bank.", "A dog barks, and the old dog sleeps.")
 
@@ -169,6 +170,21 @@ def test_heads_whose_answers_could_not_be_tried_are_counted(reader: BatchReader)
         reader.tried.update(tried)
     assert proved.untried == 2  # L2 H1, which was not told, and L2 H4, of which nothing is known
     assert proved.merged(Proved(untried=1)).untried == 2
+
+
+def test_what_is_mixed_before_the_attention_of_a_layer_is_said_of_the_corpus(reader: BatchReader) -> None:
+    group, tried = ready(reader, TEXTS[1]), dict(reader.tried)
+    assert judged_of(reader, group, 0).beside == ()
+    reader.tried[2] = replace(tried[2], standing=Standing.MIXED)
+    try:
+        proved = judged_of(reader, group, 0)
+    finally:
+        reader.tried.update(tried)
+    assert proved.beside == (f"L2: {MIXED}",)
+    assert proved.merged(Proved(beside=("L2: another", *proved.beside))).beside == (
+        *proved.beside,
+        "L2: another",
+    )
 
 
 def test_a_layer_is_let_go_of_before_the_next_one_is_judged(reader: BatchReader) -> None:

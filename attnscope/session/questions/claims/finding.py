@@ -345,4 +345,4 @@ def notes_of(attention: Capture | Returned, layers: Sequence[Layer]) -> tuple[st
         return tuple(
             dict.fromkeys((attention.reason, *(n for layer in attention.layers for n in layer.notes)))
         )
-    return tuple(dict.fromkeys(note for layer in layers for note in attention.notes(layer.layer)))
+    return attention.remarks(layer.layer for layer in layers)

@@ -94,7 +94,7 @@ def notes_of(attention: Capture | Returned, layers: Sequence[Layer]) -> tuple[st
     """What is to be known of how they were read."""
     if isinstance(attention, Returned):
         return (attention.reason,)
-    return tuple(dict.fromkeys(note for layer in layers for note in attention.notes(layer.layer)))
+    return attention.remarks(layer.layer for layer in layers)
 
 
 def sample_with(tokens: int, *queries: int) -> tuple[int, ...]:
