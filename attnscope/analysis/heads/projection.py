@@ -159,7 +159,6 @@ def _apart(
 
 
 def _nearest_other(points: Float[np.ndarray, "point dim"], metric: str) -> Float[np.ndarray, " point"]:
-    """Distance of every point to the nearest of the others."""
     distance = pairwise_distances(points, metric=metric)
     np.fill_diagonal(distance, np.inf)
     nearest: Float[np.ndarray, " point"] = distance.min(axis=1)

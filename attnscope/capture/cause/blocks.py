@@ -62,7 +62,6 @@ def through_blocks(
 def _all_turns(
     rerun: Rerun, clean: Clean, tried: Sequence[Trial], asked: Mapping[Place, Tensor], given: Halves
 ) -> None:
-    """One half of the rows, or one bit of their words: each attention module of a block in its turn."""
     turns = max((len(rerun.sharing(trial.forward[0])) for trial in tried), default=0)
     for turn in range(turns):
         active = {
@@ -116,7 +115,6 @@ def _one_run(
     half = {f: rows.halves(trial.row_count, 13) for f, trial in active.items()}
 
     def chosen(trial: Trial, place: Place) -> Tensor:
-        """The rows of an attention whose answers become others."""
         within = clean.within.get(trial.forward)
         if within in given:
             seen = asked.get(place)

@@ -47,7 +47,7 @@ class Change:
 
     @property
     def together(self) -> "Change":
-        """The same of all heads as if they were one."""
+        """The change of all heads as if they were one."""
         moved, far = self.moved.any(1, keepdim=True), self.far.amax(1, keepdim=True)
         return Change(self.runs, self.positions, moved, far)
 
@@ -131,7 +131,6 @@ def _most(positions: Bool[Tensor, " position"]) -> bool:
 
 
 def _of_one(moved: Sets, words: Words) -> Bool[Tensor, " position"]:
-    """The positions that changed with the sets of one token."""
     return (moved[:, :, None] == words[:, None]).all(0).any(1)
 
 
@@ -221,7 +220,6 @@ def sets_for(count: int, most: int | None = AT_ONCE) -> Bool[Tensor, "set token"
 def _with_others(
     tokens: Tokens, ids: Int[Tensor, " token"], sets: Bool[Tensor, "set token"], halves: int, fixed: set[int]
 ) -> Exchanged:
-    """The ids with other ordinary ids in the place of each set; those that are `fixed` stay."""
     ordinary = [each for each in dict.fromkeys(ids.tolist()) if each not in fixed]
     near = (other for each in ordinary for other in (each + 1, each - 1) if other >= 0 and other not in fixed)
     found = list(islice(dict.fromkeys((*ordinary, *near)), 2)) or [0]

@@ -122,7 +122,6 @@ def _muted(
 
 @contextmanager
 def _silence(modules: Iterable[nn.Module]) -> Iterator[None]:
-    """While open, softmaxes inside of `modules` answer zeros: weights that move nothing."""
     silence = _Silence()
     with ExitStack() as stack:
         for module in modules:
@@ -133,8 +132,6 @@ def _silence(modules: Iterable[nn.Module]) -> Iterator[None]:
 
 
 class _Silence(TorchFunctionMode):
-    """Puts zeros in the place of a softmax's result while it is `inside` of a module."""
-
     def __init__(self) -> None:
         super().__init__()
         self.inside = 0

@@ -219,7 +219,6 @@ class _Seen:
 
 
 def _of_rows(differing: Differing, half: Half | None) -> Tensor | None:
-    """Which rows differ in the tensors that have such rows."""
     there = [each for leading, each in differing if half is not None and leading == half[1]]
     return torch.stack(there).any(0) if there else None
 
@@ -235,7 +234,6 @@ def _unread(rerun: Rerun, clean: Clean, tried: Sequence[Trial], doubted: Collect
         raise Refused("what comes behind is not there")
 
     def changes(blocks: Collection[Forward]) -> bool:
-        """Whether the result changes where all answers in these blocks are others."""
         mine = {t.forward: t for t in tried if clean.within.get(t.forward) in blocks}
 
         def answer(place: Place, answered: Tensor, _queries: Tensor) -> Tensor | None:
@@ -256,13 +254,11 @@ def _unread(rerun: Rerun, clean: Clean, tried: Sequence[Trial], doubted: Collect
 
 
 def _other(now: Sequence[Tensor] | None, before: Sequence[Tensor] | None) -> bool:
-    """Whether a model's results differ, or that cannot be told."""
     differing = None if now is None else _differing(now, before)
     return differing is None or any(bool(there.any()) for _, there in differing)
 
 
 def _other_inputs(rerun: Rerun) -> dict[str, Any]:
-    """The inputs with what they hold in the reverse order."""
     return {
         name: each.flip(-1) if isinstance(each, Tensor) and each.ndim else each
         for name, each in rerun.inputs.items()

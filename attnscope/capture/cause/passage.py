@@ -197,7 +197,6 @@ class Passage:
 
 
 def _instead(leave: Leave, forward: Forward, result: Any) -> Any:
-    """A module's result with its tensors of numbers replaced by those that `leave` returns."""
     leaves, tree = tree_flatten(result)
     mine = [number for number, each in enumerate(leaves) if is_hidden(each)]
     new = leave(forward, [leaves[number] for number in mine])

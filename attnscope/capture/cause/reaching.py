@@ -128,7 +128,6 @@ def _onward(reach: Reach, block: Forward | None, seen: Onward, in_place: bool) -
 
 
 def _padding(inputs: Mapping[str, Any]) -> list[torch.Tensor]:
-    """Where the masks among the inputs say that a position stands for nothing."""
     masks = [each for name, each in inputs.items() if name.endswith("attention_mask")]
     return [each.cpu() == 0 for each in masks if isinstance(each, torch.Tensor) and each.ndim == 2]
 
@@ -171,7 +170,6 @@ def _compose(trial: Trial, asking: torch.Tensor | None) -> None:
 
 
 def _reach(trial: Trial, place: Place, head: int, exchanged: Mapping[int, int], runs: int) -> Reach:
-    """The reach of one head, from the trials of its module's results and where heads' changes stand."""
     if trial.shapes[place].rows < trial.row_count and not any(trial.starts.values()):
         return Reach(Effect.UNKNOWN, "its module returns the results of several attentions", runs)
     if known := _OF_ROWS.get(trial.row_of) or _OF_BLOCKS.get(trial.block):

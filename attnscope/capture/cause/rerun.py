@@ -198,7 +198,6 @@ def _is_quantised(part: nn.Module) -> bool:
 
 
 def _layers(model: nn.Module, sites: Sequence[Site]) -> set[nn.Module]:
-    """The entries of all lists of modules in which some entry is the block of an attention."""
     blocks = {_block(model, site.path) for site in sites}
     lists = [part for part in model.modules() if isinstance(part, nn.ModuleList)]
     return {entry for each in lists if blocks & {*each} for entry in each}

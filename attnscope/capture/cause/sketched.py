@@ -50,7 +50,6 @@ class Sketches(TorchFunctionMode):
 
 
 def _is_large(input: Any = None, weight: Any = None, bias: Any = None) -> bool:
-    """Whether it is a product with a matrix of plain numbers, and large enough."""
     if type(weight) not in (Tensor, nn.Parameter) or type(input) is not Tensor or weight.ndim != 2:
         return False
     positions = input.numel() // max(1, weight.shape[1])

@@ -165,7 +165,6 @@ def _changes(
     times: Mapping[nn.Module, int],
     rows: Rows | None,
 ) -> tuple[Seen[Change], dict[int, Change]]:
-    """What changed of all that is handed over, found while it passes by; of single runs, after the last."""
     pieces: list[Seen[Tensor]] = []
     kept = defaultdict[int, list[Tensor]](list)
     if rows is not None:
@@ -186,7 +185,6 @@ def _changes(
 
 
 def _joined(pieces: Sequence[Seen[Tensor]]) -> Seen[Tensor]:
-    """What was seen in all of the runs, one behind the other, where it was alike in all of them."""
     joined = {}
     for place in pieces[0]:
         handed = [piece[place] for piece in pieces if place in piece]

@@ -18,7 +18,7 @@ SPLITS = 4
 
 
 def ahead(splits: Iterable[Split]) -> Iterator[Split]:
-    """The same, each with what stands in it where that lies elsewhere; errors come in their place."""
+    """The splits, each with what stands in it where that lies elsewhere; errors come in their place."""
     coming = iter(splits)
 
     def one() -> Split | None:
@@ -42,7 +42,7 @@ def _handed(
 
 
 def fetched(split: Split) -> Split:
-    """The same with what stands in it, where that lies elsewhere."""
+    """The split with what stands in it, where that lies elsewhere."""
     return replace(split, spans=tuple(map(_fetched, split.spans)))
 
 

@@ -76,7 +76,6 @@ class DamagedRowsError(Exception):
 
 
 def _groups(rows: Sequence[RowsFile]) -> list[list[RowsFile]]:
-    """Neighbours that together are not too large for a file."""
     groups: list[list[RowsFile]] = []
     room = 0
     for each in rows:
@@ -116,7 +115,6 @@ class Folder:
         return False
 
     def _strangers(self) -> bool:
-        """Whether something lies there that no run has."""
         local = self.place.local
         names = self.place.names() if local is None else [each.name for each in local.iterdir()]
         return any(name not in (LOCK, PARTS) for name in names)
@@ -167,7 +165,6 @@ class Folder:
                 raise
 
     def _take_back(self, new: Sequence[Path], *, begun: bool) -> None:
-        """Removes what is `new` since the lock was asked for, where no part came of it."""
         if self.parts():
             return
         if not begun:
@@ -218,7 +215,7 @@ class Folder:
         return content
 
     def gathered(self, rows: Sequence[RowsFile], number: int) -> tuple[RowsFile, ...]:
-        """The same, of splits that follow one another, in few files: one after the other, as they are.
+        """The rows, of splits that follow one another, in few files: one after the other, as they are.
 
         A file takes no more than `GATHERED` bytes, or one of them alone. The `number` stands in its name.
         """

@@ -138,7 +138,6 @@ def _of_models(model: Path) -> Iterator[Path]:
 
 
 def _types(config: Any) -> Iterator[str]:
-    """The types of model that a configuration names, its parts' as well."""
     if isinstance(config, dict):
         if isinstance(named := config.get("model_type"), str) and named:
             yield named

@@ -82,7 +82,6 @@ class Judged:
         return proved
 
     def _untried(self) -> int:
-        """How many heads there are of which it could not be told whether their answers act."""
         calls, heads = self.reader.tried.values(), self.reader.chosen.heads
         reaches = (
             Reach() if call.reach is None else call.reach.get(head, Reach())
@@ -106,7 +105,6 @@ class Judged:
         return math.inf if math.isnan(unlike) else unlike
 
     def _wrong(self, unlike: float) -> Iterator[str]:
-        """All that the text says against what was measured of it; its verdict is then that it failed."""
         sample = self.sample
         if sample.failed:
             shown = ", ".join(f"L{layer} H{head}" for layer, head in sample.failed[:_SHOWN])

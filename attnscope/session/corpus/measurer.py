@@ -185,7 +185,6 @@ class _Pool:
                 self.certifying += judged.seconds
 
     def _without_numbers(self, group: Sequence[Ready], why: str, number: int | None) -> None:
-        """Texts of which one has no numbers: each alone, and that one fails and is set aside."""
         if len(group) > 1:
             for one in group:
                 self._measure([one], False, number)
@@ -197,7 +196,6 @@ class _Pool:
         self.proved = self.proved.merged(Proved({Verdict.FAILED.value: 1}, failed=failed))
 
     def in_order(self, reader: BatchReader) -> tuple[list[Ready], np.ndarray]:
-        """The texts in the order of the split, and `text measure layer head` of them."""
         self.measured.sort(key=lambda pair: pair[0].text.number)
         shape = (0, len(reader.measures), len(reader.chosen.layers), len(reader.chosen.heads))
         values = np.stack([measured for _, measured in self.measured]) if self.measured else np.zeros(shape)
@@ -205,7 +203,6 @@ class _Pool:
 
     @property
     def padded(self) -> int:
-        """How many were filled up."""
         return sum(len(one) < len(group[-1]) for group in self.groups for one in group)
 
 

@@ -95,6 +95,5 @@ def result(
 
 
 def _file(sources: Sequence[Source], place: str) -> str:
-    """Where a text stands, of the place that parts tell."""
     source, line = map(int, place.split(":"))
     return placed(sources[source].name, line)

@@ -25,7 +25,6 @@ def files_of(named: Sequence[str | Path | Place]) -> tuple[Place, ...]:
 
 
 def _files(place: Place) -> Iterator[Place]:
-    """Those that one name stands for."""
     if is_piped(place):
         yield place
     elif (split := hub.named(place.address)) is not None:
@@ -63,12 +62,10 @@ def is_pattern(place: Place) -> bool:
 
 
 def _is_web(place: Place) -> bool:
-    """Whether it is a page of the web, where ? begins a query and nothing is a folder."""
     return place.address.startswith(("http://", "https://"))
 
 
 def _in_folder(folder: Place) -> Iterator[Place]:
-    """All files of text below it, whatever packs them; other files, such as notes, are none."""
     found = [file for file in folder.files() if not file.name.startswith((".", "_"))]
     texts = [file for file in found if _is_text(file.name)]
     if not texts:

@@ -93,13 +93,10 @@ def position(content: IO[bytes]) -> int | None:
 
 
 class _Counted:
-    """A file that is read, and how many of its bytes were."""
-
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self.count, self.closed = file, 0, False
 
     def read(self, size: int = -1) -> bytes:
-        """What comes next."""
         content = self._file.read(size)
         self.count += len(content)
         return content
@@ -117,11 +114,9 @@ class _Unpacked(io.RawIOBase):
         self._opener, self._given, self.taken = opener, 0, _Counted(file)
 
     def readable(self) -> bool:
-        """Always."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """What comes next; `BrokenArchive` where nothing can."""
         try:
             self._stream = self._stream or self._opener(cast(IO[bytes], self.taken))
             some = getattr(self._stream, "read1", self._stream.read)  # what is there, up to the damage

@@ -108,7 +108,6 @@ class CorpusQuestion:
 
 
 def _recipe(request: ModelRequest, asked: CorpusQuestion, wanted: Wanted) -> CorpusRecipe:
-    """How texts are measured; `InputError` for what cannot be, before any of them is looked at."""
     from attnscope.analysis.corpus.names import check_measurable, measurable
 
     names = parse_measures(asked.measures)
@@ -121,7 +120,6 @@ def _recipe(request: ModelRequest, asked: CorpusQuestion, wanted: Wanted) -> Cor
 def _planned(
     request: ModelRequest, asked: CorpusQuestion, sources: Sequence[Source], listener: Listener
 ) -> tuple[Plan, bool, "Checkpoint"]:
-    """The splits, whether there are few texts, and the model by whose size they are cut."""
     spans, linked = everything(sources), asked.linked
     if linked is not None:
         check_tags(spans, {"--from-pos": linked.source, "--to-pos": linked.target})
@@ -171,7 +169,7 @@ def corpus_of(
 
 @contextmanager
 def _with_sizes(sources: Sequence[Source]) -> Iterator[tuple[Source, ...]]:
-    """The same, with a file in the place of each pipe: a corpus is walked through more than once."""
+    """The sources, with a file in the place of each pipe: a corpus is walked through more than once."""
     with temporary_folder() as folder:
         yield tuple(_with_size(source, Path(folder)) for source in sources)
 
@@ -213,7 +211,7 @@ def engine_of(asked: CorpusQuestion, request: ModelRequest) -> Engine | None:
 
 
 def _resolved(request: ModelRequest, asked: CorpusQuestion, listener: Listener) -> ModelRequest:
-    """The same with what `auto` is here, so that a run that goes on later goes on with the same."""
+    """The request with what `auto` is here, so that a run that goes on later goes on with that."""
     if request.device_map is None:
         with listener.working("importing torch"):
             return replace(request, device=device_for(asked.engine, request.device))
@@ -243,7 +241,6 @@ def _on_this_machine(
     splits: Iterable[Split],
     listener: Listener,
 ) -> Iterator[Finished]:
-    """The engine of this machine: `wanted` workers, by default as many as are usual, `most` at the most."""
     splits = ahead(splits)
     if wanted == 0:
         return alone(recipe.on(places(request.device)[0]), splits, listener)

@@ -67,7 +67,6 @@ class BatchReader:
             )
 
     def _spoken(self) -> list[Ready]:
-        """The two sentences on which the model is tried."""
         return [
             Ready(Text(i, 0, 0, sentence), self.model.encode((sentence,), truncate=True, most=self.limit))
             for i, sentence in enumerate(_SPOKEN)
@@ -93,7 +92,6 @@ class BatchReader:
         return replace(origin.of_no_text, device=kind)
 
     def _may_fill_up(self) -> bool:
-        """Whether a shorter sentence has the same weights beside a longer one as alone."""
         first, second = self._spoken()
         if len(first) == len(second) or any(
             first.inputs.keys() != second.inputs.keys() or value.ndim != 2 for value in first.inputs.values()
@@ -183,7 +181,6 @@ class BatchReader:
 
 
 def _pieces(group: Sequence[Ready]) -> Tensor:
-    """Which tokens are pieces of which word, `row word token`."""
     most = max(map(len, group))
     pieces = [pieces_of(one.tokens, len(one.text.words or ())) for one in group]
     wide = [torch.nn.functional.pad(one, (0, most - one.shape[1])) for one in pieces]

@@ -12,7 +12,7 @@ class CorpusRecipe(Instructions):
     """What a worker is told, which it opens to a model that measures."""
 
     def on(self, device: str) -> "CorpusRecipe":
-        """The same for a worker that has this device; a model that is spread has several."""
+        """The recipe for a worker that has this device; a model that is spread has several."""
         if self.request.device_map is not None:
             return self
         return replace(self, request=replace(self.request, device=device))

@@ -92,7 +92,6 @@ class AllRows:
 
 
 def _tables(file: Any, texts: int, lines: Mapping[int, int], sources: Sequence[Source]) -> Iterable[Any]:
-    """The rows of a split as they are in the corpus."""
     import pyarrow
 
     for group in range(file.num_row_groups):

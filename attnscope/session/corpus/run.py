@@ -89,7 +89,6 @@ class Run:
         raise InputError(f"'{self.folder.place}' {again}")
 
     def _measure(self, tree: Tree, engine: Engine, done: Done | None) -> None:
-        """Measure every split that is not there yet; a spinner turns where nobody is told how many are."""
         through = before = texts = tokens = 0
         began = monotonic()
 
@@ -161,7 +160,6 @@ class Run:
         )
 
     def _result(self, tree: Tree, rows: Place | None) -> Corpus:
-        """All parts in their order as one result; what each text gave is written to `rows`, if anywhere."""
         linked, aside = self.recipe.linked, self.folder.place / ASIDE
         with self.listener.working("adding up"):
             self.signed.check_unchanged()
@@ -182,7 +180,6 @@ class Run:
         return corpus
 
     def _written(self, parts: Iterable[Part], aside: IO[bytes], rows: AllRows | None) -> Iterator[Part]:
-        """The parts as they come, once: what was set aside is written to a file, and rows to another."""
         lines = Counter[int]()
         for part in parts:
             for each in part.set_aside:

@@ -146,7 +146,6 @@ def parquet(source: Source) -> Iterator[Any]:
 
 @lru_cache(maxsize=64)
 def _footer(source: Source, digest: str) -> Any:
-    """What the end of a Parquet file elsewhere says of the rest, fetched once as long as it is the same."""
     import pyarrow
     from pyarrow.parquet import read_metadata
 

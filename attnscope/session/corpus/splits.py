@@ -99,7 +99,6 @@ class _Piece:
 
 
 def _size(span: Span) -> int:
-    """Its bytes; of rows about so many as their column has."""
     if span.source.packing is not None and span.end is None:
         return _UNPACKED * int(span.source.size)
     if span.source.form is not Form.PARQUET:
@@ -111,7 +110,6 @@ def _size(span: Span) -> int:
 
 
 def _groups(source: Source) -> list[tuple[int, int]]:
-    """How many rows every group has, and how many bytes its column."""
     with parquet(source) as file:
         found = []
         for number in range(file.num_row_groups):
@@ -157,7 +155,6 @@ def _through(span: Span, content: IO[bytes], told: int) -> tuple[int | None, int
 
 
 def _rows(span: Span, size: int) -> Iterator[_Piece]:
-    """Groups of rows, each whole; what stands in one that is larger, which is read once."""
     at, end = 0, span.end
     for rows, taken in _groups(span.source):
         first, last = max(at, span.start), at + rows if end is None else min(at + rows, end)

@@ -115,7 +115,6 @@ def held(span: Span, start: int, lines: Iterable[bytes]) -> Span:
 
 
 def _lines(span: Span, counting: Reading) -> Iterator[tuple[int, int, bytes | SetAside]]:
-    """Number from 1, place and content of every line."""
     before = counting.lines[span.index]
     for number, (at, line) in enumerate(raw_lines(span), start=1):
         counting.lines[span.index] = before + number
@@ -174,7 +173,6 @@ def _json(raw: bytes, span: Span, number: int) -> Item:
 
 
 def _of_record(record: Any, span: Span, number: int) -> Item:
-    """The text of a record, or why there is none."""
     field = span.source.field
 
     def aside(why: str) -> SetAside:

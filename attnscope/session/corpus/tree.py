@@ -82,7 +82,6 @@ class Tree:
         self._grow(named.level, named.number)
 
     def _grow(self, level: int, number: int) -> None:
-        """Merge what is complete with this part."""
         parent = number // FAN
         children = [(level, parent * FAN + i) for i in range(FAN)]
         if level == TOP or not all(each in self.parts for each in children):

@@ -79,7 +79,6 @@ class HeldReading:
 
     @contextmanager
     def _unless_kept(self, reading: Reading, runs: bool = False) -> Iterator[None]:
-        """Alone with the model where it has to run for an answer."""
         if reading.captured is not None and not runs:
             yield
             return
@@ -91,7 +90,6 @@ class HeldReading:
         return reading, replace(chosen, heads=(head,))
 
     def _layer(self, layer: int) -> tuple[Reading, Chosen]:
-        """The reading with the attention of that layer in it, where it can be recomputed."""
         chosen = replace(self.chosen, layers=(layer,))
         if self.reading.captured is not None:
             return self._cut(self.reading.captured, layer), chosen
@@ -104,7 +102,6 @@ class HeldReading:
         return (self.reading if captured is None else self._cut(captured, layer)), chosen
 
     def _find(self, layer: int) -> tuple[bool, Capture | None]:
-        """Whether the layer was read, and what of it is kept; it now counts as asked for last."""
         with self._moving:
             if layer not in self._parts:
                 return False, None
@@ -149,5 +146,4 @@ class HeldReading:
 
 
 def _of_layer(captured: Capture, layer: int) -> Capture:
-    """Its calls alone, so that those of others can be let go."""
     return replace(captured, calls=tuple(call for call in captured.calls if call.layer == layer))

@@ -60,7 +60,6 @@ def attributed(
 
 
 def _slopes(model: nn.Module, entrance: Entrance, measured: Measured, values: Sequence[Tensor]) -> Tensor:
-    """The gradient of F at each of the values that enter."""
     with (
         evaluating(model),
         without_weights(model),
@@ -81,7 +80,6 @@ def _slopes(model: nn.Module, entrance: Entrance, measured: Measured, values: Se
 def _values(
     model: nn.Module, entrance: Entrance, measured: Measured, values: Sequence[Tensor]
 ) -> list[float]:
-    """F of each of the values that enter."""
     with evaluating(model), entrance.put(values) as (inputs, _), running_again(model):
         made: list[float] = measured.of(model, without_cache(model, inputs)).tolist()
     return made
@@ -178,7 +176,6 @@ def _weighed(
     layers: Sequence[int],
     heads: Sequence[int],
 ) -> Attributed:
-    """One row of R, from the last layer to the first."""
     if measured.flat or isinstance(selection, str) or not isinstance(measured, Chance):
         return Attributed(WEIGHED, None, measured.flat or str(selection))
 

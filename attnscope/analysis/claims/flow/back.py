@@ -69,7 +69,6 @@ def followed_back(
 
 
 def _blocks(layer: Layer, rows: np.ndarray) -> Iterator[list[int]]:
-    """These rows, as many at a time as are few enough in all heads."""
     heads = layer.heads if isinstance(layer, AttentionCall) else len(layer.weights)
     step = max(1, _AT_ONCE // (heads * len(layer.key_tokens)))
     yield from (rows[start : start + step].tolist() for start in range(0, len(rows), step))

@@ -130,7 +130,6 @@ class _NoVectorError(Exception):
 def _each(
     inputs: Mapping[str, Any], parts: Blanked, ask: Callable[[Mapping[str, Any]], Tensor]
 ) -> Iterator[Tensor]:
-    """The answers of all parts in batches, or one by one where inputs cannot be put side by side."""
     name = parts.pieces.name
     for part in batches(len(parts.groups), len(parts.pieces)):
         values = [parts.without(group) for group in parts.groups[part]]

@@ -227,7 +227,6 @@ def trusted(
 def _trust(
     name: str, values: Float[np.ndarray, " place"], sizes: Float[np.ndarray, " place"], orders: np.ndarray
 ) -> tuple[Trust, Float[np.ndarray, " shuffle"]]:
-    """The correlation beside those with shuffled effects, and these themselves."""
     if len(values) < LEAST or np.ptp(values) == 0 or np.ptp(sizes) == 0:
         return Trust(name, np.nan, np.nan, np.nan, np.nan), np.full(len(orders), np.nan)
     first, second = _centred(values), _centred(sizes)

@@ -142,7 +142,6 @@ def by_units(result: Flow, units: Units) -> Flow:
 
 
 def _effects(ablated: Ablated, units: Units) -> Ablated:
-    """Of each unit that was replaced its effect; nothing of the others."""
     effects = np.full(len(units.keys), np.nan)
     replaced = set(ablated.groups)
     for number, unit in enumerate(units.keys):

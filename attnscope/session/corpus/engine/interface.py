@@ -116,7 +116,7 @@ class Recipe(Protocol):
         ...
 
     def on(self, device: str) -> "Recipe":
-        """The same for a worker that has this device."""
+        """The recipe for a worker that has this device."""
         ...
 
     def open(self) -> Measurer:

@@ -61,7 +61,6 @@ def _handed(
     done: "queue.Queue[Finished | BaseException]",
     workers: int,
 ) -> Iterator[Finished]:
-    """Hands out splits as fast as they are taken, and what is finished as it comes."""
     coming, open_ = iter(splits), 0
     more, broken = True, None
     while more or open_:
@@ -133,7 +132,6 @@ class Worker:
         raise InputError(f"workers end again and again from {at} on: fewer --workers need less memory")
 
     def _texts(self, split: Split) -> int:
-        """How many stand in it: told on a trial of none."""
         with suppress(_DiedError):
             return self._asked(split.between(0, 0)).texts
         return 0
@@ -191,7 +189,6 @@ class Worker:
             process.wait()
 
     def _end(self) -> str:
-        """Clears away what is left of the process; how it ended."""
         process, self.process = self.process, None
         how = "stopped"
         if process is not None:

@@ -47,7 +47,6 @@ def serve(source: BinaryIO, sink: BinaryIO) -> None:
 
 
 def _read(source: BinaryIO) -> Any:
-    """What comes next; None at the end, and where whoever writes it was killed. It may import much."""
     try:
         return pickle.load(source)
     except (EOFError, pickle.UnpicklingError):

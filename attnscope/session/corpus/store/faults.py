@@ -63,7 +63,6 @@ def trying(act: Callable[[], T], doing: str, address: str, pauses: Sequence[floa
 
 
 def _raise_for_good(error: Exception, failed: str, address: str) -> None:
-    """Raises what is no passing fault: as one line, as `FileNotFoundError`, or as the bug that it is."""
     status = next(filter(None, map(_status, _chain(error))), None)
     if type(error).__name__ == "RepositoryNotFoundError":  # which the hub says by 401 to who has no token
         raise FileNotFoundError(2, "no such data set", address) from error
@@ -92,7 +91,6 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _status(error: BaseException) -> int | None:
-    """What HTTP answered."""
     response: Any = getattr(error, "response", None)
     if isinstance(response, dict):  # botocore's
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
@@ -125,7 +123,6 @@ def _broken(error: BaseException) -> bool:
 
 
 def _said(error: BaseException) -> str:
-    """The message, or that of what it came of where it has none."""
     of = error.__cause__ if isinstance(error, FileNotFoundError) else None  # the web's, which says but where
     told = next((each for each in _chain(of or error) if str(each).strip()), error)
     return one_line(told)

@@ -75,7 +75,6 @@ def _below(files: Sequence[str], folder: str) -> list[str]:
 
 
 def _matching(patterns: Any, files: Sequence[str]) -> list[str]:
-    """The files that a pattern names, or one of several; `*` stays in its folder and `**` does not."""
     found: dict[str, None] = {}
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         parts = [_expression(part) for part in re.split(r"(\*\*/?)", pattern.removeprefix("./"))]
@@ -91,7 +90,6 @@ def _expression(part: str) -> str:
 
 
 def _by_name(config: str | None, files: Sequence[str]) -> dict[str, list[str]]:
-    """By what stands in the names of files and folders; all are `train` where none says what it is."""
     files = list(files) if config is None else _below(files, config)
     if config is not None and not files:
         raise InputError(f"no configuration '{printable(config)}': no folder of that name")

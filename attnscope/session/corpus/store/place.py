@@ -31,8 +31,6 @@ class NotWrittenError(InputError):
 
 
 def _refusing(doing: str, kind: type[InputError] = InputError) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Around a method of a place: what the system refuses is one line that says what could not be done."""
-
     def around(method: Callable[P, T]) -> Callable[P, T]:
         @wraps(method)
         def told(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -62,7 +62,6 @@ class Facts:
 
 
 def _system(address: str, options: str) -> tuple[Any, str]:
-    """The file system of an address, and the path in it."""
     import fsspec
 
     for library in _TALKATIVE:
@@ -259,7 +258,7 @@ def write(address: str, options: str, content: bytes) -> None:
 
 
 def put(address: str, options: str, file: Path) -> None:
-    """The same for what stands in a file of this machine."""
+    """Writes what stands in a file of this machine."""
 
     def act(system: Any, path: str) -> None:
         _whole(system, path, lambda place: system.put_file(str(file), place))

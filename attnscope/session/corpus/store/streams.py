@@ -22,11 +22,9 @@ class _Read(io.RawIOBase):
         self._held = memoryview(b"")
 
     def readable(self) -> bool:
-        """Always."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """What is there already, or else what comes next."""
         if not self._held:
             self._held = memoryview(self._more())
         given = self._held[: len(buffer)]
@@ -38,7 +36,6 @@ class _Read(io.RawIOBase):
         raise NotImplementedError
 
     def buffered(self) -> IO[bytes]:
-        """The same with lines."""
         return io.BufferedReader(self, BLOCK)
 
 
@@ -146,7 +143,7 @@ class AtRandom(_Read):
         return content
 
     def readinto(self, buffer: Any) -> int:
-        """The same into a buffer."""
+        """Reads into a buffer."""
         content = self.read(len(buffer))
         buffer[: len(content)] = content
         return len(content)

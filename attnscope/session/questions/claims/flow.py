@@ -142,7 +142,6 @@ def _check_by_tokens(looking: Looking) -> None:
 
 
 def _units(chosen: Chosen, tokens: Tokens, query: str | int, looking: Looking) -> Units:
-    """What is followed and replaced as one, and which of it is the query."""
     _check_kind(chosen)
     if looking.treatment is not Special.SHOW:
         raise InputError("flow follows all that reaches a token: leave --special out")
@@ -153,7 +152,6 @@ def _units(chosen: Chosen, tokens: Tokens, query: str | int, looking: Looking) -
 
 
 def _answers_at(reading: Reading, tokens: Tokens, asked: Sequence[int]) -> int:
-    """The token of the query at which the model answers: its mask, or its last one."""
     masks = [i for i in asked if tokens.items[i].id == reading.encoded.mask_id]
     return masks[0] if len(masks) == 1 else asked[-1]
 
@@ -199,7 +197,6 @@ def _check(reading: Reading, chosen: Chosen) -> None:
 def _layers(
     attention: Capture | Returned, chosen: Chosen, sensed: bool
 ) -> tuple[list[Layer], dict[Verdict, int]]:
-    """The layers of the text, and how many of their heads have each verdict; all have the same tokens."""
     if isinstance(attention, Capture) and sensed:
         for layer in dict.fromkeys(call.layer for call in attention.calls):
             if attention.blocks(layer) > 1:
@@ -216,7 +213,6 @@ def _layers(
 
 
 def _with_zeroing(reading: Reading, chosen: Chosen, result: Flow, start: Float[np.ndarray, " query"]) -> Flow:
-    """The same with value zeroing, or with the reason why no layer can be run so."""
     if chosen.route is Route.RETURNED:
         return replace(result, no_zeroing="weights that a model returns say nothing of its values")
     if chosen.block:

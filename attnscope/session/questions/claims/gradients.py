@@ -36,7 +36,7 @@ class Asked:
 def by_gradients(
     reading: Reading, chosen: Chosen, result: Flow, replaced: Input | Blanked, asked: Asked
 ) -> Flow:
-    """The same with the ways back by gradients from the same answer, or why there are none."""
+    """The flow with the ways back by gradients from the same answer, or why there are none."""
     if result.by.joins:
         return _without(result, f"they go back to tokens: leave --by {result.by} out")
     if result.query is None:
@@ -74,7 +74,6 @@ def _of_text(each: Attributed, length: int) -> Attributed:
 
 
 def _without(result: Flow, reason: str) -> Flow:
-    """Columns that are absent, all for one reason."""
     return replace(result, attributed=tuple(Attributed(name, None, reason) for name in ByGradients))
 
 

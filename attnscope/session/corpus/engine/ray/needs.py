@@ -85,7 +85,6 @@ def _gpus() -> int:
 
 
 def _numbers(device_map: str | None) -> set[int]:
-    """The numbers of the GPUs that a map names."""
     if device_map is None or not device_map.startswith("{"):
         return set()
     names = [str(place).removeprefix("cuda:") for place in json.loads(device_map).values()]
@@ -93,7 +92,6 @@ def _numbers(device_map: str | None) -> set[int]:
 
 
 def _parsed(written: str | None) -> dict[str, float]:
-    """`GPU=0.5,memory=8GB` by name."""
     found: dict[str, float] = {}
     for part in written.split(",") if written is not None else ():
         name, _, amount = (each.strip() for each in part.partition("="))

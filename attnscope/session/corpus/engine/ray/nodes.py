@@ -46,7 +46,7 @@ class CheckedRecipe:
         return self.recipe.into
 
     def on(self, device: str) -> "CheckedRecipe":
-        """The same for a worker that has this device."""
+        """The recipe for a worker that has this device."""
         return replace(self, recipe=self.recipe.on(device))
 
     def open(self) -> Measurer:
@@ -162,7 +162,7 @@ def _holds(place: Place, token: str) -> bool:
 
 
 def absolute(place: Place) -> Place:
-    """The same, wherever a process stands."""
+    """The place by a path that holds wherever a process stands."""
     return place if place.local is None else Place(os.path.abspath(place.local), place.options)
 
 
