@@ -103,7 +103,7 @@ def _candidates(checkpoint: Checkpoint, pair: bool, remote_code: bool) -> Iterat
 
     for model_class, task in _classes(whole.config, pair, find).items():
         planned = plan_model(checkpoint, choose=_always(model_class), remote_code=remote_code)
-        if _has_words(planned) or _judges_pairs(planned):
+        if _has_words(planned) or ("NextSentence" in planned.model_class.__name__):
             yield planned, task
 
 
@@ -175,7 +175,3 @@ def _always(model_class: type[nn.Module]) -> Callable[[Any], type[nn.Module]]:
 def _has_words(planned: Plan) -> bool:
     get = getattr(planned.skeleton, "get_output_embeddings", None)
     return get is not None and get() is not None
-
-
-def _judges_pairs(planned: Plan) -> bool:
-    return "NextSentence" in planned.model_class.__name__

@@ -48,7 +48,7 @@ class Reading:
                     continue
                 if isinstance(item, SetAside) and span.source.strict:
                     raise InputError(refusal(span, item))
-                placed = _moved(item, before)
+                placed = replace(item, line=item.line + before) if before and item.line else item
                 if isinstance(placed, Text):
                     placed = replace(placed, number=self.texts)
                     self.texts += 1
@@ -70,10 +70,6 @@ def refusal(span: Span, item: SetAside) -> str:
     after = f" after {'row' if row else 'byte'} {span.start:,}" if span.start else ""
     where = f"{'row' if row else 'line'} {item.line}{after}: " if item.line else ""
     return f"cannot read '{span.source.name}': {where}{item.why}; --broken skip sets such aside"
-
-
-def _moved(item: Text | SetAside, lines: int) -> Text | SetAside:
-    return replace(item, line=item.line + lines) if lines and item.line else item
 
 
 @contextmanager
