@@ -184,7 +184,6 @@ class AttentionCall:
 
 
 def _at(value: Any, device: torch.device) -> Any:
-    """What a call holds, its tensors on `device`."""
     if isinstance(value, Tensor):
         return value.to(device)
     if isinstance(value, Term):

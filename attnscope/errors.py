@@ -97,7 +97,6 @@ def lacking(error: BaseException) -> AttnscopeError | None:
 
 
 def _broken_package(error: BaseException) -> AttnscopeError | None:
-    """The line for an error that another package raises as it is imported; None for any other error."""
     package = ""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         name, code = str(frame.f_globals.get("__name__")).partition(".")[0], frame.f_code

@@ -63,7 +63,7 @@ def called(path: str | Path) -> str:
 
 
 def named(path: str | Path, what: str = "") -> str:
-    """The same for a sentence: `picture 'door.png'`, or `standard input`."""
+    """Its name in a sentence: `picture 'door.png'`, or `standard input`."""
     return called(path) if Path(path) == STANDARD_INPUT else f"{what} '{called(path)}'".lstrip()
 
 
@@ -110,7 +110,7 @@ def lines_of(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def without_end(raw: bytes) -> bytes:
-    """The same without the one line end that an editor or a shell writes behind it, and with all others."""
+    """`raw` without the one line end that an editor or a shell writes behind it, and with all others."""
     return raw.removesuffix(b"\n").removesuffix(b"\r")
 
 
@@ -219,7 +219,6 @@ def opened(path: str | Path, what: str = "", held: bool = True) -> Iterator[io.B
 
 @contextmanager
 def _refusing(name: str) -> Iterator[None]:
-    """Around what the system may refuse."""
     try:
         yield
     except FileNotFoundError as error:
@@ -281,7 +280,6 @@ def _stream(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _held(stream: IO[bytes], name: str) -> bytes:
-    """All that a stream gives, in memory."""
     held = io.BytesIO()
     _pour(stream, held, name, left())
     return held.getvalue()

@@ -65,6 +65,5 @@ def called(sections: Sequence[Named]) -> list[str]:
 
 
 def _choices(positions: Sequence[int], there: Sequence[Named]) -> Iterator[str]:
-    """`role:user#2 (20-31)`: what each is called, and where it stands."""
     for name, each in zip(called(there), there, strict=True):
         yield f"{name} ({listed([positions[place] for place in each.positions])})"

@@ -94,7 +94,6 @@ class _Names:
         return self._called(wanted) or [each for each in by_count if each]
 
     def _holding(self, wanted: str) -> tuple[int, ...] | None:
-        """The sentence or passage that has these words, whole ones first; `InputError` for several."""
         words = r"\s+".join(map(re.escape, wanted.split()))
         held = {i: " ".join(each.text.split()) for i, each in enumerate(self.tokens.items) if each.is_long}
         for form in (rf"(?<!\w){words}(?!\w)", words) if words else ():
@@ -119,7 +118,6 @@ class _Names:
         return found
 
     def _section(self, wanted: str, kind: str) -> tuple[int, ...] | None:
-        """What such a name stands for; None where the text has no sections, and these words."""
         there = self.tokens.sections if kind == "role" else self.tokens.fields
         if there:
             return section_named(self.tokens.positions, there, wanted)
@@ -129,7 +127,6 @@ class _Names:
         raise InputError(f"no {kind} '{wanted}' in the input: {why or IS_NO[kind]}")
 
     def _called(self, wanted: str) -> list[tuple[int, ...]]:
-        """All that are called so, by the first reading of it that there is."""
         return next(filter(None, self._readings(wanted)), [])
 
     def _readings(self, wanted: str) -> Iterator[list[tuple[int, ...]]]:
@@ -148,7 +145,6 @@ class _Names:
                 yield tuple(range(first, last + 1))
 
     def _alone(self, wanted: str, whole: bool, same: Same) -> Iterator[tuple[int, ...]]:
-        """Single tokens by their name, text or spelling in the vocabulary."""
         wanted = same(wanted)
         for i, token in enumerate(self.tokens.items):
             forms = {same(token.name), same(token.text.strip()), same(token.piece)} - {""}
@@ -161,7 +157,6 @@ class _Names:
 
     @cached_property
     def _words(self) -> set[int]:
-        """Places of tokens that are no part of a longer word."""
         line = self._line
         ends = {place: end for end, place in line.last.items()}
         return {i for start, i in line.first.items() if i in ends and line.whole(start, ends[i])}
@@ -225,7 +220,6 @@ def _numbered(tokens: Pieces, wanted: str) -> tuple[int, ...] | None:
 
 
 def _place(tokens: Pieces, number: int) -> tuple[int]:
-    """Where this position stands; negatives count from the end."""
     if -len(tokens) <= number < 0:
         return (number % len(tokens),)
     if number not in tokens.positions:

@@ -172,7 +172,7 @@ class Section:
         return f"{self.kind}:{self.name}"
 
     def among(self, places: Sequence[int]) -> "Section | None":
-        """The same where only the positions `places` are left, in their order; None where none of it is."""
+        """The section where only `places` are left, in their order; None where none of it is."""
         own, said = self.positions, self.said
         left = [(i, position) for i, position in enumerate(places) if position in own]
         if not left:
@@ -275,7 +275,7 @@ class Tokens:
 
     @cached_property
     def in_full(self) -> tuple[str, ...]:
-        """The same with the whole text of sentences and passages, in one line each."""
+        """The labels with the whole text of sentences and passages, in one line each."""
         named = zip(self.items, self.names, strict=True)
         return tuple(printable(" ".join(item.text.split())) if item.is_long else name for item, name in named)
 
@@ -329,7 +329,7 @@ class Tokens:
         return span_of(self, wanted)
 
     def position(self, wanted: str | int) -> int:
-        """The same where a single token is meant: `InputError` also for several."""
+        """Where a single token stands that `wanted` names: `InputError` also for several."""
         return self.span(wanted).one()
 
     def check_parts(self) -> None:

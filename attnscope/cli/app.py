@@ -108,7 +108,6 @@ class ErrorLines(TyperGroup):
 
 @contextmanager
 def _one_line_each() -> Iterator[None]:
-    """Every mistake that a user can make in here ends in its line and its exit code."""
     try:
         try:
             yield
@@ -131,7 +130,6 @@ def _one_line_each() -> Iterator[None]:
 
 
 def _misused(error: Any) -> str:
-    """What the option parser says, on one line and as we would say it, and where the options are told."""
     said = " ".join(error.format_message().split()).removesuffix(".").replace(": Value error, ", ": ")
     said = said.partition(", unable to parse")[0].replace("Input should be", "it should be")
     if (option := getattr(error, "option_name", None)) is not None and hasattr(error, "possibilities"):
@@ -143,7 +141,6 @@ def _misused(error: Any) -> str:
 
 
 def _meant_option(option: str, ctx: Any) -> str:
-    """Who has an option that a command has not; else which of its own is spelled most like it."""
     commands = ctx.find_root().command.commands
     having = [name for name, command in commands.items() if option in _options(command)]
     if having:
@@ -202,7 +199,6 @@ def main() -> None:
 
 
 def _register() -> None:
-    """Every command that has examples: the function of the module that is called as it is."""
     for name in EXAMPLES:
         command = getattr(import_module(f"attnscope.cli.commands.{name}"), name)
         app.command(name, cls=Panelled)(grouped(command))

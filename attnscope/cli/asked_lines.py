@@ -87,7 +87,6 @@ class Lines:
             raise typer.Exit(code)
 
     def _gathered(self) -> "Gathered | None":
-        """Where the answers for many texts are put together."""
         if self.question.over is None:
             return None
         from attnscope.session.questions.prompts import Gathered
@@ -95,7 +94,6 @@ class Lines:
         return Gathered(self.question.over, incoming.called(self.source.name))
 
     def _sum_up(self, codes: dict[int, int], gathered: "Gathered | None") -> None:
-        """What is said of all lines together: their answer, where they have one, and how many failed."""
         result = None if gathered is None or not gathered.answered else gathered.result()
         if result is not None:
             targets = [target for target in self.delivery.targets if not is_of_each_line(target)]
@@ -124,10 +122,6 @@ class Lines:
     def _of_line(
         self, opened: "Opened", inputs: "Inputs", line: Line, gathered: "Gathered | None" = None
     ) -> int:
-        """Show the answer for one line, or put it to the others; the exit code that the line deserves.
-
-        What is wrong with it is said.
-        """
         answered = False
         try:
             prompt = line.prompt
@@ -153,7 +147,6 @@ class Lines:
     def _refuse(
         self, line: Line, error: AttnscopeError, gathered: "Gathered | None" = None, *, told: bool = False
     ) -> int:
-        """Keep what is wrong with a line, which has a record of its own unless it was `told`."""
         self._refused.append((line.number, str(error)))
         if self.delivery.json and not told:
             self.question.output.document(line.refused(error))
@@ -162,14 +155,12 @@ class Lines:
         return error.exit_code
 
     def _say_refused(self) -> None:
-        """What is wrong with lines, each reason once, with the numbers of all lines that it is true of."""
         from attnscope.results.claims.prompts import Refused, by_reason, lines_told
 
         for reason, lines in by_reason(Refused(*each) for each in self._refused).items():
             streams.say(f"attnscope: {incoming.called(self.source)}:{lines_told(lines)}: {reason}")
 
     def _deliver_line(self, answer: Answered, line: Line, text: str, *, alone: bool) -> None:
-        """The answer for a line, `alone` on the screen and in files of its own; or in files of each line."""
         name, last = f"{incoming.called(self.source)}:{line.number}", self.lines[-1].number
         named = [target for target in self.delivery.targets if alone or is_of_each_line(target)]
         targets = [numbered(target, line.number, last) for target in named]

@@ -123,7 +123,6 @@ class Question:
         return Lines(self)
 
     def _check(self, inputs: "Inputs") -> "Check | None":
-        """What is named, of one text: each of many is told for itself."""
         if (
             self.check is not None
             or self.names is None
@@ -210,7 +209,7 @@ def with_heads(result: "Result", held: "Held | None") -> "tuple[Result, Beside]"
 def ranked_heads(
     reading: "Reading", chosen: "Chosen", result: "Finding | Ablation"
 ) -> "tuple[Result, Beside]":
-    """The same of a ranking: all of its heads where they have room, else the best of them."""
+    """What a page of a ranking is made of: all of its heads where they have room, else the best of them."""
     from attnscope.render.web.room import fits
     from attnscope.session.questions.pages import extent, read_ranked, seen_extent
 

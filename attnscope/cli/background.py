@@ -23,7 +23,6 @@ def background(wanted: str | None, environment: Mapping[str, str]) -> Background
 
 
 def _checked(wanted: str, where: str) -> Background | None:
-    """`light` or `dark`; None where that is to be found out."""
     match wanted.casefold():
         case "auto":
             return None

@@ -63,7 +63,6 @@ class Output:
         self._colour(theme)
 
     def _colour(self, theme: str | None) -> None:
-        """Teach the screen our colours, as they suit its depth and its background."""
         from attnscope.cli.background import background
 
         depth = self.screen.color_system
@@ -138,7 +137,6 @@ class Output:
         self._written += save(result, target, focus, delivery.look, self.notice, beside)
 
     def _tell_written(self) -> None:
-        """Where the files are: last, where it is looked for."""
         sys.stdout.flush()
         for place in self._written:
             if not self.quiet:
@@ -201,7 +199,7 @@ class Output:
 
 
 class PlainOutput(Output):
-    """The same of what has no columns to explain, and nothing more to tell."""
+    """Output of what has no columns to explain, and nothing more to tell."""
 
     def __init__(
         self,

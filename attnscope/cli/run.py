@@ -29,7 +29,6 @@ def typed_command(out: str) -> str:
 
 
 def _kept(arguments: Sequence[str]) -> Iterator[str]:
-    """All but where it goes, and what a page does not show."""
     rest = iter(arguments)
     for word in rest:
         if word in _OUT:

@@ -162,13 +162,11 @@ class Desk:
         return None
 
     def _gives_way(self, question: Question) -> bool:
-        """Whether somebody waits for a head meanwhile; it would take longer beside another."""
         return isinstance(question, OfLayer) and any(
             wanted.lane is Lane.QUICK and wanted not in self._answers for wanted in self._wanted
         )
 
     def _forget(self) -> None:
-        """What was wanted longest ago, where there is too much; never what is wanted now."""
         wanted = set(self._wanted)
         held = sum(_size(answer) for answer in self._answers.values())
         for question in list(self._answers):
@@ -179,6 +177,5 @@ class Desk:
 
 
 def _size(answer: Any) -> int:
-    """About the bytes of a head; the rest is small."""
     weights = getattr(answer, "weights", None)
     return 5 * int(getattr(weights, "nbytes", 0))

@@ -77,7 +77,6 @@ class Source:
         return _ANSWERS[type(question)](self, question)
 
     def _called(self, inputs: Inputs) -> str:
-        """What tells one text from another."""
         alone = not inputs.sensed and inputs.ids is None and inputs.chat is None
         return inputs.texts(self._model)[0] if alone else inputs.text or ""
 
@@ -87,7 +86,6 @@ class Source:
         return self._opened.model
 
     def _inputs(self, text: str) -> Inputs:
-        """What was given, with another text in it."""
         if self.inputs.ids is not None:
             raise InputError("--ids is all that is read here: start with a text to change it")
         if self.inputs.chat is not None:
@@ -117,7 +115,6 @@ class Source:
         return self._kept[key]
 
     def _choose(self, inputs: Inputs, tower: str | None) -> "tuple[Chosen, int]":
-        """All layers and heads of a tower, by default that of the head that was meant, and where to begin."""
         from attnscope.session.choosing import choose, towers_of
         from attnscope.session.opening import Purpose, open_model
 
@@ -134,7 +131,6 @@ class Source:
         return replace(self._meant, tower=mine, layers=mine.layers, heads=_heads(mine)), first
 
     def _of(self, question: ask.Question) -> "HeldReading":
-        """What was read of the question's text; read again where it was let go."""
         kept = self._kept.get((question.text, question.tower))
         if kept is None:
             with self._running:
@@ -145,7 +141,6 @@ class Source:
         return self.inputs if text == self._called(self.inputs) else self._inputs(text)
 
     def _whole(self, question: ask.Question) -> "Reading":
-        """The same down to all that its decoder reads."""
         from attnscope.session.entering import complete
 
         kept = self._of(question)
@@ -207,7 +202,6 @@ class Source:
             return ablate(self._whole(question), chosen, Ablating())
 
     def _other(self, question: ask.OfOther) -> Any:
-        """Both heads, and what the second text gives more where the two can be held against each other."""
         from attnscope.explore.questions import Beside
         from attnscope.results import Difference
         from attnscope.session.questions.claims.difference import compare_results
@@ -229,14 +223,12 @@ def _tower(tower: Any) -> Tower:
 
 
 def _first(tokens: Tokens, mask: int | None, goes_on: bool) -> int:
-    """The mask, or else the word that the model goes on from, or the first one."""
     masks = [i for i, token in enumerate(tokens.items) if mask is not None and token.id == mask]
     words = [i for i, token in enumerate(tokens.items) if not token.special]
     return (masks or (words[-1:] if goes_on else words) or [0])[0]
 
 
 def _mask(reading: "Reading") -> str:
-    """How its blank is spelled, where it fills those of a text that can be written anew."""
     tokenizer = reading.model.tokenizer
     fills = reading.task == "masked" and tokenizer is not None and reading.asked.ids is None
     fills = fills and reading.asked.chat is None
@@ -244,7 +236,6 @@ def _mask(reading: "Reading") -> str:
 
 
 def _without_decoder(inputs: Inputs) -> Inputs:
-    """What an encoder takes of it, whose decoder was told what to read or how far to write."""
     return replace(inputs, target=None, target_ids=None, writing=Writing())
 
 
@@ -253,12 +244,10 @@ def _is(known: Tower, tower: Any) -> bool:
 
 
 def _name(tower: Any) -> str:
-    """What tells one attention of a model from another."""
     return f"{tower.kind} {printable(tower.pattern)}"
 
 
 def _heads(tower: Any) -> tuple[int, ...]:
-    """The heads that all of its layers have."""
     return tuple(range(min(tower.heads.values())))
 
 

@@ -54,7 +54,6 @@ def panels(result: Report, look: Look = USUAL) -> dict[str, Figure]:
 
 
 def _remark(result: Result, sheet: Sheet) -> str:
-    """What no title may leave out: a verdict that is not the best, of all or of a line of proof."""
     verdict = result.verdict or worst((Verdict.CERTIFIED, *(each for each, _ in sheet.proof)))
     return "" if verdict.proved else verdict_words(verdict)
 

@@ -103,7 +103,6 @@ def listed(wanted: str | None) -> int | None:
 
 
 def _scale(result: Result, stage: Show, wanted: str | None) -> Scaling:
-    """The scale that is called so; only the weights of one head have one."""
     found = scaling(wanted or Scaling.SQRT)
     if found is not Scaling.SQRT and (
         stage != "weights"
@@ -114,7 +113,6 @@ def _scale(result: Result, stage: Show, wanted: str | None) -> Scaling:
 
 
 def _stage(result: Result, wanted: str | None) -> Show:
-    """The stage that is called so; a result that is not a head in full has its weights and no other."""
     stage = next((each for each in SHOWS if each == (wanted or "weights")), None)
     if stage is None:
         raise InputError(f"nothing of a head is called '{wanted}': {', '.join(SHOWS)}")
@@ -128,6 +126,5 @@ def _stage(result: Result, wanted: str | None) -> Show:
 
 
 def _tokens(result: HeadWeights | HeadView | HeadTerms | Projection) -> tuple[Tokens, Tokens]:
-    """The tokens that ask and those that are asked."""
     shown = result.head if isinstance(result, HeadTerms) else result
     return shown.query_tokens, shown.key_tokens

@@ -94,7 +94,6 @@ def look_now() -> Look:
 
 
 def _sides(size: Size | str) -> Size:
-    """`3.3x2.5`, or two numbers."""
     told = size if isinstance(size, str) else "x".join(f"{side:g}" for side in size)
     found = _SIZE.fullmatch(told)
     try:

@@ -52,14 +52,12 @@ def _cues(result: Timing, mark: str) -> Iterator[tuple[str, str]]:
 
 
 def _clock(seconds: float, mark: str) -> str:
-    """`00:01:02,345`."""
     whole = round(1000 * seconds)
     minutes, rest = divmod(whole, 60_000)
     return f"{minutes // 60:02}:{minutes % 60:02}:{rest // 1000:02}{mark}{rest % 1000:03}"
 
 
 def _field(word: str) -> str:
-    """A word in one line, without a tab."""
     return " ".join(printable(word).split())
 
 

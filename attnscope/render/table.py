@@ -60,7 +60,6 @@ def _comments(result: Result, sheet: Sheet) -> Iterator[tuple[str, object]]:
 
 
 def _provenance_comments(origin: Provenance) -> Iterator[tuple[str, object]]:
-    """Where the numbers come from."""
     for key, value in asdict(origin).items():
         if isinstance(value, dict):
             value = ", ".join(f"{name} {version}" for name, version in sorted(value.items()))

@@ -134,7 +134,6 @@ def _in_brackets(text: str, what: str) -> tuple[list[list[str]], int, str]:
 
 
 def _cells(row: str) -> list[str]:
-    """The cells between commas, or blanks where there are none; a comma may stand behind the last."""
     if "," not in row:
         return row.split()
     cells = [cell.strip() for cell in row.split(",")]
@@ -188,7 +187,6 @@ def read_arrays(
 
 
 def _from_lists(value: Any, what: str, masks: bool) -> "Given":
-    """Nested lists of numbers; a flat one is a single row."""
     rows = value if isinstance(value, list) else None
     if rows and not any(isinstance(row, list) for row in rows):
         rows = [rows]
@@ -235,7 +233,6 @@ def _from_csv(content: bytes, what: str, masks: bool) -> "Given":
 
 
 def _is_word(cell: str) -> bool:
-    """Whether `cell` can only be a name: not a number, not `nan` or `inf`, not empty."""
     try:
         float(cell)
     except ValueError:
@@ -261,7 +258,6 @@ def _array(content: bytes, path: Path) -> Any:
 
 
 def _from_numpy(array: Any, what: str, masks: bool) -> "Given":
-    """An array of numbers with one axis (a single row) or two."""
     if getattr(array, "dtype", None) is None or array.dtype.kind not in "iuf":
         raise InputError(f"{what} holds no numbers")
     if array.ndim not in (1, 2):

@@ -208,8 +208,6 @@ def ablate(
 
 
 def _decoded(asked: AblateOptions) -> AblateOptions:
-    """The same with its texts as they were meant; `InputError` for what is not UTF-8."""
-
     def meant(text: str | None) -> str | None:
         return None if text is None else decoded(text)
 

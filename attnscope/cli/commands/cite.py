@@ -113,7 +113,7 @@ class CiteOptions:
     no_gradients: NoGradients = False
 
     def citing(self) -> "Citing":
-        """The same for the session, checked."""
+        """The options as the session takes them, checked."""
         from attnscope.session.questions.claims.passages import Citing
 
         answer, context = (None if each is None else decoded(each) for each in (self.answer, self.context))
@@ -161,7 +161,6 @@ def cite(
 
 
 def _inputs(read: Read, asked: CiteOptions, citing: "Citing") -> "Inputs":
-    """The prompt with its passages, and the answer, which the decoder beside an encoder reads."""
     from dataclasses import replace
 
     from attnscope.session.questions.claims.passages import PASSAGES, passages_in, woven
@@ -186,7 +185,6 @@ def _judge(
     request: Request,
     output: Output,
 ) -> None:
-    """The same over many cases, each scored by its source."""
     own = {"answer": asked.answer, "by": asked.by, "context": asked.context, "passages": asked.passages}
     for name, value in own.items():
         if value is not None:

@@ -95,7 +95,6 @@ def compare(
 
 
 def _both(sides: Sides, request: ProvenModel) -> tuple[ProvenModel, ProvenModel]:
-    """Both models, run in the same way."""
     return request, replace(request, model=sides.model_b, revision=None, adapter=None)
 
 
@@ -129,7 +128,6 @@ def _tuning(
 
 
 def _page(delivery: Delivery) -> "BothHeads | None":
-    """Who holds the heads that a page shows, where one is to be written."""
     if not any(target.suffix.lower() == ".html" for target in delivery.targets):
         return None
     from attnscope.render.web.room import both_fit
@@ -141,7 +139,6 @@ def _page(delivery: Delivery) -> "BothHeads | None":
 def _in_many(
     sides: Sides, wanted: Wanted, looking: Looking, writing: Writing, request: ProvenModel, output: Output
 ) -> "Senses":
-    """The word in every line of a file."""
     assert sides.texts is not None, "asked only where there is a file"
     from attnscope.session.questions.senses import Shuffling, compare_senses
 

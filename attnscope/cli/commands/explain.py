@@ -67,7 +67,7 @@ class ExplainOptions:
     seed: ControlSeed = 0
 
     def linked(self) -> "Linked":
-        """The same for the session, checked."""
+        """The options as the session takes them, checked."""
         from attnscope.session.questions.claims.explaining import Linked
 
         query, answer = (None if each is None else decoded(each) for each in (self.query, self.answer))

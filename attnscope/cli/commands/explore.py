@@ -41,7 +41,6 @@ def explore(
 
 
 def _check_terminal(piped: bool) -> None:
-    """Raises `InputError` where keys cannot be read, or cells not be coloured and placed."""
     if not (sys.stdout.isatty() and (piped or sys.stdin.isatty())):
         raise InputError("explore needs a terminal to read keys from: attnscope heads prints the same heads")
     if os.environ.get("TERM", "dumb") in ("dumb", "unknown", ""):

@@ -133,7 +133,7 @@ class FindOptions:
         return self.pattern == RETRIEVAL
 
     def retrieving(self, text: str | None) -> "Retrieving":
-        """The same for the session where they are, checked."""
+        """The options for heads that fetch as the session takes them, checked."""
         from attnscope.session.questions.claims.retrieving import (
             LENGTHS,
             NEEDLES,
@@ -150,7 +150,7 @@ class FindOptions:
         return Retrieving(text, facts, lengths, NEEDLES if self.needles is None else self.needles, self.seed)
 
     def wish(self) -> "Wish":
-        """The same for the session, checked."""
+        """The options as the session takes them, checked."""
         from attnscope.session.questions.claims.finding import Wish, head_named
 
         query, key = (None if token is None else decoded(token) for token in (self.query, self.key))
@@ -216,7 +216,6 @@ def _retrieve(
     request: Request,
     output: Output,
 ) -> None:
-    """Find heads that fetch a fact: put into the text, and asked for at its end."""
     check_delivery(delivery, "Retrieval")
     if others := [
         name for name in ("ids", "image", "audio", "texts", "chat", "fill", "target") if getattr(read, name)

@@ -94,7 +94,6 @@ def heads(
 
 
 def _check_mean(asked: HeadOptions, delivery: Delivery) -> None:
-    """Raises `InputError` for what the mean over heads does not have."""
     others = {
         f"--show {asked.show}": asked.show is not Stage.WEIGHTS,
         "--terms": asked.terms,
@@ -109,7 +108,6 @@ def _check_mean(asked: HeadOptions, delivery: Delivery) -> None:
 
 
 def _over_medium(reading: "Reading", chosen: "Chosen", asked: HeadOptions) -> Answer:
-    """Heads over the picture or the sound; of one head also what the query gives to a key."""
     from attnscope.render.focus import Focus
     from attnscope.session.questions.media import lay_over
 
@@ -121,7 +119,6 @@ def _over_medium(reading: "Reading", chosen: "Chosen", asked: HeadOptions) -> An
 
 
 def _in_full(heads: "OpenedHeads", asked: HeadOptions, looking: Looking) -> Answer:
-    """One head as it is looked at, or its scores taken apart, and which query of it is meant."""
     from attnscope.render.focus import Focus, listed
     from attnscope.results import HeadTerms
     from attnscope.session.looking import aim_at
@@ -146,14 +143,12 @@ def _in_full(heads: "OpenedHeads", asked: HeadOptions, looking: Looking) -> Answ
 
 
 def _measured_as(asked: HeadOptions) -> "Focus":
-    """An entropy that was asked for by its name is shown as it is."""
     from attnscope.render.focus import Focus
 
     return Focus(in_nats=asked.measures is not None)
 
 
 def _at_a_glance(heads: "OpenedHeads", asked: HeadOptions, looking: Looking) -> "Overview":
-    """Several heads by their measures, or by what one query gives to a key in each."""
     from attnscope.session.looking import ENTROPY, overview_aimed
 
     overview = heads.overview(asked.measures or ENTROPY, looking)
@@ -163,7 +158,6 @@ def _at_a_glance(heads: "OpenedHeads", asked: HeadOptions, looking: Looking) -> 
 
 
 def _of_an_answer(reading: "Reading", chosen: "Chosen", asked: HeadOptions, looking: Looking) -> "Overview":
-    """Several heads by measures that are about the model's answer."""
     from attnscope.session.effects import Attributing
     from attnscope.session.questions.claims.answers import read_measured
 
@@ -172,7 +166,6 @@ def _of_an_answer(reading: "Reading", chosen: "Chosen", asked: HeadOptions, look
 
 
 def _grid_on_a_page(reading: "Reading", chosen: "Chosen", asked: HeadOptions, looking: Looking) -> Answer:
-    """Every head in small; what a page shows of them is read at the same time."""
     from attnscope.render.focus import Focus
     from attnscope.session.questions.pages import read_small
 
@@ -181,7 +174,6 @@ def _grid_on_a_page(reading: "Reading", chosen: "Chosen", asked: HeadOptions, lo
 
 
 def _page(reading: "Reading", chosen: "Chosen", overview: "Overview") -> "tuple[Result, Beside]":
-    """What a page of several heads is made of: the weights of all, the link it opens on, and some in full."""
     from attnscope.render.web.beside import Beside
     from attnscope.session.questions.pages import heads_in_full, most_telling
 
@@ -221,7 +213,6 @@ def _in_tiles(
 
 
 def _against(chosen: "Chosen", asked: HeadOptions, looking: Looking, delivery: Delivery) -> str:
-    """What is asked for that tiles do not have, in a phrase; empty where nothing is."""
     if asked.show is not Stage.WEIGHTS:
         return f"--show {asked.show} lists every pair"
     others = {

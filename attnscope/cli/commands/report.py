@@ -62,7 +62,6 @@ def report(
 
 
 def _page(reading: "Reading", chosen: "Chosen", report: "Report") -> "tuple[Result, Beside]":
-    """What a page of it is made of: over a picture or a sound also that."""
     from attnscope.render.web.beside import Beside
     from attnscope.session.questions.media import laid_over
 

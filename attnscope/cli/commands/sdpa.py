@@ -209,7 +209,6 @@ def _with_mistake(result: "Worked | ScaleStudy", name: str) -> "Worked":
 
 
 def _worked(arrays: Arrays, example: str | None, course: Course, output: Output) -> "Worked | ScaleStudy":
-    """A built-in example, what the user gave, or a head that attnscope has written, worked out."""
     head = arrays.stored_head()
     given, names = ({}, {}) if head is not None else arrays.read()
     if example is None and head is None and not given:
@@ -235,7 +234,6 @@ def _worked(arrays: Arrays, example: str | None, course: Course, output: Output)
 
 
 def _dictionary(table: str | None, lookup: list[str] | None) -> "Worked":
-    """The words to look up, by default every key; without a table in the example's."""
     from attnscope.worked import TABLE, look_up
 
     entries = TABLE if table is None else _entries(table)

@@ -62,12 +62,10 @@ def show(
 
 
 def _day(file: Path) -> str:
-    """The day that a file is of, here; empty where what was read is none."""
     return time.strftime("%Y-%m-%d", time.localtime(file.stat().st_mtime)) if file.is_file() else ""
 
 
 def _again(result: "Result", file: str) -> "Next | None":
-    """What runs the model of a stored result again; None where nothing does."""
     from attnscope.render.files import SCRIPT
     from attnscope.render.script.figures import shown
     from attnscope.render.sheet.sheet import Next

@@ -126,7 +126,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class PictureDelivery(Delivery):
-    """The same for a result that is a picture first: where no file is named it goes to `OWN_FOLDER`."""
+    """Delivery of a result that is a picture first: where no file is named it goes to `OWN_FOLDER`."""
 
     out: Picture = None
 

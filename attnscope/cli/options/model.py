@@ -195,7 +195,7 @@ class Request(request.ModelRequest):
 
 @dataclass(frozen=True)
 class ProvenModel(Request):
-    """The same for what is said of a model, and of no other one in its place."""
+    """A request for what is said of a model, and of no other one in its place."""
 
     model: ProvenName = None
     stand_in = False

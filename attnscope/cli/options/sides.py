@@ -209,7 +209,6 @@ class Sides:
         return self.texts is not None and self.model_b is not None
 
     def _check_texts(self, *also: str) -> None:
-        """Raises `InputError` for what does not go with --texts, and for what does `also` not."""
         assert self.texts is not None, "asked only where there is a file"
         others = ("--layer-b", "--pair", "--image", "--audio", "--ids", "--chat", *also)
         given = {name: getattr(self, name[2:].replace("-", "_")) for name in others} | {"TEXT": self.text}

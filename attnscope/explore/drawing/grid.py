@@ -117,7 +117,6 @@ def part_of(state: State, width: int, height: int) -> str:
 
 
 def _heading(laid: Places) -> str:
-    """The number of every head, of some where there is no room; that of the first in full."""
     if laid.cells > 1:
         return "".join(
             right(str(head), laid.cells - (laid.cells > 2)) + " " * (laid.cells > 2) for head in laid.heads
@@ -146,14 +145,12 @@ def _cell(state: State, measured: Measured | None, head: Head, cells: int, surfa
 
 
 def _written(measured: Measured, cells: int) -> str:
-    """The number, with fewer decimals where it has no room else."""
     text = measures.written(measured.scores, measured.value, in_grid=True)
     shorter = [cell(measured.value, decimals) for decimals in (1, 0)] if "." in text else []
     return right(next((each for each in (text, *shorter) if len(each) <= cells), text), cells)
 
 
 def _marked(text: str, chosen: bool, shade: StyleType) -> Part:
-    """The cell; of the chosen head in brackets, which every terminal shows, with a bad verdict in them."""
     if not chosen:
         return text, shade
     if len(text) > 2:

@@ -100,7 +100,6 @@ def matrix(of: Prepared, row: int | None, column: int | None, laid: Laid, surfac
 
 
 def _untold(line: Line, surface: Surface) -> Line:
-    """The same colours without a word: where characters are the shades, these stay."""
     kept = {*SHADES, " "}
     return Line(
         *(
@@ -132,7 +131,6 @@ def window_words(shown: Panel, laid: Laid) -> str:
 
 
 def _headings(shown: Panel, column: int | None, laid: Laid) -> list[Line]:
-    """Names above the columns, then positions; of narrow columns every few, and the chosen one by name."""
     keys = shown.column_tokens
     assert keys is not None, "a matrix of pairs"
     lead = f"  {shown.row_word} ↓ key →"
@@ -146,7 +144,6 @@ def _headings(shown: Panel, column: int | None, laid: Laid) -> list[Line]:
 
 
 def _named(keys: Tokens, column: int | None, laid: Laid) -> Line:
-    """The name of the chosen column alone, above it: narrow columns have no room for theirs."""
     line = Line((" " * laid.margin, ""))
     if column is None or column not in laid.columns:
         return line
@@ -158,7 +155,6 @@ def _named(keys: Tokens, column: int | None, laid: Laid) -> Line:
 
 
 def _names(keys: Tokens, column: int | None, laid: Laid) -> list[Line]:
-    """The names, whole: each ends where its column does, on the lines in turn, which gives them room."""
     count = laid.above - 1
     lines = [Line() for _ in range(count)]
     used = [0] * count
@@ -173,7 +169,6 @@ def _names(keys: Tokens, column: int | None, laid: Laid) -> list[Line]:
 
 
 def _marks(keys: Tokens, laid: Laid) -> str:
-    """Every few positions of narrow columns, as far as they do not touch."""
     marks = [" "] * (laid.cells * len(laid.columns))
     step = 5 if laid.cells == 2 else 10
     for at, column in enumerate(laid.columns):

@@ -38,7 +38,6 @@ def _words(result: Projection) -> list[str]:
 
 
 def _plane(result: Projection, query: int, width: int, height: int) -> Text:
-    """Every point in the cell that it falls into; names where nothing else stands."""
     both = np.concatenate([result.queries, result.keys])
     low, high = both.min(axis=0), both.max(axis=0)
     span = np.where(high > low, high - low, 1.0)
@@ -74,7 +73,6 @@ def _plane(result: Projection, query: int, width: int, height: int) -> Text:
 def _name(
     characters: list[list[str]], styles: list[list[StyleType]], x: int, y: int, name: str, style: StyleType
 ) -> None:
-    """The name behind its point, or in front of it, where that hides no other point."""
     width = len(characters[y])
     styles[y][x] = style
     for start in (x + 1, x - len(name)):

@@ -70,7 +70,6 @@ def set_sentence(tokens: Tokens, cursor: int, margin: int, width: int, lines: in
 
 @lru_cache(maxsize=32)
 def _end(names: tuple[str, ...], room: int, marks: bool, lines: int) -> tuple[Run, ...]:
-    """As many of the last tokens as fill so many lines: the last line alone may hold next to nothing."""
     begin, kept = len(names), tuple[Run, ...]()
     while begin > 0:
         runs = _runs(names, room, marks, begin - 1)
@@ -82,7 +81,6 @@ def _end(names: tuple[str, ...], room: int, marks: bool, lines: int) -> tuple[Ru
 
 @lru_cache(maxsize=256)
 def _runs(names: tuple[str, ...], room: int, marks: bool, begin: int = 0) -> tuple[Run, ...]:
-    """Every token in its line; pieces that go on a word stand right behind it, so that it can be read."""
     runs: list[Run] = []
     line = start = 0
     for number, name in enumerate(names[begin:], begin):

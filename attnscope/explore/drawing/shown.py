@@ -44,7 +44,7 @@ _PREPARED: WeakKeyDictionary[Shown, Prepared] = WeakKeyDictionary()
 
 
 def prepared(shown: Shown) -> Prepared:
-    """The same as long as the head is kept."""
+    """What is drawn of a head, as long as that is kept."""
     ready = _PREPARED.get(shown)
     if ready is None:
         of = panel(shown, "weights")

@@ -103,7 +103,6 @@ class Basis(App[str]):
         self.draw()
 
     def _open(self, state: State) -> None:
-        """Once all heads are measured go to the sharpest that position does not explain."""
         answers = [self.desk.find(question) for question in ask.grid_of(state)]
         if None in answers:
             return

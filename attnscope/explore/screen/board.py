@@ -116,7 +116,6 @@ class Board(Container):
         return room if room >= _PARTS else 0
 
     def _lay(self, state: State, find: Find) -> None:
-        """The grid is as wide and high as it needs to be, where there is room."""
         self.set_class(state.view is not View.MATRIX, "viewing")
         width, height = self.size
         wide = heads.wide(state, max(2 * width // 5 - 2, 20))

@@ -73,7 +73,6 @@ class Choice(ModalScreen[str | None]):
         self.query_one(OptionList).focus()
 
     def _fill(self) -> None:
-        """Those that hold what was typed; all of them where none does."""
         entries = [option for option in self._options if self._typed in option[0]] or list(self._options)
         names = [name for name, _ in entries]
         listed = self.query_one(OptionList)
@@ -108,7 +107,6 @@ class Choice(ModalScreen[str | None]):
 
 
 def _entry(line: str) -> Text:
-    """One line, cut at its end."""
     return Text(printable(line), no_wrap=True, overflow="ellipsis")
 
 

@@ -146,7 +146,6 @@ class Moving(Basis):
         self.pane("main").page(step)
 
     def _to_row(self, step: int) -> None:
-        """The next query that is shown: the next word where words are."""
         shown = self.shown
         row = None if shown is None or self.state is None else row_of(shown, self.state.query)
         if shown is None or row is None:
@@ -201,7 +200,6 @@ class Moving(Basis):
 
 
 def _keeping_key(state: State, query: int) -> State:
-    """Another query; a key that was chosen stays chosen."""
     key = state.key
     moved = state.to_query(query)
     return moved if key is None else moved.to_key(key)

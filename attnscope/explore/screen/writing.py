@@ -109,8 +109,6 @@ class Writing(Basis):
         self.push_screen(Card(self.surface, "the same view by a command", shown, lines))
 
     def _line(self, title: str, value: str, then: Callable[[str], Any]) -> None:
-        """A line to write in, where there is something to be changed."""
-
         def written(text: str | None) -> None:
             if text is not None:
                 then(text)

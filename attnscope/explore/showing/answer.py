@@ -51,7 +51,6 @@ def answers(state: State, find: Find) -> bool:
 
 
 def _why(state: State, failed: Failed) -> str:
-    """Why there is no prediction; of a text without a blank the key that puts one."""
     return f"no blank to fill: _ puts {state.scene.mask} here" if _NO_MASK in failed.why else failed.why
 
 
@@ -72,7 +71,6 @@ def _of_absence(state: State, without: Any, measured: Any) -> Part:
 
 
 def _before_and_after(state: State, without: Without, width: int) -> Ranking:
-    """The likeliest at one place; of a text each of its tokens, and what is likelier there now."""
     if len(without.places) == 1:
         (place,) = without.places
         shown, chosen, instead = list(place.choices), frozenset({place.likeliest}), [""] * len(place.choices)
@@ -101,7 +99,6 @@ def _before_and_after(state: State, without: Without, width: int) -> Ranking:
 
 
 def _at(state: State, without: Without) -> str:
-    """`7 [MASK]`, `after 10 tired`; nothing of a text that was written."""
     if without.position is None:
         return ""
     after = "after " if without.asks is Asks.NEXT else ""
@@ -109,7 +106,6 @@ def _at(state: State, without: Without) -> str:
 
 
 def _told_apart(choice: Choice, finely: bool) -> tuple[str, str]:
-    """Both probabilities, with another decimal where one does not tell them apart and there is room."""
     usual, finer = (
         (chance(choice.before, decimals), chance(choice.after, decimals)) for decimals in (1, _FINEST)
     )
@@ -121,7 +117,6 @@ def _name(choice: Choice) -> str:
 
 
 def _measured(absence: Any) -> str | None:
-    """`“it” −.0038 nats; other heads ±.00028`, as far as that is known."""
     if not isinstance(absence, Ablation):
         return None
     one = absence.heads[0] if absence.group is None else absence.group
@@ -132,7 +127,6 @@ def _measured(absence: Any) -> str | None:
 
 
 def _out(state: State) -> str:
-    """`L3 H11 out`, `2 heads out`."""
     count = len(state.removed)
     return f"{_names(state)} out" if count == 1 else f"{count} heads out"
 

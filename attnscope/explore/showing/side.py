@@ -81,7 +81,6 @@ def of_bars(state: State, find: Find) -> Part:
 
 
 def _untitled(block: Any) -> Any:
-    """The keys without what stands in the frame; why there are none stays."""
     if not isinstance(block, KeyBars):
         return block
     return replace(block, title="", says="" if block.names else block.says)

@@ -112,7 +112,6 @@ def lines_of(state: State, find: Find, surface: Surface, width: int, height: int
 
 
 def _asked(state: State, shown: Shown) -> int | None:
-    """The column of who is looked at: of one side the token itself, else the chosen key."""
     return column_of(shown, state.query) if state.scene.one_side else cursor(shown, state)[1]
 
 

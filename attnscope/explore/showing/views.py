@@ -96,7 +96,6 @@ def of_matrix(state: State, shown: Shown, surface: Surface) -> Part:
 
 
 def _medium(state: State, answer: Any, title: str, surface: Surface) -> Part:
-    """The picture where there are colours for it, then its patches by weight; or the frames of a sound."""
     named = settled(state.scene.queries.named(state.query))
 
     def drawn(width: int, height: int) -> RenderableType:
@@ -122,7 +121,6 @@ def found(finding: Finding) -> list[Head]:
 
 
 def _beside(state: State, answer: Beside, surface: Surface) -> Part:
-    """The second sentence by the same query, then what it gives more, or why the two cannot be compared."""
     row = row_of(answer.other, state.query)
     marks = surface.shades
 

@@ -135,7 +135,6 @@ def headings(
 
 
 def _stack(name: str, width: int, most_lines: int = 3) -> list[str]:
-    """A heading as lines of `width` cells: one line at the right, several at the left, the last one cut."""
     chunks = stacked(name, width - 1)
     if len(chunks) == 1:
         return [right(chunks[0], width)]

@@ -161,6 +161,5 @@ def _least(
 
 
 def _rounded_down(value: float) -> float:
-    """One significant digit."""
     unit = 10.0 ** math.floor(math.log10(value))
     return float(f"{max(math.floor(value / unit), 1) * unit:.0e}")

@@ -105,7 +105,6 @@ def _plain(text: str, spaced: bool) -> list[Run]:
 
 
 def _words(runs: Sequence[Run]) -> list[list[Run]]:
-    """Runs that no blank parts belong together."""
     words: list[list[Run]] = []
     for run in runs:
         if run.spaced or not words:
@@ -115,7 +114,6 @@ def _words(runs: Sequence[Run]) -> list[list[Run]]:
 
 
 def _lines(words: list[list[Run]], width: float, size: float) -> list[list[Run]]:
-    """Lines of at most `width`, broken at blanks, within a word only where it is too long."""
     blank = _blank(size)
     lines: list[list[Run]] = [[]]
     used = 0.0
@@ -132,7 +130,6 @@ def _lines(words: list[list[Run]], width: float, size: float) -> list[list[Run]]
 
 
 def _balanced(words: list[list[Run]], count: int, width: float, size: float) -> list[list[Run]]:
-    """`count` lines that are as short as they can be, so that the last one is no straggler."""
     low, high = width / count / 2, width
     for _ in range(8 if count > 1 else 0):
         middle = (low + high) / 2
@@ -141,7 +138,6 @@ def _balanced(words: list[list[Run]], count: int, width: float, size: float) -> 
 
 
 def _broken(word: list[Run]) -> list[list[Run]]:
-    """A word in its characters, the marked token in one piece."""
     pieces: list[list[Run]] = []
     for run in word:
         texts = [run.text] if run.chosen else clusters(run.text)
@@ -152,7 +148,6 @@ def _broken(word: list[Run]) -> list[list[Run]]:
 def _from_chosen(
     words: list[list[Run]], lines: list[list[Run]], most: int, width: float, size: float
 ) -> list[list[Run]]:
-    """Lines that begin shortly before the marked token where the first `most` would not reach it."""
     if any(run.chosen for line in lines[:most] for run in line):
         return lines
     marked = next((i for i, word in enumerate(words) if any(run.chosen for run in word)), 0)
@@ -162,7 +157,6 @@ def _from_chosen(
 
 
 def _cut(lines: list[list[Run]], most: int, width: float, size: float) -> list[list[Run]]:
-    """The first `most` lines, the last one ending in an ellipsis where more follows."""
     if len(lines) <= most:
         return lines
     last = list(lines[most - 1])

@@ -90,7 +90,6 @@ class Panel:
 
 
 def _sentences(tokens: object) -> Iterable[tuple[int, str]]:
-    """Their numbers and their text; nothing of other tokens."""
     if not isinstance(tokens, Tokens) or not tokens.of_sentences:
         return ()
     return zip(tokens.positions, tokens.in_full, strict=True)

@@ -72,7 +72,7 @@ def tick(value: float, _place: object = None) -> str:
 
 
 def percent_tick(value: float, _place: object = None) -> str:
-    """The same of a probability: `0 %`, `25 %`."""
+    """A tick of a probability: `0 %`, `25 %`."""
     return f"{tick(100 * value)} %"
 
 

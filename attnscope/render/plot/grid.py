@@ -68,7 +68,6 @@ def _cells(block: HeadGrid, alone: bool) -> _Cells:
 
 
 def _meant(block: HeadGrid, cells: _Cells) -> Iterator[str]:
-    """What the shades mean, what stands below the numbers, and why heads are outlined."""
     meant = zip(block.scale.shades, block.scale.ends, strict=True)
     yield ", ".join(f"{shade} {end}" for shade, end in meant if end)
     if cells.below and block.companion is not None:
@@ -103,7 +102,6 @@ def draw(block: HeadGrid, axes: Axes, cells: _Cells) -> None:
 
 
 def _write(block: HeadGrid, axes: Axes, place: tuple[int, int], cells: _Cells) -> None:
-    """The number of a head, else the glyph of its verdict, and below it what stands with it."""
     doubt = block.doubt(*place)
     if not (text := block.text(*place) or ("" if doubt is None else GLYPHS[doubt])):
         return
@@ -118,13 +116,11 @@ def _write(block: HeadGrid, axes: Axes, place: tuple[int, int], cells: _Cells) -
 
 
 def _fitting(companion: Companion, i: int, j: int, width: float) -> str:
-    """The text with as much of its names as has room."""
     texts = (companion.text(i, j, cells) for cells in range(_LONGEST, 3, -1))
     return next((text for text in texts if text_width(text, _SMALL) <= width + 1e-6), companion.short(i, j))
 
 
 def _name_heads(block: HeadGrid, axes: Axes) -> None:
-    """Layers and heads by number, as many as have room."""
     width, height = inches(axes)
     across = range(0, len(block.heads), math.ceil(0.26 * len(block.heads) / width))
     down = range(0, len(block.layers), math.ceil(0.13 * len(block.layers) / height))

@@ -137,7 +137,6 @@ def _ticks(axes: Axes, laid: Grid) -> None:
 
 
 def _numbers(shown: Panel, axes: Axes, mesh: QuadMesh, laid: Grid) -> None:
-    """The number of each cell in black or white, whichever is easier to read on its colour, if it fits."""
     texts = cell_texts(shown, 2 if shown.extent < 10 else 1)
     widest = max((text_width(text, 1.0) for row in texts for text in row), default=1.0) or 1.0
     across = axes.get_window_extent().width / axes.get_figure(root=True).dpi / shown.values.shape[1]  # type: ignore[union-attr]

@@ -94,7 +94,6 @@ def _dimension(count: int) -> float:
 
 
 def _fits(labels: list[str], size: float, wide: float) -> bool:
-    """Whether all labels stand side by side, each above its column."""
     return max((text_width(label, size) for label in labels), default=0.0) <= wide - 0.06
 
 
@@ -107,7 +106,6 @@ def side(cells: int) -> float:
 
 
 def _names(tokens: Named, cell: float) -> list[str]:
-    """All labels of a few tokens, of many as many as have room."""
     if len(tokens) <= MOST_NAMED:
         return token_labels(tokens)
     every = tick_step(cell)
@@ -117,7 +115,6 @@ def _names(tokens: Named, cell: float) -> list[str]:
 
 
 def _margin(tokens: Named) -> list[str]:
-    """The numbered text of a few sentences; nothing of other tokens."""
     if not _of_sentences(tokens) or len(tokens) > MOST_NAMED:
         return []
     assert isinstance(tokens, Tokens), "only these are of sentences"
@@ -126,7 +123,6 @@ def _margin(tokens: Named) -> list[str]:
 
 
 def _across(shown: Panel, columns: int, wide: float) -> list[str]:
-    """What columns are called: sentences that rows have by their number alone; of many what has room."""
     tokens = shown.column_tokens
     if tokens is None:
         return _dimensions(columns)
@@ -166,7 +162,6 @@ def token_labels(tokens: Named) -> list[str]:
 
 
 def _dimensions(count: int) -> list[str]:
-    """Dimension numbers, every one of a few, every eighth of many."""
     every = 1 if count <= MOST_NUMBERS else 8
     return sparse([str(i) for i in range(count)], every)
 

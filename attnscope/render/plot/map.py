@@ -71,7 +71,6 @@ def _draw_links(block: Map, axes: Axes) -> None:
 
 
 def _draw_markers(block: Map, axes: Axes, plane: Plane, side: str) -> None:
-    """The points of one side, and a ring around the chosen one."""
     places = block.result.queries if side == "query" else block.result.keys
     style = {
         "markersize": 2 * plane.radius(side),
@@ -86,7 +85,6 @@ def _draw_markers(block: Map, axes: Axes, plane: Plane, side: str) -> None:
 
 
 def _draw_legend(block: Map, axes: Axes, plane: Plane, left_out: int) -> None:
-    """In the strip above the map."""
     handles = [
         Line2D(
             [],

@@ -107,7 +107,6 @@ def draw_labels(block: Map, axes: Axes, plane: Plane) -> int:
 
 
 def _marks(block: Map, plane: Plane) -> list[Mark]:
-    """One mark for each point, one for several that coincide; those that stand out come first."""
     found: dict[tuple[object, ...], Mark] = {}
     for side, tokens, places in (
         ("query", block.result.query_tokens, block.result.queries),
@@ -124,7 +123,6 @@ def _marks(block: Map, plane: Plane) -> list[Mark]:
 
 
 def _roomiest(marks: list[Mark], most: int) -> list[Mark]:
-    """Where there are more than `most` marks: those that stand out, then those with most room around them."""
     if len(marks) <= most:
         return marks
     places = np.array([mark.place for mark in marks])
@@ -136,7 +134,6 @@ def _roomiest(marks: list[Mark], most: int) -> list[Mark]:
 
 
 def _name(tokens: Tokens, position: int) -> str:
-    """The token's label; one that has to be cut carries its position instead of its end."""
     name, label = settled(tokens.names[position]), tokens.labels[position]
     cut = fit(name, _WIDEST_NAME)
     number = f"@{tokens.positions[position]}" if cut != name or label != tokens.names[position] else ""
@@ -144,7 +141,6 @@ def _name(tokens: Tokens, position: int) -> str:
 
 
 def _weight(block: Map, key: int) -> str:
-    """What a linked key's label adds to its name; a chosen key that is masked says so."""
     if block.query is None or not block.stands_out("key", key):
         return ""
     result = block.result
@@ -184,12 +180,10 @@ def _placed(marks: list[Mark], size: float, around: Surroundings) -> Placement:
 
 
 def _roomy(marks: list[Mark], placed: Placement) -> bool:
-    """Whether all labels are free and, on the whole, near their markers."""
     return bool(placed.free.all() and _distances(marks, placed).mean() < _FAR)
 
 
 def _distances(marks: list[Mark], placed: Placement) -> Float[np.ndarray, " label"]:
-    """From the edge of each marker to its label."""
     lengths = np.hypot(*(placed.leaders[:, 2:] - placed.leaders[:, :2]).T)
     return np.asarray(lengths - [mark.radius for mark in marks])
 

@@ -45,7 +45,6 @@ def panel(block: Matrix) -> Panel:
 
 
 def _legend(block: Matrix, stage: Stage, laid: Grid) -> Iterator[str]:
-    """What hatching, shades and dots stand for, where colours measure something."""
     if not block.measured:
         return
     if stage.column_tokens is not None and (stage.masked or (~stage.answered).any()):
@@ -57,7 +56,6 @@ def _legend(block: Matrix, stage: Stage, laid: Grid) -> Iterator[str]:
 
 
 def _small(stage: Stage) -> Grid:
-    """As large as a thumbnail, with as many numbers of rows and columns as have room."""
     rows, columns = stage.values.shape
     cell = _MAP / max(rows, columns)
     down, across = (sparse([str(i) for i in range(count)], tick_step(cell)) for count in (rows, columns))

@@ -62,7 +62,6 @@ def overlay(block: Overlay) -> Panel:
 
 
 def _panel(title: str, says: str, picture: Picture, draw: Callable[[Axes], None]) -> Panel:
-    """The largest axes of the picture's own proportions."""
     height, width = picture.size
     scale = min(_TALLEST / height, _WIDEST / width)
     return Panel(
@@ -77,7 +76,6 @@ def _draw_original(picture: Picture, axes: Axes) -> None:
 
 
 def _draw_overlay(block: Overlay, axes: Axes) -> None:
-    """The query's own patch and the key are framed, the colour bar stands at the right."""
     result = block.result
     height, width = result.picture.size
     place = _Place(0.0, 0.0, float(width), float(height))
@@ -143,7 +141,6 @@ def _overlay(
 def _line_inks(
     shades: np.ma.MaskedArray, shape: tuple[int, int], picture: Picture
 ) -> Float[np.ndarray, "height width"]:
-    """White for lines on dark patches, black for those on light ones and where nothing was read."""
     places = [
         np.minimum(((np.arange(count) + 0.5) / count * whole / covered * patches).astype(int), patches)
         for count, whole, covered, patches in zip(
@@ -178,7 +175,6 @@ def _crest(slope: Float[np.ndarray, "row column"]) -> Bool[np.ndarray, "row colu
 
 
 def _softened(grey: Float[np.ndarray, "height width"], reach: int) -> Float[np.ndarray, "height width"]:
-    """Means over squares of pixels that reach so far on every side."""
     padded = np.pad(grey, reach, mode="edge")
     sums = np.pad(padded, ((1, 0), (1, 0))).cumsum(0).cumsum(1)
     side = 2 * reach + 1
@@ -189,7 +185,6 @@ def _softened(grey: Float[np.ndarray, "height width"], reach: int) -> Float[np.n
 
 
 def _covered(picture: Picture, at: _Place) -> tuple[float, float]:
-    """Height and width of the part that is cut into patches, in the units of the Axes."""
     height, width = picture.size
     return picture.covered[0] / height * at.height, picture.covered[1] / width * at.width
 
@@ -247,11 +242,6 @@ def overlays(block: Overlays) -> Panel:
 
 
 def _draw_heads(block: Overlays, axes: Axes) -> None:
-    """A picture for each head, layers down and heads across, and the colour bar at the right.
-
-    Above each stand the largest weight on a patch and the share of the query's attention that lies on the
-    picture. Heads that are not certified are outlined.
-    """
     result, scale = block.result, block.scale
     high, wide = _small(result)
     small = _thinned(result.picture.image)
@@ -291,7 +281,6 @@ def _grid_ticks(result: PictureHeads, axes: Axes, down: float, across: float) ->
 
 
 def _thinned(pixels: Float[np.ndarray, "height width 3"]) -> Float[np.ndarray, "smaller narrower 3"]:
-    """A smaller copy for small pictures: means of squares of pixels."""
     step = max(1, math.ceil(max(pixels.shape) / _MOST_PIXELS))
     height, width = (side // step * step for side in pixels.shape[:2])
     blocks = pixels[:height, :width].reshape(height // step, step, width // step, step, 3)

@@ -93,7 +93,6 @@ def width_of_key(labels: Sequence[str], room: float) -> float:
 
 
 def _abreast(labels: Sequence[str], room: float) -> tuple[int, float]:
-    """How many labels stand side by side, filled down first as matplotlib does, and their width."""
     across, wide = 1, 0.0
     for tried in (1, 2, 3):
         down = math.ceil(len(labels) / tried)

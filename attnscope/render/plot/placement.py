@@ -140,7 +140,6 @@ def placement(
 def _crowded_first(
     anchors: Float[np.ndarray, "label 2"], markers: Float[np.ndarray, "marker 4"]
 ) -> Int[np.ndarray, " label"]:
-    """The labels in the order in which they choose."""
     near = [holding(grown(markers, _NEIGHBOURHOOD), anchor).sum() for anchor in anchors]
     return np.argsort(-np.array(near), kind="stable")
 
@@ -180,7 +179,6 @@ def _moved_into(
 def _rearrange(
     choices: Choices, chosen: Int[np.ndarray, " label"], anchors: Float[np.ndarray, "label 2"]
 ) -> None:
-    """Takes each label that stands badly off with its neighbours; they stay anew if that is better."""
     costs = np.array([_cost(choices, chosen, label) for label in range(len(chosen))])
     for label in np.argsort(-costs, kind="stable"):
         if costs[label] < _BAD:
@@ -202,7 +200,6 @@ def _rearrange(
 
 
 def _cost(choices: Choices, chosen: Int[np.ndarray, " label"], label: int) -> float:
-    """What the choice of `label` costs beside those that have chosen."""
     choice = chosen[label : label + 1]
     return float((choices.costs[label, choice] + _added(choices, chosen, label, choice))[0])
 
@@ -210,7 +207,6 @@ def _cost(choices: Choices, chosen: Int[np.ndarray, " label"], label: int) -> fl
 def _added(
     choices: Choices, chosen: Int[np.ndarray, " label"], label: int, few: Int[np.ndarray, " choice"]
 ) -> Float[np.ndarray, " choice"]:
-    """What the labels that have chosen add to the costs of a `few` choices of `label`."""
     others = np.flatnonzero(chosen >= 0)
     others = others[others != label]
     reach, theirs = hull(choices.hulls[label, few]), choices.hulls[others, chosen[others]]

@@ -84,13 +84,11 @@ def draw(block: Ranking, axes: Axes) -> None:
 
 
 def _places(block: Ranking) -> list[int]:
-    """How far down each row stands: the heading of a section has a row of its own before its first one."""
     begun = [start for start, _ in block.sections]
     return [row + sum(start <= row for start in begun) for row in range(len(block.names))]
 
 
 def _headings(block: Ranking, axes: Axes) -> None:
-    """What the rows of each section have in common, above them, as large as the figure has room for."""
     left, (across, _) = _left(block), inches(axes)
     place = axes.get_position()
     room = left + across * (1 - place.x0) / place.width  # to the edge of the page
@@ -125,7 +123,6 @@ def _cell(column: Column) -> float:
 
 
 def _cells(block: Ranking, axes: Axes) -> Axes:
-    """The shaded numbers of each row between its name and its marks, on axes of their own."""
     columns, (across, _), places = _shaded(block), inches(axes), _places(block)
     edges = np.cumsum([0.0, *map(_cell, columns)])
     wide = edges[-1] + 0.06
@@ -153,7 +150,6 @@ def _cells(block: Ranking, axes: Axes) -> Axes:
 
 
 def _draw(mark: Mark, places: list[int], axes: Axes) -> None:
-    """One kind of mark in all rows that have it, each at its place."""
     tint, order, label = TINTS[mark.tint], _ORDER[mark.shape], mark.label or "_"
     if mark.shape == "line":
         width, dashes = (0.6, (1, 1.5)) if mark.tint == "noise" else (1.0, (4, 2))
@@ -186,10 +182,6 @@ def _draw(mark: Mark, places: list[int], axes: Axes) -> None:
 
 
 def _numbers(block: Ranking, axes: Axes, span: float) -> None:
-    """The number of each row at the end of all that is drawn on its side.
-
-    Where other marks reach beyond bars all stand in a column behind them, in the colours of their bars.
-    """
     column, places = block.table[block.written], _places(block)
     there = [(row, value) for row, value in enumerate(column.values) if not missing(value)]
     own, all_marks = (
@@ -209,7 +201,6 @@ def _numbers(block: Ranking, axes: Axes, span: float) -> None:
 
 
 def _reach(block: Ranking, row: int, side: int, shapes: Sequence[str] | None) -> tuple[float, float]:
-    """How far the marks of a row reach to one side, and the room behind the last of them."""
     reach, gap = 0.0, 0.015
     for mark in block.marks:
         if mark.shape == "line" or (shapes is not None and mark.shape not in shapes):

@@ -79,7 +79,6 @@ def panel(block: KeyBars, alone: bool = False) -> Panel:
 
 
 def _under_strip(row: "Row", host: Axes) -> None:
-    """The whole row above, its strongest keys below."""
     host.set_axis_off()
     height = STRIP + _BETWEEN + HIGH
     draw_strip(row, host.inset_axes((0, 1 - STRIP / height, 1, STRIP / height)))
@@ -87,7 +86,6 @@ def _under_strip(row: "Row", host: Axes) -> None:
 
 
 def _under_matrix(row: "Row", whole: Panel, host: Axes) -> None:
-    """The matrix with the row and the key outlined, and below it the row as bars, key under key."""
     host.set_axis_off()
     height = whole.height + _BETWEEN + HIGH
     heat = host.inset_axes((0, 1 - whole.height / height, 1, whole.height / height))

@@ -118,8 +118,6 @@ def figure(sheet: Sheet) -> Figure:
 
 @dataclass(frozen=True)
 class _Laid:
-    """A page before it is drawn: its sides, the lines above and below, and bands of columns of panels."""
-
     width: float
     height: float
     margin: float
@@ -129,7 +127,6 @@ class _Laid:
 
 
 def _natural(sheet: Sheet, width: float | None) -> _Laid:
-    """The page as large as its panels need, its lines as wide as it is, or as `width`."""
     bare = look_now().bare
     margin, bands = 0.1 if bare else 0.2, _bands(sheet)
     page = 2 * margin + max(map(_across, bands), default=0.0)
@@ -159,17 +156,11 @@ def _sized(each: Panel, across: float, down: float) -> Panel:
 
 
 def _factor(band: Columns, room: float) -> float:
-    """How much wider the axes of a band may be in this room."""
     axes = sum(max(each.width for each in column) for column in band)
     return 1 + (room - _across(band)) / axes
 
 
 def _bands(sheet: Sheet) -> list[Columns]:
-    """Bands one below the other: blocks that are read beside one another, the others as they fit best.
-
-    Of blocks that belong beside one another and would make the page too wide, as many as stand in a square.
-    Where all of them are tables the picture is of what a page has room for beside them.
-    """
     bands, loose = list[Columns](), list[Block]()
     blocks = sheet.blocks if any(map(_drawn, sheet.every)) else sheet.more
     alone = sum(isinstance(one, HeadGrid) for each in blocks for one in flat(each)) == 1
@@ -188,7 +179,6 @@ def _bands(sheet: Sheet) -> list[Columns]:
 
 
 def _panels(blocks: Sequence[Block], alone: bool = False) -> list[Panel]:
-    """Their panels; grids of the same layers are equally high, so that each layer stands at one height."""
     panels = [panel(each, alone) for each in blocks]
     layers = [each.layers if isinstance(each, HeadGrid) else () for each in blocks]
     highest = {
@@ -198,17 +188,12 @@ def _panels(blocks: Sequence[Block], alone: bool = False) -> list[Panel]:
 
 
 def _drawn(block: Block) -> bool:
-    """Whether a picture has anything to draw of it, and not only words and numbers, or what is for pages."""
     if isinstance(block, Drawing):
         return type(block) in DRAWINGS
     return not isinstance(block, Ranking) or (bool(block.marks or block.cells) and not block.repeats)
 
 
 def _arranged(panels: list[Panel]) -> Columns:
-    """The panels in columns on the page whose shape is best and that has least left over.
-
-    Those that are alike, or many, stand row by row; others in their order down each column.
-    """
     inner, alike = range(1, len(panels)), len({(each.width, each.height) for each in panels}) == 1
     if alike or len(panels) > _FEW:
         return _aligned(min(([panels[k::n] for k in range(n)] for n in range(1, len(panels) + 1)), key=_cost))
@@ -218,7 +203,6 @@ def _arranged(panels: list[Panel]) -> Columns:
 
 
 def _aligned(columns: Columns) -> Columns:
-    """The axes of one row begin at the same height, whatever stands above each."""
     heads = [max(each.head for each in row if each) for row in zip_longest(*columns)]
     return [
         [
@@ -230,7 +214,6 @@ def _aligned(columns: Columns) -> Columns:
 
 
 def _cost(columns: Columns) -> float:
-    """How large the page is and how far from the best shape; one that is too wide has to be higher still."""
     wide, high = _across(columns), max(map(_tall, columns))
     shape = abs(math.log(wide / (high + 1.2) / _SHAPE))
     return wide * high * (1 + shape) * (10.0 if len(columns) > 1 and wide > max(_WIDEST, high) else 1.0)
@@ -249,7 +232,6 @@ def _down(bands: list[Columns]) -> float:
 
 
 def _lines(sheet: Sheet, width: float) -> tuple[list[Line], list[Line]]:
-    """What stands above and below the panels, as the look will have it; what failed is no small print."""
     look, above = look_now(), []
     usual = sheet.title
     if sheet.proof and not (verdict := worst(each for each, _ in sheet.proof)).proved:
@@ -283,13 +265,11 @@ def _lines(sheet: Sheet, width: float) -> tuple[list[Line], list[Line]]:
 
 
 def _columns(sheet: Sheet) -> list[Column]:
-    """The columns that stand as cells before bars, and what these bars are."""
     shown = [each for each in sheet.every if isinstance(each, Ranking) and each.cells]
     return [each.table[name] for each in shown for name in (*each.cells, each.written) if name]
 
 
 def _hidden(sheet: Sheet) -> Iterator[str]:
-    """How many rows of each ranking that is drawn have no room in a picture."""
     drawn = [each for each in sheet.every if isinstance(each, Ranking) and _drawn(each)]
     for each in drawn:
         of = f"{each.title}: " if len(drawn) > 1 and each.title else ""
@@ -302,7 +282,6 @@ def _height(lines: Sequence[Line]) -> float:
 
 
 def _fill(drawn: Figure, laid: _Laid) -> None:
-    """Words and panels at their places."""
     write_lines(drawn, laid.above, laid.margin, laid.height - laid.margin)
     write_lines(drawn, laid.below, laid.margin, laid.margin + _height(laid.below))
     top = laid.height - laid.margin - (_height(laid.above) + _GAP if laid.above else 0.0)
@@ -317,7 +296,6 @@ def _fill(drawn: Figure, laid: _Laid) -> None:
 def _column(
     drawn: Figure, column: Sequence[Panel], left: float, top: float, keys: dict[tuple[str, ...], Axes]
 ) -> None:
-    """Panels one below the other, the left edges of their axes in one line; a key is told once in a band."""
     width, height = drawn.get_size_inches()
     indent = max(each.left for each in column)
     room = max(each.wide for each in column)

@@ -75,12 +75,10 @@ def draw(block: Timeline, axes: Axes) -> None:
 
 
 def _of_heads(block: Timeline) -> bool:
-    """Whether each row is a head, with colours of its own."""
     return not isinstance(block.result, SoundAttention)
 
 
 def _single(block: Timeline) -> bool:
-    """Whether there is one row, which is drawn as a curve."""
     return len(block.plain.rows) == 1
 
 
@@ -90,7 +88,6 @@ def _rows_high(block: Timeline) -> float:
 
 
 def _labels(block: Timeline) -> list[str]:
-    """The names of the rows; of very many heads those of the first of each layer."""
     if _single(block):
         return []
     names = token_labels(block.plain.rows)
@@ -100,7 +97,6 @@ def _labels(block: Timeline) -> list[str]:
 
 
 def _draw_spectrogram(shown: Spectrogram, seconds: float, axes: Axes) -> None:
-    """Power in mel bands over time, 80 decibels from white to black; `seconds` is where the sound ends."""
     bands, frames = shown.levels.shape
     left, right = -0.5 * shown.seconds, (frames - 0.5) * shown.seconds
     axes.imshow(
@@ -122,7 +118,6 @@ def _draw_spectrogram(shown: Spectrogram, seconds: float, axes: Axes) -> None:
 
 
 def _draw_curve(block: Timeline, axes: Axes) -> None:
-    """The weight of each frame as the height of a step."""
     weights, step = block.plain.values[0], block.result.seconds
     axes.stairs(
         weights, step * np.arange(len(weights) + 1), fill=True, color=PAPER["light"]["line"], linewidth=0
@@ -134,7 +129,6 @@ def _draw_curve(block: Timeline, axes: Axes) -> None:
 
 
 def _draw_rows(block: Timeline, axes: Axes) -> None:
-    """Rows of weights as colours over time."""
     values, result = block.plain.values, block.result
     rows, frames = values.shape
     scale = block.plain.scale
@@ -165,14 +159,12 @@ def _draw_rows(block: Timeline, axes: Axes) -> None:
 
 
 def _sums(values: Float[np.ndarray, "row frame"], axes: Axes) -> None:
-    """Right of each row its largest weight, and the sum of all."""
     for i, row in enumerate(values):
         told = f" {significant(float(row.max()))} · {percent(float(row.sum()))}"
         axes.text(1.0, i + 0.5, told, size=5.5, color=INK, va="center", transform=axes.get_yaxis_transform())
 
 
 def _mark_frame(frame: int, step: float, several: list[Axes]) -> None:
-    """The frame that the query itself stands for, across all of `several`."""
     for axes in several:
         axes.axvspan(frame * step, (frame + 1) * step, color=CHOSEN, alpha=0.35, linewidth=0)
         axes.axvline((frame + 0.5) * step, color=CHOSEN, linewidth=0.8)

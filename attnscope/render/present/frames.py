@@ -39,7 +39,6 @@ def to_pandas(result: Result, show: str | None = None) -> "DataFrame":
 
 
 def _stage(result: HeadWeights | HeadView, stage: Any) -> "DataFrame":
-    """Rows are queries, columns keys; of vectors a row a token and a column a dimension."""
     import pandas
 
     shown = panel(result, stage)
@@ -60,7 +59,6 @@ def unique(tokens: Tokens) -> list[str]:
 
 @singledispatch
 def _frame(result: Any) -> "DataFrame":
-    """The rows of the CSV, numbers as numbers, what is missing as NaN."""
     import pandas
 
     heading, *lines = rows(result)
@@ -71,7 +69,6 @@ def _frame(result: Any) -> "DataFrame":
 
 
 def _numbers(column: list[Any]) -> list[Any]:
-    """The same as numbers where every entry is one or empty."""
     try:
         return [each if isinstance(each, int) else float(each if each != "" else "nan") for each in column]
     except ValueError:
@@ -79,7 +76,6 @@ def _numbers(column: list[Any]) -> list[Any]:
 
 
 def _overview(result: Overview) -> "DataFrame":
-    """Rows are layers, columns heads; of several measures one block of columns each."""
     import pandas
 
     layers = pandas.Index(result.layers, name="layer")
@@ -92,7 +88,6 @@ def _overview(result: Overview) -> "DataFrame":
 
 
 def _values(scores: HeadScores) -> Any:
-    """Numbers, or the classes that they stand for."""
     if not scores.description.classes:
         return scores.values
     layers, heads = scores.values.shape
@@ -100,7 +95,6 @@ def _values(scores: HeadScores) -> Any:
 
 
 def _picture(result: PictureAttention) -> "DataFrame":
-    """Rows and columns are those of the patches; NaN for a patch that is not read."""
     import pandas
 
     index, columns = (

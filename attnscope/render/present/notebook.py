@@ -80,7 +80,6 @@ def png(result: Result) -> bytes | None:
 
 
 def _small(picture: bytes, photo: bool) -> bytes:
-    """The same in few colours and with no more dots than there is room for, with the words of its file."""
     from PIL import Image as images
     from PIL.PngImagePlugin import PngInfo
 
@@ -102,7 +101,6 @@ def _small(picture: bytes, photo: bool) -> bytes:
 
 
 def _clear(picture: bytes) -> bytes:
-    """The same with nothing where it is white."""
     from PIL import Image as images
 
     with images.open(io.BytesIO(picture)) as few:
@@ -135,7 +133,6 @@ def html(result: Result) -> str:
 
 
 def _width(picture: bytes) -> int:
-    """Pixels of a screen from left to right, however fine the picture is."""
     from PIL import Image as images
 
     with images.open(io.BytesIO(picture)) as shown:
@@ -144,7 +141,6 @@ def _width(picture: bytes) -> int:
 
 
 def _proof(result: Result) -> str:
-    """The line of proof, and how to get at the page."""
     made = sheet_of(result)
     told = [words for _, words in made.proof] or [made.untouched]
     if not any(told) and result.verdict is not None:

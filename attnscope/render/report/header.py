@@ -55,7 +55,6 @@ def draw_answer(guesses: Sequence[Guess], axes: Axes, zoom: float = 1.0) -> None
 
 
 def _cut(name: str, room: float, size: float) -> str:
-    """`name`, cut until it has `room`."""
     cuts = [settled(fit(name, cells)) for cells in range(_WIDEST_NAME, 1, -1)]
     return next((cut for cut in cuts if text_width(cut, size, bold=True) <= room), cuts[-1])
 

@@ -118,7 +118,6 @@ def report_figure(result: Report) -> Figure:
 
 
 def _columns(result: Report, maps: HeatMaps, listed: list[Share], height: float) -> Columns:
-    """Columns as wide as their labels need; the second widens for a landscape page of about `height`."""
     points = len(result.projection.queries) + len(result.projection.keys)
     suited = min(max(2.6 + 0.38 * math.sqrt(points), _NARROWEST_MAP), _WIDEST_MAP)
     needed = max(suited, facts_width(facts(result)))
@@ -156,7 +155,6 @@ def report_panels(result: Report) -> dict[str, Figure]:
 
 
 def _slide(result: Report, draw: Draw, width: float, height: float) -> Figure:
-    """A page with the text small above the panel, which has `width` by `height` inches."""
     texts = header.texts(result, width, header.SMALL)
     top = MARGIN + header.heading_room()
     page, place = _framed(result, top + texts.height + _BEFORE_PANEL + ZOOM * TITLE_ROOM, width, height)
@@ -166,7 +164,6 @@ def _slide(result: Report, draw: Draw, width: float, height: float) -> Figure:
 
 
 def _first(result: Report, width: float, height: float) -> Figure:
-    """A page with the text as large as it can be, and the prediction."""
     small = header.texts(result, width, header.SMALL)
     top = MARGIN + header.heading_room()
     page, _ = _framed(result, top + small.height + _BEFORE_PANEL + ZOOM * TITLE_ROOM, width, height)
@@ -182,7 +179,6 @@ def _first(result: Report, width: float, height: float) -> Figure:
 
 
 def _framed(result: Report, top: float, width: float, height: float) -> tuple[Sheet, Place]:
-    """A page with heading and small print, and the place of its panel."""
     foot = header.foot(result, width)
     page = sheet(width + 2 * MARGIN, top + height + UNDER + header.foot_height(foot) + MARGIN)
     header.draw_heading(page, result)
@@ -191,7 +187,6 @@ def _framed(result: Report, top: float, width: float, height: float) -> tuple[Sh
 
 
 def _cells(result: Report, show: Show) -> Cells:
-    """Cells that, with the labels of their rows, take the whole width."""
     shown = panels.shown(result, show)
     return cells(shown, replace(ON_SLIDE, wide=_WIDTH - cells(shown, ON_SLIDE).left))
 

@@ -157,7 +157,6 @@ def draw_contributions(listed: Sequence[Share], axes: Axes, zoom: float = 1.0) -
 
 
 def _scale(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
-    """Limits that hold every bar and every dot, and a few ticks in percent."""
     ends = [end for each in listed for end in (each.share, each.weight)]
     low, high = min(0.0, *ends), max(ends)
     room = 0.03 * (high - low)
@@ -180,7 +179,6 @@ def _labels(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
 
 
 def _numbers(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
-    """Two columns at the right, under a heading that is also the legend."""
     at = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center", "ha": "right"}
     for row, each in enumerate(listed):
         ink = FAINT if each.key is None else INK
@@ -223,7 +221,6 @@ def draw_facts(listed: Sequence[Fact], axes: Axes, zoom: float = 1.0) -> None:
 
 
 def _second_column(listed: Sequence[Fact], zoom: float) -> float:
-    """Where the values end, which stand behind the names."""
     name = max(text_width(each.name, zoom * _NAME) for each in listed)
     return (
         name + zoom * _BETWEEN_COLUMNS + max(text_width(each.value, zoom * _VALUE, True) for each in listed)

@@ -130,7 +130,6 @@ def _row_labels(axes: Axes, laid: Cells, query: int) -> None:
 
 
 def _marks(drawn: ScalarMappable, shown: Panel) -> list[tuple[float, str]]:
-    """What is marked on a colour bar, and how it is written."""
     if shown.show == "weights" and shown.scale.kind is Scaling.LOG:
         first, *decades, last = shown.scale.ticks
         middle = math.sqrt(first[0] * last[0])
@@ -143,7 +142,6 @@ def _marks(drawn: ScalarMappable, shown: Panel) -> list[tuple[float, str]]:
 
 
 def _colour_bar(drawn: ScalarMappable, bar: Axes, shown: Panel) -> None:
-    """A flat one, with its ends and its middle as numbers, on a logarithmic scale a decade near it."""
     made = bar.figure.colorbar(drawn, cax=bar, orientation="horizontal")
     made.outline.set_visible(False)  # type: ignore[operator]
     places, texts = zip(*_marks(drawn, shown), strict=True)

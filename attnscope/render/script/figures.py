@@ -62,7 +62,6 @@ def why_none(kind: type) -> str:
 
 
 def _loaded(origin: Provenance, tower: str) -> Told:
-    """What was run."""
     if origin.adapter not in (None, "none"):
         raise InputError("no script: an adapter was put into the model")
     if tower:
@@ -81,7 +80,6 @@ def _loaded(origin: Provenance, tower: str) -> Told:
 
 
 def _run(origin: Provenance, tokens: Tokens, kind: Kind, tower: str) -> Told:
-    """What was run, and on what."""
     if not origin.inputs:
         raise InputError("no script: what the model read is no text alone, or was read piece by piece")
     read = {"text": tokens.sentence, "inputs": origin.inputs, "kind": kind.value}
@@ -244,7 +242,6 @@ def _composition(result: Composition) -> Told:
 
 
 def _pieces(tokens: Tokens, result: Finding, inputs: dict[str, tuple[int, ...]]) -> list[list[int]]:
-    """The positions of the tokens that each row or column is made of, as words or what was named is."""
     starts, asked = list(tokens.positions), result.question
     if not result.by.joins:
         sides = {"queries": asked.query_span, "keys": asked.key_span}
@@ -258,7 +255,6 @@ def _pieces(tokens: Tokens, result: Finding, inputs: dict[str, tuple[int, ...]])
 
 
 def _names(tokens: Tokens) -> list[str]:
-    """What stands at every position of the model's input; nothing where that was left out."""
     names = dict(zip(tokens.positions, tokens.names, strict=True))
     return [names.get(position, "") for position in range(1 + max(names, default=-1))]
 

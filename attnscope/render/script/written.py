@@ -34,14 +34,12 @@ def _said(source: str) -> str:
 
 
 def _body(source: str) -> str:
-    """A program behind its imports."""
     imports = (each for each in ast.parse(source).body if isinstance(each, ast.Import | ast.ImportFrom))
     last = max(each.end_lineno or 0 for each in imports)
     return "".join(source.splitlines(keepends=True)[last:])
 
 
 def _imports(*sources: str) -> str:
-    """What all of them import together, the standard library first; nothing of attnscope."""
     modules, named = set[str](), defaultdict[str, set[str]](set)
     for each in (each for source in sources for each in ast.parse(source).body):
         if isinstance(each, ast.Import):
@@ -56,12 +54,11 @@ def _imports(*sources: str) -> str:
 
 
 def _laid_out(value: Any) -> str:
-    """As a literal of Python, with nothing in it that could steer a terminal."""
     return indent(pformat(_plain(value), width=100, compact=True, sort_dicts=False), " " * 8).lstrip()
 
 
 def _plain(value: Any) -> Any:
-    """The same as lists and numbers of seven digits; None for what is no number."""
+    """As lists and numbers of seven digits; None for what is no number."""
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

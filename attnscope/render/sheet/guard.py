@@ -61,13 +61,11 @@ def as_the_file_says(sheet: Sheet) -> Sheet:
 
 
 def _of_the_answer(sheet: Sheet, verdict: Verdict) -> Verdict:
-    """The worst verdict of the heads that it names; that of the result where none of them is told."""
     named = [sheet.verdicts[each] for each in _HEAD.findall(sheet.answer) if each in sheet.verdicts]
     return worst(named) if named else verdict
 
 
 def _refused(sheet: Sheet) -> str:
-    """What stands in the place of an answer that rests on numbers that are not the model's."""
     if sheet.failed:
         return f"✗ Do not use these numbers: {sheet.failed}."
     count = Counter(sheet.verdicts.values())
@@ -103,7 +101,6 @@ def as_stored(sheet: Sheet, stored: Stored) -> Sheet:
 
 
 def _proof(verdict: Verdict, words: str, stored: Stored) -> str:
-    """`○ certified when stored, not computed again: 48 of 48 heads`: what only the file says."""
     if verdict is not Verdict.STORED or stored.verdict is None:
         return words
     said = stored.verdict.value

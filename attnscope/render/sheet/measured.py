@@ -27,7 +27,6 @@ def written(scores: HeadScores, value: float, in_grid: bool = False) -> str:
 
 
 def _tiny(scores: HeadScores) -> bool:
-    """Whether two decimals show nothing of a measure that has no largest value."""
     return "any" in scores.description.most and abs(scores.limits[1]) < 0.1
 
 

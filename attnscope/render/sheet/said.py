@@ -36,7 +36,7 @@ def name(layer: int, head: int) -> str:
 
 
 def begun(sentence: str) -> str:
-    """The same with a capital, where a sentence or a title begins so."""
+    """A sentence with a capital, where a sentence or a title begins so."""
     return sentence[:1].upper() + sentence[1:]
 
 
@@ -101,7 +101,6 @@ def messages(tokens: Tokens) -> str:
 
 
 def _extent(tokens: Tokens, places: Sequence[int]) -> str:
-    """The positions in the model's input of what stands at `places`, where several tokens may be one."""
     first, behind = tokens.positions[places[0]], places[-1] + 1
     last = tokens.positions[behind] - 1 if behind < len(tokens) else tokens.positions[places[-1]]
     return f"{first}-{last}" if last > first else str(first)

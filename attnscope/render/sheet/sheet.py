@@ -91,7 +91,7 @@ def harmless(shown: Shown) -> Shown:
 
 
 def _harmless(part: Any, done: dict[int, Any]) -> Any:
-    """The same of one part; a part that stands in several places stays one."""
+    """`harmless` of one part; a part that stands in several places stays one."""
     if isinstance(part, str):
         return printable(part, LEFT_TO_RIGHT)
     if type(part) is tuple:

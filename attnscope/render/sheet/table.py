@@ -88,7 +88,7 @@ def meanings(columns: Iterable[Column]) -> list[str]:
 
 
 def legend(columns: Iterable[Column]) -> str:
-    """The same in one line: `before, after: probability of the answer; KL: ...`."""
+    """What columns are in one line: `before, after: probability of the answer; KL: ...`."""
     return "; ".join(meanings(columns))
 
 

@@ -27,7 +27,6 @@ def lines_of(block: object, width: int) -> list[Text]:
 
 @lines_of.register
 def _(block: Drawing, width: int) -> list[Text]:
-    """The plain block in its place, nothing of what only a picture shows."""
     return [] if block.plain is None else lines_of(block.plain, width)
 
 
@@ -58,7 +57,6 @@ def _(block: HeadGrid, width: int) -> list[Text]:
 
 @lines_of.register
 def _(block: Matrix, width: int) -> list[Text]:
-    """All numbers under stacked headings where these fit, else a picture of them."""
     title = folded(Text(block.title, style="bold"), width)
     if (lines := numbers(block, width)) is None:
         return title
@@ -68,7 +66,6 @@ def _(block: Matrix, width: int) -> list[Text]:
 
 @lines_of.register
 def _(block: HeadMatrices, width: int) -> list[Text]:
-    """What its pictures are, or how to see them where they do not fit."""
     told = Text("too many heads for this screen: a wider one, or -o FILE.png, shows them", style=DIM)
     title = folded(Text(block.title, style="bold"), width)
     if not cells_of(block, width):

@@ -73,14 +73,12 @@ def _side(noun: str, letter: str, numbers: tuple[int, ...]) -> Side:
 
 
 def _told(block: HeadGrid) -> Iterator[str]:
-    """How many heads a mark would stand at, for each of the marks."""
     verdicts = list(block.outlined.values())
     for each in dict.fromkeys(verdicts):
         yield f"{counted(verdicts.count(each), 'head')} {block.beyond[0] if each is None else each.value}"
 
 
 def _looked(block: HeadGrid) -> list[int]:
-    """The columns with a number, or a mark, in any row."""
     kept = {j for i, j in block.places if block.text(i, j) or (i, j) in block.outlined}
     return sorted(kept)
 
@@ -90,18 +88,15 @@ def _margin(block: HeadGrid) -> int:
 
 
 def _cell(block: HeadGrid) -> int:
-    """The cells of a number, with a gap and a mark."""
     texts = [[block.text(i, j) for j in range(len(block.heads))] for i in range(len(block.layers))]
     return max(_LEAST_CELL, 1 + widest(texts) + bool(block.outlined))
 
 
 def _across(block: HeadGrid, width: int) -> int:
-    """How many heads stand side by side."""
     return max((width - _margin(block)) // _cell(block), 1)
 
 
 def _plain(block: HeadGrid, columns: list[int], margin: int, cell: int) -> Iterator[Text]:
-    """The numbers alone."""
     mark = " " if block.outlined else ""
     names = "".join(right(f"H{block.heads[j]}{mark}", cell) for j in columns)
     yield line(" " * margin, (names, DIM))
@@ -111,7 +106,6 @@ def _plain(block: HeadGrid, columns: list[int], margin: int, cell: int) -> Itera
 
 
 def _of_head(block: HeadGrid, i: int, j: int, cell: int) -> list[tuple[str, StyleType]]:
-    """The number on its shade, and the mark of a head that stands out."""
     if block.itself == (i, j):
         return [(right("■", cell), HEADING)]
     shade = block.scale.style(float(block.values[i, j]))
@@ -120,7 +114,6 @@ def _of_head(block: HeadGrid, i: int, j: int, cell: int) -> list[tuple[str, Styl
 
 
 def _mark(block: HeadGrid, i: int, j: int, shade: StyleType) -> list[tuple[str, StyleType]]:
-    """One cell, where any head of the grid has a mark."""
     outlined = block.outlined
     if not outlined:
         return []
@@ -133,7 +126,6 @@ def _mark(block: HeadGrid, i: int, j: int, shade: StyleType) -> list[tuple[str, 
 def _accompanied(
     block: HeadGrid, found: Companion, columns: list[int], margin: int, cells: tuple[int, int]
 ) -> Iterator[Text]:
-    """Each number with the short text beside it, in so many cells each, and below both the names."""
     number, short = cells
     names = "".join(left(right(f"H{block.heads[j]}", number), number + short) for j in columns)
     yield line(" " * margin, (names, DIM))
@@ -149,7 +141,6 @@ def _accompanied(
 
 
 def _meant(block: HeadGrid) -> Iterator[str]:
-    """What the ends of the shades mean, and what a star does."""
     beyond, marked = block.beyond
     if shades := block.scale.meaning(block.form):
         yield shades

@@ -79,7 +79,6 @@ class Picture:
         return min(len(self.block.rows), _LINES)
 
     def _fitting(self, lines: int) -> Matrix:
-        """With so large cells that all rows and columns have room, where the block can be had so."""
         block = self.block
         if block.coarser is None:
             return block
@@ -138,7 +137,6 @@ def _table(shown: Panel, shades: Shading, texts: list[list[str]], width: int) ->
 
 
 def _sentences(shown: Panel, width: int) -> Iterator[Text]:
-    """The columns' sentences under their own word, where the rows' margin has others."""
     if shown.column_tokens is not None and shown.columns_apart:
         heads = row_heads(shown.column_tokens, width)
         yield from (Text(), Text(shown.column_word, DIM))
@@ -146,7 +144,6 @@ def _sentences(shown: Panel, width: int) -> Iterator[Text]:
 
 
 def _row(shown: Panel, row: int, head: str, cells: list[tuple[str, str, int]]) -> Text:
-    """One query; of each key its text, style and width."""
     if not shown.answered[row]:
         return line(head, (f" {shown.unanswered}", DIM))
     return line(head, *((right(text, width), style) if text else " " * width for text, style, width in cells))

@@ -80,7 +80,6 @@ def _look(measure: str) -> str:
 
 
 def _beside(before: Sequence[str], text: str, width: int) -> list[Text]:
-    """A first name and what stands behind it, which goes on below itself."""
     margin = sum(map(len, before))
     first, *more = wrap(text, max(width - margin, 20), break_on_hyphens=False)
     return [
@@ -125,7 +124,6 @@ def _meaning(each: MeasureDescription) -> str:
 
 
 def _by_norm_words(by_norm: Sequence[MeasureDescription]) -> str:
-    """The measures by norm in one paragraph: they differ from the others in nothing else."""
     papers = "; ".join(dict.fromkeys(each.paper.rpartition("; ")[2] for each in by_norm))
     return (
         "By the share of weight x ||f(x)|| in place of the weight, f(x) being what arrives of a key's value "

@@ -64,7 +64,6 @@ def _of_depth(depth: str, exact: str, few: int, fewest: int) -> Color:
 
 
 def _colour(ground: Ground, name: str, share: float, depth: str) -> Color:
-    """The colour at `share` of a ramp; of few colours each stands for an equal part of it."""
     if depth == "truecolor":
         return Color.from_triplet(between(RAMPS[ground][name], share))
     indices = (FEW if depth == "256" else FEWEST)[ground][name]
@@ -72,7 +71,6 @@ def _colour(ground: Ground, name: str, share: float, depth: str) -> Color:
 
 
 def _cell(background: Color, depth: str) -> Style:
-    """A cell of that colour, its text in black or white of the same depth, whichever stands out more."""
     number = background.number
     seen = background.get_truecolor() if number is None or number > 15 else triplet(_SIXTEEN[number])
     black, white = {

@@ -61,7 +61,6 @@ def room_of_bars(block: Rows, width: int) -> int:
 
 
 def _spare(block: Rows, columns: Columns, width: int) -> int:
-    """The cells that names and columns leave."""
     return width - _name(block) - sum(cells for _, cells in columns) - _GAP
 
 
@@ -92,7 +91,6 @@ def _words(text: str, cells: int) -> list[str]:
 
 
 def _laid_out(block: Rows, width: int) -> Columns:
-    """The columns that have room, and how many cells each takes."""
     room, kept = width - _name(block), list(block.table.headed)
     while sum(map(_headed, kept)) > room and (spared := [each for each in kept if each.spared]):
         kept.remove(max(spared, key=lambda each: each.spared))
@@ -106,13 +104,11 @@ def _laid_out(block: Rows, width: int) -> Columns:
 
 
 def _left_out(block: Rows, columns: Columns) -> list[str]:
-    """The headings of the columns that have no room."""
     kept = {column.name for column, _ in columns}
     return [column.heading for column in block.table.headed if column.name not in kept]
 
 
 def _needed(block: Rows) -> int:
-    """The least width in which every column has room: columns that give way do so before words are folded."""
     every = block.table.headed
     cells = _headed if any(column.spared for column in every) else _least
     return _name(block) + sum(map(cells, every))
@@ -127,12 +123,10 @@ def _texts(column: Column) -> list[str]:
 
 
 def _cells(column: Column) -> int:
-    """As wide as its widest text, with a gap."""
     return max(map(cell_len, _texts(column))) + _GAP + len(_pad(column))
 
 
 def _headed(column: Column) -> int:
-    """Of numbers as wide as the widest of them, and the longest word of the heading."""
     if column.words:
         return _cells(column)
     heading, *texts = _texts(column)
@@ -140,7 +134,6 @@ def _headed(column: Column) -> int:
 
 
 def _least(column: Column) -> int:
-    """Of words as wide as the longest of them."""
     if not column.words:
         return _headed(column)
     return max(cell_len(word) for text in _texts(column) for word in text.split(" ")) + _GAP
@@ -155,7 +148,6 @@ def _pad(column: Column) -> str:
 
 
 def _headings(block: Rows, columns: Columns, width: int) -> list[Text]:
-    """As many lines as the longest heading needs, above the last of which the name of a row stands."""
     texts = [_words(each.heading, cells - _GAP - len(_pad(each))) for each, cells in columns]
     depth = max(map(len, texts), default=1)
     lowered = [[""] * (depth - len(each)) + each for each in texts]
@@ -168,7 +160,6 @@ def _headings(block: Rows, columns: Columns, width: int) -> list[Text]:
 
 
 def _common(block: Rows, columns: Columns, width: int) -> list[Text]:
-    """The lines with the headings that several columns have in common, each folded before the next begins."""
     starts, place, before = list[tuple[int, str]](), _name(block), ""
     for column, cells in columns:
         if column.under and column.under != before:
@@ -185,7 +176,6 @@ def _common(block: Rows, columns: Columns, width: int) -> list[Text]:
 
 
 def _row(block: Rows, row: int, columns: Columns, bar: str) -> list[Text]:
-    """As many lines as its longest words need."""
     faint: StyleType = DIM if row in block.faint else ""
     strong: StyleType = HEADING if row in block.chosen or not block.chosen else ""
     texts = [
@@ -221,7 +211,6 @@ def _bars(block: Rows) -> tuple[Mark, ...]:
 
 
 def _bar(block: Rows, bars: tuple[Mark, ...], row: int, room: int) -> str:
-    """Full at the end of the axis that was asked for, else at the largest number."""
     values = [float(value) for each in bars for value in each.at if not missing(value)]
     full = block.axis[1] if isinstance(block, Ranking) and block.axis else max(values, default=0.0)
     own = next((float(each.at[row]) for each in bars if not missing(each.at[row])), 0.0)

@@ -138,12 +138,10 @@ class Raster:
         yield self._legend(ink, laid)
 
     def _heads(self, laid: Plan) -> list[str]:
-        """The name of each line."""
         rows, each = len(self.shares), laid.per_line
         return [self.rows.called(first, min(first + each, rows) - 1) for first in range(0, rows, each)]
 
     def _headings(self, laid: Plan, margin: int, count: int) -> Iterator[Text]:
-        """What is shown and the words of both sides, then every few columns a position and a name."""
         every = ceil(_TICK / laid.cells)
         room = {place: self.width - margin - place * laid.cells for place in range(0, count, every)}
         for names in (self.columns.positions, self.columns.names):
@@ -197,7 +195,6 @@ class _Blocks:
     gap: str
 
     def drawn(self, rows: Shares, cells: int) -> Text:
-        """One row in full cells, or two in half cells."""
         text = Text(no_wrap=True, overflow="crop")
         for upper, lower in zip(rows[0].tolist(), rows[-1].tolist(), strict=True):
             above, below = self._colour(upper), self._colour(lower)
@@ -215,7 +212,6 @@ class _Blocks:
         return self.drawn(np.array([self.shares]), 1)
 
     def key(self, scale: Scale) -> Text:
-        """The ramp with the weights of its ticks written on it."""
         cells = [" "] * len(self.shares)
         for place, written in scale.ticks:
             start = round(scale.shade(place) * (len(cells) - len(written)))
@@ -230,8 +226,6 @@ class _Blocks:
 
 @dataclass(frozen=True)
 class _Shades:
-    """Cells as characters, the least first; a blank for nothing."""
-
     characters: str
     gap: str = " "
 
@@ -243,7 +237,6 @@ class _Shades:
         return Text(self.characters)
 
     def key(self, scale: Scale) -> Text:
-        """Every character with the weight at which it begins."""
         least = (scale.weight(i / len(self.characters)) for i in range(len(self.characters)))
         told = (f"{each} {parameter(from_, 2)}" for each, from_ in zip(self.characters, least, strict=True))
         return Text("  ".join(told), DIM)

@@ -48,29 +48,25 @@ def screen(sheet: Sheet, width: int, focus: Focus = WHOLE) -> list[RenderableTyp
 
 
 def body(sheet: Sheet, width: int, focus: Focus = WHOLE) -> Group:
-    """The same within a frame that says what was read: no text, and nothing to go on with."""
+    """The screen within a frame that says what was read: no text, and nothing to go on with."""
     return _apart((_answer(sheet, width), _evidence(sheet, width, focus), _proved(sheet, width, focus)))
 
 
 def _apart(parts: Iterable[Sequence[RenderableType]]) -> Group:
-    """The parts that hold anything, an empty line between two of them."""
     held = [part for part in parts if part]
     return Group(*(line for part in held for line in ("", *part)[part is held[0] :]))
 
 
 def _answer(sheet: Sheet, width: int) -> list[Text]:
-    """The sentence that answers; what it is of where none does."""
     style = STYLES[Verdict.FAILED] if _failed(sheet) else "bold"
     return [Text(each.plain, style) for each in folded(Text(sheet.answer or sheet.title), width)]
 
 
 def _failed(sheet: Sheet) -> bool:
-    """Whether there is no answer, since numbers of it are not the model's."""
     return not sheet.about_proof and any(verdict is Verdict.FAILED for verdict, _ in sheet.proof)
 
 
 def _read(sheet: Sheet, width: int) -> list[Text]:
-    """What was read, in one line; the longest of several texts are cut to what the others leave."""
     if not sheet.texts:
         return []
     room = width - len(_BETWEEN) * (len(sheet.texts) - 1)
@@ -85,7 +81,6 @@ def _read(sheet: Sheet, width: int) -> list[Text]:
 
 
 def _evidence(sheet: Sheet, width: int, focus: Focus) -> list[RenderableType]:
-    """The blocks that have room, what they are held against, what limits the answer, and what words mean."""
     if _failed(sheet) and not focus.verbose:
         hidden = "-v shows the numbers; files that -o asks for are written, and marked"
         return [Text(hidden, style=DIM)]
@@ -113,7 +108,6 @@ def _evidence(sheet: Sheet, width: int, focus: Focus) -> list[RenderableType]:
 
 
 def _proved(sheet: Sheet, width: int, focus: Focus) -> list[Text]:
-    """One line: what is proved, of which model, how it was run; with -v also what pins the numbers down."""
     proved: list[tuple[str, str | Style]] = [(words, STYLES[verdict]) for verdict, words in sheet.proof]
     proved += [(sheet.untouched, DIM)] if sheet.untouched else []
     words = [*origin_words(sheet.origins), *sheet.departs]
@@ -134,13 +128,11 @@ def identity(sheet: Sheet) -> tuple[str, ...]:
 
 
 def _next(following: Next) -> Iterator[str]:
-    """The question, and below it the command in lines that a shell takes as one."""
     yield f"Next: {following.question}"
     yield from continued(following.command)
 
 
 def _shown(sheet: Sheet, width: int) -> list[Block | Beside]:
-    """The blocks in their order; grids and matrices that are not the first as far as they have room."""
     shown = list[Block | Beside]()
     for each in sheet.blocks:
         before = [one for earlier in shown for one in flat(earlier)]
@@ -153,12 +145,10 @@ def _shown(sheet: Sheet, width: int) -> list[Block | Beside]:
 
 
 def _whole(block: Block) -> Block:
-    """A grid with all its numbers, however many lines these take, and sentences with their figures."""
     return replace(block, whole=True) if isinstance(block, HeadGrid | Statements) else block
 
 
 def _height(block: Block, width: int) -> int:
-    """About how many lines a block takes."""
     picture = picture_of(block, width)
     return len(lines_of(block, width)) + 1 + (picture.height if isinstance(picture, Picture | Raster) else 0)
 

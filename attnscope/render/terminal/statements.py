@@ -23,13 +23,11 @@ def statements(block: Statements, width: int) -> list[Text]:
 
 
 def _brief(told: Statement, width: int) -> Iterator[Text]:
-    """The sentence, and the figures where no command has them."""
     yield from parted(Text.assemble((told.question, "bold"), f" {told.sentence}"), width)
     yield from () if told.command else _indented(told.figures, DIM, width)
 
 
 def _lines(told: Statement, width: int) -> Iterator[Text]:
-    """Everything; a command keeps its lines, which a shell takes as one, where they have room."""
     yield from folded(Text(told.question, style="bold"), width)
     yield from _indented(told.sentence, "", width)
     yield from _indented(told.figures, DIM, width)

@@ -69,7 +69,6 @@ def _ranked(shown: Panel, rows: list[int], most: int) -> Int[np.ndarray, "row ra
 
 
 def _of_ranked(shown: Panel, rows: list[int], keys: Int[np.ndarray, "row rank"]) -> Panel:
-    """The panel with these rows and in each of them these keys, so that only they become text."""
     values = np.take_along_axis(shown.values[rows], keys, axis=1)
     return replace(shown, values=values, visible=np.take_along_axis(shown.visible[rows], keys, axis=1))
 

@@ -48,7 +48,6 @@ def timeline(block: Timeline, width: int) -> Iterator[Text]:
 
 
 def _axis(margin: int, cells: int, lasts: float) -> Text:
-    """Times in seconds, written as frames are named, under the bars that begin there."""
     every = max(8, cells // 8)
     marks = [left(f"{cell * lasts:.2f}s", every) for cell in range(0, cells, every)]
     whole = [mark for i, mark in enumerate(marks) if i * every + len(mark.rstrip()) <= cells or not i]

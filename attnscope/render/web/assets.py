@@ -55,7 +55,6 @@ def look(fragment: bool = False) -> str:
 
 
 def _styled(name: str, fragment: bool) -> str:
-    """A style without blanks that say nothing; in a `fragment` the column counts, and not the window."""
     told = asset(name)
     if fragment:
         told = re.sub(r"@media screen and (\((?:min|max)-width: \d+px\))", r"@container \1", told)
@@ -63,7 +62,6 @@ def _styled(name: str, fragment: bool) -> str:
 
 
 def _colours() -> str:
-    """The palette as variables, on light and, where the page is made dark, on dark."""
     ramps = {
         f"{name}-{ground}": " ".join(anchors)
         for ground, named in RAMPS.items()
@@ -110,7 +108,6 @@ def policy(*scripts: str) -> str:
 
 
 def _order(name: str, before: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """`before`, then a module behind all that it imports."""
     for _, each in _IMPORT.findall(asset(f"{name}.js")):
         before = before if each in before else _order(each, before)
     return before if name in before else (*before, name)
@@ -121,7 +118,6 @@ def _left_out(name: str) -> str:
 
 
 def _enclosed(name: str) -> str:
-    """One module: what it imports is taken from the functions before it."""
     module = asset(f"{name}.js")
     told = ", ".join(exported for _, exported in _EXPORT.findall(module))
     body = _IMPORT.sub(r"const \1 = $\2;", _EXPORT.sub(r"\1", module))

@@ -37,7 +37,7 @@ class Blocks:
 
     @staticmethod
     def pack_runs(content: bytes) -> str:
-        """The same of codes."""
+        """Packs codes."""
         packer = zlib.compressobj(*_RUNS)
         return base64.b64encode(packer.compress(content) + packer.flush()).decode()
 
@@ -85,7 +85,7 @@ def _ink(background: str) -> str:
 
 
 def as_json(value: object) -> str:
-    """The same within a `<script>`, as strict JSON with all the texts that `value` holds."""
+    """Strict JSON for a `<script>`, with all the texts that `value` holds."""
     written = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         written = written.replace(character, f"\\u{ord(character):04x}")

@@ -55,7 +55,7 @@ def coarse(weights: Float[np.ndarray, "..."]) -> Codes:
 
 
 def sparing(weights: Float[np.ndarray, "..."]) -> Codes:
-    """The same with steps three or four times as large below .036, where most weights of a long text lie.
+    """8-bit codes with steps three or four times as large below .036, where most weights of a long text lie.
 
     The largest error is .0034, and two thirds of the bytes are left once it is deflated.
     """
@@ -92,7 +92,6 @@ def planes(codes: Codes) -> tuple[bytes, bytes]:
 
 
 def _angles(weights: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    """As shares of a right angle."""
     return np.asarray(np.arcsin(np.sqrt(weights)) / (np.pi / 2))
 
 
@@ -106,7 +105,6 @@ def _steps(weights: Float[np.ndarray, "..."]) -> np.ndarray:
 
 
 def _printed(weights: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    """The weight, from 0 to 1, as it is printed, in units of its last digit."""
     return np.asarray(np.floor(weights * 10**DECIMALS + 0.5))
 
 

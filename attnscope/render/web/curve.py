@@ -39,7 +39,6 @@ def _y(block: Curve, value: float) -> float:
 
 
 def _axes(block: Curve) -> str:
-    """Round numbers up, and below the names of as many rows as have room."""
     shapes = [f'<path d="M{_LEFT} 0V{_HIGH}H{_WIDE}" class="frame"/>']
     for value, text in _ticks(block):
         y = _y(block, value)
@@ -57,7 +56,6 @@ def _axes(block: Curve) -> str:
 
 
 def _ticks(block: Curve) -> list[tuple[float, str]]:
-    """Round numbers; where equal steps are equal ratios the ends."""
     low, high = block.extent()
     return [(each, parameter(each, 2)) for each in (low, high)] if block.log else ticks(low, high)
 
@@ -67,7 +65,6 @@ def _text(x: float, y: float, anchor: str, text: str) -> str:
 
 
 def _line(block: Curve, line: Line) -> str:
-    """One line; what it is and its number under the pointer."""
     rows = [row for row, value in enumerate(line.at) if not missing(value)]
     if line.shape == "points":
         places = [(row, value) for row in rows for value in line.at[row] if not missing(value)]
@@ -94,7 +91,6 @@ def _dashes(line: Line) -> str:
 
 
 def _key(block: Curve) -> str:
-    """What each line is, beside a sample of it."""
     sized = '<svg width="24" height="12" aria-hidden="true">'
     named = (each for each in block.lines if each.label)
     samples = "".join(f"<span>{sized}{_sample(each)}</svg> {escape(each.label)}</span>" for each in named)
@@ -102,7 +98,6 @@ def _key(block: Curve) -> str:
 
 
 def _sample(line: Line) -> str:
-    """A piece of a line, or one of its points."""
     tint = colour(line.tint)
     if line.shape == "ring":
         return f'<circle cx="12" cy="6" r="5" class="lines" {tint}/>'

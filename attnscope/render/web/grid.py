@@ -27,7 +27,6 @@ def grid(block: HeadGrid, leads: bool = False) -> str:
 
 
 def _cell(block: HeadGrid, i: int, j: int, leads: bool) -> str:
-    """The number on its shade, as far as it has room; exact under the pointer, with what stands with it."""
     if block.itself == (i, j):
         return f'<td title="{block.name(i, j)}">■</td>'
     value, text = float(block.values[i, j]), block.text(i, j)
@@ -50,7 +49,6 @@ def _outline(block: HeadGrid, i: int, j: int) -> str:
 
 
 def _told(block: HeadGrid, i: int, j: int) -> str:
-    """`L3 H4: .28 (0.2814563), standard error over texts ±.02`."""
     parts = [f"{block.name(i, j)}: {block.text(i, j)} ({float(block.values[i, j]):.7g})"]
     if (found := block.companion) is not None and (text := found.text(i, j)):
         parts.append(f"{found.label} {text}")
@@ -60,7 +58,6 @@ def _told(block: HeadGrid, i: int, j: int) -> str:
 
 
 def _shades(block: HeadGrid) -> str:
-    """`0 none [strip] 1.0 all of it`."""
     low, high = (
         f"{number} {meant}".strip() for number, meant in zip(block.ends, block.scale.ends, strict=True)
     )

@@ -70,7 +70,6 @@ def drawn(block: Ranking, row: int, axis: Axis, lines: str) -> str:
 
 
 def _shape(mark: Mark, row: int, axis: Axis) -> str:
-    """One mark; under the pointer what it is and its number."""
     value = float(mark.at[row])
     pale = mark.tint == "floor" and mark.shape != "band"
     x, tint, middle = (
@@ -127,15 +126,12 @@ def key(block: Ranking, axis: Axis) -> str:
 
 
 def _hollow(block: Ranking, axis: Axis) -> Iterator[bool]:
-    """Whether each dot is hollow."""
     for mark in block.marks:
         if mark.shape in ("bar", "dot"):
             yield from (axis.within(float(at), row) for row, at in enumerate(mark.at) if not missing(at))
 
 
 class _Sample(Axis):
-    """Twenty-four pixels, with the interval of another axis in the middle."""
-
     def __init__(self, like: Axis) -> None:
         self.low, self.high, self.ticks, self.interval = 0.0, 24.0, [], None
         if like.interval is not None:
@@ -179,7 +175,6 @@ def ticks(low: float, high: float, most: int = 5) -> list[tuple[float, str]]:
 
 
 def _written(values: list[float], step: float) -> list[tuple[float, str]]:
-    """All with the decimals that the step has; very large and very small ones with an exponent."""
     places = next((each for each in range(4) if abs(step - round(step, each)) < 1e-9 * step), None)
     ordinary = places is not None and max(map(abs, values)) < _LARGE
     return [(each, cell(each, places or 0) if ordinary and each else parameter(each)) for each in values]

@@ -33,7 +33,6 @@ def matrix(block: Matrix) -> str:
 
 
 def _key(scale: Weights) -> str:
-    """A strip of colours with the weights of its ticks."""
     count, paper = 40, Scale(0.0, 1.0)
     cells = (
         f'<rect x="{4 * i}" width="4.5" height="8" class="shade" style="{shaded(paper, i / (count - 1))}"/>'
@@ -49,7 +48,6 @@ def _key(scale: Weights) -> str:
 
 
 def _legend(block: Matrix) -> Iterator[str]:
-    """What shades and empty cells stand for."""
     if block.measured and isinstance(block.scale, Weights):
         yield f"colours: {block.scale.told}" if block.scale.told else ""
         yield "empty: masked" if np.isnan(block.values).any() else ""
@@ -108,7 +106,6 @@ def _drawing(block: Matrix) -> str:
 
 
 def _labels(side: Named, cell: int) -> list[str]:
-    """All that have room, else every few."""
     step = max(1, -(-_LINE // cell))
     return [fit(label, _LONGEST) if i % step == 0 else "" for i, label in enumerate(side.labels)]
 
@@ -133,7 +130,6 @@ def _cells(block: Matrix, left: float, above: float, cell: int, few: bool) -> It
 
 
 def _shades(block: Matrix) -> np.ndarray:
-    """Every number as a share of its scale."""
     if isinstance(block.scale, Weights):
         return block.scale.shades(block.values)
     return np.array([[block.scale.share(float(each)) for each in row] for row in block.values])

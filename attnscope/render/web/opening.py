@@ -65,12 +65,10 @@ def _explained(opening: Opening) -> str:
 
 
 def _around(queries: Tokens, query: int, keys: Tokens, key: int) -> str:
-    """Where both words stand, since a long text has them far apart."""
     return f'<span class="around">{_quoted(queries, query)} → {_quoted(keys, key)}</span>'
 
 
 def _quoted(tokens: Tokens, at: int) -> str:
-    """`“… into the book her sister …”`, the word itself in bold."""
     token = tokens.items[at]
     source = tokens.texts[token.part]
     if token.span is None:

@@ -107,7 +107,6 @@ def _section(result: Result, sheet: Sheet, made: Document, beside: Beside) -> st
 
 
 def _unused(made: Document) -> frozenset[str]:
-    """The scripts whose block is in no view of this page."""
     heads = max((len(each["layers"]) * len(each["heads"]) for each in made.readings), default=0)
     vectors = any(full["q"] for each in made.readings for full in each["full"].values())
     used = {
@@ -126,7 +125,6 @@ def _titled(made: Document) -> str:
 
 
 def _foot(told: dict[str, Any]) -> list[str]:
-    """Where the numbers come from and what makes them again, which a page on paper needs too."""
     again = f"Made again by: {told['command']}" if 0 < len(told["command"]) <= _LONGEST_COMMAND else ""
     return [f"attnscope {__version__} · {told['encoding']}", *told["small"], again]
 
@@ -136,7 +134,6 @@ def _plain(markup: str) -> str:
 
 
 def _verdict_words(sheet: Sheet, verdict: Verdict | None) -> str:
-    """`✓ certified: 48 of 48 heads`; nothing where nothing is proved."""
     if verdict is None:
         return ""
     told = [words for each, words in sheet.proof if each in Verdict]
@@ -157,7 +154,6 @@ def _alarm(verdict: Verdict | None) -> str:
 
 
 def _told(result: Result, made: Document, beside: Beside) -> dict[str, Any]:
-    """The document: everything that is no block of numbers."""
     rows, every = _rows(result)
     where = sheet_of(result).origins
     opening = {"view": "numbers" if rows else "proof", **made.opening}
@@ -197,7 +193,6 @@ def _told(result: Result, made: Document, beside: Beside) -> dict[str, Any]:
 
 
 def _read(result: Result) -> str:
-    """The text that was read, both where there are two."""
     if isinstance(result, Comparison):
         return "   |   ".join(dict.fromkeys(_read(side.head) for side in result.sides))
     sides = [
@@ -209,7 +204,6 @@ def _read(result: Result) -> str:
 
 
 def _holder(result: Any) -> Any:
-    """What of a result holds its tokens."""
     for name in ("head", "overview", "a"):
         inside = getattr(result, name, None)
         if inside is not None and not isinstance(inside, int):
@@ -218,7 +212,6 @@ def _holder(result: Any) -> Any:
 
 
 def _source(origin: Provenance) -> list[list[str]]:
-    """Name and value of everything that pins the numbers down; of a folder's path its name."""
     versions = " ".join(f"{name} {version}" for name, version in sorted(origin.versions.items()))
     told = {
         "model": own_name(origin.model),
@@ -239,7 +232,6 @@ def _of(where: Sequence[Provenance], i: int) -> str:
 
 
 def _verdicts(result: Any) -> list[list[str]] | None:
-    """By layer and head, where a result says so without their certificates."""
     rows = getattr(result, "verdicts", None)
     return None if rows is None else [[each.value for each in row] for row in rows]
 
@@ -268,7 +260,6 @@ def _cell(cell: object) -> object:
 
 
 def _encoding(made: Document) -> str:
-    """What of the weights is exact, in one sentence."""
     depths = {each["depth"] for each in made.readings}
     if 2 in depths:
         return (
@@ -288,7 +279,6 @@ def _encoding(made: Document) -> str:
 
 
 def _kept(made: Document) -> str:
-    """What is not in the page, and how much that is."""
     kept = [each["kept"]["share"] for each in made.readings if each.get("kept")]
     shares = [share for layers in kept for heads in layers for share in heads]
     if not shares:

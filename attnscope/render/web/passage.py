@@ -27,7 +27,6 @@ def passage(block: Passage) -> str:
 
 
 def _pieces(block: Passage) -> Iterator[str]:
-    """The tokens, and between them what of their texts belongs to none."""
     tokens = block.tokens
     part, reached = 0, 0
     for position, token in enumerate(tokens.items):
@@ -88,7 +87,6 @@ def _sides(block: Linked) -> tuple[tuple[tuple[str, ...], str], tuple[tuple[str,
 
 
 def _words(block: Linked, ends: tuple[int, int], side: int) -> Iterator[str]:
-    """Each word of a side with its lines: those of the left stay, the others come while it is meant."""
     words = (block.left, block.right)[side]
     anchor, x = (("end", ends[0] - 8), ("start", ends[1] + 8))[side]
     for i, word in enumerate(words):

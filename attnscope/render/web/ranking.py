@@ -63,14 +63,12 @@ def _words(column: Column) -> str:
 
 
 def _section(heading: str, columns: int) -> str:
-    """What the rows below have in common."""
     if not heading:
         return ""
     return f'<tr><th scope="colgroup" colspan="{columns}"><span>{escape(heading)}</span></th></tr>'
 
 
 def _cell(column: Column, row: int, leads: bool) -> str:
-    """The text of a value on its shade, exact under the pointer."""
     value, text, shade = column.values[row], column.text(row), ""
     if column.scale and text and not missing(value):
         shade = f' style="{shaded(column.scale, value)}"'

@@ -137,13 +137,11 @@ def in_full(head: HeadWeights, blocks: Blocks, alone: bool) -> dict[str, Any]:
 
 
 def _exactly(head: HeadWeights, blocks: Blocks) -> list[str]:
-    """The weights of one head in 16 bits."""
     weights = np.where(head.allowed, head.weights, np.nan)
     return [blocks.keep(Blocks.pack_runs(plane)) for plane in codes.planes(codes.fine(weights))]
 
 
 def _made_of(head: HeadAttention, blocks: Blocks) -> dict[str, Any]:
-    """What the weights of a head are made from."""
     return {
         "q": blocks.floats(head.q),
         "k": blocks.floats(head.k),
@@ -219,7 +217,6 @@ def _sparing(layer: Layer) -> Packed:
 
 
 def _largest(layer: Layer) -> Packed:
-    """What is largest of every row."""
     made, share = codes.largest(layer, KEPT)
     return Packed(_lines(map(_bytes, made)), [round(each, 4) for each in share.tolist()])
 
@@ -261,7 +258,6 @@ def _certificates(rows: Sequence[Sequence[Certificate | None]]) -> dict[str, Any
 
 
 def _table(verdicts: list[list[Verdict | None]], words: list[list[str]]) -> dict[str, Any]:
-    """Verdict and words of every head by number, each of them once."""
     every = list(dict.fromkeys(each for row in verdicts for each in row))
     texts = list(dict.fromkeys(each for row in words for each in row))
     return {
@@ -275,7 +271,6 @@ def _table(verdicts: list[list[Verdict | None]], words: list[list[str]]) -> dict
 
 
 def _cells(tokens: Tokens, step: int) -> Tokens:
-    """One token for every `step`."""
     if step == 1:
         return tokens
     places = range(0, len(tokens), step)

@@ -62,7 +62,6 @@ def section(
 
 
 def _kind(block: Block) -> str:
-    """What reads as text is as wide as the page."""
     return " across" if isinstance(block, Passage | Statements | Steps) else ""
 
 
@@ -90,7 +89,6 @@ def _block(block: Block, leads: bool) -> str:
 
 
 def _written(block: Drawing) -> str:
-    """What a terminal writes of a drawing, in letters of one width; nothing of what only a picture shows."""
     text = "\n".join(escape(each.plain) for each in lines_of(block, _CELLS))
     return f'<div class="wide"><pre>{text}</pre></div>' if text else ""
 

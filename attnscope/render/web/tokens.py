@@ -33,7 +33,6 @@ def tokens_of(tokens: Tokens, by: Unit = Unit.WORD) -> dict[str, Any]:
 
 
 def _pictured(tokens: Tokens) -> bool:
-    """Whether what was read is nothing but patches or frames and special tokens."""
     placed = {place for stretch in tokens.stretches for place in stretch.positions}
     return bool(placed) and all(i in placed or token.special for i, token in enumerate(tokens.items))
 

@@ -52,7 +52,6 @@ class ShownFigure(Figure):
 
 
 def _put(place: Any, content: bytes) -> None:
-    """`content` into an open file, or into the one of that name."""
     if hasattr(place, "write"):
         place.write(content)
     else:
@@ -73,8 +72,6 @@ class ZoomedPages(PdfPages):
 
 
 class _ZoomedFile(PdfFile):
-    """A PDF on whose pages everything is drawn `zoom` times as large."""
-
     zoom = 1.0
 
     def newPage(self, width: float, height: float) -> None:

@@ -94,7 +94,6 @@ def power_words(power: float) -> str:
 
 
 def _effect(certificate: Certificate) -> str:
-    """What is known of the head's effect, and by how many forward passes."""
     reach = certificate.reach
     if reach is None:
         return ""
@@ -112,13 +111,11 @@ def _beside(certificate: Certificate) -> str:
 
 
 def _places(certificate: Certificate) -> str:
-    """Whether rows and columns are the tokens in their place, and how that was tried if not on each."""
     tried = f" (tried {certificate.positions_tried})" if certificate.positions_tried else ""
     return f"{place}{tried}" if (place := _PLACES[certificate.positions]) else ""
 
 
 def _reason(certificate: Certificate) -> str:
-    """The reason, unless it only names the faults that `_faults` lists with their power."""
     in_sentence = certificate.verdict is Verdict.INCONCLUSIVE and all(
         name in certificate.reason for name in certificate.unseen
     )
@@ -142,10 +139,6 @@ def _errors(certificate: Certificate) -> str:
 
 
 def _faults(certificate: Certificate) -> str:
-    """How many faults were tried and which is nearest to passing, as a multiple of the tolerance.
-
-    Where some would have passed, these are named instead.
-    """
     if not certificate.faults:
         return "no fault tried"
     tried = f"{counted(len(certificate.faults), 'fault')} tried"

@@ -155,7 +155,7 @@ def asking(result: Heads, command: str, *options: str) -> str:
 
 
 def asking_of_file(command: str, told: Provenance, kind: Kind, tower: str, *options: str) -> str:
-    """The same of the corpus or treebank that is read."""
+    """A command that asks of the corpus or treebank that is read."""
     read = " ".join(_typed.get().read or (_FILE,))
     return asking_of_model(f"{command} {read}", told, kind, tower, *options)
 
@@ -173,7 +173,7 @@ def asking_of_model(command: str, told: Provenance, kind: Kind, tower: str, *opt
 def asking_of_text(
     command: str, text: str, told: Provenance, kind: Kind | None, tower: str, *options: str
 ) -> str:
-    """The same of one text of many; empty where that is not for a line."""
+    """A command that asks of one text of many; empty where that is not for a line."""
     if not _is_for_a_line(text):
         return ""
     chosen = [] if kind is None else ["--kind", kind.value, *(["--tower", word(tower)] if tower else [])]
@@ -188,7 +188,6 @@ def showing_second() -> str:
 
 
 def _spelled(asked: list[str], told: Provenance, run: list[str], options: tuple[str, ...]) -> str:
-    """The command, its model, how that is run by what the result tells, and what was typed beyond that."""
     more = [each for each in _typed.get().run if each.partition(" ")[0] not in run]
     return " ".join(["attnscope", *asked, *_model(told), *run, *more, *options])
 
@@ -200,7 +199,6 @@ def finding(result: Heads, query: int, key: int, span: Sequence[int] = ()) -> st
 
 
 def _read(result: Heads) -> list[str]:
-    """What was read, as far as the result has it."""
     if stretches := (*result.query_tokens.stretches, *result.key_tokens.stretches):
         read = ["--image" if isinstance(stretches[0], Patches) else "--audio", _FILE]
         if result.kind is Kind.CROSS:
@@ -222,17 +220,12 @@ def _read(result: Heads) -> list[str]:
 
 
 def _numbers(option: str, tokens: Tokens, ids: tuple[int, ...]) -> list[str]:
-    """Tokens of a chat, or those that were given by number: what their text is read as may be others.
-
-    `ids` are those that were read where these are only a part of them.
-    """
     told = ",".join(map(str, ids or tokens.ids))
     whole = bool(ids) or not tokens.numbers
     return [option, told] if whole and len(told) <= _LONGEST_NUMBERS else [_SPARED]
 
 
 def _target(result: Heads, spared: bool = True) -> list[str]:
-    """What the decoder read; a text that is too long for a line stands as `"..."`, or is left out."""
     if result.query_tokens.written:
         return []
     if result.query_tokens.given is not None:
@@ -258,14 +251,12 @@ def _is_beside_an_encoder(result: Heads) -> bool:
 
 
 def _texts(tokens: Tokens) -> tuple[str, ...]:
-    """The texts as they were given; none where they cannot be given again in a line."""
     written = tokens.written and len(tokens.texts) > 1
     alone = not written and not tokens.words_given
     return tokens.texts if alone and _is_for_a_line(*tokens.texts) else ()
 
 
 def _model(told: Provenance) -> list[str]:
-    """Which weights were run: the model, what was put into them, and whether some were left unread."""
     named = ["-m", word(told.model)]
     if told.adapter not in (None, told.model):
         named += ["--adapter", word(told.adapter)]
@@ -273,7 +264,6 @@ def _model(told: Provenance) -> list[str]:
 
 
 def _run(result: Heads) -> list[str]:
-    """How the model was run, where that is not as it comes, and which attention is shown."""
     options = _way(result.provenance)
     if _is_beside_an_encoder(result):
         options += ["--kind", result.kind.value]
@@ -283,7 +273,6 @@ def _run(result: Heads) -> list[str]:
 
 
 def _way(told: Provenance) -> list[str]:
-    """Precision and kernel, where these are not as they come."""
     options, names = [] if told.dtype == "float32" else ["--dtype", told.dtype], told.kernel.split(", ")
     if names[-1] == IN_PARTS:
         options += [TILED]  # which chooses its kernel itself

@@ -106,7 +106,6 @@ def written_words(tokens: Tokens) -> str:
 
 
 def _of_operands(result: HeadAttention) -> list[str]:
-    """What is special of the numbers that the attention was computed from."""
     features = []
     dim, value_dim = result.q.shape[1], result.v.shape[1]
     if result.key_heads < result.heads:
@@ -126,7 +125,6 @@ def _of_operands(result: HeadAttention) -> list[str]:
 
 
 def _window(result: HeadAttention, width: int) -> str:
-    """How far it looks: back over so many tokens, itself among them; or one less to either side."""
     both_ways = result.kind is Kind.ENCODER and bool(np.triu(result.allowed, 1).any())
     return f"window of {counted(width - both_ways, 'token')}" + (" to either side" if both_ways else "")
 
@@ -138,7 +136,6 @@ def _shared_key_head(result: HeadAttention) -> str:
 
 
 def _sharing(result: Overview) -> list[str]:
-    """Which heads read the same key head, where some do: `every 3 heads share a key head: 0-2, 3-5, ...`."""
     sizes = set(result.sharing) - {1}
     if len(sizes) > 1:
         return [f"heads share key heads, {min(sizes)} to {max(sizes)} each"]
@@ -171,7 +168,6 @@ def origin_words(origins: Sequence[Provenance]) -> tuple[str, ...]:
 
 
 def _model(origin: Provenance) -> str:
-    """Name and the first digits of what pins its weights down."""
     told = own_name(origin.model)
     if origin.adapter == "none":
         told += " without its adapter"
@@ -187,7 +183,6 @@ def _model(origin: Provenance) -> str:
 
 
 def _run(origin: Provenance) -> str:
-    """`eager float32`, with the kernels that there are, and how a long text was run."""
     in_parts = f", {IN_PARTS}"
     kernel = origin.kernel.removesuffix(in_parts)
     told = " ".join(each for each in (kernel, origin.dtype) if each)

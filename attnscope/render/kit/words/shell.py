@@ -28,7 +28,6 @@ def word(text: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    """A character within `$'...'`, its bytes in octal where it is not to be shown."""
     if character in "\\'":
         return f"\\{character}"
     if printable(character) == character:

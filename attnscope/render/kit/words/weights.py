@@ -70,7 +70,6 @@ def sums_words(result: HeadWeights | HeadView) -> str:
 
 
 def _measured_sums(head: HeadWeights) -> str:
-    """What the rows of weights that were not recomputed sum to, as far as it shows."""
     least, most = (cell(each) for each in head.row_sums)
     return f"rows sum to {least} to {most}" if least != most else f"rows sum to {least.replace('1.00', '1')}"
 
@@ -98,7 +97,7 @@ def spans(view: HeadView) -> bool:
 
 
 def overview_view_words(result: Overview) -> list[str]:
-    """The same of several heads."""
+    """How several heads are looked at, in words."""
     mass = result.special_mass if result.aim is None else None  # that of all rows says nothing of one
     phrases = [special_words(mass, "the weight of all heads")]
     phrases += [joined_words(result.by)] if result.by.joins else [SPANS] if result.aim_spans else []

@@ -42,7 +42,7 @@ def document(result: Result, focus: Focus, beside: Beside) -> Document:
 
 
 def _on_tokens(result: Result, focus: Focus) -> Focus:
-    """The same where a page has the tokens of a span one by one: the first of those that were named."""
+    """On the first token of a span that was named, where a page has its tokens one by one."""
     if not isinstance(result, HeadView) or not spans(result) or result.special is not Special.SHOW:
         return focus
     key = None if focus.key is None else result.key_groups[focus.key][0]
@@ -50,7 +50,6 @@ def _on_tokens(result: Result, focus: Focus) -> Focus:
 
 
 def _focused(made: Document, focus: Focus) -> None:
-    """A query and a key that were asked for, and a stage, are what opens."""
     asked = {"query": focus.query, "key": focus.key}
     if any(value is not None for value in asked.values()):
         made.opening |= asked
