@@ -16,7 +16,7 @@ from torch import nn
 from attnscope.capture.cards import InBounds, cards_of
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.errors import AttnscopeError, InputError, is_out_of_memory, one_line
-from attnscope.model.inputs.generation import Settings, write
+from attnscope.model.inputs.generation import write
 
 _REFUSALS = (
     RuntimeError,
@@ -43,11 +43,9 @@ def if_it_runs(model: nn.Module, inputs: Mapping[str, Any], name: str) -> Iterat
 
 
 @contextmanager
-def if_it_writes(
-    model: nn.Module, inputs: Mapping[str, Any], settings: Settings, name: str
-) -> Iterator[None]:
+def if_it_writes(model: nn.Module, inputs: Mapping[str, Any], most: int, name: str) -> Iterator[None]:
     """Like `if_it_runs`, around a model that writes: a checkpoint's own settings may stop it."""
-    with _unless_alone(model, lambda: write(model, inputs, settings, name), f"{name} does not write on"):
+    with _unless_alone(model, lambda: write(model, inputs, most, name), f"{name} does not write on"):
         yield
 
 

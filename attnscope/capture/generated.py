@@ -1,6 +1,6 @@
 """Generated text: the attention of all that a model reads while it writes, its cache switched on.
 
-    captured, written = record_written(model, tokenizer(text, return_tensors="pt"), Settings(most=20))
+    captured, written = record_written(model, tokenizer(text, return_tensors="pt"), 20)
 
 `model.generate` runs as it always does: the model reads the prompt, then each token that it has written but
 the last, while its cache hands the keys of earlier steps over. Every step is recorded, and what one layer did
@@ -37,7 +37,7 @@ from attnscope.capture.routes import (
 from attnscope.errors import InputError
 from attnscope.model.anatomy.placed import device_of
 from attnscope.model.anatomy.sites import Site
-from attnscope.model.inputs.generation import Settings, Written, write
+from attnscope.model.inputs.generation import Written, write
 from attnscope.results import Kind
 from attnscope.tokens import Tokens
 
@@ -47,13 +47,13 @@ Spell = Callable[[Written], Tokens]
 def record_written(
     model: nn.Module,
     inputs: Mapping[str, Any],
-    settings: Settings,
+    most: int,
     selection: Selection = Selection(),  # noqa: B008 - frozen
     labels: Labels = Labels(),  # noqa: B008
     *,
     spell: Spell | None = None,
 ) -> tuple[Capture, Written]:
-    """The attention of the decoder of `model` while it writes on from `inputs`, and what it wrote.
+    """The attention of the decoder of `model` while it writes `most` tokens on from `inputs`, and these.
 
     Rows and keys are counted from the start of the text, also where a cache slides. `spell` makes the tokens
     of what was read; the rest is as in `attnscope.capture.record`. Raises `InputError` also for
@@ -68,8 +68,8 @@ def record_written(
         sought = projections_of(model, rung.watched, wanted) if selection.projections else None
         steps = Steps(model, rung.watched, wanted, selection.heads, sought)
         name = type(model).__name__
-        with if_it_writes(model, inputs, settings, name), evaluating(model), steps.recording():
-            written = write(model, inputs, settings, name)
+        with if_it_writes(model, inputs, most, name), evaluating(model), steps.recording():
+            written = write(model, inputs, most, name)
         calls = steps.calls(written)
         if not (missing := missing_layers(wanted, calls)):
             break

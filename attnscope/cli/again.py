@@ -11,16 +11,10 @@ from attnscope.session.wanted import Wanted
 
 def typed(inputs: Inputs, request: ModelRequest, wanted: Wanted | None) -> Typed:
     """All that is read, and how it is run beyond what a result tells itself (model, precision, kernel)."""
-    writing = inputs.writing
     read = _read(inputs)
     return Typed(
         read=read or None,  # else it is a sentence of ours, which the result has
-        writing=_told(
-            ("--generate", writing.generate),
-            ("--sample", writing.sample),
-            ("--temperature", writing.temperature),
-            ("--top-p", writing.top_p),
-        ),
+        writing=_told(("--generate", inputs.writing.generate)),
         run=running(request, wanted),
     )
 

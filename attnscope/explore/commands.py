@@ -93,13 +93,8 @@ def _writing(state: State, inputs: Inputs) -> list[str]:
     """How far the model goes on, where that is looked at."""
     if state.scene.tower.kind is Kind.ENCODER:
         return []
-    given = {
-        "--generate": inputs.writing.generate,
-        "--sample": inputs.writing.sample,
-        "--temperature": inputs.writing.temperature,
-        "--top-p": inputs.writing.top_p,
-    }
-    return [part for option, value in given.items() if value is not None for part in (option, str(value))]
+    most = inputs.writing.generate
+    return [] if most is None else ["--generate", str(most)]
 
 
 def _read(text: str, inputs: Inputs) -> list[str]:

@@ -10,7 +10,7 @@ from attnscope.results.base.parts import fits
 from attnscope.results.heads import HeadAttention, HeadView, OfOneHead
 from attnscope.tokens import Tokens
 
-METRICS = ("cosine", "euclidean", "manhattan", "chebyshev", "correlation")
+METRICS = ("cosine", "euclidean")
 MAX_ITER = 100_000_000  # the ceiling of the articles: t-SNE nearly always stops by itself long before
 
 
@@ -18,15 +18,13 @@ MAX_ITER = 100_000_000  # the ceiling of the articles: t-SNE nearly always stops
 class MapSettings:
     """How to draw a map: t-SNE of distances by `metric`, at this `perplexity`, started with `seed`.
 
-    `max_iter` None takes the ceiling that suits the number of points. With `centre_keys` the keys were moved
-    onto the queries' mean first.
+    `max_iter` None takes the ceiling that suits the number of points.
     """
 
     metric: str = "cosine"
     perplexity: float = 5.0
     seed: int = 0
     max_iter: int | None = None
-    centre_keys: bool = False
 
     def __post_init__(self) -> None:
         if self.metric not in METRICS:
@@ -43,17 +41,16 @@ class MapSettings:
 class Projection(OfOneHead):
     """A t-SNE map of the queries and keys of `head` (van der Maaten and Hinton 2008).
 
-    `queries` and `keys` are places in the plane, without unit. `distance` is the distance of every query
-    to every key under `metric` in the full space that the map was made of; with `centred` the keys were
-    first moved so that their mean is that of the queries, which leaves attention as it is. `perplexity` was
-    used where `wanted_perplexity` was asked for. `iterations` were run of at most `max_iter`; `settled`
-    when the map stopped moving by itself.
+    `queries` and `keys` are places in the plane, without unit. `distance` is the distance of every query to
+    every key under `metric` in the full space that the map was made of. `perplexity` was used where
+    `wanted_perplexity` was asked for. `iterations` were run of at most `max_iter`; `settled` when the map
+    stopped moving by itself.
 
     `trustworthiness` (Venna and Kaski 2001, 0 to 1, over `neighbours`) says how far neighbours in the plane
     are neighbours in the full space; `correlation` is Spearman's between `distance` and the scaled score
-    over all allowed pairs: -1 where near always means a high score; `otherwise` is the same without the
-    keys moved, or with it. All are NaN where undefined. `apart` where every query is nearer to another query
-    than to any key, and every key to another key: two islands, between which nearness tells little.
+    over all allowed pairs: -1 where near always means a high score. Both are NaN where undefined. `apart`
+    where every query is nearer to another query than to any key, and every key to another key: two islands,
+    between which nearness tells little.
 
     With a `view` of the head the points are its words, or its tokens without the special ones, in that order.
     A word lies where the mean vector of its pieces does, and `view_scaled` is the mean of the scaled scores
@@ -67,7 +64,6 @@ class Projection(OfOneHead):
     keys: Float[np.ndarray, "column 2"] = field(metadata={"file": "key_places"})
     distance: Float[np.ndarray, "row column"]
     metric: str
-    centred: bool
     perplexity: float
     wanted_perplexity: float
     seed: int
@@ -80,7 +76,6 @@ class Projection(OfOneHead):
     correlation: float
     view: HeadView | None = None
     view_scaled: Float[np.ndarray, "row column"] | None = None
-    otherwise: float = float("nan")
     apart: bool = False
 
     @property

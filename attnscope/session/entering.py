@@ -7,7 +7,7 @@ from attnscope.capture import Labels, Selection
 from attnscope.capture.encoded_once import EncodedOnce
 from attnscope.capture.generated import record_written
 from attnscope.errors import InputError
-from attnscope.model.inputs.generation import Settings, Written, check_room, tokens_read
+from attnscope.model.inputs.generation import HOW, Written, check_room, tokens_read
 from attnscope.model.inputs.numbered import read_vocabulary
 from attnscope.model.inputs.rendered import has_template
 from attnscope.model.inputs.target import Target
@@ -85,9 +85,9 @@ def _without_template(model: "Model", inputs: Inputs) -> tuple[str, ...]:
 
 def complete(reading: Reading, chosen: Chosen | None) -> Reading:
     """The reading with what the decoder reads when `chosen` is looked at, or the whole model (None)."""
-    settings = reading.asked.writing.settings
-    if settings is not None and chosen is not None:
-        return go_on(reading, chosen, settings)
+    most = reading.asked.writing.generate
+    if most is not None and chosen is not None:
+        return go_on(reading, chosen, most)
     once = EncodedOnce(reading.model.module)
     with once.beside(()):
         target = read_target(reading, None if chosen is None else chosen.kind)
@@ -123,13 +123,13 @@ def read_target(reading: Reading, kind: Kind | None = None) -> Target | None:
     return target
 
 
-def go_on(reading: Reading, chosen: Chosen, settings: Settings) -> Reading:
+def go_on(reading: Reading, chosen: Chosen, most: int) -> Reading:
     """The reading with what the model wrote, and with the attention of all that it read meanwhile."""
     model, encoded = reading.model, reading.encoded
     if reading.task == "masked":
         raise InputError(f"{model.name} fills in blanks and does not go on: leave --generate out")
     given = 1 if model.writes else len(encoded.tokens)
-    check_room(given, settings.most, model.limit(), model.name)
+    check_room(given, most, model.limit(), model.name)
     prompt = None if model.writes else encoded.tokens
 
     def spell(written: Written) -> Tokens:
@@ -139,7 +139,7 @@ def go_on(reading: Reading, chosen: Chosen, settings: Settings) -> Reading:
         captured, written = record_written(
             model.module,
             encoded.inputs,
-            settings,
+            most,
             Selection(
                 layers=chosen.layers,
                 heads=chosen.heads,
@@ -153,7 +153,7 @@ def go_on(reading: Reading, chosen: Chosen, settings: Settings) -> Reading:
         )
     read = spell(written)
     said = read.texts[-1].strip() or " ".join(read.labels[written.given :]) or "with nothing that is read"
-    reading.listener.notice(f"{model.name} goes on, {written.how}: {said}")
+    reading.listener.notice(f"{model.name} goes on, {HOW}: {said}")
     ended = ", with which it came to an end," if written.finished else ""
     many = len(written.ids) - written.given
     words = "its one new token" if many == 1 else f"of its {many} new tokens the last"

@@ -16,7 +16,6 @@ from attnscope.session import placing, selection
 from attnscope.vocabulary import DTYPES, KERNELS, MASKED_SENTENCE, WHOLE_SENTENCE
 
 if TYPE_CHECKING:
-    from attnscope.model.inputs.generation import Settings
     from attnscope.model.loaded import Model
     from attnscope.session.prompts import Field, Prompt
 
@@ -86,35 +85,13 @@ class ProvenModel(ModelRequest):
 
 @dataclass(frozen=True)
 class Writing:
-    """How many tokens the model goes on with (None: it does not), and how: the likeliest, or drawn by lot."""
+    """How many tokens the model goes on with, the likeliest each time; None: it does not."""
 
     generate: int | None = None
-    sample: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
 
     def __post_init__(self) -> None:
-        drawn = self.temperature is not None or self.top_p is not None
-        if self.generate is None and (drawn or self.sample is not None):
-            raise InputError("--sample, --temperature and --top-p go with --generate: say how many tokens")
-        if drawn and self.sample is None:
-            raise InputError("--temperature and --top-p go with --sample: give a seed")
-        selection.check_seed(self.sample, "--sample")
         if self.generate is not None and self.generate < 1:
             raise InputError(f"--generate is {self.generate}: it takes at least 1 token")
-        if self.temperature is not None and not 0 < self.temperature < float("inf"):
-            raise InputError(f"--temperature is {self.temperature:g}: it lies above 0")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise InputError(f"--top-p is {self.top_p:g}: it lies above 0, at most at 1")
-
-    @property
-    def settings(self) -> "Settings | None":
-        """The settings that the model takes, None where it is not to go on."""
-        if self.generate is None:
-            return None
-        from attnscope.model.inputs.generation import Settings
-
-        return Settings(self.generate, self.sample, self.temperature, self.top_p)
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,6 @@ OTHERS = tuple(
         words: heads "I was watching the unbelievable door." -m demo -l 1 --head 2 --words
         pair: heads "The door opened." --pair "It was red." -m demo -l 1 --head 2
         pooled: heads TEXT -m demo -l 1 --head 2 --tiled --pool max --zoom 2-6:1-8
-        sampled: heads "I was watching the" -m demo-causal --generate 4 --sample 3
         returned: heads TEXT -m demo -l 1 --head 2 --route returned
         bfloat16: heads TEXT -m demo -l 1 --head 2 --dtype bfloat16
         float16: heads TEXT -m demo -l 1 --head 2 --dtype float16

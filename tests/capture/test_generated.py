@@ -20,7 +20,7 @@ from attnscope.capture import Selection, record
 from attnscope.capture.following.joined import JoinedCall
 from attnscope.capture.generated import Steps, record_written
 from attnscope.errors import InputError
-from attnscope.model.inputs.generation import Settings, Written
+from attnscope.model.inputs.generation import Written
 from attnscope.results import Kind, Route, Verdict
 from attnscope.verify import certify
 
@@ -73,7 +73,7 @@ def translator() -> nn.Module:
 
 @cache
 def read(family: str) -> tuple[Capture, Written]:
-    return record_written(writer(family), ids(PROMPT), Settings(NEW))
+    return record_written(writer(family), ids(PROMPT), NEW)
 
 
 def own(call: AttentionCall) -> Tensor:
@@ -182,7 +182,7 @@ def test_a_wrong_place_in_the_text_is_noticed_while_the_cache_slides(family, mon
     place = JoinedCall._start
     monkeypatch.setattr(JoinedCall, "_start", lambda self, call: max(place(self, call) - 1, 0))
     with pytest.raises(InputError, match="does not keep its keys and values"):
-        record_written(writer(family), ids(PROMPT), Settings(NEW))
+        record_written(writer(family), ids(PROMPT), NEW)
 
 
 @pytest.mark.parametrize("family", ["llama", "mistral"])
@@ -191,9 +191,7 @@ def test_a_fused_kernel_is_read_step_by_step_too(family):
 
     model = copy.deepcopy(writer(family))
     model.set_attn_implementation("sdpa")
-    captured, written = record_written(
-        model, ids(PROMPT), Settings(NEW), Selection(layers=[-1], heads=[1, 4])
-    )
+    captured, written = record_written(model, ids(PROMPT), NEW, Selection(layers=[-1], heads=[1, 4]))
     expected = read(family)
     assert written.ids == expected[1].ids
     (call,) = captured.calls
@@ -205,7 +203,7 @@ def test_a_fused_kernel_is_read_step_by_step_too(family):
 @pytest.mark.parametrize("family", ["llama", "gemma2"])
 def test_a_prompt_that_is_read_in_pieces_makes_no_difference(family, monkeypatch):
     monkeypatch.setattr(writer(family).generation_config, "prefill_chunk_size", 4)
-    pieces, written = record_written(writer(family), ids(PROMPT), Settings(NEW))
+    pieces, written = record_written(writer(family), ids(PROMPT), NEW)
     whole, expected = read(family)
     assert written.ids == expected.ids
     for call, other in zip(pieces.calls, whole.calls, strict=True):
@@ -216,7 +214,7 @@ def test_a_prompt_that_is_read_in_pieces_makes_no_difference(family, monkeypatch
 @pytest.mark.parametrize("kind", [Kind.DECODER, Kind.CROSS])
 def test_of_an_encoder_decoder_the_decoder_is_read_from_its_first_token_on(kind):
     model, inputs = translator(), ids(PROMPT + 1)
-    captured, written = record_written(model, inputs, Settings(NEW), Selection(kind=kind))
+    captured, written = record_written(model, inputs, NEW, Selection(kind=kind))
     plain = model.generate(**inputs, max_new_tokens=NEW, do_sample=False)
     assert list(written.ids) == plain[0].tolist()
     assert written.given == 1
@@ -237,28 +235,13 @@ def test_of_an_encoder_decoder_the_decoder_is_read_from_its_first_token_on(kind)
     )
 
 
-def test_tokens_drawn_by_lot_are_those_of_the_seed_and_leave_other_random_numbers_alone():
-    model = writer("llama")
-    before = torch.get_rng_state()
-    drawn = [record_written(model, ids(PROMPT), Settings(NEW, seed=seed))[1].ids for seed in (4, 4, 5)]
-    assert torch.equal(torch.get_rng_state(), before)
-    with torch.random.fork_rng():
-        torch.manual_seed(4)
-        expected = model.generate(**ids(PROMPT), max_new_tokens=NEW, do_sample=True)[0].tolist()
-    assert list(drawn[0]) == list(drawn[1]) == expected
-    assert drawn[2] != drawn[0]
-    cold = record_written(model, ids(PROMPT), Settings(NEW, seed=4, temperature=0.01))[1]
-    assert cold.ids == read("llama")[1].ids
-    assert cold.how == "sampled with seed 4, temperature 0.01"
-
-
 def test_what_comes_to_an_end_says_so(monkeypatch):
     whole = read("llama")[1]
     end = whole.ids[PROMPT + 3]
     assert end not in whole.ids[PROMPT : PROMPT + 3]
     assert not whole.finished
     monkeypatch.setattr(writer("llama").generation_config, "eos_token_id", end)
-    captured, written = record_written(writer("llama"), ids(PROMPT), Settings(NEW))
+    captured, written = record_written(writer("llama"), ids(PROMPT), NEW)
     assert written.finished
     assert written.ids == whole.ids[: PROMPT + 4]
     assert captured.calls[0].q.shape[1] == PROMPT + 3
@@ -283,12 +266,12 @@ class _Event:
 def test_a_step_too_far_that_the_library_takes_back_has_no_row(family, monkeypatch):
     model = writer(family)
     monkeypatch.setattr(model.generation_config, "eos_token_id", read(family)[1].ids[PROMPT + 2])
-    expected, written = record_written(model, ids(PROMPT), Settings(NEW))
+    expected, written = record_written(model, ids(PROMPT), NEW)
     monkeypatch.setattr(torch, "Event", _Event)
     monkeypatch.setattr(generation_utils.DeferredStopCheck, "is_supported", lambda *_told, **_more: True)
     steps, begin = [], Steps._begin
     monkeypatch.setattr(Steps, "_begin", lambda self, *given: steps.append(1) or begin(self, *given))
-    captured, again = record_written(model, ids(PROMPT), Settings(NEW))
+    captured, again = record_written(model, ids(PROMPT), NEW)
     assert len(steps) == 4, "the prompt, two tokens, and the end that need not have been read"
     assert again.ids == written.ids == read(family)[1].ids[: PROMPT + 3]
     for call, other in zip(captured.calls, expected.calls, strict=True):
@@ -301,7 +284,7 @@ def test_a_step_too_far_that_the_library_takes_back_has_no_row(family, monkeypat
 def test_a_cache_of_fixed_size_is_refused(monkeypatch):
     monkeypatch.setattr(writer("llama").generation_config, "cache_implementation", "static")
     with pytest.raises(InputError, match=r"handed \d+ keys after 9 tokens: a cache of fixed size"):
-        record_written(writer("llama"), ids(PROMPT), Settings(NEW))
+        record_written(writer("llama"), ids(PROMPT), NEW)
 
 
 def test_a_cache_that_does_not_give_back_what_went_in_is_refused(monkeypatch, registries):
@@ -315,7 +298,7 @@ def test_a_cache_that_does_not_give_back_what_went_in_is_refused(monkeypatch, re
     tables, before = [dict(table) for table in registries], hooks(writer("llama"))
     monkeypatch.setattr(DynamicLayer, "update", lossy)
     with pytest.raises(InputError, match=r"layers.0.self_attn does not keep its keys and values"):
-        record_written(writer("llama"), ids(PROMPT), Settings(NEW))
+        record_written(writer("llama"), ids(PROMPT), NEW)
     assert [dict(table) for table in registries] == tables
     assert hooks(writer("llama")) == before
 
@@ -325,18 +308,18 @@ def test_a_model_without_a_cache_is_refused():
     config = hf.OpenAIGPTConfig(vocab_size=97, n_positions=40, n_embd=24, n_layer=2, n_head=3)
     model = hf.OpenAIGPTLMHeadModel._from_config(config, attn_implementation="eager").eval()
     with pytest.raises(InputError, match="did not read its text token by token"):
-        record_written(model, ids(PROMPT), Settings(NEW))
+        record_written(model, ids(PROMPT), NEW)
 
 
 def test_what_cannot_write_is_refused():
     with pytest.raises(InputError, match="GPT2Model has no language-model head and writes no text"):
-        record_written(writer("gpt2").transformer, ids(PROMPT), Settings(NEW))
+        record_written(writer("gpt2").transformer, ids(PROMPT), NEW)
     with pytest.raises(InputError, match="reads nothing of what is generated"):
-        record_written(translator(), ids(PROMPT), Settings(NEW), Selection(kind=Kind.ENCODER))
+        record_written(translator(), ids(PROMPT), NEW, Selection(kind=Kind.ENCODER))
     with pytest.raises(InputError, match="the inputs hold several"):
-        record_written(writer("gpt2"), ids(PROMPT, batch=2), Settings(NEW))
+        record_written(writer("gpt2"), ids(PROMPT, batch=2), NEW)
     with pytest.raises(InputError, match="no layer 3: the model has attention in layers 0-2"):
-        record_written(writer("gpt2"), ids(PROMPT), Settings(NEW), Selection(layers=[3]))
+        record_written(writer("gpt2"), ids(PROMPT), NEW, Selection(layers=[3]))
 
 
 def test_a_model_that_never_asks_for_its_kernel_is_traced_while_it_writes():
@@ -346,14 +329,14 @@ def test_a_model_that_never_asks_for_its_kernel_is_traced_while_it_writes():
     )
     model = hf.GPT2LMHeadModel._from_config(config, attn_implementation="eager").eval()
     model.generation_config.eos_token_id = None
-    captured, written = record_written(model, ids(PROMPT), Settings(NEW))
+    captured, written = record_written(model, ids(PROMPT), NEW)
     assert {call.route for call in captured.calls} == {Route.TRACED}
     assert captured.provenance.route == str(Route.TRACED)
     expected = model(torch.tensor([written.read]), output_attentions=True).attentions
     for call, weights in zip(captured.calls, expected, strict=True):
         torch.testing.assert_close(own(call), weights[0], atol=1e-5, rtol=0)
     with pytest.raises(InputError, match="made no dense softmax attention"):
-        record_written(model, ids(PROMPT), Settings(NEW), Selection(route=Route.TAKEOVER))
+        record_written(model, ids(PROMPT), NEW, Selection(route=Route.TAKEOVER))
 
 
 def test_what_one_step_leaves_unread_leaves_the_whole_partial() -> None:

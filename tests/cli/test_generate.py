@@ -82,16 +82,6 @@ def test_an_overview_and_words_know_the_generated_tokens(attnscope, expected) ->
     assert "· by words\n" in result.stdout
 
 
-def test_sampling_depends_on_its_seed_alone(attnscope) -> None:
-    drawn = [
-        shown(attnscope("heads", TEXT, *HEAD, *CAUSAL, "--generate", "6", "--sample", seed, "--json"))
-        for seed in ("3", "3", "4")
-    ]
-    assert drawn[0] == drawn[1]
-    assert drawn[0]["query_written"] == "sampled with seed 3"
-    assert drawn[0]["query_texts"] != drawn[2]["query_texts"]
-
-
 @pytest.mark.parametrize(("kind", "columns"), [("decoder", 5), ("cross", 7)])
 def test_an_encoder_decoder_reads_what_it_writes(attnscope, translator, kind, columns) -> None:
     text = "I was watching the door"
@@ -144,22 +134,6 @@ def test_the_map_has_the_generated_tokens(attnscope, expected) -> None:
         (
             ("-m", "demo-translate", "--kind", "encoder", "--generate", "4"),
             "what demo-translate generates its decoder reads: --kind decoder or --kind cross",
-        ),
-        (
-            (*CAUSAL, "--sample", "4"),
-            "--sample, --temperature and --top-p go with --generate: say how many tokens",
-        ),
-        (
-            (*CAUSAL, "--generate", "4", "--top-p", ".9"),
-            "--temperature and --top-p go with --sample: give a seed",
-        ),
-        (
-            (*CAUSAL, "--generate", "4", "--sample", "1", "--temperature", "0"),
-            "--temperature is 0: it lies above 0",
-        ),
-        (
-            (*CAUSAL, "--generate", "4", "--sample", "1", "--top-p", "1.5"),
-            "--top-p is 1.5: it lies above 0, at most at 1",
         ),
     ],
 )

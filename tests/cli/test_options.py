@@ -80,7 +80,7 @@ def test_options_stand_with_those_that_are_about_the_same(attnscope) -> None:
     places = [told.index(each) for each in (
         "What is read:", "--image FILE", "Which attention:", "--head, --heads N", "What is shown, and how:",
         "--terms",
-        "--words", "Text that the model writes:", "--top-p", "Which model, and how it runs:", "--attn",
+        "--words", "Text that the model writes:", "--generate", "Which model, and how it runs:", "--attn",
         "Besides:",
     )]  # fmt: skip
     assert places == sorted(places)

@@ -144,10 +144,10 @@ def test_a_command_names_the_kind_where_there_are_several_and_quotes_what_a_shel
 
 
 def test_a_command_lets_the_model_write_as_far_where_that_is_looked_at() -> None:
-    inputs = Inputs("a b", writing=Writing(generate=4, sample=7))
+    inputs = Inputs("a b", writing=Writing(generate=4))
     written = start(scene(Kind.DECODER, text="a b"))
     told = command(written, ModelRequest("demo-causal"), inputs, Wanted())
-    assert told.startswith("attnscope heads --generate 4 --sample 7 'a b' -m demo-causal --layer 2")
+    assert told.startswith("attnscope heads --generate 4 'a b' -m demo-causal --layer 2")
     assert command(written.takes(), ModelRequest("m"), inputs, Wanted()) == (
         "attnscope ablate 'a b c d' -m m --heads L2H0"
     ), "what was written is part of the text there"

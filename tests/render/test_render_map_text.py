@@ -34,7 +34,7 @@ def shown(result: Projection, queries: list[int], key: int | None = None, width:
 
 
 def clamped() -> Projection:
-    settings = {"perplexity": 5 / 3, "wanted_perplexity": 5.0, "centred": True, "neighbours": 2}
+    settings = {"perplexity": 5 / 3, "wanted_perplexity": 5.0, "neighbours": 2}
     nothing = {"trustworthiness": math.nan, "correlation": math.nan}
     return made.projection(
         made.head(["Yes", "no", "yes"]), settled=False, iterations=20_000, **settings, **nothing
@@ -244,7 +244,7 @@ CASES = {
         "The map of L3 H11 can be read: the nearer a key, the higher its score (rank correlation of "
         "distance and score −.98; the "
         "nearest key is the strongest for 13 of 13 queries). The plane keeps neighbourhoods (trustworthiness "
-        ".90). Queries and keys lie apart; --center-keys moves them together, weights stay. Distance is not "
+        ".90). Queries and keys lie apart: between two clouds nearness tells little. Distance is not "
         "attention.",
     ),
     "nothing differs": (
@@ -282,10 +282,6 @@ def test_the_answer_says_whether_a_map_can_be_read_and_never_more_than_its_figur
     assert sheet_of(result).answer == sentence
 
 
-def test_moved_keys_are_not_told_to_be_moved_once_more() -> None:
-    assert "--center-keys" not in sheet_of(made.projection(apart=True, centred=True)).answer
-
-
 def test_a_map_of_a_long_text_is_one_screen_of_the_queries_that_are_surest_of_a_key() -> None:
     result = made.projection(made.head([f"w{i}" for i in range(458)]))
     text = printed(Group(*screen(result, 80)), 80)
@@ -311,22 +307,8 @@ def test_what_follows_a_map_is_the_weights_of_its_query() -> None:
 
 def test_the_line_of_proof_names_what_of_a_map_is_not_as_it_comes() -> None:
     assert sheet_of(made.projection()).departs == ()
-    changed = made.projection(seed=7, metric="euclidean", centred=True)
-    assert sheet_of(changed).departs == ("euclidean distance", "keys centred", "seed 7")
-
-
-def test_centring_is_proposed_where_the_clouds_lie_apart_with_what_it_does() -> None:
-    told = " ".join(shown(made.projection(apart=True, otherwise=-0.42), [], width=140).split())
-    assert "queries and keys lie apart" in told
-    assert "--center-keys moves the keys to the mean of the queries" in told
-    assert "and then correlation −.42" in told
-    assert "--center-keys" not in shown(made.projection(otherwise=-0.42), [])
-
-
-def test_a_map_of_moved_keys_says_what_it_was_without() -> None:
-    told = " ".join(shown(made.projection(centred=True, otherwise=-0.98), [], width=140).split())
-    assert "keys moved to the mean of the queries" in told
-    assert "without that correlation −.98" in told
+    changed = made.projection(seed=7, metric="euclidean")
+    assert sheet_of(changed).departs == ("euclidean distance", "seed 7")
 
 
 def test_a_map_that_did_not_settle_stands_out_and_the_clamp_is_told() -> None:
@@ -377,7 +359,7 @@ def test_json_holds_places_pairs_figures_and_what_describes_the_head() -> None:
     assert told["weights"][1] == [None] * 4
     assert told["allowed"][1] == [False] * 4
     expected = {
-        "metric": "cosine", "centred": False, "perplexity": 5.0, "wanted_perplexity": 5.0, "seed": 0,
+        "metric": "cosine", "perplexity": 5.0, "wanted_perplexity": 5.0, "seed": 0,
         "max_iter": 100_000_000, "iterations": 1300, "settled": True, "divergence": 0.35,
         "trustworthiness": 0.924, "neighbours": 5, "correlation": -0.613,
     }  # fmt: skip

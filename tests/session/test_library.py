@@ -234,8 +234,6 @@ def test_what_only_python_can_get_wrong_is_one_line_too(reading: at.Reading, mod
         model.read()
     with pytest.raises(at.AttnscopeError, match="a text was read"):
         reading.over(0, 1)
-    with pytest.raises(at.AttnscopeError, match="go with --generate"):
-        model.read("a", sample=1)
     with pytest.raises(at.AttnscopeError, match="the same reading twice"):
         at.compare(reading, model.read("it opened"), "it", layer=0, layer_b=1)
     with pytest.raises(at.AttnscopeError, match="no layer was asked for"):

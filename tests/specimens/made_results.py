@@ -148,7 +148,7 @@ def projection(of: HeadAttention | None = None, **changed: object) -> Projection
     fields = {
         "head": shown, "queries": random.normal(size=(len(q), 2)) * 40,
         "keys": random.normal(size=(len(k), 2)) * 40, "distance": 1 - q @ k.T, "metric": "cosine",
-        "centred": False, "perplexity": 5.0, "wanted_perplexity": 5.0, "seed": 0, "max_iter": 100_000_000,
+        "perplexity": 5.0, "wanted_perplexity": 5.0, "seed": 0, "max_iter": 100_000_000,
         "iterations": 1300, "settled": True, "divergence": 0.35, "trustworthiness": 0.924,
         "neighbours": 5, "correlation": -0.613,
     }  # fmt: skip

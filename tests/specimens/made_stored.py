@@ -184,7 +184,7 @@ def next_sentence() -> object:
 
 
 def projection_of_terms() -> object:
-    undefined = {"trustworthiness": math.nan, "correlation": math.nan, "settled": False, "centred": True}
+    undefined = {"trustworthiness": math.nan, "correlation": math.nan, "settled": False}
     return made.projection(sinking(), perplexity=3.3, **undefined)
 
 

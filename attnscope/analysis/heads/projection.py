@@ -93,24 +93,21 @@ def project_head(
     With a `view` of the head the points are what it shows: words, which have the mean vector of their
     pieces, or tokens without the special ones; every figure is then about these points alone.
     A perplexity that the number of points does not allow is brought down to a third of it. Raises
-    `InputError` where queries or keys are not finite, too large or too small, or have no distance.
+    `InputError` where queries or keys are not finite, too large or too small.
     """
     settings = settings or MapSettings()
     if not (np.isfinite(head.q).all() and np.isfinite(head.k).all()):
         raise InputError(f"{head.name} has queries or keys that are not finite: there is no map of them")
     shown = points_of(head, view)
-    keys = centred_on(shown.keys, shown.queries) if settings.centre_keys else shown.keys
-    points = np.concatenate([shown.queries, keys])
-    _check(head, points, settings)
+    points = np.concatenate([shown.queries, shown.keys])
+    _check(head, points)
     perplexity = min(settings.perplexity, (len(points) - 1) / 3)
     ceiling = settings.max_iter or (MAX_ITER if len(points) <= SMALL else MAX_ITER_LARGE)
     # where it stops by itself within `SETTLED`, any higher ceiling gives the same bits
     bound = ceiling if settings.max_iter else min(ceiling, SETTLED)
     places, iterations, divergence = _plane(points, perplexity, bound, settings)
     neighbours = min(NEIGHBOURS, (len(points) - 1) // 2)
-    distance = pairwise_distances(shown.queries, keys, metric=settings.metric)
-    other = shown.keys if settings.centre_keys else centred_on(shown.keys, shown.queries)
-    otherwise = pairwise_distances(shown.queries, other, metric=settings.metric)
+    distance = pairwise_distances(shown.queries, shown.keys, metric=settings.metric)
     undefined = _coincide(points)
     return Projection(
         head=head,
@@ -118,7 +115,6 @@ def project_head(
         keys=places[len(shown.queries) :],
         distance=distance,
         metric=settings.metric,
-        centred=settings.centre_keys,
         perplexity=perplexity,
         wanted_perplexity=settings.perplexity,
         seed=settings.seed,
@@ -129,8 +125,7 @@ def project_head(
         trustworthiness=_trust(points, places, neighbours, settings.metric),
         neighbours=neighbours,
         correlation=_correlation(distance, shown, undefined),
-        otherwise=_correlation(otherwise, shown, undefined),
-        apart=not undefined and _apart(shown.queries, keys, distance, settings.metric),
+        apart=not undefined and _apart(shown.queries, shown.keys, distance, settings.metric),
         view=view,
         view_scaled=None if view is None else shown.scaled,
     )
@@ -165,28 +160,12 @@ def _nearest_other(points: Float[np.ndarray, "point dim"], metric: str) -> Float
     return nearest
 
 
-def _check(head: HeadAttention, points: Float[np.ndarray, "point dim"], settings: MapSettings) -> None:
+def _check(head: HeadAttention, points: Float[np.ndarray, "point dim"]) -> None:
     """Refuses what would end the process, or a map that would be noise."""
     largest = float(np.abs(points).max())
     if largest and not SMALLEST <= largest <= LARGEST:
         entry = f"the largest entry of its queries and keys is {largest:.1e}"
         raise InputError(f"{head.name} has no map: {entry}, it must be from {SMALLEST:g} to {LARGEST:g}")
-    if settings.metric == "correlation" and largest and (np.ptp(points, axis=1) == 0).any():
-        others = "choose cosine, euclidean, manhattan or chebyshev"
-        raise InputError(
-            f"{head.name} has a vector of equal entries, which has no correlation distance: {others}"
-        )
-
-
-def centred_on(
-    keys: Float[np.ndarray, "key dim"], queries: Float[np.ndarray, "query dim"]
-) -> Float[np.ndarray, "key dim"]:
-    """Keys moved so that their mean is the queries' (Yeh et al. 2023).
-
-    Each query's scores change by one and the same number, so attention stays as it is.
-    """
-    moved: Float[np.ndarray, "key dim"] = keys - keys.mean(axis=0) + queries.mean(axis=0)
-    return moved
 
 
 def rank_correlation(first: Float[np.ndarray, " pair"], second: Float[np.ndarray, " pair"]) -> float:

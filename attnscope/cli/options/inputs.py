@@ -132,32 +132,16 @@ Generate = Annotated[
         help="Let a decoder go on for N tokens and show the attention of those too, its cache switched on.",
     ),
 ]
-Sample = Annotated[
-    int | None,
-    typer.Option(
-        "--sample", metavar="SEED", help="Draw the generated tokens by lot. Default: the likeliest."
-    ),
-]
-Temperature = Annotated[
-    float | None, typer.Option("--temperature", metavar="T", help="Of --sample: below 1 surer, above 1 less.")
-]
-TopP = Annotated[
-    float | None,
-    typer.Option("--top-p", metavar="P", help="Of --sample: draw from the likeliest that make up P."),
-]
 
 
 @dataclass(frozen=True)
 class Writing(request.Writing):
-    """How far the model goes on with the text, and how."""
+    """How far the model goes on with the text."""
 
     PANEL = "Text that the model writes"
     BEYOND = "generating"
 
     generate: Generate = None
-    sample: Sample = None
-    temperature: Temperature = None
-    top_p: TopP = None
 
 
 @dataclass(frozen=True)

@@ -149,15 +149,8 @@ Metric = Annotated[
     str,
     typer.Option(
         "--metric",
-        metavar="cosine|euclidean|manhattan|chebyshev|correlation",
+        metavar="cosine|euclidean",
         help="Distance in the full space.",
-    ),
-]
-CentreKeys = Annotated[
-    bool,
-    typer.Option(
-        "--center-keys",
-        help="Move the keys onto the queries' mean first: attention stays as it is, the map does not.",
     ),
 ]
 Seed = Annotated[
@@ -198,7 +191,6 @@ class MapOptions:
 
     perplexity: Perplexity = 5.0
     metric: Metric = "cosine"
-    center_keys: CentreKeys = False
     seed: Seed = 0
     max_iter: MaxIter = None
 
@@ -206,4 +198,4 @@ class MapOptions:
         """The same, checked; `InputError` for what cannot be."""
         from attnscope.results import MapSettings
 
-        return MapSettings(self.metric, self.perplexity, self.seed, self.max_iter, self.center_keys)
+        return MapSettings(self.metric, self.perplexity, self.seed, self.max_iter)

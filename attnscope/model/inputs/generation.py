@@ -1,4 +1,4 @@
-"""A text that the model goes on with: how far and in what way, and what it wrote.
+"""A text that the model goes on with: how far, and what it wrote.
 
 The newest token is never fed back to the model, so it is no part of what was read: as in transformers,
 N new tokens are N - 1 more rows of attention.
@@ -15,7 +15,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.errors import InputError, one_line
-from attnscope.model.anatomy.placed import device_of
 from attnscope.model.inputs.text import special_ids
 from attnscope.reference import exact
 from attnscope.tokens import Given, Section, Token, Tokens
@@ -23,49 +22,20 @@ from attnscope.tokens import Given, Section, Token, Tokens
 _UNFINISHED = "\ufffd"  # what a tokenizer writes for the first bytes of a character
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How many tokens to write at most, and how: the likeliest each time, or drawn by lot from `seed` on."""
-
-    most: int
-    seed: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-
-    @property
-    def how(self) -> str:
-        if self.seed is None:
-            return "greedily"
-        chosen = {"temperature": self.temperature, "top-p": self.top_p}
-        ways = [f"{name} {value:g}" for name, value in chosen.items() if value is not None]
-        return ", ".join([f"sampled with seed {self.seed}", *ways])
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of `model.generate`; what is not said here its generation config says."""
-        chosen = {"temperature": self.temperature, "top_p": self.top_p}
-        return {
-            "max_new_tokens": self.most,
-            "do_sample": self.seed is not None,
-            "num_beams": 1,
-            "use_cache": True,
-            **{name: value for name, value in chosen.items() if value is not None},
-        }
+HOW = "greedily"  # the likeliest token each time
 
 
 @dataclass(frozen=True, eq=False)
 class Written:
-    """A token sequence of which the first `given` were given and the model wrote the others, `how` says how.
+    """A token sequence of which the first `given` were given and the model wrote the others.
 
-    `finished` when it came to an end by itself. `chances` are the probabilities at each step, where the
-    likeliest token was taken.
+    `finished` when it came to an end by itself. `chances` are the probabilities at each step.
     """
 
     ids: tuple[int, ...]
     given: int
-    how: str
     finished: bool
-    chances: Float[Tensor, "step word"] | None = None
+    chances: Float[Tensor, "step word"]
 
     @property
     def read(self) -> tuple[int, ...]:
@@ -74,35 +44,32 @@ class Written:
 
 
 @torch.no_grad()
-def write(module: Any, inputs: Any, settings: Settings, name: str) -> Written:
+def write(module: Any, inputs: Any, most: int, name: str) -> Written:
     """What the model called `name` writes after `inputs`, or as an answer to them, of a batch of one.
 
-    Random numbers are drawn from the seed alone, and those of the process are left as they were. Raises
-    `InputError` for a model that cannot write, and for settings that the library does not follow.
+    Each of at most so many tokens is the likeliest. Raises `InputError` for a model that cannot write, and
+    for settings that the library does not follow.
     """
     head = getattr(module, "get_output_embeddings", lambda: None)
     if not hasattr(module, "generate") or not module.can_generate() or head() is None:
         raise InputError(f"{name} has no language-model head and writes no text")
-    device = device_of(module)
     try:
-        with torch.random.fork_rng([] if device.type == "cpu" else [device], device_type=device.type):
-            if settings.seed is not None:
-                torch.manual_seed(settings.seed)
-            made = module.generate(
-                **inputs, **settings.arguments, return_dict_in_generate=True, output_logits=True
-            )
-    except ValueError as error:  # settings of the checkpoint or of the user
+        made = module.generate(
+            **inputs,
+            max_new_tokens=most,
+            do_sample=False,
+            num_beams=1,
+            use_cache=True,
+            return_dict_in_generate=True,
+            output_logits=True,
+        )
+    except ValueError as error:  # settings of the checkpoint
         raise InputError(f"{name} does not write on: {one_line(error).rstrip('.')}") from error
-    except RuntimeError as error:
-        if "probability tensor" not in str(error):
-            raise
-        why = f"its probabilities are not numbers, {settings.how}"
-        raise InputError(f"{name} does not write on: {why}") from error
     ids = tuple(made.sequences[0].tolist())
     stated = module.generation_config.eos_token_id
     ends = stated if isinstance(stated, list) else [stated]
-    chances = exact(torch.cat(made.logits)).softmax(-1) if settings.seed is None else None
-    return Written(ids, len(ids) - len(made.logits), settings.how, ids[-1] in ends, chances)
+    chances = exact(torch.cat(made.logits)).softmax(-1)
+    return Written(ids, len(ids) - len(made.logits), ids[-1] in ends, chances)
 
 
 def check_room(tokens: int, most: int, limit: int | None, name: str) -> None:
@@ -122,7 +89,7 @@ def tokens_read(tokenizer: Any, written: Written, prompt: Tokens | None = None) 
     tokens that the decoder starts from belong to it.
     """
     given = prompt or Tokens((), ())
-    whole = tokens_behind(tokenizer, given, written.ids[len(given) :], written.how)
+    whole = tokens_behind(tokenizer, given, written.ids[len(given) :], HOW)
     return replace(whole, items=whole.items[:-1], marked=answered(given, len(whole) - 1))
 
 

@@ -102,8 +102,8 @@ def answer_words(result: Projection) -> str:
         goes_on = f"; --max-iter {_GOES_ON} goes on" if result.iterations < _GOES_ON else ""
         after = counted(result.iterations, "iteration")
         said.append(f"Its points still moved when it was stopped after {after}{goes_on}")
-    if result.apart and not result.centred:
-        said.append("Queries and keys lie apart; --center-keys moves them together, weights stay")
+    if result.apart:
+        said.append("Queries and keys lie apart: between two clouds nearness tells little")
     return ". ".join((*said, "Distance is not attention."))
 
 
@@ -159,21 +159,6 @@ def _agreement(result: Projection) -> str:
     agreeing, asked = result.agreeing
     only = "only " if asked and agreeing < asked / 2 else ""
     return f"the nearest key is the strongest for {only}{agreeing} of {counted(asked, 'query')}"
-
-
-def centring_words(result: Projection) -> str:
-    """What moving the keys onto the queries does to the map, or would do where they lie apart."""
-    known = not math.isnan(result.otherwise)
-    told = f"correlation {signed(result.otherwise)}"
-    if result.centred:
-        moved = "keys moved to the mean of the queries, which leaves attention as it is"
-        return f"{moved}; without that {told}" if known else moved
-    if not result.apart or not known:
-        return ""
-    return (
-        "queries and keys lie apart: between two clouds nearness tells little; --center-keys moves the keys "
-        f"to the mean of the queries, which leaves attention as it is, and then {told}"
-    )
 
 
 def settings_words(result: Projection) -> list[str]:

@@ -33,7 +33,6 @@ from attnscope.render.sheets.map import (
     DISCLAIMER,
     Map,
     answer_words,
-    centring_words,
     correlation_words,
     elsewhere_words,
     keyless_words,
@@ -47,10 +46,10 @@ from attnscope.results import MapSettings, Projection
 _FEW = 15  # rows of a first screen
 MOST_KEYS = 60  # that -v lists of one query
 _LISTED_NAME = 14  # cells
-_SETTINGS = ("metric", "centred", "perplexity", "wanted_perplexity", "seed", "max_iter")
+_SETTINGS = ("metric", "perplexity", "wanted_perplexity", "seed", "max_iter")
 _FIGURES = (
     *("iterations", "settled", "divergence", "trustworthiness", "neighbours"),
-    *("correlation", "otherwise", "apart"),
+    *("correlation", "apart"),
 )
 
 
@@ -107,7 +106,6 @@ def _legend(result: Projection) -> Iterator[str]:
     """The figures of the map, what they are, and what a map is not."""
     yield trust_words(result)
     yield correlation_words(result)
-    yield centring_words(result)
     yield DISCLAIMER
 
 
@@ -118,8 +116,6 @@ def _departures(result: Projection) -> Iterator[str]:
         yield from departures(result.view.by, result.view.special)
     if result.metric != usual.metric:
         yield f"{result.metric} distance"
-    if result.centred:
-        yield "keys centred"
     if result.perplexity != usual.perplexity:
         yield f"perplexity {parameter(result.perplexity, 3)}"
     if result.seed != usual.seed:

@@ -87,9 +87,6 @@ class Model:
         image: str | Path | None = None,
         audio: str | Path | None = None,
         generate: int | None = None,
-        sample: int | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
         truncate: bool = False,
         words: Sequence[str] | None = None,
         ids: str | Sequence[int] | None = None,
@@ -101,15 +98,14 @@ class Model:
     ) -> "Reading":
         """What the model reads: a `text` or a `pair`, a picture or a sound; `generate` tokens are its own.
 
-        `image` and `audio` are files. What is generated is the likeliest, or with `sample` (a seed) drawn at
-        a `temperature` from those that make up `top_p`. A text that is longer than the model reads raises
-        `InputError`, or is cut with `truncate`. `target` is what the decoder of an encoder-decoder reads,
-        `target_ids` the same as numbers (default: what the model writes). In place of a text stand its
-        `words`, cut already, or `ids`, exactly these tokens, spelled by the tokenizer or as in the file
-        `vocab`, or a `chat`: messages ({"role": ..., "content": ...}), a mapping that has them beside `tools`
-        and what else the model's chat template knows, or a JSON file of either. With `system`, which may be
-        empty, a text is the user's message behind that. `fields` are parts of the text by name, their words
-        or their characters: `field:a` then names the tokens of that one.
+        `image` and `audio` are files. What is generated is the likeliest each time. A text that is longer
+        than the model reads raises `InputError`, or is cut with `truncate`. `target` is what the decoder of
+        an encoder-decoder reads, `target_ids` the same as numbers (default: what the model writes). In place
+        of a text stand its `words`, cut already, or `ids`, exactly these tokens, spelled by the tokenizer or
+        as in the file `vocab`, or a `chat`: messages ({"role": ..., "content": ...}), a mapping that has
+        them beside `tools` and what else the model's chat template knows, or a JSON file of either. With
+        `system`, which may be empty, a text is the user's message behind that. `fields` are parts of the
+        text by name, their words or their characters: `field:a` then names the tokens of that one.
         """
         if all(each is None for each in (text, image, audio, words, ids, chat)):
             raise InputError("give a text to read, its words or ids, a chat, or a file with image or audio")
@@ -123,7 +119,7 @@ class Model:
             target,
             picture,
             sound,
-            Writing(generate, sample, temperature, top_p),
+            Writing(generate),
             truncate,
             split=words is not None,
             words=None if words is None else tuple(words),

@@ -188,7 +188,6 @@ class Reading(Claimed):
         *,
         perplexity: float = 5.0,
         metric: str = "cosine",
-        center_keys: bool = False,
         seed: int = 0,
         max_iter: int | None = None,
         words: bool = False,
@@ -198,12 +197,12 @@ class Reading(Claimed):
     ) -> Projection:
         """The queries and keys of one head in one map, with figures that say how far it can be trusted.
 
-        Points lie by t-SNE of distances by `metric` (cosine, euclidean, manhattan, chebyshev, correlation) at
-        this `perplexity`, with at most `max_iter` iterations; `center_keys` moves the keys onto the queries'
-        mean first. With `words` a point is a word, the mean of its pieces; `special` tokens may be left out.
+        Points lie by t-SNE of distances by `metric` (cosine, euclidean) at this `perplexity`, with at most
+        `max_iter` iterations. With `words` a point is a word, the mean of its pieces; `special` tokens may be
+        left out.
         """
         looking = Looking(words, special, by)
-        settings = MapSettings(metric, perplexity, seed, max_iter, center_keys)
+        settings = MapSettings(metric, perplexity, seed, max_iter)
         head_read = self._heads(Wanted(layer, head, **attention)).head()
         return map_head(head_read, settings, self._listener, look_at(head_read, looking))
 

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from attnscope.analysis.heads.projection import mean_scores, mean_vectors, project_head
 from attnscope.analysis.heads.view import viewed
 from attnscope.errors import InputError
-from attnscope.results import HeadAttention, HeadView, MapSettings, Special
+from attnscope.results import HeadAttention, HeadView, Special
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Unit
 
@@ -103,14 +103,6 @@ def test_hidden_tokens_are_no_points_and_count_in_no_figure(special: Special) ->
     assert result.trustworthiness == again.trustworthiness
     sums = result.weights.sum(axis=1)
     assert np.allclose(sums, 1) if special is Special.RENORMALISE else (sums < 0.999).all()
-
-
-def test_keys_of_words_are_centred_on_the_words_that_are_there() -> None:
-    head = cut()
-    result = project_head(head, MapSettings(metric="euclidean", centre_keys=True), words(head))
-    q, k = mean_vectors(head.q, GROUPS), mean_vectors(head.k, GROUPS)
-    moved = k - k.mean(axis=0) + q.mean(axis=0)
-    assert result.distance[2, 0] == pytest.approx(np.linalg.norm(q[2] - moved[0]), abs=1e-12)
 
 
 def test_ranks_are_those_of_words() -> None:

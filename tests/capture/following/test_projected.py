@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from attnscope.capture import Selection, record
 from attnscope.capture.generated import record_written
 from attnscope.measures.rows import moved_norms
-from attnscope.model.inputs.generation import Settings
 
 LAYER = 1
 OF_LAYER: dict[str, Callable[[nn.Module, int], nn.Module]] = {
@@ -125,7 +124,7 @@ def test_every_row_of_a_batch_finds_the_same() -> None:
 
 def test_a_text_that_the_model_writes_has_it_too() -> None:
     model = hf.LlamaForCausalLM(sharp("llama").config).eval()
-    captured, _ = record_written(model, ids(), Settings(most=3), Selection([LAYER], projections=True))
+    captured, _ = record_written(model, ids(), 3, Selection([LAYER], projections=True))
     call = captured.call(LAYER)
     assert call.q.shape[1] > 11
     assert torch.equal(call.projection[4], by_hand(model.model.layers[LAYER].self_attn.o_proj, 4))

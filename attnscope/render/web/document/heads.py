@@ -12,7 +12,6 @@ from attnscope.render.sheet.said import attention, grid_size
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.map import (
     DISCLAIMER,
-    centring_words,
     correlation_words,
     points_words,
     settings_words,
@@ -161,12 +160,7 @@ def known_map(found: Projection) -> dict[str, Any]:
     """Points with their names and weights; a point of a view stands for the tokens in its group."""
     view = found.view
     rows = [[i] for i in range(len(found.query_tokens))] if view is None else view.query_groups
-    says = [
-        trust_words(found),
-        correlation_words(found),
-        centring_words(found),
-        ", ".join(settings_words(found)),
-    ]
+    says = [trust_words(found), correlation_words(found), ", ".join(settings_words(found))]
     return {
         "queries": short(found.queries),
         "keys": short(found.keys),

@@ -10,7 +10,7 @@ from attnscope.analysis.prediction import last_of
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.faults import if_it_writes
 from attnscope.errors import InputError
-from attnscope.model.inputs.generation import Settings, write
+from attnscope.model.inputs.generation import HOW, write
 from attnscope.model.inputs.numbered import Numbered
 from attnscope.model.inputs.target import Target
 from attnscope.results.base.groups import units_of_text
@@ -198,17 +198,17 @@ def answered(reading: Reading, asked: Citing) -> Answers:
 
 
 def _written(reading: Reading, prompt: Tokens, asked: Citing) -> tuple[tuple[int, ...], str]:
-    model, settings = reading.model, Settings(asked.generate or 1)
+    model, most = reading.model, asked.generate or 1
     with (
         reading.listener.working("writing the answer"),
-        if_it_writes(model.module, reading.encoded.inputs, settings, model.name),
+        if_it_writes(model.module, reading.encoded.inputs, most, model.name),
         evaluating(model.module),
     ):
-        made = write(model.module, reading.encoded.inputs, settings, model.name)
+        made = write(model.module, reading.encoded.inputs, most, model.name)
     ids = made.ids[len(prompt) : len(made.ids) - made.finished]
     if not ids or not model.tokenizer.decode(list(ids), skip_special_tokens=True).strip():
         raise InputError(f"{model.name} writes nothing that could be from a passage: give --answer")
-    return tuple(ids), made.how
+    return tuple(ids), HOW
 
 
 def _given(reading: Reading, prompt: Tokens, asked: Citing) -> tuple[tuple[int, ...], str]:
