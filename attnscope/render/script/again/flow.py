@@ -54,7 +54,7 @@ def emptied(model: Any, place: int) -> Iterator[None]:
 
 
 def replaced(model: Any, place: int) -> Tensor:
-    """What the model answers with one token replaced."""
+    """The same with one token replaced."""
     name, instead = SHOWN["replaced in"], SHOWN["replacement id"]
     if instead is None:
         with emptied(model, place):
