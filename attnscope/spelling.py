@@ -103,7 +103,12 @@ class Line:
             token = items[i]
             if i in unsourced or token.span is None:
                 part = None
-                self._add_piece(i, token, marked)
+                text = token.name if token.special else token.text.strip().removeprefix("##") or token.name
+                apart = token.piece.startswith(_MARKS) if marked else not token.piece.startswith("##")
+                self.text += " " if self.text and (apart or token.special) else ""
+                self.first[len(self.text)] = i
+                self.text += text
+                self.last[len(self.text)] = i
                 continue
             (start, end), source = token.span, texts[token.part]
             if token.part != part:
@@ -114,14 +119,6 @@ class Line:
                 begin = offset + start + source[start:end].index(cut)
                 self.first.setdefault(begin, i)
                 self.last[begin + len(cut)] = i
-
-    def _add_piece(self, place: int, token: Piece, marked: bool) -> None:
-        text = token.name if token.special else token.text.strip().removeprefix("##") or token.name
-        apart = token.piece.startswith(_MARKS) if marked else not token.piece.startswith("##")
-        self.text += " " if self.text and (apart or token.special) else ""
-        self.first[len(self.text)] = place
-        self.text += text
-        self.last[len(self.text)] = place
 
     def whole(self, start: int, end: int) -> bool:
         """Whether no word goes on before or behind."""

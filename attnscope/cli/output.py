@@ -115,7 +115,11 @@ class Output:
             from attnscope.render.screen import screen
 
             self.show(*screen(result, self.width, focus))
-        self._tell_written()
+        sys.stdout.flush()
+        for place in self._written:
+            if not self.quiet:
+                self._narration.print(printable(f"wrote {place}"))
+        self._written.clear()
         finish(result.verdict)
 
     def file(
@@ -135,13 +139,6 @@ class Output:
 
         beside = replace(beside or NOTHING, command=typed_command("page.html"), fragment=delivery.fragment)
         self._written += save(result, target, focus, delivery.look, self.notice, beside)
-
-    def _tell_written(self) -> None:
-        sys.stdout.flush()
-        for place in self._written:
-            if not self.quiet:
-                self._narration.print(printable(f"wrote {place}"))
-        self._written.clear()
 
     def show(self, *parts: "RenderableType") -> None:
         from attnscope.render.kit.words.command import Command

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from attnscope.explore.evidence import JUDGED
-from attnscope.explore.state import Head, Scene, State, View
+from attnscope.explore.state import Head, State, View
 from attnscope.measures import MEASURES
 from attnscope.results import Difference, HeadView, HeadWeights
 from attnscope.vocabulary import Special
@@ -160,20 +160,16 @@ def medium_of(state: State) -> OfMedium:
 def layer_of(state: State, layer: int) -> list[OfLayer]:
     """All heads of a layer, in as many questions as let a head that is looked at come between them."""
     measures = tuple(dict.fromkeys((*TOGETHER, *JUDGED))) if state.measure in TOGETHER else (state.measure,)
-    heads = _portions(state.scene, apart=MEASURES[state.measure].description.apart != "")
+    every = range(state.scene.tower.heads)
+    pairs = max(len(state.scene.queries) * len(state.scene.keys), 1)
+    most = len(every) if (MEASURES[state.measure].description.apart != "") else max(_PAIRS // pairs, 1)
+    heads = [tuple(every[first : first + most]) for first in range(0, len(every), most)]
     return [OfLayer(*_at(state), layer, portion, measures) for portion in heads]
 
 
 def grid_of(state: State) -> list[OfLayer]:
     """Every head of the grid."""
     return [question for layer in state.scene.tower.layers for question in layer_of(state, layer)]
-
-
-def _portions(scene: Scene, apart: bool) -> list[tuple[int, ...]]:
-    every = range(scene.tower.heads)
-    pairs = max(len(scene.queries) * len(scene.keys), 1)
-    most = len(every) if apart else max(_PAIRS // pairs, 1)
-    return [tuple(every[first : first + most]) for first in range(0, len(every), most)]
 
 
 def prediction_of(state: State) -> OfPrediction:

@@ -63,7 +63,7 @@ class Source:
             model=reading.model.name,
             text=self._called(reading.asked),
             towers=towers,
-            tower=next(tower for tower in towers if _is(tower, chosen.tower)),
+            tower=next(tower for tower in towers if (tower.pattern == _name(chosen.tower))),
             queries=first.query_tokens,
             keys=first.key_tokens,
             medium="" if perceived is None or perceived.medium is None else perceived.medium.described,
@@ -237,10 +237,6 @@ def _mask(reading: "Reading") -> str:
 
 def _without_decoder(inputs: Inputs) -> Inputs:
     return replace(inputs, target=None, target_ids=None, writing=Writing())
-
-
-def _is(known: Tower, tower: Any) -> bool:
-    return known.pattern == _name(tower)
 
 
 def _name(tower: Any) -> str:

@@ -12,7 +12,7 @@ from attnscope.render.kit.csv import Row, cell, exact
 from attnscope.render.sheet.scale import missing
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
-from attnscope.results import Provenance, Result
+from attnscope.results import Result
 from attnscope.results.stored.document import schema
 
 
@@ -53,16 +53,12 @@ def _comments(result: Result, sheet: Sheet) -> Iterator[tuple[str, object]]:
     yield from (("note", told) for told in (*sheet.told, *sheet.details))
     yield from (("proof", told) for _, told in sheet.proof)
     for origin in sheet.origins:
-        yield from _provenance_comments(origin)
+        for key, value in asdict(origin).items():
+            if isinstance(value, dict):
+                value = ", ".join(f"{name} {version}" for name, version in sorted(value.items()))
+            elif isinstance(value, list | tuple):
+                value = " ".join(map(str, value))
+            yield key, "" if value is None else value
     yield from (("text", each) for each in sheet.texts)
     if sheet.messages:
         yield "messages", sheet.messages
-
-
-def _provenance_comments(origin: Provenance) -> Iterator[tuple[str, object]]:
-    for key, value in asdict(origin).items():
-        if isinstance(value, dict):
-            value = ", ".join(f"{name} {version}" for name, version in sorted(value.items()))
-        elif isinstance(value, list | tuple):
-            value = " ".join(map(str, value))
-        yield key, "" if value is None else value

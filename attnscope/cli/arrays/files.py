@@ -9,7 +9,6 @@ from attnscope import incoming
 from attnscope.errors import InputError, one_line
 
 if TYPE_CHECKING:
-    from attnscope.results.base.parts import Arrays
     from attnscope.results.worked import Given
 import math
 import re
@@ -164,7 +163,12 @@ def read_arrays(
     packed, piped = path.suffix.lower() == ".npz", path == incoming.STANDARD_INPUT
     name = incoming.called(path)
     if packed:
-        arrays_in_file: Any = _archive(path)
+        from attnscope.results.stored.archive import ARCHIVE, arrays_in
+
+        content = incoming.content(path)
+        if not content.startswith(ARCHIVE):
+            raise InputError(f"cannot read '{path}': it is no archive of arrays of NumPy")
+        arrays_in_file: Any = arrays_in(content, str(path))
     elif piped or path.suffix.lower() == ".json":
         arrays_in_file = incoming.parsed(incoming.content(path), name)
     else:
@@ -238,15 +242,6 @@ def _is_word(cell: str) -> bool:
     except ValueError:
         return bool(cell)
     return False
-
-
-def _archive(path: Path) -> "Arrays":
-    from attnscope.results.stored.archive import ARCHIVE, arrays_in
-
-    content = incoming.content(path)
-    if not content.startswith(ARCHIVE):
-        raise InputError(f"cannot read '{path}': it is no archive of arrays of NumPy")
-    return arrays_in(content, str(path))
 
 
 def _array(content: bytes, path: Path) -> Any:

@@ -30,7 +30,12 @@ def explore(
     certified as the other commands do; ? lists the keys, q ends.
     """
     piped = read.text == "-" and not sys.stdin.isatty()
-    _check_terminal(piped)
+    if not (sys.stdout.isatty() and (piped or sys.stdin.isatty())):
+        raise InputError("explore needs a terminal to read keys from: attnscope heads prints the same heads")
+    if os.environ.get("TERM", "dumb") in ("dumb", "unknown", ""):
+        raise InputError(
+            "explore needs a terminal that places characters (TERM is dumb): use attnscope heads"
+        )
     inputs = read.inputs(writing)
     from attnscope.explore.app import keys_from_the_terminal, run
 
@@ -38,12 +43,3 @@ def explore(
         keys_from_the_terminal()
     for line in run(request, inputs, wanted, output.screen, output.background):
         say(line, sys.stdout)
-
-
-def _check_terminal(piped: bool) -> None:
-    if not (sys.stdout.isatty() and (piped or sys.stdin.isatty())):
-        raise InputError("explore needs a terminal to read keys from: attnscope heads prints the same heads")
-    if os.environ.get("TERM", "dumb") in ("dumb", "unknown", ""):
-        raise InputError(
-            "explore needs a terminal that places characters (TERM is dumb): use attnscope heads"
-        )

@@ -150,7 +150,10 @@ class Sides:
 
     def __post_init__(self) -> None:
         if self.stored is not None:
-            self._check_stored()
+            kept = ("text", "text_b", "layer_b", "head_b")
+            changed = [option.name for option in fields(self) if getattr(self, option.name) != option.default]
+            if there := [f"--{name.replace('_', '-')}" for name in changed if name not in kept]:
+                raise InputError(f"two stored runs are all that is compared: leave {' and '.join(there)} out")
             for file in self.stored:
                 incoming.check_there(file)
             return
@@ -196,12 +199,6 @@ class Sides:
                 f"compare a stored run with another one: give a second file beside '{self.text}'"
             )
         return given[0], given[1]
-
-    def _check_stored(self) -> None:
-        kept = ("text", "text_b", "layer_b", "head_b")
-        changed = [option.name for option in fields(self) if getattr(self, option.name) != option.default]
-        if there := [f"--{name.replace('_', '-')}" for name in changed if name not in kept]:
-            raise InputError(f"two stored runs are all that is compared: leave {' and '.join(there)} out")
 
     @property
     def of_tuning(self) -> bool:

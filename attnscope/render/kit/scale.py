@@ -157,9 +157,6 @@ def _least(
     positive = shown[visible & (shown > 0)]
     faintest = float(np.quantile(positive, _FAINTEST, method="lower")) if positive.size else 0.0
     even = float(shown.sum()) / max(int(visible.sum()), 1)
-    return _rounded_down(min(max(faintest, _OF_EVEN * even, largest / 10**_DECADES), largest / 10))
-
-
-def _rounded_down(value: float) -> float:
+    value = min(max(faintest, _OF_EVEN * even, largest / 10**_DECADES), largest / 10)
     unit = 10.0 ** math.floor(math.log10(value))
     return float(f"{max(math.floor(value / unit), 1) * unit:.0e}")

@@ -64,7 +64,12 @@ def set_text(tokens: Tokens, chosen: int | None, width: float, sizes: Sizes) -> 
         for size in several:
             lines = _lines(words, width, size)
             if len(lines) <= most:
-                lines = _balanced(words, len(lines), width, size)
+                count = len(lines)
+                low, high = width / count / 2, width
+                for _ in range(8 if count > 1 else 0):
+                    middle = (low + high) / 2
+                    low, high = (low, middle) if len(_lines(words, middle, size)) <= count else (middle, high)
+                lines = _lines(words, high, size)
                 return SetText(size, tuple(_placed(line, size) for line in lines))
     lines = _cut(_from_chosen(words, lines, most, width, size), most, width, size)
     return SetText(size, tuple(_placed(line, size) for line in lines))
@@ -127,14 +132,6 @@ def _lines(words: list[list[Run]], width: float, size: float) -> list[list[Run]]
             lines[-1] += piece
             used += before + wide
     return lines
-
-
-def _balanced(words: list[list[Run]], count: int, width: float, size: float) -> list[list[Run]]:
-    low, high = width / count / 2, width
-    for _ in range(8 if count > 1 else 0):
-        middle = (low + high) / 2
-        low, high = (low, middle) if len(_lines(words, middle, size)) <= count else (middle, high)
-    return _lines(words, high, size)
 
 
 def _broken(word: list[Run]) -> list[list[Run]]:

@@ -125,7 +125,8 @@ def _margin(tokens: Named) -> list[str]:
 def _across(shown: Panel, columns: int, wide: float) -> list[str]:
     tokens = shown.column_tokens
     if tokens is None:
-        return _dimensions(columns)
+        every = 1 if columns <= MOST_NUMBERS else 8
+        return sparse([str(i) for i in range(columns)], every)
     if shown.columns_apart and (texts := _margin(tokens)):
         return texts
     if not _of_sentences(tokens):
@@ -159,11 +160,6 @@ def token_labels(tokens: Named) -> list[str]:
     cut = [fit(label, _WIDEST_LABEL) for label in tokens.labels]
     whole = zip(cut, tokens.labels, strict=True)
     return [label if label == full else f"{label}@{i}" for i, (label, full) in enumerate(whole)]
-
-
-def _dimensions(count: int) -> list[str]:
-    every = 1 if count <= MOST_NUMBERS else 8
-    return sparse([str(i) for i in range(count)], every)
 
 
 def head_frame(shown: Panel, laid: Grid | None = None) -> Frame:

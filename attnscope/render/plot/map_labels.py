@@ -96,13 +96,17 @@ def draw_labels(block: Map, axes: Axes, plane: Plane) -> int:
     marks = _roomiest(every, int(min(_MOST_MARKS, _CROWD * plane.width * plane.height)))
     for size in _SIZES:
         rough = _placed(marks, size, around)
-        if _roomy(marks, rough):
+        if bool(rough.free.all() and _distances(marks, rough).mean() < _FAR):
             break
     placed = rough.improved()
     shown = np.flatnonzero(placed.free).tolist()
     for i in shown:
         _write(axes, plane, marks[i], size, placed.boxes[i])
-    _draw_leaders(axes, plane, marks, placed)
+    far = placed.free & (_distances(marks, placed) > _LEADER)
+    lines = [plane.places(leader.reshape(2, 2)) for leader in placed.leaders[far]]
+    inks = [INKS[mark.side] for mark, led in zip(marks, far, strict=True) if led]
+    leaders = LineCollection(lines, colors=inks, linewidths=0.5, alpha=0.55, zorder=2, label="leaders")
+    axes.add_collection(leaders, autolim=False)
     return sum(len(mark.names) for mark in every) - sum(len(marks[i].names) for i in shown)
 
 
@@ -179,10 +183,6 @@ def _placed(marks: list[Mark], size: float, around: Surroundings) -> Placement:
     return placement(anchors, np.array(sizes), np.array([mark.radius for mark in marks]), around)
 
 
-def _roomy(marks: list[Mark], placed: Placement) -> bool:
-    return bool(placed.free.all() and _distances(marks, placed).mean() < _FAR)
-
-
 def _distances(marks: list[Mark], placed: Placement) -> Float[np.ndarray, " label"]:
     lengths = np.hypot(*(placed.leaders[:, 2:] - placed.leaders[:, :2]).T)
     return np.asarray(lengths - [mark.radius for mark in marks])
@@ -194,11 +194,3 @@ def _write(axes: Axes, plane: Plane, mark: Mark, size: float, box: Float[np.ndar
         x, y, "\n".join(mark.lines(size)), size=size, color=INKS[mark.side], ha="center", va="center",
         weight="bold" if mark.bold else "normal", zorder=5, parse_math=False,
     )  # fmt: skip
-
-
-def _draw_leaders(axes: Axes, plane: Plane, marks: list[Mark], placed: Placement) -> None:
-    far = placed.free & (_distances(marks, placed) > _LEADER)
-    lines = [plane.places(leader.reshape(2, 2)) for leader in placed.leaders[far]]
-    inks = [INKS[mark.side] for mark, led in zip(marks, far, strict=True) if led]
-    leaders = LineCollection(lines, colors=inks, linewidths=0.5, alpha=0.55, zorder=2, label="leaders")
-    axes.add_collection(leaders, autolim=False)

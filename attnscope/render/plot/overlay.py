@@ -244,7 +244,11 @@ def overlays(block: Overlays) -> Panel:
 def _draw_heads(block: Overlays, axes: Axes) -> None:
     result, scale = block.result, block.scale
     high, wide = _small(result)
-    small = _thinned(result.picture.image)
+    pixels = result.picture.image
+    step = max(1, math.ceil(max(pixels.shape) / _MOST_PIXELS))
+    height, width = (side // step * step for side in pixels.shape[:2])
+    blocks = pixels[:height, :width].reshape(height // step, step, width // step, step, 3)
+    small = np.asarray(blocks.mean(axis=(1, 3)))
     size = min(6.5, 7.0 * (wide + _GAP) / max(text_width(".000 · 100 %", 7.0), 0.01))
     down, across = high + _CAPTION + _GAP, wide + _GAP
     for i, j in np.ndindex(result.weights.shape[:2]):
@@ -278,10 +282,3 @@ def _grid_ticks(result: PictureHeads, axes: Axes, down: float, across: float) ->
     axes.set_xticks(middles, [f"H{head}" for head in overview.heads], size=TICK)
     rows = [i * down + _CAPTION + high / 2 for i in range(len(overview.layers))]
     axes.set_yticks(rows, [f"L{layer}" for layer in overview.layers], size=TICK)
-
-
-def _thinned(pixels: Float[np.ndarray, "height width 3"]) -> Float[np.ndarray, "smaller narrower 3"]:
-    step = max(1, math.ceil(max(pixels.shape) / _MOST_PIXELS))
-    height, width = (side // step * step for side in pixels.shape[:2])
-    blocks = pixels[:height, :width].reshape(height // step, step, width // step, step, 3)
-    return np.asarray(blocks.mean(axis=(1, 3)))

@@ -119,7 +119,8 @@ def placement(
     tells whether the labels find room.
     """
     choices = _choices(anchors, sizes, radii, around)
-    chosen, order = np.full(len(anchors), -1), _crowded_first(anchors, around.markers)
+    near = [holding(grown(around.markers, _NEIGHBOURHOOD), anchor).sum() for anchor in anchors]
+    chosen, order = np.full(len(anchors), -1), np.argsort(-np.array(near), kind="stable")
     _settle(choices, chosen, order)
 
     def improved() -> Placement:
@@ -135,13 +136,6 @@ def placement(
         return Placement(boxes, leaders, _free(boxes, around), improved)
 
     return placed(chosen)
-
-
-def _crowded_first(
-    anchors: Float[np.ndarray, "label 2"], markers: Float[np.ndarray, "marker 4"]
-) -> Int[np.ndarray, " label"]:
-    near = [holding(grown(markers, _NEIGHBOURHOOD), anchor).sum() for anchor in anchors]
-    return np.argsort(-np.array(near), kind="stable")
 
 
 def _settle(choices: Choices, chosen: Int[np.ndarray, " label"], order: Int[np.ndarray, " label"]) -> None:

@@ -46,7 +46,7 @@ from attnscope.render.sheet.blocks import (
 from attnscope.render.sheet.drawings import Linked, Statements
 from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheet.table import Column, legend
+from attnscope.render.sheet.table import legend
 from attnscope.render.sheets.map import Map
 from attnscope.render.sheets.picture import Original, Overlay, Overlays
 from attnscope.render.sheets.sound import Timeline
@@ -249,8 +249,9 @@ def _lines(sheet: Sheet, width: float) -> tuple[list[Line], list[Line]]:
     sources = (source_words(each) for each in sheet.origins)
     proved = [told for verdict, told in sheet.proof if verdict is not Verdict.FAILED]
     failed = [told for verdict, told in sheet.proof if verdict is Verdict.FAILED]
+    shown = [each for each in sheet.every if isinstance(each, Ranking) and each.cells]
     foot = (
-        legend(_columns(sheet)),
+        legend([each.table[name] for each in shown for name in (*each.cells, each.written) if name]),
         *_hidden(sheet),
         *sheet.told,
         " · ".join((*proved, *sheet.departs)),
@@ -262,11 +263,6 @@ def _lines(sheet: Sheet, width: float) -> tuple[list[Line], list[Line]]:
         *(Line(each, _TEXT, "bold", OUTLINES[Verdict.FAILED]) for each in lines),
         *(Line(each, SMALL, color=FAINT) for each in small),
     ]
-
-
-def _columns(sheet: Sheet) -> list[Column]:
-    shown = [each for each in sheet.every if isinstance(each, Ranking) and each.cells]
-    return [each.table[name] for each in shown for name in (*each.cells, each.written) if name]
 
 
 def _hidden(sheet: Sheet) -> Iterator[str]:

@@ -61,14 +61,10 @@ def draw(block: HeadMatrices, axes: Axes) -> None:
         axes.add_patch(Rectangle(*place, facecolor=_MASKED, zorder=0))
         axes.add_patch(Rectangle(*place, fill=False, edgecolor=edge, linewidth=width, zorder=2))
     assert drawn is not None, "there is at least one head"
-    _name_heads(block, axes)
-    colour_bar(drawn, axes, block.scale.ticks)
-
-
-def _name_heads(block: HeadMatrices, axes: Axes) -> None:
     axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=0, pad=2, colors=INK)
     across = range(0, len(block.heads), max(1, math.ceil(0.28 / _side(block))))
     axes.set_xticks([j + 0.5 for j in across], [f"H{block.heads[j]}" for j in across], size=TICK)
     down = range(len(block.layers))
     axes.set_yticks([i + 0.5 for i in down], [f"L{block.layers[i]}" for i in down], size=TICK)
     only_spines(axes)
+    colour_bar(drawn, axes, block.scale.ticks)

@@ -19,7 +19,7 @@ from attnscope.render.report import header as header
 from attnscope.render.report import panels as panels
 from attnscope.render.report.panels import REMARK, UNDER, Place, facts_width, label_width
 from attnscope.render.report.plot_pair import ON_PAGE, ON_SLIDE, Cells, cells
-from attnscope.render.sheets.report import Share, facts, shares, shares_remark
+from attnscope.render.sheets.report import facts, shares, shares_remark
 from attnscope.results import Report
 
 __all__ = ["report_figure", "report_pages"]
@@ -93,7 +93,12 @@ def report_figure(result: Report) -> Figure:
         listed = shares(result, _MOST_SHARES)
         upper = max(maps.height, _LEAST_UPPER)
         lower = max(panels.shares_height(listed), panels.facts_height(result))
-        columns = _columns(result, maps, listed, _ELSE + upper + lower)
+        points = len(result.projection.queries) + len(result.projection.keys)
+        suited = min(max(2.6 + 0.38 * math.sqrt(points), _NARROWEST_MAP), _WIDEST_MAP)
+        needed = max(suited, facts_width(facts(result)))
+        narrow = Columns(max(maps.scores.left, label_width(listed)), maps.width, needed)
+        wider = min(max(_SHAPE * (_ELSE + upper + lower) - narrow.width, 0.0), (_STRETCH - 1) * needed)
+        columns = Columns(narrow.labels, narrow.first, needed + wider)
         inner = columns.width - 2 * MARGIN
         texts, said = header.texts(result, inner), header.said(result, inner)
         told, foot = header.told(result, inner), header.foot(result, inner)
@@ -115,15 +120,6 @@ def report_figure(result: Report) -> Figure:
         panels.in_numbers(page, result, Place(columns.split, lower_top, columns.second, lower))
         header.draw_foot(page, foot)
     return page.figure
-
-
-def _columns(result: Report, maps: HeatMaps, listed: list[Share], height: float) -> Columns:
-    points = len(result.projection.queries) + len(result.projection.keys)
-    suited = min(max(2.6 + 0.38 * math.sqrt(points), _NARROWEST_MAP), _WIDEST_MAP)
-    needed = max(suited, facts_width(facts(result)))
-    narrow = Columns(max(maps.scores.left, label_width(listed)), maps.width, needed)
-    wider = min(max(_SHAPE * height - narrow.width, 0.0), (_STRETCH - 1) * needed)
-    return Columns(narrow.labels, narrow.first, needed + wider)
 
 
 ZOOM = 1.4

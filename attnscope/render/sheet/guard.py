@@ -44,7 +44,8 @@ def guarded(sheet: Sheet, verdict: Verdict | None) -> Sheet:
         return replace(sheet, answer=_refused(sheet), next=None)
     if not sheet.answer:
         return sheet
-    stands = _of_the_answer(sheet, verdict)
+    named = [sheet.verdicts[each] for each in _HEAD.findall(sheet.answer) if each in sheet.verdicts]
+    stands = worst(named) if named else verdict
     if stands is Verdict.UNCERTIFIED:
         return replace(sheet, answer=UNCHECKED + sheet.answer)
     if stands in (Verdict.INCONCLUSIVE, Verdict.PARTIAL):
@@ -58,11 +59,6 @@ def as_the_file_says(sheet: Sheet) -> Sheet:
         return sheet
     said = f"{verdict_words(Verdict.STORED)}: {sheet.untouched}"
     return replace(sheet, proof=((Verdict.STORED, said),), untouched="")
-
-
-def _of_the_answer(sheet: Sheet, verdict: Verdict) -> Verdict:
-    named = [sheet.verdicts[each] for each in _HEAD.findall(sheet.answer) if each in sheet.verdicts]
-    return worst(named) if named else verdict
 
 
 def _refused(sheet: Sheet) -> str:

@@ -40,7 +40,8 @@ def lines_of_ranking(block: Rows, width: int, longest: int = _LONGEST_BAR) -> li
     if block.hidden:
         more = f"and {counted(block.hidden, block.of)} more ({block.elsewhere or '-o FILE.csv has all'})"
         lines.append(Text(block.unshown or more, style=DIM))
-    if names := _left_out(block, columns):
+    kept = {column.name for column, _ in columns}
+    if names := [column.heading for column in block.table.headed if column.name not in kept]:
         shown = block.elsewhere or f"a terminal {_needed(block)} characters wide shows all"
         told = f"left out here: {', '.join(names)} ({shown})"
         lines.append(Text(told, style=DIM))
@@ -101,11 +102,6 @@ def _laid_out(block: Rows, width: int) -> Columns:
     while sum(cells) > room and (wider := [i for i in range(len(kept)) if cells[i] > least[i]]):
         cells[max(wider, key=cells.__getitem__)] -= 1
     return list(zip(kept, cells, strict=True))
-
-
-def _left_out(block: Rows, columns: Columns) -> list[str]:
-    kept = {column.name for column, _ in columns}
-    return [column.heading for column in block.table.headed if column.name not in kept]
 
 
 def _needed(block: Rows) -> int:

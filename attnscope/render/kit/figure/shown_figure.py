@@ -40,7 +40,11 @@ class ShownFigure(Figure):
         elif format == "svg":
             drawn = io.BytesIO()
             super().savefig(drawn, format=format, **kwargs)
-            _put(fname, _SIDES.sub(self._larger, drawn.getvalue().decode(), count=1).encode())
+            content = _SIDES.sub(self._larger, drawn.getvalue().decode(), count=1).encode()
+            if hasattr(fname, "write"):
+                fname.write(content)
+            else:
+                Path(fname).write_bytes(content)
         else:
             dpi = kwargs.pop("dpi", "figure")
             dots = self.dpi if dpi in (None, "figure") else float(dpi)
@@ -49,13 +53,6 @@ class ShownFigure(Figure):
     def _larger(self, sides: re.Match[str]) -> str:
         width, height = (f"{self.zoom * float(side):.6g}" for side in (sides[1], sides[3]))
         return f"{width}{sides[2]}{height}"
-
-
-def _put(place: Any, content: bytes) -> None:
-    if hasattr(place, "write"):
-        place.write(content)
-    else:
-        Path(place).write_bytes(content)
 
 
 class ZoomedPages(PdfPages):

@@ -61,9 +61,13 @@ def certificate_line(certificate: Certificate, full: bool = False) -> Text:
     line = Text(verdict_words(certificate.verdict), style=STYLES[certificate.verdict])
     if certificate.verdict is Verdict.RECOMPUTED:
         line.append("; model, layer and tokens as stored, not checked")
-    places = _places(certificate)
+    tried = f" (tried {certificate.positions_tried})" if certificate.positions_tried else ""
+    places = f"{place}{tried}" if (place := _PLACES[certificate.positions]) else ""
+    in_sentence = certificate.verdict is Verdict.INCONCLUSIVE and all(
+        name in certificate.reason for name in certificate.unseen
+    )
     told: tuple[str, ...] = (
-        _reason(certificate),
+        ("" if in_sentence else certificate.reason),
         _errors(certificate),
         _faults(certificate),
         places,
@@ -108,18 +112,6 @@ def _effect(certificate: Certificate) -> str:
 
 def _beside(certificate: Certificate) -> str:
     return certificate.reach.beside if certificate.reach is not None else ""
-
-
-def _places(certificate: Certificate) -> str:
-    tried = f" (tried {certificate.positions_tried})" if certificate.positions_tried else ""
-    return f"{place}{tried}" if (place := _PLACES[certificate.positions]) else ""
-
-
-def _reason(certificate: Certificate) -> str:
-    in_sentence = certificate.verdict is Verdict.INCONCLUSIVE and all(
-        name in certificate.reason for name in certificate.unseen
-    )
-    return "" if in_sentence else certificate.reason
 
 
 def _errors(certificate: Certificate) -> str:
