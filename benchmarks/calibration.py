@@ -32,12 +32,21 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.io import wavfile
 from scipy.stats import beta, binom
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForSeq2SeqLM
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSpeechSeq2Seq,
+    AutoProcessor,
+)
 
 import attnscope as at
 from attnscope.analysis.claims.finding.needles import Fact
 from attnscope.analysis.claims.flow.replacing import trusted
+from attnscope.demo import folder as folder_named
 from attnscope.errors import AttnscopeError
 from attnscope.results import Finding
 from attnscope.results.base.evidence import LEAST
@@ -48,6 +57,7 @@ from attnscope.results.claims.corpus import Case as Apart
 from attnscope.results.claims.drift import Case as Drifted
 from attnscope.results.claims.finding import Case as Found
 from attnscope.results.claims.flow import Case as Flowed
+from attnscope.results.claims.prompts import Case as Overall
 from attnscope.results.claims.ranking import Group
 from attnscope.results.claims.relations import Case as Related
 from attnscope.results.claims.senses import Case as Parted
@@ -190,6 +200,28 @@ def pair(drawn: random.Random) -> Told:
     reading = read(drawn)
     query, key = two_places(reading, drawn)
     return told_of(reading.find(query, key, controls=CONTROLS, seed=drawn.getrandbits(16)))
+
+
+def second_sink(drawn: random.Random) -> Told:
+    """`find TEXT --from A --to B`, B drawing weight wherever it stands, as it is ten times as long."""
+    model = random_model(drawn, DECODERS)
+    text = random_text(model, drawn, again=False)
+    reading = model.read(text)
+    query, key = two_places(reading, drawn)
+    with torch.no_grad():
+        model.module.get_input_embeddings().weight[reading.tokens.ids[key]] *= 10
+    return told_of(model.read(text).find(query, key, controls=CONTROLS, seed=drawn.getrandbits(16)))
+
+
+def prompts(drawn: random.Random) -> Told:
+    """`find PROMPTS --from field:a --to field:b`: over all prompts a head looks there beyond its controls."""
+    model, every = random_model(drawn), []
+    for _ in range(drawn.randint(6, 10)):
+        words = random_text(model, drawn, most=20, again=False).split()
+        key, query = sorted(drawn.sample(range(len(words)), 2))
+        every.append({"text": " ".join(words), "spans": {"a": words[query], "b": words[key]}})
+    found = model.prompts(every).find("field:a", "field:b", controls=9, seed=drawn.getrandbits(16))
+    return Told({"": found.case is Overall.HOLDS})
 
 
 def pattern(drawn: random.Random) -> Told:
@@ -399,6 +431,22 @@ def align(drawn: random.Random) -> Told:
     return Told({"": found.tells}, ranked(found.agreement, found.shuffled))
 
 
+def align_audio(drawn: random.Random) -> Told:
+    """`align --audio FILE` of noise that swells and fades: heads agree more than with words shuffled."""
+    config = copy.deepcopy(bundled("demo-speech").module.config)
+    config.init_std = drawn.choice(SPREADS)
+    torch.manual_seed(drawn.getrandbits(32))
+    noise = torch.randn(24_000) * torch.rand(24).repeat_interleave(1_000)
+    made = AutoModelForSpeechSeq2Seq.from_config(config, attn_implementation="eager").eval()
+    model = at.wrap(made, AutoProcessor.from_pretrained(folder_named("demo-speech")))
+    words = drawn.choices(words_of(bundled("demo-speech").tokenizer), k=drawn.randint(3, 6))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "noise.wav"
+        wavfile.write(file, 16_000, (noise / noise.abs().max()).numpy())
+        found = model.read(audio=file, target=" ".join(words)).align()
+    return Told({"": found.tells}, ranked(found.agreement, found.shuffled))
+
+
 def compose(drawn: random.Random) -> Told:
     """`compose`: earlier heads write what later ones read, more than random circuits."""
     found = random_model(drawn, DECODERS, layers=(2, 3)).composition(seed=drawn.getrandbits(16))
@@ -408,8 +456,9 @@ def compose(drawn: random.Random) -> Told:
 KINDS: dict[str, Callable[[random.Random], Told]] = {
     each.__name__.replace("_", " "): each
     for each in (
-        pair, pattern, like, retrieval, links, explain, why, ablate, ablate_one, ablate_group, ablate_places,
-        flow, cite, senses, corpora, drift, dependencies, align, compose,
+        pair, second_sink, prompts, pattern, like, retrieval, links, explain, why, ablate, ablate_one,
+        ablate_group, ablate_places,
+        flow, cite, senses, corpora, drift, dependencies, align, align_audio, compose,
     )
 }  # fmt: skip
 
