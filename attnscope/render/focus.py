@@ -121,7 +121,7 @@ def _stage(result: Result, wanted: str | None) -> Show:
     if isinstance(result, HeadView):
         raise InputError(f"words and special tokens are about weights: {stage} belongs to single tokens")
     if isinstance(result, HeadWeights):
-        raise InputError(f"{result.provenance.model} returns weights alone here: leave show {stage} out")
+        raise InputError(f"there are only weights of this head: leave show {stage} out")
     raise InputError("show needs one head: its stages are " + ", ".join(SHOWS))
 
 

@@ -15,9 +15,26 @@ from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict
 from attnscope.results.base.parts import Arrays, Value, fits, one_for_each
 from attnscope.results.base.presented import Presented
 from attnscope.results.base.strongest import MOST
+from attnscope.results.heads import HeadWeights
 from attnscope.results.scores import HeadScores
 from attnscope.tokens import Tokens
-from attnscope.vocabulary import Unit
+from attnscope.vocabulary import Route, Unit
+
+
+@dataclass(frozen=True)
+class Module:
+    """Where the heads of a layer were read: the attention at this `path`.
+
+    The model has so many `layers`, the module so many `heads`; of the `blocks` separate attentions that it
+    makes `block` was read. `notes` say what is odd there.
+    """
+
+    path: str
+    heads: int
+    layers: int
+    block: int = 0
+    blocks: int = 1
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,7 +54,8 @@ class Overview(Presented):
     and `notes` are as in `HeadWeights`; `sharing` counts by layer how many heads read the same key head, 1
     where each has its own; it is empty where that is not known. `weights` are None in what was read from
     JSON, which leaves them out; `told_mass` and, by head, `told_shares` are what it says of special tokens,
-    `told_distances` and `told_aimed` what it says of distances and of what was asked for.
+    `told_distances` and `told_aimed` what it says of distances and of what was asked for. `modules` has one
+    for each layer; it is empty where weights were computed in tiles.
     """
 
     kind: Kind
@@ -68,6 +86,39 @@ class Overview(Presented):
     heaviest: Int[np.ndarray, "layer head"] | None = None
     aim: tuple[int, int | None] | None = None
     aim_spans: tuple[tuple[int, ...], ...] = ()
+    modules: tuple[Module, ...] = ()
+
+    def head(self, layer: int, head: int) -> HeadWeights:
+        """One of the heads by its weights, by tokens; `InputError` for one that is not there."""
+        found = self.tokens or self
+        i, j = found.place_of(layer, head)
+        weights, module = found.dense_weights[i][j], found.modules[i]
+        returned = found.provenance.route == Route.RETURNED  # which tells no mask
+        return HeadWeights(
+            layer=layer,
+            head=head,
+            kind=found.kind,
+            heads=module.heads,
+            layers=module.layers,
+            query_tokens=found.query_tokens,
+            key_tokens=found.key_tokens,
+            weights=weights,
+            allowed=np.ones(weights.shape, dtype=bool) if returned else weights > 0,
+            module=module.path,
+            certificate=found.certificates[i][j],
+            provenance=found.provenance,
+            tower=found.tower,
+            block=module.block,
+            blocks=module.blocks,
+            notes=module.notes,
+        )
+
+    def place_of(self, layer: int, head: int) -> tuple[int, int]:
+        """Where a head stands on the axes of every array; `InputError` for one that is not shown."""
+        if layer in self.layers and head in self.heads:
+            return self.layers.index(layer), self.heads.index(head)
+        layers, heads = (", ".join(map(str, each)) for each in (self.layers, self.heads))
+        raise InputError(f"no L{layer} H{head} here: there are layers {layers} and heads {heads}")
 
     @property
     def dense_weights(self) -> tuple[tuple[Float[np.ndarray, "query key"], ...], ...]:
@@ -198,6 +249,8 @@ class Overview(Presented):
         right = right and most[0] < len(self.query_tokens) and most[1] < len(self.key_tokens)
         right = right and (self.heaviest is None or self.heaviest.max(initial=-1) < len(self.key_tokens))
         fits(right, "a strongest link leads to a token that is not there")
+        held = self.tokens is None and self.weights is not None
+        fits(not held or len(self.modules) == shape[0], "'modules' are not one for each of the layers")
 
     def derived(self) -> dict[str, Value]:
         """A row for each head with all of its numbers, its strongest link and its verdict."""

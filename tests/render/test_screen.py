@@ -164,7 +164,7 @@ def test_a_focus_is_found_by_the_text_or_position_of_tokens() -> None:
         ("HeadAttention", {"show": "values"}, "nothing of a head is called 'values': weights, scores"),
         ("HeadTerms", {"key": "mat"}, "name a query"),
         ("HeadView", {"show": "q"}, "words and special tokens are about weights"),
-        ("HeadWeights", {"show": "v"}, "returns weights alone here: leave show v out"),
+        ("HeadWeights", {"show": "v"}, "only weights of this head: leave show v out"),
         ("Overview", {"query": "cat"}, "need one head"),
         ("Overview", {"show": "q"}, "show needs one head"),
         ("Prediction", {"query": "cat"}, "need one head"),

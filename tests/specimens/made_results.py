@@ -26,6 +26,7 @@ from attnscope.results import (
     Verdict,
     Verification,
 )
+from attnscope.results.overview import Module
 from attnscope.tokens import Token, Tokens
 
 DOOR = ["[CLS]", "the", "cat", "sat", "on", "the", "mat", "because", "it", "was", "tired", ".", "[SEP]"]
@@ -194,6 +195,7 @@ def overview(
             for i in range(layers)
         ),
         provenance=provenance(demo),
+        modules=tuple(Module(f"encoder.layer.{i}.attention.self", heads, layers) for i in range(layers)),
     )
 
 

@@ -16,6 +16,7 @@ from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
 from attnscope.results import Overview, Special
 from attnscope.results.base.groups import joined, members, regrouped
+from attnscope.results.overview import Module
 from attnscope.sdpa import weights_alone
 from attnscope.verify import certify_heads
 from attnscope.vocabulary import Unit
@@ -64,6 +65,17 @@ def measure_heads(
         tower=captured.tower,
         sharing=tuple(call.heads // call.key_heads for call in calls),
         notes=tuple(dict.fromkeys(notes)),
+        modules=tuple(
+            Module(
+                call.module,
+                call.heads,
+                captured.layers,
+                call.block,
+                captured.blocks(call.layer),
+                captured.notes(call.layer),
+            )
+            for call in calls
+        ),
     )
 
 

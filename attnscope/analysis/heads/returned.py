@@ -14,6 +14,7 @@ from attnscope.capture.returned import Returned, ReturnedLayer
 from attnscope.errors import InputError
 from attnscope.reference import exact
 from attnscope.results import Certificate, HeadWeights, Overview, Verdict
+from attnscope.results.overview import Module
 
 _ALONE = "the model returns weights alone"
 
@@ -72,6 +73,9 @@ def returned_overview(
         provenance=returned.provenance,
         tower=returned.tower,
         notes=tuple(dict.fromkeys((returned.reason, *(note for layer in every for note in layer.notes)))),
+        modules=tuple(
+            Module(each.module, len(each.weights), returned.depth, notes=each.notes) for each in every
+        ),
     )
 
 

@@ -159,24 +159,27 @@ def load(path: str | Path) -> Result:
     return stored(path)[0]
 
 
-def stored(path: str | Path) -> tuple[Result, Verdict | None]:
-    """The result in a file, and the verdict on the whole of it that stands there, if one does."""
+def stored(path: str | Path) -> tuple[Result, Any]:
+    """The result in a file, and all that stands there."""
     name = str(path)
     content = incoming.content(path)
     if not content.strip():
         raise InputError(f"'{name}' is empty")
     if content.startswith(ARCHIVE):
         told, arrays = _from_npz(content, name)
-        return restored(told, arrays, name), _verdict(told)
+        return restored(told, arrays, name), told
     if content.startswith((*_PICTURES, b"# schema: attnscope.")) or _is_told(Path(path)):
         raise InputError(
             f"cannot read '{name}': pictures and CSV cannot be read again: give the .npz or .json"
         )
     told = _from_json(content, name)
-    return restored(told, None, name), _verdict(told)
+    return restored(told, None, name), told
 
 
-def _verdict(told: Any) -> Verdict | None:
+def said_verdict(told: Any, place: tuple[int, int] | None = None) -> Verdict | None:
+    """The verdict that stands in a file, if one does: on the whole, or on the head there in an overview."""
+    if place is not None:
+        told = {"certificate": (told["by_tokens"] or told)["certificates"][place[0]][place[1]]}
     own = told.get("certificate")
     said = told.get("verdict", own.get("verdict") if isinstance(own, dict) else None)
     return next((each for each in Verdict if each == said), None)
