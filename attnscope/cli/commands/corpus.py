@@ -208,23 +208,11 @@ def corpus(
     from attnscope.session.corpus.question import CorpusQuestion, corpus_of
 
     asked = CorpusQuestion(
-        files=tuple(read.files),
-        form=read.form,
-        field=read.field,
-        broken=read.broken,
+        **vars(read),
+        **vars(running),
         measures=measures,
         source=from_pos,
         target=to_pos,
-        limit=read.limit,
-        longest=read.longest,
-        batch=running.batch,
-        truncate=read.truncate,
-        workers=running.workers,
-        engine=running.engine,
-        ray_address=running.ray_address,
-        ray_resources=running.ray_resources,
-        run=running.run,
-        rows=running.rows,
         command=typed_command("FILE"),
     )
     with _counting(output.quiet) as done:

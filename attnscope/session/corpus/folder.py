@@ -105,7 +105,9 @@ class Folder:
         if (manifest := self._manifest()) is not None:
             self._check_same(manifest.get("identity"), identity)
             return True
-        if self._strangers():
+        local = self.place.local
+        names = self.place.names() if local is None else [each.name for each in local.iterdir()]
+        if any(name not in (LOCK, PARTS) for name in names):
             raise InputError(f"'{self.place}' is no folder of a run and not empty: name another with --run")
         content = {"schema": SCHEMA, "identity": identity, **provenance}
         (self.place / PARTS).make()
@@ -113,11 +115,6 @@ class Folder:
         # half a character, in the name of a folder, becomes what JSON writes for it
         (self.place / MANIFEST).write(plain.encode("utf-8", "backslashreplace"))
         return False
-
-    def _strangers(self) -> bool:
-        local = self.place.local
-        names = self.place.names() if local is None else [each.name for each in local.iterdir()]
-        return any(name not in (LOCK, PARTS) for name in names)
 
     def _manifest(self) -> dict[str, Any] | None:
         place = self.place / MANIFEST

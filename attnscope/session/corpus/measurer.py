@@ -95,17 +95,14 @@ class MeasuredSplit:
     def _add(self, pool: "_Pool") -> None:
         self.aside += pool.aside
         self.certifying += pool.certifying
-        self.add(*pool.in_order(self.reader), pool.padded, pool.proved)
-
-    def add(self, texts: Sequence[Ready], values: np.ndarray, padded: int, proved: Proved) -> None:
-        """Texts with their values, of which so many were filled up, and what was proved of them."""
+        self.proved = self.proved.merged(pool.proved)
+        texts, values = pool.in_order()
         lengths = [len(one) for one in texts]
         numbers = [one.text.number for one in texts]
         among = np.array(numbers, np.int64) + (self.split.number << _NUMBERED)
         own = Totals.of(values, among, list(map(_told, texts)))
         self.totals = own if self.totals is None else self.totals.merged(own)
-        self.proved = self.proved.merged(proved)
-        self.counts.update(texts=len(texts), tokens=sum(lengths), padded=padded)
+        self.counts.update(texts=len(texts), tokens=sum(lengths), padded=pool.padded)
         self.longest = max([self.longest, *lengths])
         if self.rows is not None and texts:
             where = {"source": [one.text.source for one in texts], "line": [one.text.line for one in texts]}
@@ -115,6 +112,7 @@ class MeasuredSplit:
         """All of it; its rows are kept."""
         reader, totals = self.reader, self.totals
         assert totals is not None, "there was a pool"
+        lacking = any(layer not in reader.triangles for layer in reader.chosen.layers)
         rows: tuple[RowsFile, ...] = ()
         if self.rows is not None:
             content = self.rows.content()
@@ -131,7 +129,7 @@ class MeasuredSplit:
             longest=self.longest,
             lines=reading.lines,
             set_aside=tuple(self.aside),
-            absent=self._absent(),
+            absent={name: _NEITHER for name in reader.recipe.measures if lacking and needs_norms((name,))},
             proved=self.proved,
             totals=totals,
             read=reading.texts,
@@ -139,12 +137,6 @@ class MeasuredSplit:
             rows=rows,
             **self.counts,
         )
-
-    def _absent(self) -> dict[str, str]:
-        lacking = [layer for layer in self.reader.chosen.layers if layer not in self.reader.triangles]
-        if not lacking:
-            return {}
-        return {name: _NEITHER for name in self.reader.recipe.measures if needs_norms((name,))}
 
 
 def _told(one: Ready) -> CorpusText:
@@ -195,9 +187,10 @@ class _Pool:
         failed = (SetAside(text.source, text.line, why, ""),)
         self.proved = self.proved.merged(Proved({Verdict.FAILED.value: 1}, failed=failed))
 
-    def in_order(self, reader: BatchReader) -> tuple[list[Ready], np.ndarray]:
+    def in_order(self) -> tuple[list[Ready], np.ndarray]:
         self.measured.sort(key=lambda pair: pair[0].text.number)
-        shape = (0, len(reader.measures), len(reader.chosen.layers), len(reader.chosen.heads))
+        chosen = self.reader.chosen
+        shape = (0, len(self.reader.measures), len(chosen.layers), len(chosen.heads))
         values = np.stack([measured for _, measured in self.measured]) if self.measured else np.zeros(shape)
         return [one for one, _ in self.measured], values
 

@@ -67,15 +67,11 @@ def _is_web(place: Place) -> bool:
 
 def _in_folder(folder: Place) -> Iterator[Place]:
     found = [file for file in folder.files() if not file.name.startswith((".", "_"))]
-    texts = [file for file in found if _is_text(file.name)]
+    plain = [unpacked_name(file.name) if packing_by_name(file.name) else file.name for file in found]
+    texts = [file for file, name in zip(found, plain, strict=True) if name.lower().endswith(_TEXTS)]
     if not texts:
         there = f": it has {len(found)} others" if found else ": it is empty" if folder.exists() else ""
         raise InputError(
             f"no file of texts in '{folder}'{there}; read are {', '.join(_TEXTS)}, packed or not"
         )
     yield from texts
-
-
-def _is_text(name: str) -> bool:
-    plain = unpacked_name(name) if packing_by_name(name) else name
-    return plain.lower().endswith(_TEXTS)

@@ -125,15 +125,12 @@ class _Unpacked(io.RawIOBase):
             raise
         except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
             damaged = f"it is damaged ({one_line(error)}): what stands before may be wrong, too"
-            why = "it ends too early" if _too_early(error) else damaged
+            too_early = isinstance(error, EOFError) or "runcated" in str(error)
+            why = "it ends too early" if too_early else damaged
             raise BrokenArchive(f"after {self._given:,} bytes of text {why}") from error
         buffer[: len(content)] = content
         self._given += len(content)
         return len(content)
-
-
-def _too_early(error: Exception) -> bool:
-    return isinstance(error, EOFError) or "runcated" in str(error)
 
 
 def _zstandard(file: IO[bytes]) -> IO[bytes]:

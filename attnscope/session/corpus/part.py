@@ -108,6 +108,11 @@ class Part:
     def merged(self, later: "Part") -> "Part":
         """With the one that follows it."""
         sources = dict.fromkeys((*self.lines, *later.lines))
+
+        def place_further(place: str) -> str:
+            source, line = map(int, place.split(":"))
+            return f"{source}:{self._further(source, line)}"
+
         return replace(
             self,
             **{name: getattr(self, name) + getattr(later, name) for name in _COUNTED},
@@ -116,17 +121,13 @@ class Part:
             set_aside=self.set_aside + self._moved(later.set_aside),
             absent={**self.absent, **later.absent},
             proved=self.proved.merged(replace(later.proved, failed=self._moved(later.proved.failed))),
-            totals=self.totals.merged(later.totals.moved(self._place_further)),
+            totals=self.totals.merged(later.totals.moved(place_further)),
             rows=self.rows + later.rows,
         )
 
     def _further(self, source: int, line: int) -> int:
         """A line of what follows; 0, of a source that is one text, is none."""
         return line and line + self.lines.get(source, 0)
-
-    def _place_further(self, place: str) -> str:
-        source, line = map(int, place.split(":"))
-        return f"{source}:{self._further(source, line)}"
 
     def _moved(self, later: tuple[SetAside, ...]) -> tuple[SetAside, ...]:
         return tuple(replace(aside, line=self._further(aside.source, aside.line)) for aside in later)
@@ -164,22 +165,20 @@ def read(content: bytes) -> Part:
 
 
 def _made(meta: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Part:
+    proved, rows = meta.pop("proved"), meta.pop("rows")
+    failed = tuple(SetAside(**each) for each in proved.pop("failed"))
+    beside = tuple(proved.pop("beside"))
     return Part(
         measures=tuple(meta.pop("measures")),
         layers=tuple(meta.pop("layers")),
         heads=tuple(meta.pop("heads")),
         lines=_numbered(meta.pop("lines")),
         set_aside=tuple(SetAside(*aside) for aside in meta.pop("set_aside")),
-        proved=_proved(meta.pop("proved")),
-        rows=tuple(RowsFile(**{**each, "lines": _numbered(each["lines"])}) for each in meta.pop("rows")),
+        proved=Proved(failed=failed, beside=beside, **proved),
+        rows=tuple(RowsFile(**{**each, "lines": _numbered(each["lines"])}) for each in rows),
         totals=Totals.from_arrays(arrays),
         **meta,
     )
-
-
-def _proved(meta: dict[str, Any]) -> Proved:
-    failed = tuple(SetAside(**each) for each in meta["failed"])
-    return Proved(**{**meta, "failed": failed, "beside": tuple(meta["beside"])})
 
 
 def _numbered(by_name: Mapping[str, int]) -> dict[int, int]:

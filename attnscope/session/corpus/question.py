@@ -107,16 +107,6 @@ class CorpusQuestion:
         )
 
 
-def _recipe(request: ModelRequest, asked: CorpusQuestion, wanted: Wanted) -> CorpusRecipe:
-    from attnscope.analysis.corpus.names import check_measurable, measurable
-
-    names = parse_measures(asked.measures)
-    names = measurable(names) if asked.measures == "all" else names
-    check_measurable(names)
-    how = asked.longest, asked.batch, asked.truncate, asked.rows is not None, asked.linked
-    return CorpusRecipe(request, wanted, names, *how)
-
-
 def _planned(
     request: ModelRequest, asked: CorpusQuestion, sources: Sequence[Source], listener: Listener
 ) -> tuple[Plan, bool, "Checkpoint"]:
@@ -143,9 +133,15 @@ def corpus_of(
 
     `engine` measures in place of the one that is asked for; `done` is told how far it is.
     """
+    from attnscope.analysis.corpus.names import check_measurable, measurable
+
     request = _resolved(request, asked, listener)
     engine = engine or engine_of(asked, request)
-    recipe = _recipe(request, asked, wanted)
+    names = parse_measures(asked.measures)
+    names = measurable(names) if asked.measures == "all" else names
+    check_measurable(names)
+    how = asked.longest, asked.batch, asked.truncate, asked.rows is not None, asked.linked
+    recipe = CorpusRecipe(request, wanted, names, *how)
     with _with_sizes(asked.sources()) as sources:
         from attnscope.session.corpus.run import Run
 

@@ -107,19 +107,12 @@ def source_of(place: Place, name: str, form: str | None, field: str, strict: boo
     if packing is None and (local := place.local) is not None and local.is_file():
         with suppress(OSError, InputError):  # whoever reads it says what is wrong
             packing = packing_by_start(place.read(0, 8))
-    found = form_of(plain, form)
+    if form is not None and form not in [*Form]:
+        raise InputError(f"no format '{form}': {', '.join(Form)}")
+    found = _BY_SUFFIX.get(Path(plain).suffix.lower(), Form.LINES) if form is None else Form(form)
     if packing is not None and found is Form.PARQUET:
         raise InputError(f"cannot read '{place}': a Parquet file within {packing}: unpack it")
     return Source(place, name, found, field, packing, strict)
-
-
-def form_of(name: str, wanted: str | None) -> Form:
-    """The form that is wanted, or else that which the suffix says; lines of text for any other."""
-    if wanted is not None:
-        if wanted not in [*Form]:
-            raise InputError(f"no format '{wanted}': {', '.join(Form)}")
-        return Form(wanted)
-    return _BY_SUFFIX.get(Path(name).suffix.lower(), Form.LINES)
 
 
 @contextmanager

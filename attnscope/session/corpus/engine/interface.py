@@ -143,11 +143,6 @@ class Progress:
     whole: int
     forecast: Forecast | None = None
 
-    @property
-    def share(self) -> float:
-        """Of the bytes."""
-        return self.through / max(self.whole, 1)
-
 
 Done = Callable[[Progress], None]
 

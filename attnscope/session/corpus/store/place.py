@@ -76,11 +76,6 @@ class Place:
         """The last part of the address."""
         return self.address.partition("?")[0].rstrip("/").rpartition("/")[2]
 
-    @property
-    def suffix(self) -> str:
-        """What its name ends in, from the last dot, in small letters."""
-        return Path(self.name).suffix.lower()
-
     def __str__(self) -> str:
         return printable(self.address)
 
