@@ -71,7 +71,8 @@ def verify_model(
     with final_hidden_states(model) as after, running(every) as ran:
         watched = run_watched(model, inputs, every, keep, labels)
         outputs = compared({**before, **untouched}, {**after, **watched})
-        if mute := _could_have_asked(every, ran, checks):
+        seen = {check.module for check in checks}
+        if mute := traced_instead([site for site in every if site.module in ran and site.path not in seen]):
             again = run_watched(model, inputs, mute, keep, labels)
             outputs = _worse(outputs, compared({**before, **untouched}, {**after, **again}))
     silent = [check for tower in towers for check in _unread(tower, ran, checks)]
@@ -99,13 +100,6 @@ def running(watched: Sequence[Site]) -> Iterator[set[nn.Module]]:
     finally:
         for handle in handles:
             handle.remove()
-
-
-def _could_have_asked(
-    every: Sequence[Site], ran: Container[nn.Module], checks: Sequence[LayerCheck]
-) -> tuple[Site, ...]:
-    seen = {check.module for check in checks}
-    return traced_instead([site for site in every if site.module in ran and site.path not in seen])
 
 
 def _unread(tower: Tower, ran: Container[nn.Module], checks: Sequence[LayerCheck]) -> Iterator[LayerCheck]:

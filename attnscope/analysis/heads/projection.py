@@ -109,6 +109,7 @@ def project_head(
     neighbours = min(NEIGHBOURS, (len(points) - 1) // 2)
     distance = pairwise_distances(shown.queries, shown.keys, metric=settings.metric)
     undefined = _coincide(points)
+    pairs = shown.allowed
     return Projection(
         head=head,
         queries=places[: len(shown.queries)],
@@ -124,16 +125,11 @@ def project_head(
         divergence=divergence,
         trustworthiness=_trust(points, places, neighbours, settings.metric),
         neighbours=neighbours,
-        correlation=_correlation(distance, shown, undefined),
+        correlation=(float("nan") if undefined else rank_correlation(distance[pairs], shown.scaled[pairs])),
         apart=not undefined and _apart(shown.queries, shown.keys, distance, settings.metric),
         view=view,
         view_scaled=None if view is None else shown.scaled,
     )
-
-
-def _correlation(distance: Float[np.ndarray, "query key"], shown: Points, undefined: bool) -> float:
-    pairs = shown.allowed
-    return float("nan") if undefined else rank_correlation(distance[pairs], shown.scaled[pairs])
 
 
 def _apart(
