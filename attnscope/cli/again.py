@@ -68,12 +68,10 @@ def _numbers(tokens: Tokens | None) -> str | None:
 
 
 def _chat(chat: Chat | None) -> tuple[str, ...]:
-    """The file of a conversation; one that came from elsewhere stands in one of another name."""
     return () if chat is None else _file("--chat", chat.file or "-", "your-chat.json")
 
 
 def _file(option: str, file: str | Path | None, piped: str) -> tuple[str, ...]:
-    """A file; what came by standard input or another pipe comes from one that is called `piped`."""
     if file is None:
         return ()
     if str(file) == "-":
@@ -82,7 +80,6 @@ def _file(option: str, file: str | Path | None, piped: str) -> tuple[str, ...]:
 
 
 def _told(*given: tuple[str, object]) -> tuple[str, ...]:
-    """The options that have a value, each with it."""
     return tuple(f"{option} {word(str(value))}" for option, value in given if value is not None)
 
 

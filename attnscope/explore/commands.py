@@ -90,7 +90,6 @@ def _line(name: str, *parts: str) -> str:
 
 
 def _writing(state: State, inputs: Inputs) -> list[str]:
-    """How far the model goes on, where that is looked at."""
     if state.scene.tower.kind is Kind.ENCODER:
         return []
     most = inputs.writing.generate

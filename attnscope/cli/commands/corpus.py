@@ -228,7 +228,6 @@ def corpus(
 
 @contextmanager
 def _counting(quiet: bool) -> "Iterator[Done | None]":
-    """A bar of the bytes that are through, how fast, how long still; it is moved by what this gives."""
     if quiet or not sys.stderr.isatty():
         yield None
         return

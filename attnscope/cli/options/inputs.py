@@ -211,7 +211,7 @@ class Read:
         return () if self.texts is None else read_lines(self.texts)
 
     def inputs(self, writing: Writing = Writing()) -> request.Inputs:
-        """The same for the session, `-` read from standard input; `InputError` for what is not UTF-8.
+        """Inputs for the session, `-` read from standard input; `InputError` for what is not UTF-8.
 
         Of many texts none is read yet: what is checked here is the same for all of them.
         """
@@ -238,7 +238,7 @@ class Read:
 
 @dataclass(frozen=True)
 class SparedRead(Read):
-    """The same where none need be given, as a command itself says."""
+    """Like `Read`; no text is required, as a command itself says."""
 
     def __post_init__(self) -> None:
         self.check_texts()
@@ -248,7 +248,7 @@ class SparedRead(Read):
 
 @dataclass(frozen=True)
 class ArticleRead(SparedRead):
-    """The same, by default the sentence of the articles."""
+    """What is read, by default the sentence of the articles."""
 
     text: ArticleText = None
 

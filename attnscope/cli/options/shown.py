@@ -195,7 +195,7 @@ class MapOptions:
     max_iter: MaxIter = None
 
     def settings(self) -> "MapSettings":
-        """The same, checked; `InputError` for what cannot be."""
+        """How to draw a map, checked; `InputError` for what cannot be."""
         from attnscope.results import MapSettings
 
         return MapSettings(self.metric, self.perplexity, self.seed, self.max_iter)

@@ -115,7 +115,7 @@ def chance(probability: float, decimals: int = 1) -> str:
 
 
 def likely(probability: float) -> str:
-    """The same where there is room: of what is rarer than 0.1 % `1 in 50,000`."""
+    """A probability where there is room: of what is rarer than 0.1 % `1 in 50,000`."""
     if not 0 < probability < _RARE:
         return chance(probability)
     return f"1 in {significant(float(f'{1 / probability:.1e}'))}"

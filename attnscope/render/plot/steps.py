@@ -92,7 +92,6 @@ def panel(steps: Steps) -> Panel:
 
 
 def _lanes(blocks: list[Block]) -> list[list[Block]]:
-    """Blocks side by side: what is given, what is projected from it, what follows; wrapped where too wide."""
     lanes: list[list[Block]] = []
     for each in blocks:
         kind = _kind(each.step)
@@ -191,7 +190,6 @@ def _ticks(laid: Block, axes: Axes) -> None:
 
 
 def _title(laid: Block, axes: Axes) -> None:
-    """Title and shape, flush with the left edge of the row names."""
     wide, high = laid.size
     lines = ((title(laid.step), TITLE, "bold", INK), (subtitle(laid), SMALL, "normal", FAINT))
     above = laid.top
@@ -204,7 +202,6 @@ def _title(laid: Block, axes: Axes) -> None:
 
 
 def _numbers(laid: Block, axes: Axes, mesh: QuadMesh, shown: np.ndarray) -> None:
-    """The number of each cell in black or white, whichever is easier to read on its colour."""
     values = laid.step.matrix.values
     written = texts(values, 4 if max(values.shape) <= _ROOMY else 2)
     widest = max((text_width(text, 1.0) for text in written[shown]), default=1.0) or 1.0

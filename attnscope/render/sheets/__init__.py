@@ -26,7 +26,6 @@ def sheet_of(result: Result, focus: Focus = WHOLE) -> Sheet:
 
 
 def _messages(result: Result) -> str:
-    """Where the messages of a chat stand, by the tokens of a head rather than by those of a view of it."""
     sides = [getattr(result, name, None) for name in ("head", "overview", "tokens", "a", "b")]
     for each in (*(getattr(side, "head", None) for side in sides), *sides, result):
         for axis in ("key_tokens", "query_tokens", "tokens"):

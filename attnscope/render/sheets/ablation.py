@@ -55,7 +55,6 @@ class Row(NamedTuple):
 
 
 def _answers(result: Ablation) -> dict[str, int]:
-    """The query that the model answers at, where it is one of those that heads look from."""
     position = result.answer.position
     own = result.kind is not Kind.CROSS and position is not None
     return {"query": position} if own and position is not None else {}
@@ -95,7 +94,6 @@ def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
 
 
 def _next(result: Ablation) -> Next | None:
-    """The question that this answer raises: both at once, every head, the words of a link, or the head."""
     if not result.heads:
         return None
     named = labels.asked_again(result)
@@ -132,13 +130,11 @@ def _head(one: HeadEffect, kind: Literal["", "random"] = "") -> Row:
 
 
 def _group_row(result: Ablation) -> list[Row]:
-    """All heads at once, where they were."""
     group = result.group
     return [] if group is None else [Row(labels.at_once(group), "group", effect=group.effect, beside=group)]
 
 
 def _every(result: Ablation) -> Iterator[Row]:
-    """Each head by its rank, those drawn at random, all at once, those that were only foretold."""
     yield from map(_head, result.heads)
     yield from (_head(one, "random") for one in result.floor.random)
     yield from _group_row(result)
@@ -149,10 +145,6 @@ def _every(result: Ablation) -> Iterator[Row]:
 
 
 def _ranking(result: Ablation, whole: bool) -> Ranking:
-    """A bar for each head, to the left where the answer loses; behind it what other heads of its layer do.
-
-    People see the first of many, and the random heads beside them, only where they ask for the `whole`.
-    """
     shown = result.heads if whole else result.heads[:_SHOWN]
     drawn = sorted(result.floor.random, key=lambda one: -abs(one.change)) if whole else []
     rows = [*_group_row(result), *map(_head, shown), *(_head(one, "random") for one in drawn)]
@@ -183,7 +175,6 @@ def _ranking(result: Ablation, whole: bool) -> Ranking:
 
 
 def _table(result: Ablation, rows: Sequence[Row], whole: bool) -> Table:
-    """A row for each of these; people see few columns, or the `whole` of them."""
     places = measured.decimals(result)
     digits, change = partial(number, decimals=places), partial(signed_cell, decimals=places)
     changes = [None if row.effect is None else row.effect.change for row in rows]
@@ -233,7 +224,6 @@ def _table(result: Ablation, rows: Sequence[Row], whole: bool) -> Table:
 
 
 def _by(result: Ablation) -> str:
-    """What an estimate is."""
     told = f"what one backward pass predicts ({_FORETOLD.get(result.predicted_by, result.predicted_by)})"
     if result.method is Method.ZERO and result.predicted_by == "patching":
         told += ", of zeros the head's importance (Michel et al. 2019) with its sign"
@@ -241,7 +231,6 @@ def _by(result: Ablation) -> str:
 
 
 def _grids(result: Ablation) -> Iterator[HeadGrid]:
-    """Layers by heads, where heads of several layers were taken away in turn, or foretold of all."""
     if result.predicted:
         foretold = {(each.layer, each.head): each.change for each in result.predicted}
         layers = tuple(sorted({layer for layer, _ in foretold}))
@@ -255,7 +244,6 @@ def _grids(result: Ablation) -> Iterator[HeadGrid]:
 
 
 def _grid(result: Ablation) -> HeadGrid:
-    """What became of the answer without each head."""
     largest = largest_magnitude(result.grid)
     part = next((each for each, most in _PARTS.items() if 0 < largest < most), "")
     return HeadGrid(

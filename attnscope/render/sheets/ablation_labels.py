@@ -216,7 +216,6 @@ def read_back(result: Ablation) -> str:
 
 
 def _changed(result: Ablation) -> str:
-    """What was changed, batch by batch."""
     named = {Part.MLP: "MLPs", Part.RESIDUAL: "layers", Part.POSITION: "vectors of positions"}
     return f"changed {named.get(result.part, 'attentions')}"
 

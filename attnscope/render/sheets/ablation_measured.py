@@ -183,7 +183,6 @@ def _read_by(inputs: str) -> str:
 
 
 def _together(result: Ablation, heads: Sequence[Place]) -> str:
-    """Some heads, or whole layers."""
     if len(heads) <= NAMED:
         return listed_words([name(*each) for each in heads])
     layers = sorted({layer for layer, _ in heads})

@@ -78,7 +78,6 @@ def named(result: Ablation, place: PlaceEffect) -> str:
 
 
 def _query(result: Ablation, link: tuple[int, int]) -> str:
-    """The query of the links that were cut."""
     return settled(spelled(result.query_tokens, result.link_spans[0] if result.link_spans else link[:1]))
 
 
@@ -97,7 +96,6 @@ def row_words(result: Ablation, place: PlaceEffect) -> str:
 
 
 def _counted_places(result: Ablation) -> str:
-    """`44 places`, `4 MLPs`."""
     count = len(result.places)
     if result.part is Part.POSITION:
         return counted(count, "position")
@@ -170,7 +168,6 @@ def typical_of(result: Ablation) -> str:
 
 
 def _one(result: Ablation, one: PlaceEffect) -> str:
-    """A single place."""
     said = f"{labels.without(result, named(result, one))} {subject(result)} "
     little = abs(one.change) < result.measured.little
     said += f"hardly moves: {pair(result, one)}" if little else goes(result, one)
@@ -187,7 +184,6 @@ def _one(result: Ablation, one: PlaceEffect) -> str:
 
 
 def _closes(result: Ablation) -> str:
-    """Which part of the way to the other text single places go, and what they bring back there."""
     total = result.total
     assert total is not None, "the case says so"
     here, there = (value(result, each) for each in (total.before, total.after))
@@ -215,7 +211,6 @@ def _closes(result: Ablation) -> str:
 
 
 def _where_it_stands(result: Ablation) -> str:
-    """At which token what makes the answers differ stands, layer by layer."""
     total = result.total
     assert total is not None, "there is another text"
     best: list[tuple[int, str, PlaceEffect]] = []
@@ -233,7 +228,6 @@ def _where_it_stands(result: Ablation) -> str:
 
 
 def _range(result: Ablation, places: Sequence[PlaceEffect]) -> str:
-    """From the least to the most that they close."""
     ends = sorted(places, key=lambda one: share(result, one.change) or 0.0)
     low, high = (told_share(result, share(result, one.change), one.change) for one in (ends[0], ends[-1]))
     return low if low == high else f"{low} to {high}"

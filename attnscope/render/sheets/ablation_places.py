@@ -76,7 +76,6 @@ def of_places(result: Ablation, focus: Focus) -> Sheet:
 
 
 def _control(result: Ablation) -> str:
-    """What places are held against, and what stands in their place."""
     return f"{result.beside or 'none'}, each changed alone; {result.how}"
 
 
@@ -100,7 +99,6 @@ def _legend(result: Ablation) -> Iterator[str]:
 
 
 def _next(result: Ablation) -> Next | None:
-    """By token where it was by layer; else which heads of the layer."""
     best = largest(result)
     if best.layer < 0 or result.link is not None:
         return None
@@ -139,7 +137,6 @@ def _blocks(result: Ablation, whole: bool) -> Iterator[Ranking | Matrix | Beside
 
 
 def _direction(result: Ablation, name: str, share: str, change: str, back: bool) -> Matrix:
-    """Shares of the gap, or where some are no shares what they are of."""
     of = enough if back else closed
     shares = [of(result, each) for each in result.places]
     if all(measured.is_share(each) for each in shares if each is not None):
@@ -150,7 +147,6 @@ def _direction(result: Ablation, name: str, share: str, change: str, back: bool)
 
 
 def _matrix(result: Ablation, title: str, values: Sequence[float | None]) -> Matrix:
-    """Layers down, tokens across."""
     tokens = tokens_of(result)
     rows = list(dict.fromkeys(row_words(result, each) for each in result.places))
     heads = any(each.head is not None for each in result.places)
@@ -172,10 +168,6 @@ def _matrix(result: Ablation, title: str, values: Sequence[float | None]) -> Mat
 
 
 def _ranking(result: Ablation, whole: bool) -> Ranking:
-    """A bar for each, to the left where the answer loses, in the order of layers or of the text.
-
-    Of many people see those that move the answer most, unless they ask for the `whole`.
-    """
     shown = result.places
     if not whole and len(shown) > MOST_SHOWN:
         shown = tuple(sorted(shown, key=lambda each: -abs(each.change))[:MOST_SHOWN])

@@ -67,7 +67,6 @@ def then(effect: Effect, when: str = "") -> str:
 
 
 def _moves(result: Ablation) -> str:
-    """One head that does far more than the typical one, and more than every other."""
     (one,), instead = result.heads, like(result)
     nats = signed_cell(one.change, decimals=decimals(result))
     told = f"{without(result, name(one.layer, one.head))} {subject(result)} {goes(result, one)} "
@@ -94,7 +93,6 @@ def _middling(result: Ablation) -> str:
 
 
 def _among(result: Ablation, one: HeadEffect) -> str:
-    """How many others move it more, or how little more it is than the typical head."""
     if not one.controls:
         return f"; layer {one.layer} has no other head to hold it against"
     more = one.controls - one.below
@@ -109,7 +107,6 @@ def _among(result: Ablation, one: HeadEffect) -> str:
 
 
 def _little(result: Ablation) -> str:
-    """Less than a tenth of a nat, whatever the others do: no factor is said of it."""
     if len(result.heads) > 1:
         most = _largest(result)
         told = f"None of {counted(len(result.heads), 'head')}, {alone(result)}, moves "
@@ -133,7 +130,6 @@ def _largest(result: Ablation) -> HeadEffect:
 
 
 def _rounding(result: Ablation) -> str:
-    """Nothing that rounding does not do as well."""
     largest = _largest(result)
     what = f"what {name(largest.layer, largest.head)} does"
     if len(result.heads) > 1:
@@ -146,7 +142,6 @@ def _rounding(result: Ablation) -> str:
 
 
 def _each(result: Ablation) -> str:
-    """Of heads that were taken one by one the one that moves the answer most, far ahead of all others."""
     best, count = _largest(result), len(result.heads)
     told = f"Of {counted(count, 'head')}, {alone(result)}, "
     if result.predicted:
@@ -158,7 +153,6 @@ def _each(result: Ablation) -> str:
 
 
 def _ranked(result: Ablation) -> str:
-    """How far the order that was predicted is the one that came out."""
     rho = result.rank_correlation
     if not result.predicted or rho is None:
         return ""
@@ -178,7 +172,6 @@ def _flat(result: Ablation) -> str:
 
 
 def _together(result: Ablation) -> str:
-    """All at once, beside what each does alone and beside other groups."""
     group = result.group
     assert group is not None, "the case says so"
     effect = group.effect
@@ -191,7 +184,6 @@ def _together(result: Ablation) -> str:
 
 
 def _beside_alone(result: Ablation, group: Group) -> str:
-    """`more than each alone adds up to (−3.42 against −1.57 nats)`."""
     own, alone = group.effect.change, sum(each.change for each in result.heads)
     how = "more than" if abs(own) > abs(alone) else "less than"
     if abs(own - alone) <= max(_AGREE * abs(alone), result.floor.rounding):
@@ -218,7 +210,6 @@ def _beside_groups(result: Ablation, group: Group) -> str:
 
 
 def _closes(result: Ablation) -> str:
-    """How much of the way to the other text one head alone goes."""
     total = result.total
     assert total is not None, "the case says so"
     best = closing(result)

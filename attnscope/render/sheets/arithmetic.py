@@ -45,7 +45,6 @@ def _exact(values: Float[np.ndarray, "..."], places: int) -> bool:
 
 
 def _with_exponent(value: float, decimals: int) -> str:
-    """`1e8`, `2.5e-5`; `1234567` where the few decimals of an exponent would round a whole number."""
     text = f"{value:.{max(decimals - 1, 1)}e}"
     if value == round(value) != float(text) and abs(value) < _WHOLE:
         return f"{value:.0f}"
@@ -54,12 +53,10 @@ def _with_exponent(value: float, decimals: int) -> str:
 
 
 def _unlimited(value: float) -> str:
-    """What is no finite number, in words; empty for all others."""
     return "" if np.isfinite(value) else "none" if np.isnan(value) else "−∞"
 
 
 def _minus(text: str) -> str:
-    """With the sign that people read, and zero without one."""
     return (MINUS if text.strip("-0.") else "") + text[1:] if text.startswith("-") else text
 
 

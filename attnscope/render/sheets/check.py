@@ -31,7 +31,6 @@ def sheet(result: Check, focus: Focus = WHOLE) -> Sheet:
 
 
 def _answer(result: Check) -> str:
-    """Whether the numbers come out as they were stored, and which head lies farthest off."""
     total, file = counted(len(result.heads), "head"), result.file
     if result.off:
         return _differs(result)
@@ -45,7 +44,6 @@ def _answer(result: Check) -> str:
 
 
 def _differs(result: Check) -> str:
-    """Which head is not as it was stored, by how much, and what may have happened."""
     farthest, several = max(result.off, key=_share), len(result.off) > 1
     if math.isinf(farthest.off):
         by = f"{farthest.stage} of another shape, with another mask, or with numbers missing"
@@ -61,7 +59,6 @@ def _differs(result: Check) -> str:
 
 
 def _share(head: HeadCheck) -> tuple[float, float]:
-    """How much of what is allowed a head is off, and how much that is."""
     return head.off / head.allowed if head.allowed else math.inf if head.off else 0.0, head.off
 
 
@@ -84,12 +81,10 @@ def _off(head: HeadCheck) -> str:
 
 
 def _why(head: HeadCheck) -> str:
-    """Why a head is not as stored."""
     return verdict_words(head.verdict) if head.verdict is Verdict.FAILED else "not as stored"
 
 
 def _conclusion(result: Check) -> str:
-    """How many heads are as stored."""
     off, total = len(result.off), counted(len(result.heads), "head")
     if off:
         return f"{GLYPHS[Verdict.FAILED]} {off} of {len(result.heads)} heads are not as stored"

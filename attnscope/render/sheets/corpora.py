@@ -89,7 +89,6 @@ def _grid(result: CorpusDifference, scores: ScoresApart) -> HeadGrid:
 
 
 def _ranking(result: CorpusDifference, scores: ScoresApart, in_tokens: bool) -> Ranking:
-    """The heads that differ by most errors, with what chance can explain."""
     listed, around = words.ranked(scores), Scale.around(scores.difference)
     places = listed[:_LISTED]
     differences, reached, limits = (
@@ -136,7 +135,6 @@ def _ranking(result: CorpusDifference, scores: ScoresApart, in_tokens: bool) -> 
 
 
 def _besides(result: CorpusDifference, scores: ScoresApart, places: list[Place]) -> Iterator[Column]:
-    """What lengths alone make of a difference, and the one without regard to lengths."""
     if result.equal:
         under = "not at equal length"
         alone, as_read = (each_of(values, places) for values in (scores.length_alone, scores.as_read))
@@ -147,7 +145,6 @@ def _besides(result: CorpusDifference, scores: ScoresApart, places: list[Place])
 
 
 def _measures(result: CorpusDifference, whole: bool) -> Iterator[Ranking]:
-    """By each measure the head that differs by most errors; of all measures by the usual ones."""
     listed = {measure: (each, words.ranked(each)) for measure, each in result.measures.items()}
     every = {measure: (each, places[0]) for measure, (each, places) in listed.items() if places}
     wanted = usual(result.measures, result.main.scores.measure, whole)
@@ -170,7 +167,6 @@ def _measures(result: CorpusDifference, whole: bool) -> Iterator[Ranking]:
 
 
 def _facts(result: CorpusDifference) -> Iterator[tuple[object, ...]]:
-    """A row for each measure and head."""
     for measure, each in result.measures.items():
         for i, j in np.ndindex(each.difference.shape):
             values = (
@@ -181,7 +177,6 @@ def _facts(result: CorpusDifference) -> Iterator[tuple[object, ...]]:
 
 
 def _by_length(result: CorpusDifference, in_tokens: bool) -> Iterator[Curve]:
-    """Of the head that differs most its mean in both by the length of texts, with intervals."""
     scores, classes = result.main, result.lengths
     if len(classes) < 2 or not (listed := words.ranked(scores)):
         return

@@ -36,7 +36,6 @@ def _unranked(result: Corpus) -> str:
 
 
 def _sharpest(result: Corpus) -> str:
-    """The head that looks at fewest tokens, and heads that give most of their weight to one position."""
     entropy = result.main
     best = _best(entropy)
     told = (
@@ -53,7 +52,6 @@ def _sharpest(result: Corpus) -> str:
 
 
 def _sharpest_of_none(result: Corpus) -> str:
-    """Which heads are sharpest over either half of the texts, where these are two."""
     return _cannot_tell(result, "is sharpest", lambda value: f"about {_tokens(value)} tokens")
 
 
@@ -74,7 +72,6 @@ def _cannot_tell(result: Corpus, what: str, written: Callable[[float], str]) -> 
 
 
 def _positions(result: Corpus) -> Iterator[tuple[str, str, Place]]:
-    """Each position that a head gives half of its weight or more, how much, and the head that gives most."""
     for measure, where in _POSITIONS.items():
         scores = result.measures.get(measure)
         best = None if scores is None else scores.strongest
@@ -84,7 +81,6 @@ def _positions(result: Corpus) -> Iterator[tuple[str, str, Place]]:
 
 
 def _strongest(result: Corpus) -> str:
-    """The strongest head by the measure that is looked at, beside the median head."""
     scores = result.main
     best, described = _best(scores), scores.scores.description
     written = partial(measured.written, scores.scores)
@@ -105,7 +101,6 @@ def _strongest_of_none(result: Corpus) -> str:
 
 
 def _of_classes(result: Corpus) -> str:
-    """The head whose class most texts agree on."""
     scores = result.main
     assert scores.agreement is not None, "classes have a share of the texts"
     order = measured.ranked(scores.scores)
@@ -137,7 +132,6 @@ def _tokens(entropy: float) -> str:
 
 
 def _linked(result: Corpus) -> str:
-    """Words of one part of speech look at those of another, more than distance alone explains."""
     link, alone, gain = (result.measure(each) for each in (LINK, DISTANCE_ALONE, GAIN))
     best, (source, target), held = _best(gain), result.linked or ("", ""), result.held_out
     assert held is not None, "it is what makes it one"
@@ -209,7 +203,6 @@ def read_words(read: CorpusRead) -> str:
 
 
 def _left_out(read: CorpusRead) -> str:
-    """What was set aside and why, cut and blank; "" where nothing was."""
     parts = []
     if read.left_out:
         listed = list(read.set_aside.items())

@@ -38,20 +38,17 @@ def sheet(result: Dimensions, focus: Focus = WHOLE) -> Sheet:
 
 
 def _pair(result: Dimensions) -> str:
-    """`5 [MASK] → 9 opened`."""
     head = result.head
     return f"{settled(head.query_tokens.named(result.query))} → {settled(head.key_tokens.named(result.key))}"
 
 
 def _sum_words(result: Dimensions) -> str:
-    """`q·k 12.34, the sum of 32 products, gives the weight .582`."""
     head, place = result.head, (result.query, result.key)
     products, given = counted(len(result.products), "product"), weight(float(head.weights[place]), 3)
     return f"q·k {number(float(head.scores[place]))}, the sum of {products}, gives the weight {given}"
 
 
 def _share_words(result: Dimensions) -> str:
-    """How far above the other keys this one is, and how many dimensions make that."""
     if not result.others:
         return "this query may look at no other key"
     above = result.products - result.beside
@@ -66,7 +63,6 @@ def _share_words(result: Dimensions) -> str:
 
 
 def _products(result: Dimensions, rows: int | None) -> Ranking:
-    """The largest products, whatever their sign, beside those of the other keys, and their sum so far."""
     order = result.order[:rows].tolist()
     products, sums = [float(result.products[i]) for i in order], result.cumulated[: len(order)].tolist()
     beside = [float(result.beside[i]) for i in order]
@@ -101,14 +97,12 @@ def _products(result: Dimensions, rows: int | None) -> Ranking:
 def _column(
     heading: str, values: np.ndarray, order: Sequence[int], says: str = "", scale: Scale | None = None
 ) -> Column:
-    """The numbers of these dimensions, all in one notation."""
     texts = alike_texts(values, 2)
     shown = [float(values[i]) for i in order]
     return Column(heading, shown, heading, says=says, scale=scale, told=[str(texts[i]) for i in order])
 
 
 def _turned(result: Dimensions) -> Iterator[Ranking]:
-    """The dimensions that a rotary position turns together, the strongest first."""
     if result.rotation is None:
         return
     found, sums = result.rotation, result.by_pair
@@ -131,7 +125,6 @@ def _turned(result: Dimensions) -> Iterator[Ranking]:
 
 
 def _wave(wavelength: float) -> str:
-    """Tokens of one turn: `6.3`, `198`, `6.3e4`, and for a pair that stands still `never`."""
     return "never" if not np.isfinite(wavelength) else significant(wavelength)
 
 
@@ -152,7 +145,6 @@ def _record(result: Dimensions) -> Iterator[tuple[str, object]]:
 
 
 def _table(result: Dimensions) -> Table:
-    """A row per dimension, largest product first; empty where it is turned with no other."""
     order = result.order.tolist()
     partner: dict[int, tuple[int, float]] = {}
     if (found := result.rotation) is not None:

@@ -62,7 +62,6 @@ def sheet(result: Explanation, focus: Focus = WHOLE) -> Sheet:
 
 
 def _heads(result: Explanation) -> Ranking:
-    """The heads that were asked further, in the order of the evidence for them."""
     found = result.finding
     places = [(found.layers.index(layer), found.heads.index(head)) for layer, head in result.heads]
     weights, means, low, high = (
@@ -114,7 +113,6 @@ def _changes(result: Explanation, made: Ablation | None) -> list[float | None]:
 
 
 def _replaced(result: Explanation, made: Replaced) -> Ranking:
-    """Every word, patch or frame that was replaced, the largest loss first."""
     shown = made.parts[:_WORDS_SHOWN]
     lost, costs = [part.change for part in shown], bool(made.answer)
     hidden = len(made.parts) - len(shown)
@@ -135,7 +133,6 @@ def _replaced(result: Explanation, made: Replaced) -> Ranking:
 
 
 def _more(result: Explanation, focus: Focus) -> Iterator[Block]:
-    """What each of the questions shows for itself, where there is room for it."""
     if result.replaced is not None and not focus.verbose:
         yield _replaced(result, result.replaced)
     made = [(Asked.LOOK, finding.sheet(result.finding))]
@@ -149,7 +146,6 @@ def _more(result: Explanation, focus: Focus) -> Iterator[Block]:
 
 
 def _proof(result: Explanation) -> Iterator[tuple[Verdict, str]]:
-    """What is proved of each answer, said once."""
     told = list(finding.sheet(result.finding).proof)
     for each in (result.taken, result.cut):
         told += [] if each is None else ablation.sheet(each).proof
@@ -158,7 +154,6 @@ def _proof(result: Explanation) -> Iterator[tuple[Verdict, str]]:
 
 
 def _next(result: Explanation) -> Next | None:
-    """What else the head that is told of looks at from there; or where heads look where none looks there."""
     if result.lead is None:
         query = label(result.query_tokens, result.query)
         return Next("what do heads look at from there?", asking(result, "heads", "--query", query))

@@ -107,7 +107,6 @@ def answer(result: Explanation) -> str:
 
 
 def _circuit(result: Explanation) -> str:
-    """Who looks, what two earlier heads brought to both ends, and the weight without either."""
     told = result.told_of
     assert told is not None, "one has reasons"
     at_query, at_key = (_head_reason(told, side) for side in (Side.QUERY, Side.KEY))
@@ -125,7 +124,6 @@ def _head_reason(told: Why, side: Side) -> Part:
 
 
 def _brought(told: Why, part: Part, place: str) -> str:
-    """`L0 H0 (at “king” it reads “river”)`."""
     if part.source is None:
         return f"{part.name} (at {place})"
     return f"{part.name} (at {place} it reads {in_sentence(told.key_tokens, part.source)})"
@@ -155,7 +153,6 @@ def because(result: Explanation, told: Why) -> str:
 
 
 def _none(result: Explanation) -> str:
-    """That nothing is shown, and by what the evidence does not suffice."""
     found, ends = result.finding, f"from {query(result)} at {key(result)}"
     if not result.heads:
         if found.evidence.of_group(Group.POSITION):
@@ -187,7 +184,6 @@ def clearest(result: Explanation) -> tuple[Head, int]:
 
 
 def _of_answer(result: Explanation) -> str:
-    """What the answer has of the word, and how many others it has as much of."""
     made = result.replaced
     if made is None or not made.answer or (lost := made.of(result.key)) is None:
         return ""

@@ -82,14 +82,12 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
 
 
 def _size(result: Finding) -> str:
-    """How many layers and heads are looked at; which, where they were named one by one."""
     if not result.apart:
         return grid_size(result.layers, result.heads)
     return ", ".join(name(*each) for each in result.apart[:_NAMED]) + (", ..." * (len(result.apart) > _NAMED))
 
 
 def _subject(result: Finding) -> str:
-    """What heads are ranked by: `weight of 7 [MASK] → 5 door`."""
     sought = result.question
     if sought.like is not None:
         return f"Jensen-Shannon divergence from {name(*sought.like)} in nats"
@@ -120,7 +118,6 @@ def _grid(
 
 
 def _depends(result: Finding) -> Iterator[str]:
-    """What a head is said to depend on, by what of its weight is left in the controls."""
     of, shuffled = result.controls.of, f"when the {words.PLURAL[result.controls.of]} are shuffled"
     half = "half of the weight or more"
     much = "much more than even attention (twice, or halfway from it to 1 where that is less)"
@@ -135,7 +132,6 @@ def _depends(result: Finding) -> Iterator[str]:
 
 
 def _legend(result: Finding) -> Iterator[str]:
-    """What the groups are, and what the controls are and are not."""
     yield from patch_words(result.query_tokens, result.key_tokens)
     count, of = result.controls.count, words.control_texts(result)
     if any(result.evidence.depends_on(place) for place in result.ranking):
@@ -156,7 +152,6 @@ def _legend(result: Finding) -> Iterator[str]:
 
 
 def _departures(result: Finding) -> Iterator[str]:
-    """How many controls there are where these are not as many as were asked for, and their seed."""
     controls = result.controls
     if controls.count != controls.wanted:
         yield f"{controls.count} of {controls.wanted} controls"
@@ -165,7 +160,6 @@ def _departures(result: Finding) -> Iterator[str]:
 
 
 def _details(result: Finding) -> Iterator[str]:
-    """The first controls themselves, and what even attention would have."""
     yield from (f"control {i}: {text}" for i, text in enumerate(result.control_texts[:_CONTROLS_TOLD]))
     best = [weight(float(each)) for each in np.quantile(result.controls.best, (0.05, 0.5, 0.95))]
     if result.ranking:
@@ -176,7 +170,6 @@ def _details(result: Finding) -> Iterator[str]:
 
 
 def _notes(result: Finding) -> Iterator[str]:
-    """What has to be known to read the numbers."""
     key = result.question.key
     if key is not None and result.key_tokens.items[key].special:
         plural = words.PLURAL[result.controls.of]
@@ -184,7 +177,6 @@ def _notes(result: Finding) -> Iterator[str]:
 
 
 def _sink(result: Finding) -> Iterator[str]:
-    """That the key is a sink, by the length of its hidden state, where it stands out by that."""
     lengths = result.key_lengths
     if lengths is None or not (long := np.flatnonzero(lengths >= SINK)).size:
         return
@@ -197,7 +189,6 @@ def _sink(result: Finding) -> Iterator[str]:
 
 
 def _next(result: Finding) -> Next | None:
-    """The question that this answer raises: the row before, the model's answer, the head, or other keys."""
     sought = result.question
     if not result.ranking:
         return None
@@ -232,14 +223,12 @@ def _next(result: Finding) -> Next | None:
 
 
 def _is_mask(result: Finding) -> bool:
-    """Whether the token that looks is a blank, which the model answers."""
     query = result.question.query
     token = None if query is None else result.query_tokens.items[query]
     return token is not None and "mask" in token.name.casefold() and not token.name.isalpha()
 
 
 def _opens(result: Finding, best: Place) -> dict[str, object]:
-    """Head and link; of a span its first token."""
     found = result.question
     pair = {"query": found.query, "key": found.key}
     if found.query_span or found.key_span:

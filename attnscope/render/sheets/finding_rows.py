@@ -70,7 +70,6 @@ def ranking(result: Finding, whole: bool) -> Ranking:
 
 
 def _bars(result: Finding, places: Sequence[Place], values: Sequence[float]) -> list[Mark]:
-    """The number of each head, in the tint of what it depends on."""
     of, accounts = result.controls.of, [result.evidence.depends_on(place) for place in places]
     if result.smaller_is_better:
         return [Mark("bar", "own", f"this {of.value}", values)]
@@ -145,7 +144,6 @@ def table_of(result: Finding, places: Sequence[Place], whole: bool) -> Table:
 
 
 def _dependence(result: Finding, places: Sequence[Place]) -> list[str]:
-    """What each of these heads depends on, as it is called of words, patches or frames."""
     of = result.controls.of
     called = {DependsOn.POSITION: "position", DependsOn.KEY: "key", DependsOn.WORD: of.part, None: ""}
     called[DependsOn.CONTEXT] = context_words(of)

@@ -51,7 +51,6 @@ def control_texts(result: Finding, count: int | None = None) -> str:
 
 
 def _looks(result: Finding, many: bool = True) -> str:
-    """What heads do that are looked for: `look from [MASK] at “opened”`."""
     sought, look = result.question, "look" if many else "looks"
     if sought.pattern is not None:
         return f"{look} at {pattern_words(result, sought.pattern)}"
@@ -70,7 +69,6 @@ def sides(result: Finding) -> tuple[str, str]:
 
 
 def _numbers(result: Finding, place: Place, there: str = "there") -> str:
-    """`.98 here, .08 there`."""
     own, mean = (weight(float(each[place])) for each in (result.weights, result.controls.mean))
     return f"{own} here, {mean} {there}"
 
@@ -83,7 +81,6 @@ def _heads(result: Finding, count: int) -> str:
 
 
 def _standing_out(result: Finding) -> str:
-    """Heads that stand clear of the best of all heads of nearly every control."""
     out = result.evidence.of_group(Group.STANDS_OUT)
     best, of = out[0], control_texts(result)
     if result.smaller_is_better:
@@ -104,7 +101,6 @@ def _standing_out(result: Finding) -> str:
 
 
 def _follows(result: Finding, place: Place | None) -> str:
-    """That a head gives the key its weight wherever that stands, where one does."""
     if place is None or result.followed is None or result.evidence.depends_on(place) is not DependsOn.WORD:
         return ""
     _, key = sides(result)
@@ -115,7 +111,6 @@ def _follows(result: Finding, place: Place | None) -> str:
 
 
 def _drawn(result: Finding) -> Place | None:
-    """The head that gives most to the token that is the key, wherever that went, if it is much."""
     given, even = result.followed, result.even_attention
     if given is None or even is None:
         return None
@@ -139,7 +134,6 @@ def _apart(result: Finding, place: Place) -> str:
 
 
 def _cannot_tell(result: Finding) -> str:
-    """Nothing stands out, and something might be there."""
     nearest = _nearest(result)
     if result.smaller_is_better:
         like = name(*(result.question.like or (0, 0)))
@@ -155,7 +149,6 @@ def _cannot_tell(result: Finding) -> str:
 
 
 def _nearest(result: Finding) -> Place:
-    """The head that comes nearest to standing out; of likeness the one that is most alike."""
     if result.smaller_is_better:
         return min(result.ranking, key=lambda place: float(result.weights[place]))
     explained = {place for of in (Group.POSITION, Group.KEY) for place in result.evidence.of_group(of)}
@@ -164,7 +157,6 @@ def _nearest(result: Finding) -> Place:
 
 
 def _few_controls(result: Finding) -> str:
-    """Too few controls for any head to stand out."""
     count, of = result.controls.count, control_texts(result)
     if count < result.controls.wanted:
         why = f"its {PLURAL[result.controls.of]} stand in no more than {counted(count, 'other order')}"
@@ -200,7 +192,6 @@ def others(result: Finding) -> str:
 
 
 def _key_only(result: Finding) -> str:
-    """That the heads that look there do so from other tokens as well."""
     first = result.evidence.of_group(Group.KEY)[0]
     assert result.elsewhere is not None, "by which they are told"
     own, given = (weight(float(each[first])) for each in (result.weights, result.elsewhere))
@@ -245,7 +236,6 @@ def _nothing(result: Finding) -> str:
 
 
 def _position_sought(result: Finding) -> str:
-    """A pattern of positions: what heads do whatever stands there, and whether for these words."""
     best, *more = _by_weight(result)[:_ALSO]
     whatever = f"whatever the {PLURAL[result.controls.of]}"
     own, mean = (weight(float(each[best])) for each in (result.weights, result.controls.mean))
@@ -272,7 +262,6 @@ def _position_sought(result: Finding) -> str:
 
 
 def _few(result: Finding) -> str:
-    """That there are fewer controls than were asked for, and why."""
     count = result.controls.count
     if not LEAST_CONTROLS <= count < result.controls.wanted or result.case is Case.UNRANKED:
         return ""

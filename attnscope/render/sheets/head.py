@@ -91,7 +91,6 @@ def sheet(result: HeadWeights | HeadView, focus: Focus = WHOLE) -> Sheet:
 
 
 def _opens(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None) -> dict[str, object]:
-    """The link that the answer names, as it is looked at."""
     query, key = pair or (None, None)
     found: dict[str, object] = {"query": query, "key": key}
     if isinstance(result, HeadView):
@@ -142,7 +141,6 @@ def answer_of(result: HeadWeights | HeadView, pair: tuple[int, int] | None) -> s
 
 
 def _even(result: HeadWeights | HeadView, query: int, key: int) -> float:
-    """What a row that weighs all of its keys alike gives this one; of several tokens together their share."""
     if isinstance(result, HeadView) and (result.by.joins or spans(result)):
         return float(result.even[query, key])
     return even(result.allowed, query)
@@ -153,7 +151,6 @@ def _departs(result: HeadWeights | HeadView) -> tuple[str, ...]:
 
 
 def _next(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None) -> Next | None:
-    """What only controls can tell: whether it is the words."""
     own = head_of(result)
     if pair is None or not own.query_tokens.texts or not own.key_tokens.texts:
         return None
@@ -169,7 +166,6 @@ def _next(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None) -
 def _looked_at(
     result: HeadWeights | HeadView, shown: Panel, focus: Focus
 ) -> tuple[Block, str, Sequence[str]]:
-    """What is drawn, the sentence that answers, and what has to be known of the numbers."""
     query = focus.query
     if query is None and shown.show == "weights":
         said = sums_words(result), special_words(head_of(result).special_mass), *view_words(result)
@@ -183,7 +179,6 @@ def _looked_at(
 
 
 def _beside(result: HeadWeights | HeadView, shown: Panel, focus: Focus) -> Iterator[str]:
-    """What rows sum to where it is not 1, what the bars of one query leave out."""
     if shown.show == "weights" and (sums := sums_words(result)) != _WHOLE:
         yield sums
     if focus.query is not None and shown.show not in VECTORS:
@@ -196,7 +191,6 @@ def _beside(result: HeadWeights | HeadView, shown: Panel, focus: Focus) -> Itera
 
 
 def _matrix(result: HeadWeights | HeadView, shown: Panel, rows: int | None) -> Matrix:
-    """All pairs of queries and keys, or the vector of every token."""
     pairs, weights = shown.column_tokens is not None, shown.show == "weights"
     listed = tuple(most_telling(result, shown, rows)) if pairs else ()
     chosen = telling_words(result, shown, listed) if pairs and listed else ""
@@ -216,7 +210,6 @@ def _matrix(result: HeadWeights | HeadView, shown: Panel, rows: int | None) -> M
 
 
 def _vector(shown: Panel) -> Matrix:
-    """The vector of one token, on the colours of all."""
     values, name = shown.values[0], settled(shown.row_tokens.named(0))
     there = bool(shown.answered[0])
     norm = f"{counted(len(values), 'dimension')} · norm {significant(float((values**2).sum() ** 0.5))}"
@@ -260,7 +253,6 @@ def _formula(result: HeadWeights, show: Show) -> Iterator[str]:
 
 
 def _every(result: HeadWeights | HeadView) -> Table:
-    """A row for every query and key: of a head in full each stage, else the weights."""
     queries, keys = result.weights.shape
     asked, looked_at = np.repeat(range(queries), keys).tolist(), list(range(keys)) * queries
     stages = {"weight": result.weights}

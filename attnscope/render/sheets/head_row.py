@@ -57,7 +57,6 @@ def _listed(ranked: list[int], key: int | None) -> list[int]:
 
 
 def _why_not(result: HeadWeights | HeadView, query: int) -> str:
-    """Why a query has no keys: it never had one, or none is left without special tokens."""
     emptied = isinstance(result, HeadView) and result.head.answered[list(result.query_groups[query])].any()
     return NOTHING_LEFT if emptied else NO_KEY
 
@@ -90,7 +89,6 @@ def most_of(result: HeadWeights | HeadView, query: int, key: int | None) -> str:
 
 
 def _more_than_nothing(text: str, less: str) -> str:
-    """`.02`; `<.01` of a weight whose digits say nothing."""
     return text if text.strip("0.") else f"{less}{text[:-1]}1"
 
 

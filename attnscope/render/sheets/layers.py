@@ -47,7 +47,6 @@ def sheet(result: LayeredPrediction, focus: Focus = WHOLE) -> Sheet:
 
 
 def _next(result: LayeredPrediction) -> Next | None:
-    """What of the model the one answer needs."""
     (first, *others) = result.places
     return None if others else heads_needed(result.tokens, result.task, result.provenance, first.answer)
 
@@ -73,7 +72,6 @@ def _answer(result: LayeredPrediction) -> str:
 
 
 def _since(place: LayeredPlace) -> str:
-    """`L3 on`, `the last layer on`."""
     if place.leads_from == place.layers[-1].layer:
         return "the last layer on"
     return f"{_article(place.leads_from)} on"
@@ -84,7 +82,6 @@ def _article(layer: int) -> str:
 
 
 def _one(result: LayeredPrediction, place: LayeredPlace) -> str:
-    """From which layer on the model's answer is the likeliest, what stood before it, and in other texts."""
     i = next(i for i, each in enumerate(place.layers) if each.layer == place.leads_from)
     here, where = place.layers[i], _place(result, place)
     answer = _said(place.answer)
@@ -107,7 +104,6 @@ def _one(result: LayeredPrediction, place: LayeredPlace) -> str:
 
 
 def _beside(here: LayerAnswer) -> str:
-    """What the same layer gives it in the control texts, and whether that is as much."""
     if math.isnan(here.control):
         return ""
     as_much = ", in some as much as here" if here.control_high >= here.probability else ""
@@ -125,7 +121,6 @@ def _said(guess: Guess) -> str:
 
 
 def _place(result: LayeredPrediction, place: LayeredPlace) -> str:
-    """`At [MASK]`, `After “opened”`, `For the class`."""
     if place.position is None:
         return "For the class"
     where = in_sentence(result.tokens, place.position)
@@ -184,7 +179,6 @@ def _notes(result: LayeredPrediction) -> Iterator[str]:
 
 
 def _facts(result: LayeredPrediction) -> Iterator[tuple[object, ...]]:
-    """A row for every layer of every place."""
     for place in result.places:
         position = "" if place.position is None else place.position
         for each in place.layers:

@@ -50,7 +50,6 @@ def _pair(result: Links, link: Link) -> tuple[str, str]:
 
 
 def _answer(result: Links) -> str:
-    """The clearest link and what explains the most of it; or that no link is told from chance."""
     heads = counted(len(result.layers) * len(result.heads), "head")
     if not result.links:
         return (
@@ -74,7 +73,6 @@ def _answer(result: Links) -> str:
 
 
 def _above(link: Link) -> str:
-    """`.71 more than anything else explains (.22 in other orders of the words)`."""
     reasons = {
         "at the same two places in other orders of the words": link.controls,
         "at that distance elsewhere in the text": link.distance,

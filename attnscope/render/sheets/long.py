@@ -46,7 +46,6 @@ def sheet(result: LongHead, focus: Focus = WHOLE) -> Sheet:
 
 
 def _texts(result: LongHead) -> Iterator[str]:
-    """The beginning of what was read."""
     sides = {"": result.query_tokens}
     if result.key_tokens != result.query_tokens:
         sides = {"query ": result.query_tokens, "key   ": result.key_tokens}
@@ -57,7 +56,6 @@ def _texts(result: LongHead) -> Iterator[str]:
 
 
 def _window(result: LongHead) -> str:
-    """Which queries and keys are shown: `queries 1000-1063 of 32,768, keys 900-1100 of 32,768`."""
     sides = ("queries", len(result.query_tokens)), ("keys", len(result.key_tokens))
     if result.whole:
         return " x ".join(f"{count:,} {noun}" for noun, count in sides)
@@ -68,7 +66,6 @@ def _window(result: LongHead) -> str:
 
 
 def _matrix(result: LongHead, asked: Scaling) -> Matrix:
-    """The blocks as rows and columns; those of one pair by their tokens, others by where they begin."""
     cells = result.cells
     visible = ~np.isnan(cells)
     scale = scale_of(cells, visible, asked)
@@ -102,7 +99,6 @@ def _side(tokens: Tokens, first: int, size: int, step: int) -> Named:
 
 
 def _cell(result: LongHead) -> str:
-    """What a cell is: one weight, or the mean or the largest of many, and how it is numbered."""
     if result.exact:
         return "every cell is one weight"
     what = "the largest weight" if result.pool is Pool.MAX else "the mean weight"
@@ -111,7 +107,6 @@ def _cell(result: LongHead) -> str:
 
 
 def _listed(result: LongHead, asked: int | None) -> Ranking:
-    """Queries of the window, evenly spaced, each with its strongest keys of all."""
     first, size = result.first[0], result.size[0]
     count = size if asked is None else min(asked, size)
     rows = [first + round(i * (size - 1) / max(count - 1, 1)) for i in range(count)]
@@ -131,7 +126,6 @@ def _listed(result: LongHead, asked: int | None) -> Ranking:
 
 
 def _key(result: LongHead, query: int, rank: int) -> str:
-    """`5 the .587`, or that there is none."""
     key = int(result.top_keys[query, rank])
     if key < 0:
         return "no valid key" if rank == 0 else ""
@@ -140,7 +134,6 @@ def _key(result: LongHead, query: int, rank: int) -> str:
 
 
 def _of_query(result: LongHead, query: int) -> Ranking:
-    """The strongest keys of one query, each with its weight and a bar."""
     assert result.row is not None, "a query comes with its row"
     there = np.nan_to_num(result.row)
     ranked = [int(key) for key in np.argsort(-there, kind="stable")[:_MOST_KEYS] if there[key] > 0]
@@ -160,7 +153,6 @@ def _of_query(result: LongHead, query: int) -> Ranking:
 
 
 def _answer(result: LongHead) -> str:
-    """What the query that is asked about looks at, or how many tokens all look at; what special ones hold."""
     if result.query is not None and result.row is not None:
         keys = [
             key for key in np.argsort(-result.row, kind="stable").tolist()[:_NAMED] if result.row[key] > 0
@@ -180,10 +172,6 @@ def _answer(result: LongHead) -> str:
 
 
 def _facts(result: LongHead) -> Iterator[tuple[object, ...]]:
-    """The strongest keys of every query, or every key of the one that was asked for; of a window pairs.
-
-    Masked pairs have no row.
-    """
     queries, keys = result.query_tokens.labels, result.key_tokens.labels
     if result.query is not None and result.row is not None:
         for rank, key in enumerate(np.argsort(-result.row, kind="stable").tolist()):

@@ -108,7 +108,6 @@ def answer_words(result: Projection) -> str:
 
 
 def _distances(result: Projection, first: bool) -> str:
-    """What distance in the full space says of scores: whether weights may be read off it."""
     (agreeing, asked), name, found = result.agreeing, result.head.name, result.correlation
     strongest = f"the nearest key is the strongest for {agreeing} of {counted(asked, 'query')}"
     if math.isnan(found):
@@ -155,7 +154,6 @@ def nearness_words(correlation: float) -> str:
 
 
 def _agreement(result: Projection) -> str:
-    """For how many queries near means attended to, which no correlation over all pairs tells."""
     agreeing, asked = result.agreeing
     only = "only " if asked and agreeing < asked / 2 else ""
     return f"the nearest key is the strongest for {only}{agreeing} of {counted(asked, 'query')}"
@@ -195,7 +193,6 @@ def points_words(result: Projection) -> list[str]:
 
 
 def _leaves_out(result: Projection, side: str) -> bool:
-    """Whether the view lacks tokens that the head has among its queries, or keys."""
     view = result.view
     if view is None:
         return False

@@ -56,7 +56,6 @@ def of_one(result: OneHead, focus: Focus, blocks: tuple[Block | Beside, ...], ma
 
 
 def _next(result: OneHead, key: int | None) -> Next | None:
-    """Whether other pictures or sounds would have it look there too; nothing of a mean over queries."""
     query, order = result.gaze.query, descending(result.weights.ravel())
     if query is None or not order:
         return None
@@ -121,7 +120,6 @@ def descending(weights: Float[np.ndarray, " place"]) -> list[int]:
 
 
 def _answer(result: OneHead, key: int | None) -> str:
-    """Where the head looks hardest from a query, what `key` gets, how much of its attention lies where."""
     weights, words = result.weights.ravel(), query_words(result)
     subject = f"{'In the' if result.gaze.query is None else 'From'} {words}, {result.head.name}"
     if not (order := descending(weights)):
@@ -132,7 +130,6 @@ def _answer(result: OneHead, key: int | None) -> str:
 
 
 def _given_to(result: OneHead, key: int | None, order: list[int]) -> str:
-    """` r5c4 gets .10, rank 4 of 64;`, empty where no key is asked for or it is the strongest."""
     if key is None:
         return ""
     rows = result.head.weights if result.gaze.query is None else result.head.weights[[result.gaze.query]]
@@ -152,7 +149,6 @@ def shares(result: OneHead) -> dict[str, float]:
 
 
 def _strongest(result: OneHead, key: int | None) -> tuple[Ranking, ...]:
-    """The patches or frames with the largest weights, and `key` however weak."""
     order, found = descending(result.weights.ravel()), place_of(result, key)
     asked = None if found is None else int(np.ravel_multi_index(found, result.gaze.keys.shape))
     listed = [*order[:_MOST], *(place for place in order[_MOST:] if place == asked)]
@@ -214,7 +210,6 @@ def share(result: Heads, i: int, j: int) -> float:
 
 
 def _ranked(result: Heads) -> list[tuple[int, int]]:
-    """The heads by their largest weight on one patch or frame."""
     overview = result.overview
     largest = np.nan_to_num(flat(result)).max(axis=1)
     order = np.argsort(-largest, kind="stable").tolist()
@@ -222,7 +217,6 @@ def _ranked(result: Heads) -> list[tuple[int, int]]:
 
 
 def _answer_of_heads(result: Heads, order: list[tuple[int, int]]) -> str:
-    """The head that looks hardest at one place, and how much of the others' attention lies on the medium."""
     overview, (i, j) = result.overview, order[0]
     place, weighed = largest(result, i, j)
     if not place:
@@ -236,7 +230,6 @@ def _answer_of_heads(result: Heads, order: list[tuple[int, int]]) -> str:
 
 
 def _listed(result: Heads, order: list[tuple[int, int]]) -> Ranking:
-    """The heads that look hardest at one patch or frame."""
     overview, listed = result.overview, order[:_MOST_HEADS]
     hardest, where = [largest(result, *place) for place in listed], part(result)
     on_medium = f"share of the query's attention that lies on the {medium(result)}"
@@ -254,7 +247,6 @@ def _listed(result: Heads, order: list[tuple[int, int]]) -> Ranking:
 
 
 def _every_place(result: OneHead) -> Table:
-    """A row for every patch that is read, or for every frame."""
     keys = result.gaze.keys
     if isinstance(result, PictureAttention):
         places = [tuple(each) for each in np.argwhere(keys >= 0).tolist()]
@@ -266,7 +258,6 @@ def _every_place(result: OneHead) -> Table:
 
 
 def _every_head(result: Heads) -> Table:
-    """The same for each head, with its verdict."""
     overview, keys = result.overview, result.gaze.keys
     places = [tuple(each) for each in np.argwhere(keys >= 0).tolist()]
     where = ("row", "column") if isinstance(result, PictureHeads) else ("frame", "start")

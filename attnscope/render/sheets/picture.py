@@ -69,7 +69,6 @@ def _scale(weights: Float[np.ndarray, "head patch"], asked: Scaling) -> Weights:
 
 
 def _patches(result: PictureAttention, pointed: tuple[int, ...] | None, scale: Weights) -> Matrix:
-    """The patches in their rows and columns, in per cent with as many digits as tell them apart."""
     cells, place = 100 * result.weights, result.gaze.cell
     largest = largest_magnitude(cells) or 1.0
     decimals = max(0, 1 - math.floor(math.log10(largest)))
@@ -101,7 +100,6 @@ def _numbered(count: int) -> Names:
 
 
 def _grid(result: PictureHeads) -> HeadGrid:
-    """The largest weight of each head on one patch, that patch, and how much lies on the picture."""
     overview = result.overview
     values = flat(result).max(axis=1, initial=0.0, where=~np.isnan(flat(result)))
     return HeadGrid(

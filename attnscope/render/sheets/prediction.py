@@ -65,14 +65,12 @@ def _title(result: Prediction) -> str:
 
 
 def _texts(result: Prediction) -> Iterator[str]:
-    """What was read, and what was written after it."""
     yield from text(result.tokens)
     if result.generated is not None and result.generated.text:
         yield f"→ “{result.generated.text}”"
 
 
 def _answer(result: Prediction) -> str:
-    """Of one place how sure the model is, of several the best of each; what it wrote; a verdict on a pair."""
     told = [] if result.next_sentence is None else [pair_words(result.next_sentence)]
     if result.generated is not None:
         told.append(_written_words(result.generated))
@@ -104,7 +102,6 @@ def _does(judged: NextSentence) -> str:
 
 
 def _choice_words(guesses: Sequence[Guess | AnswerSpan], of: str, exclusive: bool = True) -> str:
-    """Whether the model is sure of a class or a span, leans to it, or has others as likely."""
     best, *others = guesses
     beside = f" (next: {_named(others[0])})" if others else ""
     if best.probability >= _SURE:
@@ -124,7 +121,6 @@ def _together(guesses: Sequence[Guess | AnswerSpan]) -> str:
 
 
 def _blank_words(result: Prediction, blank: Blank) -> str:
-    """One place: whether the model is sure of its answer, leans to it, or has others as likely."""
     best, *others = blank.guesses
     where = in_sentence(result.tokens, blank.position)
     after = result.task == "next"
@@ -146,14 +142,12 @@ def _blank_words(result: Prediction, blank: Blank) -> str:
 
 
 def _blanks_words(result: Prediction) -> str:
-    """The best of each place."""
     every = [f"{_guess(each.guesses[0])} {_place(result, each)}" for each in result.blanks if each.guesses]
     more = f" and {len(every) - _MOST_TOLD} more" if len(every) > _MOST_TOLD else ""
     return f"the likeliest of each: {', '.join(every[:_MOST_TOLD])}{more}"
 
 
 def _common(result: Prediction) -> tuple[list[Blank], list[Blank]]:
-    """The tokens with the tag that most of several have, if any, and all others, the surest first."""
     ids = [blank.guesses[0].id for blank in result.blanks]
     common, times = max(Counter(ids).items(), key=lambda each: each[1], default=(-1, 0))
     most = common if times > len(ids) / 2 and len(ids) > 1 else -1
@@ -163,7 +157,6 @@ def _common(result: Prediction) -> tuple[list[Blank], list[Blank]]:
 
 
 def _tags_words(result: Prediction) -> str:
-    """The tokens whose tag is not the commonest one of most, surest first, and what all others have."""
     mine, apart = _common(result)
     told = [_tag_words(result, each) for each in apart]
     more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
@@ -192,7 +185,6 @@ def _named(guess: Guess | AnswerSpan) -> str:
 
 
 def _place(result: Prediction, blank: Blank) -> str:
-    """`at [MASK]@7`, `after “opened”`."""
     return f"{'after' if result.task == 'next' else 'at'} {in_sentence(result.tokens, blank.position)}"
 
 
@@ -213,7 +205,6 @@ def _written_words(generated: Generated) -> str:
 
 
 def _next(result: Prediction) -> Next | None:
-    """What of the model the answer needs."""
     if result.generated is not None:
         if not result.generated.written or not result.generated.tokens:
             return None
@@ -230,7 +221,6 @@ def _next(result: Prediction) -> Next | None:
 
 
 def _next_of_tags(result: Prediction) -> Next | None:
-    """Which heads the tag needs that is told first."""
     _, apart = _common(result)
     if not (first := (*apart, *result.blanks)[:1]):
         return None
@@ -256,7 +246,6 @@ class AsRead:
 
 
 def _rows(result: Prediction) -> Iterator[Beside]:
-    """The verdict on a pair alone, then the blanks or the parts of a written text side by side."""
     if result.next_sentence is not None and not math.isnan(result.next_sentence.probability):
         judged = Guess(-1, _does(result.next_sentence), result.next_sentence.probability)
         yield Beside((_bars("the second text", "", [judged]),))
@@ -282,7 +271,6 @@ def _heading(result: Prediction, blank: Blank) -> str:
 
 
 def _tags(result: Prediction) -> Ranking:
-    """The tag of every token, in the order of the text, and the next likeliest one."""
     every = [blank.guesses for blank in result.blanks]
     tags = [[settled(fit(each.name, _LONGEST_NAME)) for each in guesses[:2]] for guesses in every]
     seconds = [guesses[1].probability if len(guesses) > 1 else float("nan") for guesses in every]
@@ -308,7 +296,6 @@ def _tags(result: Prediction) -> Ranking:
 
 
 def _bars(title: str, of: str, guesses: Sequence[Guess | AnswerSpan]) -> Ranking:
-    """Likeliest first, or in the order in which they were written; a full bar is 1."""
     chances = [each.probability for each in guesses]
     return Ranking(
         title=title,
@@ -342,7 +329,6 @@ def _notes(result: Prediction) -> Iterator[str]:
 
 
 def _facts(result: Prediction) -> Iterator[tuple[object, ...]]:
-    """A row per guess, for every blank or every token that was written."""
     places: list[tuple[str, int | str, tuple[Guess, ...]]]
     places = [(result.task, blank.position, blank.guesses) for blank in result.blanks]
     if result.generated is not None:

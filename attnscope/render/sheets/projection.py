@@ -90,7 +90,6 @@ def sheet(result: Projection, focus: Focus = WHOLE) -> Sheet:
 
 
 def _spans(result: Projection) -> Iterator[str]:
-    """What the point, and the weights, of several tokens are that were named together."""
     view = result.view
     if view is None or view.by.joins:
         return
@@ -103,14 +102,12 @@ def _spans(result: Projection) -> Iterator[str]:
 
 
 def _legend(result: Projection) -> Iterator[str]:
-    """The figures of the map, what they are, and what a map is not."""
     yield trust_words(result)
     yield correlation_words(result)
     yield DISCLAIMER
 
 
 def _departures(result: Projection) -> Iterator[str]:
-    """What of the map is not as it comes."""
     usual = MapSettings()
     if result.view is not None:
         yield from departures(result.view.by, result.view.special)
@@ -123,7 +120,6 @@ def _departures(result: Projection) -> Iterator[str]:
 
 
 def _next(result: Projection, queries: Sequence[int]) -> Next:
-    """The weights themselves: of the query that is looked at, else of the one that is surest of a key."""
     head, view = result.head, result.view
     if view is not None:
         opened = opening_head(head, head.layer, head.head) + looked_at(view.by, view.special)
@@ -134,7 +130,6 @@ def _next(result: Projection, queries: Sequence[int]) -> Next:
 
 
 def _points(result: Projection) -> Iterator[tuple[object, ...]]:
-    """A row a point."""
     sides = {"query": (result.query_tokens, result.queries), "key": (result.key_tokens, result.keys)}
     for side, (tokens, points) in sides.items():
         for position, label, (x, y) in zip(tokens.positions, tokens.labels, points.tolist(), strict=True):
@@ -142,7 +137,6 @@ def _points(result: Projection) -> Iterator[tuple[object, ...]]:
 
 
 def _ranked(result: Projection, query: int, most: int) -> Ranking:
-    """The first `most` keys that a query may look at, the largest weight first."""
     listed = result.ranked_keys(query)[:most]
     return Ranking(
         title=f"query {token_name(result.query_tokens, query)}",
@@ -158,7 +152,6 @@ def _ranked(result: Projection, query: int, most: int) -> Ranking:
 
 
 def _remarks(result: Projection, query: int, most: int) -> list[str]:
-    """What the rows leave out: further keys, masked keys, the share of a sink and of special tokens."""
     keys, remarks = result.ranked_keys(query), []
     if not keys.size:
         return [keyless_words(result, query)]
@@ -173,7 +166,6 @@ def _remarks(result: Projection, query: int, most: int) -> list[str]:
 
 
 def _compared(result: Projection, queries: Sequence[int], key: int) -> Ranking:
-    """One key as each of the queries sees it, and whether weight and distance agree."""
     ranks, chosen = [result.rank(query, key) for query in queries], list(queries)
     seen = np.array([rank is not None for rank in ranks])
     told = [
@@ -199,7 +191,6 @@ def _compared(result: Projection, queries: Sequence[int], key: int) -> Ranking:
 
 
 def _agreement(result: Projection, queries: Sequence[int], key: int) -> str:
-    """Whether, of two queries, the one that is nearer to `key` gives it the larger weight."""
     if len(set(queries)) != 2 or any(result.rank(query, key) is None for query in queries):
         return ""
     first, second = queries
@@ -214,10 +205,6 @@ def _agreement(result: Projection, queries: Sequence[int], key: int) -> str:
 
 
 def _nearest(result: Projection, whole: bool) -> Ranking:
-    """Of every query the key with the largest weight and the key at the smallest distance.
-
-    Unless the `whole` is wanted a long text has the queries that are surest of a key, in its own order.
-    """
     every = np.flatnonzero(result.answered)
     surest = np.argsort(-np.where(result.allowed, result.weights, -1.0).max(axis=1)[every], kind="stable")
     queries = (every if whole else np.sort(every[surest[:_FEW]])).tolist()
@@ -249,7 +236,6 @@ def _nearest(result: Projection, whole: bool) -> Ranking:
 
 
 def _column(name: str, values: np.ndarray) -> Column:
-    """Numbers of pairs under their usual heading; distances are those of the full space."""
     texts = alike_texts(values, 2 if name == "scaled" else 3).tolist()
     if name == "weight":
         texts = [weight(each, 3) for each in values]

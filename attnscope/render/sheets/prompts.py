@@ -72,7 +72,6 @@ def sheet(result: Prompts, focus: Focus = WHOLE) -> Sheet:
 
 
 def _rankings(result: Prompts, whole: bool) -> Iterator[Ranking]:
-    """A table for each thing that is measured, the best of its figures first."""
     measures = dict.fromkeys(result.figures[i].measured for i in result.ranking)
     for measured in measures:
         yield _ranking(result, measured, whole)
@@ -131,7 +130,6 @@ def _ranking(result: Prompts, measured: str, whole: bool) -> Ranking:
 
 
 def _both(result: Prompts, shown: list[int], control: list[float]) -> list[float]:
-    """Sizes that changes are held against, on the side of the change."""
     if not result.asked.signed:
         return control
     return [float(np.copysign(each, result.mean[i])) for each, i in zip(control, shown, strict=True)]
@@ -151,7 +149,6 @@ def _mean(values: np.ndarray) -> float | None:
 
 
 def _prompts(result: Prompts, whole: bool) -> Iterator[Ranking]:
-    """The prompts by what the first figure has in each, those that go against it first."""
     if not result.ranking or result.asked is Asked.LAYERS:
         return
     first = result.ranking[0]
@@ -188,7 +185,6 @@ def _prompts(result: Prompts, whole: bool) -> Iterator[Ranking]:
 
 
 def _next(result: Prompts) -> Next | None:
-    """One prompt alone: the first that goes against it, else the first of all."""
     if not result.ranking:
         return None
     first = result.ranking[0]
@@ -210,7 +206,6 @@ def _next(result: Prompts) -> Next | None:
 
 
 def _facts(result: Prompts) -> Iterator[tuple[object, ...]]:
-    """A row for each figure and prompt, with what the figure has over all of them."""
     for i in result.ranking:
         figure = result.figures[i]
         place = ("" if each is None else each for each in (figure.layer, figure.head))

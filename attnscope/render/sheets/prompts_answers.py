@@ -32,7 +32,6 @@ def answer(result: Prompts) -> str:
 
 
 def _mean(result: Prompts, figure: int) -> str:
-    """`.71 (.66 to .76)`: a mean and its interval."""
     told = words.form(result.figures[figure].measured)(float(result.mean[figure]))
     return f"{told} {_ends(words.between(result, figure))}".strip()
 
@@ -46,7 +45,6 @@ def _control(result: Prompts, figure: int) -> str:
 
 
 def _with(result: Prompts, figure: int) -> str:
-    """`28 of 30 prompts`: those that do not go against it."""
     count = result.count(figure)
     return f"{count - len(result.opposed(figure))} of {counted(count, 'prompt')}"
 
@@ -109,7 +107,6 @@ def _links(result: Prompts, figure: int) -> str:
 
 
 def _ranked(result: Prompts, figure: int) -> str:
-    """What is foretold of the first head, and what it really does where it was taken away."""
     name, measured = result.figures[figure].name, result.figures[figure].measured
     unit, mean = measured.removeprefix("foretold "), float(result.mean[figure])
     count, effects = counted(result.count(figure), "prompt"), result.effects[figure]
@@ -133,7 +130,6 @@ def _ranked(result: Prompts, figure: int) -> str:
 
 
 def _of_answer(result: Prompts, figure: int) -> str:
-    """What brings most directly, and in how many prompts taking it away does so too."""
     name, often = result.figures[figure].name, int(result.stands[figure].sum())
     told = f"{name} brings {_mean(result, figure)} directly in the mean, the same sign in "
     told += _with(result, figure)
@@ -180,7 +176,6 @@ def _prediction(result: Prompts, figure: int) -> str:
 
 
 def _layers(result: Prompts) -> str:
-    """From which layer on the answer of most prompts comes first."""
     often = [int(each.sum()) for each in result.stands]
     behind = [i for i, each in enumerate(often) if 2 * each < len(result.prompts)]
     first = min(behind[-1] + 1 if behind else 0, len(often) - 1)
@@ -195,7 +190,6 @@ def _layers(result: Prompts) -> str:
 
 
 def _why(result: Prompts, figure: int) -> str:
-    """In how many the part has the same sign: the first line."""
     often = int(result.stands[figure].sum())
     told = (
         f"{result.figures[figure].name} has the same sign in {_with(result, figure)}: "
@@ -211,7 +205,6 @@ def _why(result: Prompts, figure: int) -> str:
 
 
 def _on_the_other_side(result: Prompts, figure: int) -> str:
-    """The part that is a reason most often there, where any is."""
     side = result.figures[figure].name.rpartition(" on ")[2]
     others = [i for i in result.ranking if not result.figures[i].name.endswith(side)]
     often = int(result.stands[others[0]].sum()) if others else 0
@@ -222,7 +215,6 @@ def _on_the_other_side(result: Prompts, figure: int) -> str:
 
 
 def _against(result: Prompts, figure: int) -> str:
-    """`Against it: lines 7 and 19.`"""
     lines = result.opposed(figure)
     if not lines or result.asked is Asked.PREDICT or 2 * len(lines) > result.count(figure):
         return ""

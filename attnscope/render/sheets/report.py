@@ -96,7 +96,6 @@ def _answer(result: Report) -> str:
 
 
 def _predicted(result: Report) -> str:
-    """`At [MASK] the model answers “it” (99.8 %).`: at the query if it answers there, else at the first."""
     made = result.prediction
     assert made is not None, "a prediction is told where there is one"
     if made.generated is not None and made.generated.text:
@@ -113,7 +112,6 @@ def _predicted(result: Report) -> str:
 
 
 def _blank(result: Report) -> Blank | None:
-    """Where the model answers: at the query, else at the first place; None where it writes, or nowhere."""
     made = result.prediction
     blanks = () if made is None or made.generated is not None else made.blanks
     guessed = [each for each in blanks if each.guesses]
@@ -121,14 +119,12 @@ def _blank(result: Report) -> Blank | None:
 
 
 def _even(result: Report, key: int) -> float:
-    """What even attention gives this key; of a word as much as all of its pieces."""
     if result.view is not None and result.view.by.joins:
         return float(result.view.even[result.row, key])
     return even_weight(result.weights.allowed, result.row)
 
 
 def _looks(result: Report) -> str:
-    """From where the head looks where, and how much of its output there comes from which key."""
     query = in_sentence(result.head.query_tokens, result.query)
     blank = _blank(result)
     start = "From there" if blank is not None and blank.position == result.query else f"From {query},"
@@ -148,7 +144,6 @@ def _looks(result: Report) -> str:
 
 
 def _next(result: Report) -> Next | None:
-    """Whether the answer needs this head, where the model has one; else whether the words make it look."""
     head, made = result.head, result.prediction
     if made is not None and made.blanks and made.generated is None:
         place = ("--layer", str(head.layer), "--head", str(head.head))
@@ -160,7 +155,6 @@ def _next(result: Report) -> Next | None:
 
 
 def _listed(result: Report, most: int) -> Iterator[Ranking]:
-    """The keys by what they add to the output; a full bar is the largest share, whichever way it points."""
     if not (listed := shares(result, most)):
         return
     given = [each.share for each in listed]
@@ -186,7 +180,6 @@ def _listed(result: Report, most: int) -> Iterator[Ranking]:
 
 
 def _aligned(listed: list[Share]) -> Iterator[str]:
-    """The names, positions below one another."""
     digits = max(each.name.find(" ") for each in listed if each.key is not None)
     for each in listed:
         yield each.name if each.key is None else " " * (digits - each.name.find(" ")) + each.name
@@ -206,7 +199,6 @@ def _numbers(result: Report) -> Ranking:
 
 
 def _facts(result: Report) -> Iterator[tuple[object, ...]]:
-    """The query's row: one key a line."""
     head, query = result.head, result.query
     of_pairs = head.weights, head.scores, head.scaled, result.projection.distance
     numbers = *(values[query] for values in of_pairs), result.contributions
@@ -234,7 +226,6 @@ def shares(result: Report, most: int) -> list[Share]:
 
 
 def _every_share(result: Report) -> list[Share]:
-    """One for each key or word that the query may look at; empty where there is nothing to share."""
     head, given, shown = result.head, result.contributions, result.weights
     if not np.isfinite(given[head.allowed[result.query]]).all():
         return []
@@ -275,7 +266,6 @@ def shares_remark(result: Report) -> str:
 
 
 def _left_out(result: Report) -> list[int]:
-    """Positions of the keys that the query may look at and that the view leaves out."""
     kept = {key for group in key_groups(result.weights) for key in group}
     return [key for key in np.flatnonzero(result.head.allowed[result.query]).tolist() if key not in kept]
 
@@ -295,7 +285,6 @@ def facts(result: Report) -> list[Fact]:
 
 
 def _statistics(result: Report) -> list[Fact]:
-    """One fact a measure; of several without a meaning here only the first says why."""
     told: set[str] = set()
     listed = []
     for one in result.statistics:
@@ -308,10 +297,6 @@ def _statistics(result: Report) -> list[Fact]:
 
 
 def _measured_words(result: Report, one: HeadScores) -> str:
-    """The unit where the name does not tell it, and what even weights would have.
-
-    A measure that is looked for where it is small is told as a share of that.
-    """
     described = one.description
     unit = "" if described.label else described.unit
     if not result.head.answered.any():

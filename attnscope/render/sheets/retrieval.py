@@ -46,7 +46,6 @@ def _texts(result: Retrieval) -> str:
 
 
 def _proved(result: Retrieval) -> str:
-    """Which heads are not as recomputed in the sample; else which texts it is of."""
     if result.failed:
         shown = ", ".join(name(*head) for head in result.failed[:4])
         more = len(result.failed) - 4
@@ -107,7 +106,6 @@ def _share(result: Retrieval, place: tuple[int, int]) -> str:
 
 
 def _confirmed(result: Retrieval) -> str:
-    """What is left of other answers without the heads."""
     told = result.confirmation
     if told is None:
         return ""
@@ -170,7 +168,6 @@ def _ranking(result: Retrieval, whole: bool) -> Ranking:
 
 
 def _profile(result: Retrieval) -> Ranking:
-    """By length and third of the text: what is answered, and how often the named heads look first."""
     groups = dict[tuple[int, int], list[int]]()
     for i, each in enumerate(result.needles):
         groups.setdefault((each.length, _third(each)), []).append(i)

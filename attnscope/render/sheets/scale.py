@@ -37,7 +37,6 @@ def sheet(result: ScaleStudy, focus: Focus = WHOLE) -> Sheet:
 
 
 def _answer(result: ScaleStudy) -> str:
-    """What the scale does from the smallest vectors to the largest."""
     first, last = result.dims[0], result.dims[-1]
     (raw, scaled), (steep, kept) = result.spread, result.gradient
     return (
@@ -48,7 +47,6 @@ def _answer(result: ScaleStudy) -> str:
 
 
 def _curve(result: ScaleStudy, measure: str) -> Curve:
-    """A line for each way to make a score."""
     raw, scaled = getattr(result, measure).tolist()
     ways = {"q·k": raw, "q·k/√d": scaled}
     if result.additive is not None:
@@ -78,7 +76,6 @@ def _curve(result: ScaleStudy, measure: str) -> Curve:
 
 
 def _notes(result: ScaleStudy) -> Iterator[str]:
-    """What was drawn, and how the numbers are to be read."""
     yield (
         f"{result.queries} queries with {result.keys} keys each per d, every entry drawn from N(0, 1), "
         f"seed {result.seed}"
@@ -95,7 +92,6 @@ def _notes(result: ScaleStudy) -> Iterator[str]:
 
 
 def _table(result: ScaleStudy) -> Table:
-    """A row for each size of the vectors."""
     additive = [] if result.additive is None else result.additive.tolist()
     return Table(
         Column("d", result.dims),

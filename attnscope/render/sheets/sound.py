@@ -46,7 +46,6 @@ def sheet(result: SoundAttention | SoundHeads, focus: Focus = WHOLE) -> Sheet:
 
 
 def _rows(result: SoundAttention | SoundHeads, asked: Scaling) -> Matrix:
-    """Of one query, of all, or of every head."""
     words = query_words(result)
     if not isinstance(result, SoundAttention):
         overview = result.overview

@@ -65,7 +65,6 @@ def strongest_link(result: HeadWeights | HeadView, shown: Panel) -> tuple[int, i
 
 
 def _telling(result: HeadWeights | HeadView, shown: Panel, rest: Rest) -> Float[np.ndarray, "row column"]:
-    """The numbers that are left, minus infinity on all others; of sentences how far above even attention."""
     values = shown.values
     if isinstance(result, HeadView) and result.by.is_long and shown.show == "weights":
         values = values - result.even  # the longer a sentence, the more it gets of any head
@@ -91,7 +90,6 @@ def aside_words(rest: Rest, keys: Tokens, named: float) -> str:
 
 
 def _special(rest: Rest, keys: Tokens) -> str:
-    """`[SEP] and other special tokens`, that which takes most of them first."""
     shares = dict[str, float]()
     for token, share in zip(keys.items, np.nan_to_num(rest.weights).sum(axis=0).tolist(), strict=True):
         if token.special:

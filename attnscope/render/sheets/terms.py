@@ -84,7 +84,6 @@ def recipe(result: HeadTerms) -> str:
 
 
 def _answer(result: HeadTerms) -> str:
-    """Which part moves the weights most, and which comes next."""
     there = [each for each in result.influences if not np.isnan(each.moved)]
     if not there:
         return f"No query has a key: {recipe(result)}." if result.influences else f"The {recipe(result)}."
@@ -97,7 +96,6 @@ def _answer(result: HeadTerms) -> str:
 
 
 def _parts(result: HeadTerms) -> Ranking:
-    """Each part in the order in which they are added: how far the weights move without it, what it adds."""
     parts, allowed = result.influences, result.head.allowed
     moved, most = [part.moved for part in parts], [part.moved_most for part in parts]
     pairs = f"{counted(int(allowed.sum()), 'allowed pair')} of {allowed.size}"
@@ -131,13 +129,11 @@ def _parts(result: HeadTerms) -> Ranking:
 
 
 def _added(part: Influence) -> list[str]:
-    """What one part adds: mean, least and most, in one notation; a mask adds no number."""
     numbers = np.array([part.mean, part.least, part.most])
     return ["forbids", "", ""] if np.isnan(numbers).all() else list(map(alike(numbers, 3), numbers))
 
 
 def _matrices(result: HeadTerms, scaling: Scaling) -> Iterator[Matrix]:
-    """Each part, what enters the softmax where that is a sum, and the weights."""
     head, masked = result.head, "" if result.head.allowed.all() else " · hatched or empty: masked"
     of = partial(Matrix, words=("query", "key"), rows=head.query_tokens, columns=head.key_tokens)
     extent = _extent(result)
@@ -153,7 +149,6 @@ def _matrices(result: HeadTerms, scaling: Scaling) -> Iterator[Matrix]:
 
 
 def _drawn(result: HeadTerms) -> dict[str, Float[np.ndarray, "query key"]]:
-    """What adds up to the score, and the score where it is a sum."""
     head = result.head
     parts = {CONTENT: result.scaled}
     if head.softcap is not None:
@@ -179,7 +174,6 @@ def shown_key(result: HeadTerms, query: int, key: int | None = None) -> int | No
 
 
 def _ranked(result: HeadTerms, query: int) -> list[int]:
-    """The keys that a query may look at, those with the largest weights first."""
     allowed, order = result.head.allowed[query], np.argsort(-result.head.weights[query], kind="stable")
     return [key for key in order.tolist() if allowed[key]]
 
@@ -212,7 +206,6 @@ def keys_of(result: HeadTerms, query: int, key: int, most: int = MOST_KEYS) -> R
 
 
 def _left_out(head: HeadAttention, query: int, others: Sequence[int]) -> str:
-    """What the keys hold that have no row of their own; a masked key has no weight."""
     held, told = [key for key in others if head.allowed[query, key]], []
     if held:
         share = weight(float(head.weights[query, held].sum()))
@@ -223,10 +216,6 @@ def _left_out(head: HeadAttention, query: int, others: Sequence[int]) -> str:
 
 
 def _columns(result: HeadTerms, query: int, keys: list[int]) -> Iterator[Column]:
-    """The steps in their order; the mask gives way first, then the first of them.
-
-    A scaled product that is the score has no column of its own.
-    """
     head, extent = result.head, _extent(result)
     steps = dict(result.columns)
     if head.softcap is None and not head.terms:
@@ -251,7 +240,6 @@ def _columns(result: HeadTerms, query: int, keys: list[int]) -> Iterator[Column]
 
 
 def _of_sink(result: HeadTerms, query: int, name: str) -> list[float]:
-    """What the sink has in a column; nothing of a head without one."""
     if result.sinks is None or result.sink_weights is None:
         return []
     last = {"score": result.sinks[query], "weight": result.sink_weights[query]}
@@ -259,14 +247,12 @@ def _of_sink(result: HeadTerms, query: int, name: str) -> list[float]:
 
 
 def _texts(values: Float[np.ndarray, " key"]) -> list[str]:
-    """The numbers of one column, all in one notation; −∞ where a key is masked, nothing for none."""
     finite = values[np.isfinite(values)]
     form = alike(finite, 3) if finite.any() else number
     return ["" if np.isnan(each) else form(each) for each in values.tolist()]
 
 
 def _weights(values: Float[np.ndarray, " key"]) -> list[str]:
-    """A masked key has none, and says so."""
     return ["masked" if np.isnan(each) else _share(each) for each in values.tolist()]
 
 
@@ -288,7 +274,6 @@ def worked_sum(result: HeadTerms, query: int, key: int) -> str:
 
 
 def _recorded(part: Influence) -> tuple[str, object]:
-    """One part of the score with its figures, for the head of a file."""
     figures = asdict(part)
     name = figures.pop("name")
     told = ", ".join(f"{figure} {exact(value)}" for figure, value in figures.items())
@@ -296,7 +281,6 @@ def _recorded(part: Influence) -> tuple[str, object]:
 
 
 def _table(result: HeadTerms) -> tuple[Sequence[str], Iterator[Sequence[object]]]:
-    """Names of the columns, and a row per query and key, for a head with a sink one per query for that."""
     steps = [name for name in result.columns if name != "q·k"]
     names = ("query", "query_token", "key", "key_token", "q·k", "scale", *steps)
     return names, _facts(result, steps)

@@ -71,7 +71,6 @@ def common_scale(result: Thumbnails, asked: Scaling = Scaling.SQRT) -> Weights:
 
 
 def _answer(result: Thumbnails) -> str:
-    """The strongest link of all heads: the darkest cell, but for queries that may look at one cell only."""
     free = np.isfinite(result.weights).sum(axis=3, keepdims=True) > 1
     weights = np.where(free, np.nan_to_num(result.weights, nan=-1.0), -1.0)
     i, j, row, column = (int(each) for each in np.unravel_index(weights.argmax(), weights.shape))
@@ -105,7 +104,6 @@ def _legend(result: Thumbnails) -> Iterator[str]:
 
 
 def _facts(result: Thumbnails) -> Iterator[tuple[object, ...]]:
-    """A row per cell that is not masked, named by its first query and its first key."""
     queries, keys = result.query_tokens.labels, result.key_tokens.labels
     for i, j, row, column in np.argwhere(~np.isnan(result.weights)).tolist():
         query, key = row * result.steps[0], column * result.steps[1]

@@ -62,7 +62,6 @@ def sheet(result: Worked, focus: Focus = WHOLE) -> Sheet:
 
 
 def _answer(result: Worked) -> str:
-    """What the first query that has a choice attends to; of a mistake what it would make of that."""
     if result.verdict is Verdict.FAILED:
         return "✗ Do not use these numbers: another way to them gives others."
     weights = next((each for each in result.steps if each.weights and not each.wrong), None)
@@ -90,7 +89,6 @@ def _allowed(step: Step) -> Float[np.ndarray, "query key"]:
 
 
 def _attends(result: Worked, weights: Step, values: Float[np.ndarray, " key"], row: int) -> str:
-    """One query and its keys: almost one, all alike, or the strongest with the score that makes it so."""
     query, names = weights.matrix.rows.names[row], weights.matrix.columns.names
     order = [key for key in descending(values) if values[key] >= 0]
     best, last = order[0], order[-1]
@@ -113,7 +111,6 @@ def _attends(result: Worked, weights: Step, values: Float[np.ndarray, " key"], r
 
 
 def _mistaken(result: Worked, right: Step, row: int) -> str:
-    """What the mistake makes of the weights of this query; empty where it makes none, or the same."""
     wrong = next((each for each in result.steps if each.wrong and each.weights), None)
     if result.mistake is None or wrong is None or wrong.matrix.values.shape != right.matrix.values.shape:
         return ""
@@ -130,7 +127,6 @@ def _mistaken(result: Worked, right: Step, row: int) -> str:
 
 
 def _sizes(result: Worked) -> str:
-    """`1 query, 3 keys, d_k = 3, d_v = 2`, or the way of the shapes where X is projected."""
     found = {step.key: step.matrix for step in result.steps}
     if "x" in found:
         way = [found[key] for key in ("x", "q", "weights", "output", "y") if key in found]
@@ -150,7 +146,6 @@ def _sizes(result: Worked) -> str:
 
 
 def _certificates(result: Worked, focus: Focus) -> list[tuple[Verdict, str]]:
-    """What the numbers were held against, and with what verdict."""
     return [
         (one.verdict, f"{certificate_line(one, focus.verbose).plain} · against {against}")
         for against, one in result.proofs
@@ -158,7 +153,6 @@ def _certificates(result: Worked, focus: Focus) -> list[tuple[Verdict, str]]:
 
 
 def _notes(result: Worked, focus: Focus) -> Iterator[str]:
-    """Single weights, what a mistake does, agreement that proves nothing, and what belongs to the example."""
     for pair in result.pairs:
         place = f"rank {pair.rank} of {pair.pairs} weights"
         yield f"{pair.query} → {pair.key}  {pair.weight:.{focus.decimals}f}, {place}"
@@ -168,7 +162,6 @@ def _notes(result: Worked, focus: Focus) -> Iterator[str]:
 
 
 def _mistake(mistake: Mistake) -> Iterator[str]:
-    """What differs, and why it is a mistake."""
     yield from (f"differs: {told}" for told in mistake.differs)
     yield f"why: {mistake.why}"
 
@@ -184,7 +177,6 @@ def _record(result: Worked) -> Iterator[tuple[str, object]]:
 
 
 def _facts(result: Worked) -> Iterator[tuple[object, ...]]:
-    """A row per number of every step."""
     for step in result.steps:
         rows, columns = step.matrix.rows.names, step.matrix.columns.names
         for (row, column), value in np.ndenumerate(step.matrix.values):

@@ -27,8 +27,6 @@ _NARROWEST = 2  # cells of a column
 
 @dataclass(frozen=True, eq=False)
 class _Laid:
-    """The cells that are shown, as text, and the widths of the row names and of each column."""
-
     cells: list[list[str]]
     head: int
     widths: list[int]
@@ -71,7 +69,6 @@ def grid(step: Step, width: int, decimals: int) -> list[Text]:
 
 
 def _laid(step: Step, width: int, decimals: int) -> _Laid:
-    """As many decimals as fit, then as many columns as fit, at least one."""
     matrix = step.matrix
     rows = len(matrix.values)
     most = _MOST_PAIR_ROWS if matrix.columns.word == "key" else _MOST_ROWS
@@ -94,7 +91,6 @@ def _laid(step: Step, width: int, decimals: int) -> _Laid:
 
 
 def _texts(step: Step, decimals: int, rows: int) -> list[list[str]]:
-    """Numbers as text, empty where a key is masked."""
     written = texts(step.matrix.values, decimals, rows)
     if step.allowed is not None:
         written = np.where(step.allowed[:rows], written, "")
@@ -103,7 +99,6 @@ def _texts(step: Step, decimals: int, rows: int) -> list[list[str]]:
 
 
 def _headings(step: Step, laid: _Laid) -> list[Text]:
-    """The names of the columns, stacked in up to three lines, nothing where they have none."""
     names = step.matrix.columns.names[: len(laid.widths)]
     stacks = [stacked(_name(name), width - 1)[:3] for name, width in zip(names, laid.widths, strict=True)]
     depth = max(map(len, stacks))

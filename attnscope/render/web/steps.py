@@ -21,7 +21,6 @@ def steps(block: Steps) -> str:
 
 
 def _step(step: Step, decimals: int) -> str:
-    """Formula, shape, what its numbers are, the numbers, and one of them spelled out."""
     matrix = step.matrix
     named = f"{matrix.symbol} = {step.formula}" if step.formula else matrix.symbol
     told = " · ".join(each for each in (shape_words(step), step.meaning) if each)
@@ -38,7 +37,6 @@ def _step(step: Step, decimals: int) -> str:
 
 
 def _shown(step: Step) -> tuple[int, int]:
-    """How many of its rows and columns have room."""
     rows, columns = step.matrix.values.shape
     return _ROWS if rows > _MOST else rows, _COLUMNS if columns > _MOST else columns
 

@@ -82,7 +82,6 @@ def of_overview(made: Document, overview: Overview, beside: Beside) -> None:
 
 
 def _strongest(overview: Overview) -> tuple[int, int]:
-    """The head of the strongest link, or of what was asked for."""
     values = overview.strongest_weight if overview.aim is None else overview.main.values
     i, j = divmod(int(np.nan_to_num(values).argmax()), len(overview.heads))
     return i, j
@@ -143,7 +142,6 @@ def of_medium(made: Document, found: Laid, beside: Beside) -> None:
 
 
 def _medium(made: Document, found: Laid) -> None:
-    """The picture or the sound that the weights lie over."""
     if isinstance(found, PictureAttention | PictureHeads):
         made.picture = media.of_picture(found)
     else:
@@ -151,7 +149,6 @@ def _medium(made: Document, found: Laid) -> None:
 
 
 def _by_place(found: Laid) -> np.ndarray:
-    """Patches row by row, or frames, along the last axis."""
     laid = found.gaze.keys.ndim
     return np.asarray(found.weights.reshape(*found.weights.shape[:-laid], -1))
 
