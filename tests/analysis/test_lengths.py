@@ -9,7 +9,7 @@ from outlined import config, outlined
 
 from attnscope.analysis.outline.outline import cost_at
 from attnscope.errors import InputError
-from attnscope.render.sheets.outline_words import beyond_words, growth_words
+from attnscope.render.sheets.outline import beyond_words, growth_words
 from attnscope.results import Cost
 
 READS, LONG, MADE_FOR = 64, 200, 256

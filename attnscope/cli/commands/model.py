@@ -69,7 +69,7 @@ def model(
     if (folder := digests_folder()) is not None:
         output.detail(f"hashes of large weight files are remembered in {folder} (ATTNSCOPE_DIGESTS=off: not)")
     if output.verbose and result.cost is not None:
-        from attnscope.render.sheets.outline_words import speed_words
+        from attnscope.render.sheets.outline import speed_words
 
         output.detail(speed_words(*time_of(result.cost)))
     output.deliver(result, Delivery(json=json))

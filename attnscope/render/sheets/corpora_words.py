@@ -8,7 +8,7 @@ from attnscope.render.kit.numbers import counted, number, percent, signed, with_
 from attnscope.render.sheet.heads import ordered
 from attnscope.render.sheet.said import Place, begun, named
 from attnscope.render.sheets.corpus_words import FLOOR
-from attnscope.render.sheets.overview_words import form_of_tokens
+from attnscope.render.sheets.overview import form_of_tokens
 from attnscope.results import CorpusDifference
 from attnscope.results.claims.corpora import ScoresApart
 from attnscope.results.claims.corpus import Case

@@ -16,7 +16,7 @@ from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
 from attnscope.render.sheets import corpus_words as words
 from attnscope.render.sheets.corpus_texts import looked_at, opening, scattered, texts_and_lengths
-from attnscope.render.sheets.overview_words import form_of_tokens
+from attnscope.render.sheets.overview import form_of_tokens
 from attnscope.results import Corpus
 from attnscope.results.claims.corpus import GAIN, LEVELS, LINKS, CorpusRead, CorpusScores
 from attnscope.results.claims.relations import Z

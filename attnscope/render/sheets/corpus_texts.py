@@ -15,7 +15,7 @@ from attnscope.render.sheet.blocks import Curve, Ranking
 from attnscope.render.sheet.said import Place, named
 from attnscope.render.sheet.table import Column, Line, Mark, Table
 from attnscope.render.sheets import corpus_words as words
-from attnscope.render.sheets.overview_words import form_of_tokens
+from attnscope.render.sheets.overview import form_of_tokens
 from attnscope.results import Corpus
 from attnscope.results.claims.corpus import CorpusScores
 from attnscope.results.claims.lengths import CorpusText, LengthClass, LengthPair

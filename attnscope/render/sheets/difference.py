@@ -12,12 +12,12 @@ from attnscope.render.kit.numbers import counted, number, signed, signed_cell, s
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Block, Matrix, Ranking
+from attnscope.render.sheet.drawings import Passage
 from attnscope.render.sheet.heads import Companion, HeadGrid, by_head
 from attnscope.render.sheet.said import attention, in_sentence
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
-from attnscope.render.sheets.passages import of_difference
 from attnscope.results import Difference, Provenance, Verdict
 from attnscope.results.claims.difference import Run
 from attnscope.tokens import Tokens
@@ -47,7 +47,7 @@ def sheet(result: Difference, focus: Focus = WHOLE) -> Sheet:
         proof=tuple(_proof(result)),
         main=matrix,
         summary=(counted(len(result.pairs), "head"),),
-        more=(*(shown if nothing else ()), *of_difference(result)),
+        more=(*(shown if nothing else ()), *_shaded(result)),
         opens={"layer": layer, "head": head},
     )
 
@@ -275,3 +275,16 @@ def _proof(result: Difference) -> Iterator[tuple[Verdict, str]]:
         return
     for run in (result.a, result.b):
         yield run.verdict, f"{verdict_words(run.verdict)}: {run.name}"
+
+
+def _shaded(result: Difference) -> Iterator[Passage]:
+    """How far each query of the head that is shown differs, in the text of B where both are texts."""
+    tokens, apart = result.b.query_tokens, result.rows[result.shown]
+    if tokens.texts and len(tokens) == len(apart):
+        yield Passage(
+            f"{result.name(result.shown)}: how far each query looks elsewhere in B, in nats",
+            tokens,
+            apart,
+            Scale(0.0, float(np.nanmax(apart, initial=0.0)) or 1.0),
+            number,
+        )

@@ -9,7 +9,8 @@ from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.drawings import Statement
 from attnscope.render.sheet.said import name
 from attnscope.render.sheets import explanation_words as words
-from attnscope.render.sheets import finding_words, why_words
+from attnscope.render.sheets import finding_words
+from attnscope.render.sheets import why as why_words
 from attnscope.render.sheets.ablation_labels import asked_again
 from attnscope.render.sheets.ablation_measured import pair, quoted_answer
 from attnscope.render.sheets.explanation_words import key, left, query

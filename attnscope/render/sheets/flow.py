@@ -21,14 +21,15 @@ from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.words.command import asking, finding, looked_at
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Beside, Curve, Matrix, Names, Ranking
+from attnscope.render.sheet.drawings import Passage
 from attnscope.render.sheet.said import attention, numbered, text
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Line, Mark, Table, Tint, as_written, both_ways, only
-from attnscope.render.sheets import flow_methods as methods
+from attnscope.render.sheets import flow_words
+from attnscope.render.sheets import flow_words as methods
 from attnscope.render.sheets import flow_words as words
 from attnscope.render.sheets.flow_words import patches_of
-from attnscope.render.sheets.passages import of_flow
 from attnscope.results import Flow
 from attnscope.results.claims.flow import DISTANCE, Ablated
 from attnscope.tokens import Patches
@@ -301,3 +302,33 @@ def _facts(result: Flow) -> Iterator[tuple[object, ...]]:
     for each in result.ablated.trust:
         for name in ("correlation", "low", "high", "below"):
             yield f"{name} of {each.method}", "", "", "", float(getattr(each, name))
+
+
+def of_flow(result: Flow) -> Iterator[Passage]:
+    """What replacing each token does, and what the method gives that agrees with it best; of text alone."""
+    if not result.tokens.texts:
+        return
+    asked = flow_words.asked(result)
+    own = frozenset[int]() if result.query is None else frozenset({result.query})
+    ablated, trusted = result.ablated, ""
+    if ablated is not None:
+        costs = f"costs, in {ablated.unit}" if ablated.answer else f"turns {asked}: 1 less the cosine"
+        scale = Scale.around(ablated.effects, costs=bool(ablated.answer))
+        form = signed if ablated.answer else number
+        yield Passage(f"what replacing each token {costs}", result.tokens, ablated.effects, scale, form, own)
+        trusted = "" if ablated.best is None else ablated.best.method
+    name = trusted if trusted in result.methods else next(iter(result.methods))
+    shares = np.where(result.reached, result.methods[name], math.nan)
+    called = flow_words.CALLED.get(name, name)
+    yield Passage(
+        f"what reaches {asked}, by {called}",
+        result.tokens,
+        shares,
+        Scale.around(shares) if np.nanmin(shares, initial=0.0) < 0 else Scale(0.0, _largest_share(shares)),
+        weight,
+        own,
+    )
+
+
+def _largest_share(shares: Float[np.ndarray, " key"]) -> float:
+    return float(np.nanmax(shares, initial=0.0)) or 1.0

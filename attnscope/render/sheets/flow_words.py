@@ -1,4 +1,4 @@
-"""The words of a flow: what the answer hangs on, whether a method tells, what is proved."""
+"""What is said of a flow and of its methods, in words."""
 
 import math
 from collections.abc import Iterator
@@ -9,9 +9,8 @@ from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, likely, number, signed, weight
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.sheet.said import at, in_sentence, proof
-from attnscope.render.sheets import flow_methods as methods
 from attnscope.results import Flow, Kind, Verdict
-from attnscope.results.claims.flow import DISTANCE, Ablated, Case
+from attnscope.results.claims.flow import DISTANCE, GRADIENT, INTEGRATED, WEIGHED, Ablated, Case
 from attnscope.spelling import told
 from attnscope.tokens import Patches
 
@@ -28,6 +27,23 @@ POOLED = {
     "last": "the last vector of the last token",
     "pooler": "what the model's own pooler makes of the last vector of the first token",
 }
+CALLED = {
+    "attention": "attention of the last layer",
+    "rollout": "rollout",
+    "by norm": "rollout by norm",
+    "flow": "the largest flow",
+    "zeroing": "value zeroing",
+    "own vector": "the share of each one's own last vector",
+}
+HEADED = {
+    "attention": "last layer's attention",
+    "zeroing": "value zeroing",
+    GRADIENT: "gradient x input",
+    INTEGRATED: "integrated gradients",
+    WEIGHED: "attention x gradient",
+}
+_FIRST = "attention"
+SIGNED = frozenset({GRADIENT, INTEGRATED})  # numbers of their own, not shares
 
 
 def answer(result: Flow) -> str:
@@ -113,7 +129,7 @@ def _methods(result: Flow, ablated: Ablated) -> str:
     best, of = ablated.best, _count(ablated)
     if best is None:
         return f"Only {_replaced(result, ablated)}: too few to rank by any method."
-    name, own = methods.CALLED.get(best.method, best.method), signed(best.correlation)
+    name, own = CALLED.get(best.method, best.method), signed(best.correlation)
     shuffled, best_of = signed(ablated.best_of_shuffled), f"best of {of} methods" if of > 1 else "the same"
     if result.case is Case.AGREES:
         told = f"{name[0].upper()}{name[1:]} ranks the {plural(result)} alike ({own}; {best_of} on shuffled "
@@ -167,7 +183,7 @@ def notes(result: Flow) -> Iterator[str]:
         yield f"no flow: {'it is that of a single token' if result.by.joins else why}"
     if result.zeroed is None and result.no_zeroing:
         yield f"no value zeroing: {result.no_zeroing}"
-    names = methods.CALLED
+    names = CALLED
     for reason in dict.fromkeys(each.absent for each in result.attributed if each.absent):
         absent = [names.get(each.method, each.method) for each in result.attributed if each.absent == reason]
         yield f"no {', '.join(absent)}: {reason}"
@@ -199,7 +215,7 @@ def _beside_the_map(result: Flow) -> str:
         + ", ".join(
             f"{name} {weight(float(each[place]))}"
             for name, each in result.methods.items()
-            if name not in methods.SIGNED
+            if name not in SIGNED
         )
         for place in beside[:4]
     ]
@@ -210,7 +226,7 @@ def proofs(result: Flow) -> Iterator[tuple[Verdict, str]]:
     """How many heads have each verdict, and whether zeroed values were seen to be zero."""
     yield from proof(result.certified, "head", what=f"{result.sampled} rows in " if result.sampled else "")
     yield from _zeroing(result)
-    yield from methods.sums(result)
+    yield from _sums(result)
 
 
 def _zeroing(result: Flow) -> Iterator[tuple[Verdict, str]]:
@@ -279,3 +295,66 @@ def _replaced(result: Flow, ablated: Ablated) -> str:
     if ablated.together > 1:
         return f"{counted(ablated.count, 'group')} of {plural(result)}"
     return counted(ablated.count, unit(result))
+
+
+def ordered(result: Flow, ablated: Ablated) -> list[str]:
+    """The last layer's attention, and the others, those that agree best with the effects first."""
+    agrees = {each.method: each.correlation for each in ablated.trust if not math.isnan(each.correlation)}
+    others = [each for each in result.methods if each != _FIRST]
+    return [_FIRST, *sorted(others, key=lambda each: -agrees.get(each, -math.inf))]
+
+
+def _sums(result: Flow) -> Iterator[tuple[Verdict, str]]:
+    """What is known of the sums of methods that have one, and how far these are off."""
+    for each in result.attributed:
+        if each.method == INTEGRATED and each.values is not None:
+            yield (
+                Verdict.CERTIFIED,
+                f"integrated gradients sum to what replacing all costs, {number(abs(each.off))} off, "
+                f"each token at most {number(each.each_off)}",
+            )
+
+
+def legend(result: Flow) -> Iterator[str]:
+    """What the agreement is and is not."""
+    if result.ablated is None:
+        return
+    yield (
+        "agrees with replacing: Spearman's rank correlation of a method's numbers, without their sign, "
+        "with the size of the effects; it tells something where the best of all methods does as well in at "
+        "most 5 % of shuffles"
+    )
+    yield f"{DISTANCE}: the nearer the more, which knows no attention"
+    yield "shares of attention are of the mean over the heads"
+
+
+def meant(result: Flow) -> dict[str, str]:
+    """What each method is."""
+    return {
+        "attention": f"of L{result.layers[-1]} alone, mean of {counted(len(result.heads), 'head')}",
+        "rollout": "weights multiplied through the layers, each half its input (Abnar and Zuidema 2020)",
+        "by norm": "the same of ||sum of a f(x)|| (Kobayashi et al. 2020)",
+        "flow": "share of the largest flow to each token, the same weights as capacities",
+        "zeroing": "how far a layer turns a token's vector without the values of another, as shares, "
+        "multiplied through the layers (Mohebbi et al. 2023)",
+        "own vector": "the part of the pooled vector that the token's own last vector is, along it; they sum "
+        "to 1, and one is less than 0 where it pulls the other way",
+    } | _gradient_words(result)
+
+
+def _gradient_words(result: Flow) -> dict[str, str]:
+    """What each way back by gradients is, and what it sums to."""
+    leads = result.ablated is not None and bool(result.ablated.against)
+    slope = "its lead" if leads else "its log probability"
+    there = {each.method: each for each in result.attributed if each.values is not None}
+    said: dict[str, str] = {
+        GRADIENT: f"of the whole model's answer: the embedding times the slope of {slope}",
+        WEIGHED: "each weight times the slope of the answer's logit with it where that is positive, mean of "
+        "the heads, through the layers (Chefer et al. 2021); shares",
+    }
+    if (summed := there.get(INTEGRATED)) is not None:
+        said[INTEGRATED] = (
+            f"mean slope on the way from all tokens replaced, {summed.steps} steps, times that way "
+            f"(Sundararajan et al. 2017); sums to {signed(summed.whole)}, what replacing them all costs"
+        )
+    return said

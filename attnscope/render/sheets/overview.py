@@ -1,14 +1,16 @@
 """Several heads at a glance: measures of each, and the strongest link of those that are worth a look."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
+from jaxtyping import Float
 from rich.cells import cell_len
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import counted, weight
+from attnscope.render.kit.numbers import cell, counted, weight
 from attnscope.render.kit.words.command import finding, looked_at, opening
 from attnscope.render.kit.words.weights import overview_view_words
 from attnscope.render.sheet import measured
@@ -21,6 +23,7 @@ from attnscope.render.sheet.said import (
     departures,
     features,
     grid_size,
+    in_sentence,
     limits,
     named,
     proof,
@@ -31,35 +34,40 @@ from attnscope.render.sheet.said import (
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Table, as_written
-from attnscope.render.sheets import overview_words as words
-from attnscope.results import HeadScores, Overview
+from attnscope.render.sheets.looking import SINK, distance_words, link, many, mostly, seen_of
+from attnscope.render.sheets.telling import aside_words
+from attnscope.results import HeadScores, Kind, Overview
+from attnscope.results.base.strongest import rest_of
 from attnscope.tokens import Tokens
+from attnscope.vocabulary import Unit
 
 _TOLD = 6  # heads of a pair, which the grid has all
 _FEW, _LISTED = 16, 12  # heads that are all listed, and listed where one query or one pair was asked for
 _LAYERS = 15  # whose strongest heads are all listed
 _LONGEST = 18  # cells of the name of a token
+_NO_CONTROL = "No control yet."
+_NAMED = 4  # of these heads
 
 
 def sheet(result: Overview, focus: Focus = WHOLE) -> Sheet:
     certificates = ((each.verdict for each in row) for row in result.certificates)
     verdicts = by_head(result.layers, result.heads, certificates)
-    in_tokens = words.in_tokens(result) and not focus.in_nats
+    in_tokens = _in_tokens(result) and not focus.in_nats
     grids = [_grid(result, each, in_tokens) for each in shown(result)]
     size, names = grid_size(result.layers, result.heads), ", ".join(result.scores)
     one = result.main.description.label if result.aim is not None else result.main.measure
     order = ranked(result)
-    best = (words.first_told(result, order) if in_tokens else order[0]) if order else (0, 0)
+    best = (_first_told(result, order) if in_tokens else order[0]) if order else (0, 0)
     return Sheet(
         title=f"{one if len(grids) == 1 else counted(len(grids), 'measure')} by head",
         setting=setting(result, size),
         origins=(result.provenance,),
-        answer=words.answer(result, order, _passed(result), in_tokens),
+        answer=_answer(result, order, _passed(result), in_tokens),
         blocks=(*grids, _links(result, in_tokens, focus.verbose)),
         table=lambda: _every(result),
         texts=read(result.kind, result.query_tokens, result.key_tokens),
-        control=words.control(result),
-        notes=(*_spans(result), *words.notes(result), *limits(result)),
+        control=_control(result),
+        notes=(*_spans(result), *_notes(result), *limits(result)),
         legend=(*overview_view_words(result), *features(result)),
         details=tuple(measured.absent(result.scores)),
         departs=departures(result.by, result.special),
@@ -112,7 +120,7 @@ def _grid(result: Overview, scores: HeadScores, in_tokens: bool) -> HeadGrid:
     keys = len(result.key_tokens)
     if in_tokens:
         title = f"tokens each head looks at (1 = one token, {keys:,} = all alike)"
-        title = words.over_words(result, title)
+        title = _over_words(result, title)
     else:
         title = described.label if asked else described.title
     return HeadGrid(
@@ -121,7 +129,7 @@ def _grid(result: Overview, scores: HeadScores, in_tokens: bool) -> HeadGrid:
         heads=scores.heads,
         values=np.exp(scores.values) if in_tokens else scores.values,
         scale=Scale(1.0, float(max(keys, 2)), "falling") if in_tokens else measured.scale(scores, keys),
-        form=words.form_of_tokens if in_tokens else measured.form(scores),
+        form=form_of_tokens if in_tokens else measured.form(scores),
         says=measured.classes(scores),
         companion=_companion(result) if alone else None,
         verdicts=tuple(tuple(each.verdict for each in row) for row in result.certificates),
@@ -161,7 +169,7 @@ def ranked(result: Overview) -> list[Place]:
     Heads that leave most of their weight on special tokens, or on one token, come last.
     """
     over = _passed(result)
-    if (elsewhere := words.same_distance(result)) is not None:
+    if (elsewhere := _same_distance(result)) is not None:
         return ordered(np.where(np.isnan(elsewhere), result.main.values, result.main.values - elsewhere))
     return sorted(measured.ranked(result.main), key=lambda place: place in over)
 
@@ -184,7 +192,7 @@ def _links(result: Overview, in_tokens: bool, every: bool) -> Ranking:
     unlisted = 0  # layers
     if result.aim is not None:
         title, places = described.strongest, order[:_LISTED]
-        if words.same_distance(result) is not None:
+        if _same_distance(result) is not None:
             title, places = "farthest above the same distance elsewhere in the text", order[:_TOLD]
     elif result.main.values.size <= _FEW:
         title = "strongest link of each head"
@@ -197,7 +205,7 @@ def _links(result: Overview, in_tokens: bool, every: bool) -> Ranking:
             places = [place for place in order if firsts[place[0]] == place][:_LISTED]
             unlisted = len(firsts) - len(places)
     over = len(_passed(result) - set(places)) if result.main.values.size > _FEW else 0
-    passed = f"passed over: {counted(over, 'head')} with more than half of it on {words.taking(result)}"
+    passed = f"passed over: {counted(over, 'head')} with more than half of it on {_taking(result)}"
     return Ranking(
         title=title,
         of="head",
@@ -217,19 +225,17 @@ def _table(result: Overview, places: Sequence[Place], in_tokens: bool) -> Table:
     if result.aim is None:
         texts = [measured.written(main, float(main.values[place])) for place in places]
         texts = (
-            [words.form_of_tokens(float(np.exp(main.values[place]))) for place in places]
-            if in_tokens
-            else texts
+            [form_of_tokens(float(np.exp(main.values[place]))) for place in places] if in_tokens else texts
         )
         columns.append(Column("measure", texts, result.by.several if in_tokens else main.measure, as_written))
     if result.aim is None and result.ordinary and result.aside is not None:
-        says = f"share of its weight on {words.passed_over(result)}: links are of the rest"
+        says = f"share of its weight on {_passed_over(result)}: links are of the rest"
         columns.append(Column("aside", each_of(result.aside, places), "aside", weight, says, spared=1))
     elif result.aim is None and (shares := result.special_shares) is not None:
         says = "share of its weight on special tokens"
         columns.append(Column("special", each_of(shares, places), "special", weight, says, spared=1))
     columns.append(Column("weight", each_of(result.strongest_weight, places), "weight", weight))
-    if (elsewhere := words.same_distance(result)) is not None:
+    if (elsewhere := _same_distance(result)) is not None:
         says = "mean weight of the other queries on the key at the same distance"
         columns.append(Column("elsewhere", each_of(elsewhere, places), "elsewhere", weight, says))
         return Table(*columns)
@@ -277,3 +283,199 @@ def _labels(tokens: Tokens, positions: Sequence[int]) -> list[str]:
 def _value(scores: HeadScores, i: int, j: int) -> float | str:
     """A number, or the class that it stands for."""
     return float(scores.values[i, j]) if (called := scores.class_of(i, j)) is None else called
+
+
+def _in_tokens(result: Overview) -> bool:
+    """Whether its one measure is the entropy, which is shown as so many tokens."""
+    there = [each for each in result.scores.values() if not each.absent]
+    return result.aim is None and len(there) == 1 and result.main.measure == "entropy"
+
+
+def form_of_tokens(tokens: float) -> str:
+    """`1.2`, `11.8`, `143`: so many tokens, all of them with a decimal where there are few."""
+    return "-" if np.isnan(tokens) else cell(tokens, 1 if tokens < 99.95 else 0)
+
+
+def _over_words(result: Overview, text: str) -> str:
+    return text.replace("token", result.by.value)
+
+
+def _same_distance(result: Overview) -> Float[np.ndarray, "layer head"] | None:
+    """Of a pair, what each head gives at the same distance elsewhere; None where there is no such."""
+    return None if result.aimed is None else result.aimed.elsewhere
+
+
+def _answer(result: Overview, order: list[Place], passed: set[Place], tokens: bool) -> str:
+    """The head that comes first, of those not `passed` over, beside the one in the middle."""
+    main = result.main
+    if not order:
+        return f"No head has a number: {main.absent}." if main.absent else "No head has a number."
+    if main.description.classes:
+        (most, count), *_ = Counter(main.class_of(*place) for place in order).most_common()
+        return f"Most common is {most}: {count} of {counted(len(order), 'head')}."
+    if result.aim is not None:
+        return _aimed(result, order, *result.aim)
+    return _sharpest(result, order, passed) if tokens else _measured(result, order)
+
+
+def _first_told(result: Overview, order: list[Place]) -> Place:
+    """The first of an order; of heads whose number reads the same one that is proved, if there is such."""
+    values = result.main.values
+    first = many(float(np.exp(values[order[0]])))
+    alike = [place for place in order if many(float(np.exp(values[place]))) == first]
+    proved = (place for place in alike if result.certificates[place[0]][place[1]].verdict.proved)
+    return next(proved, order[0])
+
+
+def _sharpest(result: Overview, order: list[Place], passed: set[Place]) -> str:
+    """The head that looks at fewest tokens, and whether position alone can do that."""
+    best, keys = _first_told(result, order), len(result.key_tokens)
+    entropy = result.main.values
+    own, middle = (float(np.exp(each)) for each in (entropy[best], np.nanmedian(entropy)))
+    seen = seen_of(result.kind, keys, _masked(result))
+    told = f"The sharpest of {counted(len(order), 'head')} is {named(result, best)}"
+    sharper = [each for each in (float(np.exp(entropy[place])) for place in passed) if each < own]
+    if any(many(each) != many(own) for each in sharper):
+        rest = counted(len(order) - len(passed), "head")
+        told = (
+            f"Of {rest} that give {_taking(result)} no more than half {named(result, best)} is the sharpest"
+        )
+    told += f": it looks at about {many(own)} of {seen}"
+    if result.distances is not None and mostly(distance := result.distances.of(best)):
+        where = distance_words(distance)
+        told += f", for {distance.rows} of {distance.of} {where}, so position alone can do it"
+    told = _over_words(result, f"{told}. Half of all heads look at {many(middle)} tokens or more.")
+    if result.by in (Unit.SENTENCE, Unit.PASSAGE) and any(each.special for each in result.key_tokens.items):
+        told += f" Each special token counts as a {result.by}."
+    if (mass := result.special_mass) is not None and mass.total >= SINK:
+        most = max(mass.by_name, key=lambda each: mass.by_name[each])
+        shares = result.special_shares
+        over = 0 if shares is None else int((shares > SINK).sum())
+        told += f" Special tokens take {weight(mass.total)} of all weight ({settled(most)} most); "
+        told += f"{counted(over, 'head')} {'gives' if over == 1 else 'give'} them more than half."
+    if sinks := _sinks(result):
+        beside = " and other tokens" if len(sinks) > 1 else ""
+        most, heads = in_sentence(result.key_tokens, sinks[0][0]), counted(sum(dict(sinks).values()), "head")
+        told += f" {most}{beside} takes more than half of the weight of {heads}."
+    return f"{told} {_NO_CONTROL}"
+
+
+def _sinks(result: Overview) -> list[tuple[int, int]]:
+    """The tokens that take more than half of a head's weight alone, with their heads, the most first."""
+    return (
+        []
+        if result.heaviest is None
+        else Counter(result.heaviest[result.heaviest >= 0].tolist()).most_common()
+    )
+
+
+def _taking(result: Overview) -> str:
+    """What heads were passed over for: `special tokens`, `“When”` or both."""
+    sinks, shares = _sinks(result), result.special_shares
+    kinds = ["special tokens"] * (shares is not None and bool((shares > SINK).any()))
+    if sinks:
+        kinds.append(in_sentence(result.key_tokens, sinks[0][0]) if len(sinks) == 1 else "one token")
+    return " or ".join(kinds)
+
+
+def _aimed(result: Overview, order: list[Place], query: int, key: int | None) -> str:
+    """What heads give from one query, to one key or each to its own."""
+    asked, best, unit = in_sentence(result.query_tokens, query), order[0], result.by.value
+    own = float(result.main.values[best])
+    if result.kind is Kind.CROSS and result.query_tokens.texts:
+        asked = f"When the decoder reads {asked}"
+    else:
+        asked = f"From {asked}"
+    alike = "" if result.aimed is None else f"even attention: {weight(result.aimed.even_attention)}"
+    if key is None:
+        if result.ordinary and any(each.special for each in result.key_tokens.items):
+            asked += ", special tokens aside"
+        where = in_sentence(result.key_tokens, int(result.strongest[best][1]))
+        middle = weight(float(np.nanmedian(result.main.values)))
+        told = f"{asked}, {named(result, best)} looks hardest at one {unit}: {where} {weight(own)}"
+        return f"{told}; half of {counted(len(order), 'head')} give theirs {middle} or less. {_NO_CONTROL}"
+    looked = in_sentence(result.key_tokens, key)
+    first = None if result.aimed is None else result.aimed.largest
+    if first == 0:
+        told = f"{asked}, no head looks at {looked} more than at every other {unit}; the most is "
+        most = max(order, key=lambda place: float(result.main.values[place]))
+        value = weight(float(result.main.values[most]))
+        return f"{told}{named(result, most)} with {value}{f' ({alike})' if alike else ''}. {_NO_CONTROL}"
+    heads = counted(len(order), "head")
+    told = f"{asked}, {first} of {heads} look at {looked} more than at any other {unit}. " if first else ""
+    distances = _same_distance(result)
+    if distances is None or np.isnan(distances[best]):
+        value = f"{weight(own)}{f'; {alike}' if alike else ''}"
+        told += f"{asked + ', ' if not told else ''}{named(result, best)} gives it most ({value})."
+    else:
+        away = weight(float(distances[best]))
+        told += f"{named(result, best)} gives it {weight(own)}, and {away} at the same distance elsewhere in "
+        told += f"the text{f' ({alike})' if alike else ''}: no head lies farther above that."
+    return f"{told} One text: position could do this."
+
+
+def _measured(result: Overview, order: list[Place]) -> str:
+    """The strongest head by the main measure, beside the median head and even attention."""
+    main, described, best = result.main, result.main.description, order[0]
+    written = partial(measured.written, main)
+    end = "least" if described.strong == "low" else "most"
+    own, of = written(float(main.values[best])), counted(len(order), "head")
+    told = f"{named(result, best)} has the {end} {described.amount} of {of}, {own}; the median head has "
+    told += written(float(np.nanmedian(main.values)))
+    if main.even_attention is not None and not np.isnan(main.even_attention[best]):
+        told += f", even attention would give {written(float(main.even_attention[best]))}"
+    if main.control is not None:
+        told += f", other answers {written(float(main.control[best]))} in the median"
+    query, key = (int(position) for position in result.strongest[best])
+    if query >= 0:
+        strongest = weight(float(result.strongest_weight[best]))
+        pair = link(result.query_tokens, result.key_tokens, query, key)
+        told += f". Its strongest link is {pair}, {strongest}{_aside(result, best)}"
+    return f"{told}."
+
+
+def _aside(result: Overview, place: Place) -> str:
+    """What is passed over, as of the head alone; of weights that are not there its share."""
+    if not result.ordinary or result.aside is None:
+        return ""
+    if result.weights is None:
+        share = weight(float(result.aside[place]))
+        return f", apart from {share} of its weight on {_passed_over(result)}" if share.strip("0.") else ""
+    weights, queries, keys = result.weights[place[0]][place[1]], result.query_tokens, result.key_tokens
+    rest = rest_of(weights, queries, keys, crosses=result.kind is Kind.CROSS)
+    return aside_words(rest, keys, float(result.strongest_weight[place]))
+
+
+def _passed_over(result: Overview) -> str:
+    """What cannot be a strongest link: `a token with more than half of it and the query itself`."""
+    kinds = ["special tokens"] * any(each.special for each in result.key_tokens.items)
+    kinds += ["a token with more than half of it"]
+    kinds += ["the query itself"] * (result.kind is not Kind.CROSS)
+    return kinds[0] if len(kinds) == 1 else f"{', '.join(kinds[:-1])} and {kinds[-1]}"
+
+
+def _control(result: Overview) -> str:
+    """Of a pair what the same text gives elsewhere, which is no other text."""
+    if _same_distance(result) is None:
+        return ""
+    return "the other pairs of this text at the same distance; no other text was read"
+
+
+def _notes(result: Overview) -> tuple[str, ...]:
+    """The heads that look at one distance nearly always."""
+    if not _in_tokens(result) or result.distances is None:
+        return ()
+    found = list[str]()
+    for i, j in np.ndindex(result.main.values.shape):
+        distance = result.distances.of((i, j))
+        if mostly(distance):
+            found.append(f"{named(result, (i, j))} ({distance_words(distance)})")
+    if not found:
+        return ()
+    more = f" and {counted(len(found) - _NAMED, 'head')} more" if len(found) > _NAMED else ""
+    told = f"at one distance for at least 80 % of the {result.by.several}"
+    return (f"{told}: {', '.join(found[:_NAMED])}{more}",)
+
+
+def _masked(result: Overview) -> bool:
+    return result.kind is Kind.DECODER

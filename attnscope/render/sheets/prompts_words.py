@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from attnscope.render.kit.numbers import chance, counted, signed, weight
-from attnscope.render.sheets.flow_methods import CALLED
+from attnscope.render.sheets.flow_words import CALLED
 from attnscope.results import Prompts
 from attnscope.results.claims.prompts import CORRELATION, Asked, Figure, by_reason, lines_told
 

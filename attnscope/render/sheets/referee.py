@@ -10,7 +10,7 @@ from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import begun, proof, setting
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
-from attnscope.render.sheets.citation_words import quoted
+from attnscope.render.sheets.citation import quoted
 from attnscope.results.claims.citation import ATTENTION, CONTROLS, REMOVAL, Method
 from attnscope.results.claims.flow import ByGradients
 from attnscope.results.claims.referee import Referee, Score

@@ -15,7 +15,7 @@ from attnscope.render.sheet.guard import by_head
 from attnscope.render.sheet.said import grid_size, setting
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
-from attnscope.render.sheets import alignment_words as words
+from attnscope.render.sheets import alignment as words
 from attnscope.results import Timing
 from attnscope.results.claims.alignment import TimeScore
 from attnscope.vocabulary import Scaling

@@ -10,18 +10,17 @@ import numpy as np
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.numbers import counted, significant
-from attnscope.render.kit.words.certificate import GLYPHS, certificate_words, power_words
+from attnscope.render.kit.words.certificate import GLYPHS, certificate_words, power_words, verdict_words
 from attnscope.render.kit.words.command import asking
-from attnscope.render.kit.words.header import model_words
+from attnscope.render.kit.words.header import model_words, own_name
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadGrid
-from attnscope.render.sheet.said import text
+from attnscope.render.sheet.said import proof, text
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Table, as_written
-from attnscope.render.sheets import verification_words as words
-from attnscope.render.sheets.verification_words import NOT_COMPARED, hardest, used
 from attnscope.results import Certificate, Kind, LayerCheck, Provenance, Verdict, Verification
+from attnscope.results.base.origin import Fault
 from attnscope.tokens import Tokens
 
 POWERS = 6  # of ten: a power beyond a million says no more than that
@@ -31,6 +30,15 @@ _FACTS = (
     "hardest_fault verdict"
 )
 Layer = list[LayerCheck]  # the blocks of one layer
+NOT_COMPARED = (-1.0, math.nan, math.nan, "")
+_OPEN = {
+    Verdict.INCONCLUSIVE: "this text or its precision is too coarse to tell",
+    Verdict.UNCERTIFIED: "the model gives weights alone, which nothing here can check",
+}
+_POWER = (
+    "power: how many times the tolerance a mistake makes that is put in on purpose, of several mistakes the "
+    "one hardest to see; no number: none could be tried",
+)
 
 
 def sheet(result: Verification, focus: Focus = WHOLE) -> Sheet:
@@ -41,17 +49,17 @@ def sheet(result: Verification, focus: Focus = WHOLE) -> Sheet:
         title=f"verification of {heads}",
         setting=model_words(result.provenance),
         origins=(result.provenance,),
-        answer=words.answer(result),
+        answer=_answer(result),
         blocks=(_by_layer(layers, names, focus.verbose), *(grids if focus.verbose else ())) if layers else (),
         table=lambda: Table.of(_FACTS, _facts(result)),
         texts=text(result.tokens),
-        control=words.control(every),
+        control=_control(every),
         notes=result.notes,
-        legend=words.POWER if layers and focus.verbose else (),
-        details=(*words.outputs(result), *_worst(result, layers, names)),
+        legend=_POWER if layers and focus.verbose else (),
+        details=(*_outputs(result), *_worst(result, layers, names)),
         more=() if focus.verbose else grids,
         about_proof=True,
-        proof=tuple(words.proofs(result, every)),
+        proof=tuple(_proofs(result, every)),
         summary=(counted(len(result.tokens), "token"),),
         next=_next(result),
     )
@@ -80,7 +88,7 @@ def _by_layer(layers: list[Layer], names: dict[tuple[str, str], str], whole: boo
     """A row for each layer, its blocks together; `whole` with what each number is of."""
     routes = [blocks[0].route.split()[0] for blocks in layers]
     every = [[one for block in blocks for one in block.certificates] for blocks in layers]
-    worst = [max(map(used, each), default=NOT_COMPARED) for each in every]
+    worst = [max(map(_used, each), default=NOT_COMPARED) for each in every]
     towers = {_name(blocks[0], names) for blocks in layers}
     return Ranking(
         title="",
@@ -103,7 +111,7 @@ def _by_layer(layers: list[Layer], names: dict[tuple[str, str], str], whole: boo
             Column("power", list(map(_smallest_power, every)), "weakest test (≥ 1 needed)", as_written,
                    "how many times what rounding allows the mistake makes that is hardest to see, of those "
                    "that were put in on purpose"),
-            Column("fault", [each.name if (each := hardest(row)) else "" for row in every],
+            Column("fault", [each.name if (each := _hardest(row)) else "" for row in every],
                    "hardest to see" if whole else ""),
         ),
     )  # fmt: skip
@@ -152,7 +160,7 @@ def _largest(
 
 
 def _smallest_power(certificates: Sequence[Certificate]) -> str:
-    weakest = hardest(certificates)
+    weakest = _hardest(certificates)
     return power_words(weakest.power) if weakest else "none tried"
 
 
@@ -240,6 +248,120 @@ def _facts(result: Verification) -> Iterator[tuple[object, ...]]:
             yield (
                 *(layer.tower, layer.route, layer.layer, layer.kind.value, layer.block, head),
                 *map(exact, (*errors, one.power)),
-                weakest.name if (weakest := hardest([one])) else "",
+                weakest.name if (weakest := _hardest([one])) else "",
                 one.verdict.value,
             )
+
+
+def _answer(result: Verification) -> str:
+    """Whether each head is computed here as the model computes it, and what reading the model changed."""
+    every = [one for layer in result.layers for one in layer.certificates]
+    count, model = Counter(one.verdict for one in every), own_name(result.provenance.model)
+    kinds = {layer.kind.value for layer in result.layers}
+    head = f"{kinds.pop()} head" if len(kinds) == 1 else "head"
+    changed = [check for check in result.outputs if not check.identical]
+    if not every:
+        told = f"No head of {model} was checked: nothing is proved"
+    elif count[Verdict.FAILED]:
+        told = _refuted(every, count[Verdict.FAILED], head, model)
+    elif changed:
+        told = f"✗ Watching {model} changed its results: do not use these numbers"
+    elif count[Verdict.STORED]:
+        told = f"{model} as the file says: {counted(len(every), 'head')} checked then, nothing again here"
+    else:
+        told = _held(every, count, head, model)
+    if changed:
+        worst = max(changed, key=lambda each: each.difference)
+        told += f". With every head read, {worst.name} differs by up to {significant(worst.difference)}"
+    elif every and result.outputs and len(every) == count[Verdict.CERTIFIED]:
+        told += ", and watching the model changed none of its results"
+    return f"{told}."
+
+
+def _refuted(every: Sequence[Certificate], failed: int, head: str, model: str) -> str:
+    """How many heads are not as computed here, and how far the worst of them is off."""
+    if failed == len(every):
+        told = f"{_of(0, len(every), head, model)} computed here as the model computes it"
+    else:
+        them = "it" if failed == 1 else "them"
+        told = f"{_of(failed, len(every), head, model)} not computed here as the model computes {them}"
+    one = max((each for each in every if each.verdict is Verdict.FAILED), key=lambda each: _used(each)[0])
+    _, error, allowed, what = _used(one)
+    if math.isnan(error):
+        return f"✗ {told}" + (f": {one.reason}" if one.reason else "")
+    off = f"{what} differ by up to {significant(error)}, rounding explains at most {significant(allowed)}"
+    return f"✗ {told}: {off}"
+
+
+def _held(every: Sequence[Certificate], count: Counter[Verdict], head: str, model: str) -> str:
+    """How many heads are as the model computes them, and why that is open for the others."""
+    good = count[Verdict.CERTIFIED] + count[Verdict.RECOMPUTED]
+    if count[Verdict.UNCERTIFIED] == len(every):
+        return f"{model} gives its weights, but not the queries and keys behind them: nothing can be checked"
+    them = "it" if good < 2 else "them"
+    told = [f"{_of(good, len(every), head, model)} computed here as the model computes {them}"]
+    told += [f"for {count[each]} {why}" for each, why in _OPEN.items() if count[each]]
+    if parts := [one for one in every if one.verdict is Verdict.PARTIAL]:
+        reasons = Counter(one.reason for one in parts if one.reason).most_common(1)
+        why = f": {reasons[0][0]}" if reasons else ""
+        told.append(f"of {len(parts)} a part could not be followed{why}")
+    return "; ".join(told) + (". Nothing disagrees" if len(told) > 1 else "")
+
+
+def _of(number: int, total: int, head: str, model: str) -> str:
+    """`All 48 encoder heads of demo are`, `46 of 48 heads of demo are`, `None of the 48 heads of demo is`."""
+    heads = counted(total, head)
+    if total == 1:
+        return f"The only {head} of {model} is{'' if number else ' not'}"
+    if number in (0, total):
+        return f"All {heads} of {model} are" if number else f"None of the {heads} of {model} is"
+    return f"{number} of {heads} of {model} {'is' if number == 1 else 'are'}"
+
+
+def _used(certificate: Certificate) -> tuple[float, float, float, str]:
+    """What uses most of its tolerance, weights or output: its share, its error, its tolerance, its name."""
+    pairs = (
+        (certificate.weight_error, certificate.weight_tolerance, "weights"),
+        (certificate.output_error, certificate.output_tolerance, "outputs"),
+    )
+    shares = [
+        (error / allowed if allowed else math.inf, error, allowed, what)
+        for error, allowed, what in pairs
+        if not math.isnan(error)
+    ]
+    return max(shares, default=NOT_COMPARED)
+
+
+def _control(every: Sequence[Certificate]) -> str:
+    """What was done on purpose to see whether a mistake would be seen."""
+    if (weakest := _hardest(every)) is None:
+        return ""
+    tried = max(len(each.faults) for each in every)
+    mistakes = counted(tried, "mistake") + (" was" if tried == 1 else " were")
+    return (
+        f"{mistakes} put into every head on purpose; the one hardest to see, {weakest.name}, lies at "
+        f"{power_words(weakest.power)} what rounding allows"
+    )
+
+
+def _hardest(certificates: Sequence[Certificate]) -> Fault | None:
+    """The mistake put in on purpose that is hardest to see."""
+    faults = [fault for certificate in certificates for fault in certificate.faults]
+    return min(faults, key=lambda fault: fault.power, default=None)
+
+
+def _outputs(result: Verification) -> Iterator[str]:
+    """The model's own results, watched and left alone."""
+    if result.outputs:
+        told = (
+            f"{each.name} " + ("identical" if each.identical else f"off by {significant(each.difference)}")
+            for each in result.outputs
+        )
+        yield f"against an untouched run: {', '.join(told)}"
+
+
+def _proofs(result: Verification, every: Sequence[Certificate]) -> Iterator[tuple[Verdict, str]]:
+    yield from proof((each.verdict for each in every), "head")
+    if result.verdict not in {each.verdict for each in every}:
+        told = "no head was checked" if not every else "the model's own results changed while it was read"
+        yield result.verdict, f"{verdict_words(result.verdict)}: {told}"

@@ -17,7 +17,7 @@ from attnscope.analysis.claims.comparison.word import Look
 from attnscope.attention import Capture
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError
-from attnscope.render.sheets import comparison_words
+from attnscope.render.sheets import comparison as comparison_words
 from attnscope.results import Between, Comparison, Kind, Special, Verdict
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Unit

@@ -10,7 +10,7 @@ from made_outlines import decoder, layer, outline, sight
 from attnscope.render import files
 from attnscope.render import screen as terminal
 from attnscope.render.sheets import sheet_of
-from attnscope.render.sheets.outline_words import (
+from attnscope.render.sheets.outline import (
     amount,
     besides_words,
     count_words,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from attnscope.render.sheets import comparison_words as words
+from attnscope.render.sheets import comparison as words
 from attnscope.render.sheets import sheet_of
 from attnscope.render.web import readings
 from attnscope.render.web.beside import Beside
