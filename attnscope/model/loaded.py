@@ -26,6 +26,7 @@ from attnscope.model.inputs.text import Encoded, encode, limit_of
 from attnscope.model.inputs.tokenizer import Settled
 from attnscope.model.source.checkpoint import Checkpoint
 from attnscope.tokens import Tokens
+from attnscope.vocabulary import IN_MEMORY
 
 _MEDIA = {"pixel_values": "image", "input_features": "audio", "input_values": "audio"}
 
@@ -234,7 +235,7 @@ class Model:
         """The provenance fields that only loading knows."""
         if self.checkpoint is None:
             adapters = getattr(self.module, "peft_config", None) or ()
-            return {"adapter": ", ".join(adapters)} if adapters else {}
+            return {"adapter": f"{', '.join(adapters)}{IN_MEMORY}"} if adapters else {}
         source = self.checkpoint.source
         return {
             "requested": source.requested,
@@ -245,6 +246,7 @@ class Model:
             "demo": source.demo,
             "unread": self.unread,
             "adapter": self.checkpoint.adapted,
+            "tokenizer": self.checkpoint.tokenizer and self.checkpoint.tokenizer.requested,
         }
 
 

@@ -65,7 +65,8 @@ class Provenance:
     `revision` is a hub commit, `digest` a SHA-256 of the weight files that were read, `part` how many of them
     that is where it is not all. `unread` names weights in them that the model was trained with and run
     without. `adapter` is the folder of an adapter that was put in, which `digest` takes in; `none` where the
-    model has one that was left out. `inputs` is all that the model was called with, by name; empty where that
+    model has one that was left out. `tokenizer` is where another than the model's own tokenizer comes from.
+    `inputs` is all that the model was called with, by name; empty where that
     is not whole numbers alone, as of a picture, and where it is of no single text. `requested` is the name
     that was asked for, `model` the one that ran, `demo` whether it is bundled, `architecture` its class.
     `kernel`, `route`, `device` and `dtype` are how attention was computed and read. `versions` are those of
@@ -88,6 +89,7 @@ class Provenance:
     unread: tuple[str, ...] = ()
     adapter: str | None = None
     inputs: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    tokenizer: str | None = None
 
     @property
     def of_no_text(self) -> "Provenance":

@@ -157,6 +157,10 @@ def test_a_model_in_memory_with_an_adapter_answers_as_the_one_from_the_folder_an
     written = theirs.generate(**given, max_new_tokens=3, do_sample=False)[0].tolist()
     assert list(wrapped.read(text, generate=3).head(0, 0).query_tokens.ids) == written[:-1]
     assert wrapped.module is theirs.get_base_model()
+    shown = wrapped.read(text).head(0, 0)
+    assert shown.provenance.adapter == "default (in memory)"
+    assert "Next:" not in shown.text()
+    assert f"--adapter {folder}" in " ".join(ours.read(text).head(0, 0).text().replace("\\", "").split())
     for each in (ours, wrapped):
         with pytest.raises(InputError, match=f"no token {len(tokenizer)}, its vocabulary is"):
             each.read(ids=[3, len(tokenizer)]).head(0, 0)

@@ -180,6 +180,34 @@ def test_weights_of_a_model_that_changed_are_said_and_its_heads_named(tmp_path: 
     assert named == ["L1 H0", "L2 H0", "L2 H3"]
 
 
+def test_a_tokenizer_from_elsewhere_is_read_again_and_a_change_of_it_is_said(tmp_path: Path) -> None:
+    model, words = tmp_path / "model", tmp_path / "words"
+    for folder in (model, words):
+        shutil.copytree(demo.folder(), folder)
+    for file in model.glob("tokenizer*"):
+        file.unlink()
+    made = at.load(str(model), tokenizer=str(words)).read(TEXT).head(1, 3)
+    assert made.provenance.tokenizer == str(words)
+    assert f"--tokenizer {words}" in " ".join(made.text().replace("\\", "").split())
+    made.save(tmp_path / "run.npz")
+    same = check(str(tmp_path / "run.npz"))
+    assert (same.exit_code, "otherwise now" in same.stdout) == (0, False)
+    file, piece = words / "tokenizer.json", made.query_tokens.items[2].piece
+    spelled = json.loads(file.read_text("utf-8"))
+    vocabulary = spelled["model"]["vocab"]
+    vocabulary[f"{piece}zz"] = vocabulary.pop(piece)
+    spelled["normalizer"] = {
+        "type": "Sequence",
+        "normalizers": [
+            spelled["normalizer"],
+            {"type": "Replace", "pattern": {"String": piece}, "content": f"{piece}zz"},
+        ],
+    }
+    file.write_text(json.dumps(spelled), "utf-8")
+    changed = check(str(tmp_path / "run.npz"))
+    assert "the tokenizer spells these tokens otherwise now" in " ".join(changed.stdout.split())
+
+
 @pytest.mark.parametrize(
     ("model", "given", "asked"),
     [

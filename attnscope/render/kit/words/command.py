@@ -21,7 +21,7 @@ from attnscope.render.kit.words.shell import word
 from attnscope.results import Kind, Overview, Provenance, Special
 from attnscope.spans import every_span
 from attnscope.tokens import Patches, Tokens
-from attnscope.vocabulary import IN_PARTS, KERNELS, Unit
+from attnscope.vocabulary import IN_MEMORY, IN_PARTS, KERNELS, Unit
 
 _LONGEST = 300  # characters of a text that a command still carries
 _LONGEST_NUMBERS = 2000  # characters of token numbers
@@ -259,7 +259,10 @@ def _texts(tokens: Tokens) -> tuple[str, ...]:
 def _model(told: Provenance) -> list[str]:
     named = ["-m", word(told.model)]
     if told.adapter not in (None, told.model):
-        named += ["--adapter", word(told.adapter)]
+        in_memory = told.adapter is not None and told.adapter.endswith(IN_MEMORY)
+        named += ["--adapter", _UNKNOWN if in_memory else word(told.adapter)]
+    if told.tokenizer is not None:
+        named += ["--tokenizer", word(told.tokenizer)]
     return [*named, "--ignore-unread"] if told.unread else named
 
 

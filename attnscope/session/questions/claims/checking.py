@@ -133,6 +133,7 @@ def _request(stored: Provenance, leave: Leave) -> ModelRequest:
         attention=kernel,
         ignore_unread=bool(stored.unread),
         adapter=stored.adapter,
+        tokenizer=stored.tokenizer,
     )
 
 
@@ -169,7 +170,10 @@ def _read(
     if texts is not None:
         reading = _read_text(opened, _of_texts(by_ids, texts), listener)
         if reading is not None and reading.encoded.tokens.ids == stored:
-            return reading, []
+            mine, now = (
+                [token.piece for token in each.items] for each in (_text_read(shown), reading.encoded.tokens)
+            )
+            return reading, [] if mine == now else ["the tokenizer spells these tokens otherwise now"]
         if len(texts) > 1:
             raise InputError(f"{name}: the pair of texts is cut into other tokens now, and is not run again")
         changes.append("the text is cut into other tokens now: the stored tokens were run")
@@ -184,10 +188,14 @@ def _read_text(opened: Opened, inputs: Inputs, listener: Listener) -> Reading | 
 
 
 def _texts(shown: Overview | HeadWeights, writes: bool) -> tuple[str, ...] | None:
-    tokens: Tokens = shown.key_tokens if shown.kind is Kind.CROSS else shown.query_tokens
+    tokens = _text_read(shown)
     hidden = writes and shown.kind is Kind.DECODER
     written_otherwise = tokens.written or tokens.words_given or tokens.numbers or tokens.given
     return None if hidden or written_otherwise or not tokens.texts or not all(tokens.texts) else tokens.texts
+
+
+def _text_read(shown: Overview | HeadWeights) -> Tokens:
+    return shown.key_tokens if shown.kind is Kind.CROSS else shown.query_tokens
 
 
 def _changes(stored: Provenance, now: Provenance) -> list[str]:
