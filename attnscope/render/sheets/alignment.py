@@ -57,7 +57,6 @@ def _pair(result: Alignment, link: WordLink) -> tuple[str, str]:
 
 
 def _answer(result: Alignment) -> str:
-    """How many words are linked and how surely; then how far that can be trusted."""
     if not result.tells and result.judged is None:
         return nothing(result, "these links")
     linked = len(result.query_tokens) - len(result.without_link)

@@ -89,7 +89,6 @@ def _keys(result: Citation) -> tuple[str, ...]:
 
 
 def _facts(result: Citation) -> Iterator[tuple[object, ...]]:
-    """A row for every sentence with every passage."""
     for i, statement in enumerate(result.statements):
         for j, passage in enumerate(result.passages):
             numbers = (exact(float(each[i, j])) for each in result.methods.values())
@@ -101,7 +100,6 @@ def _named(result: Citation, passage: int) -> str:
 
 
 def _ranking(result: Citation, i: int, whole: bool) -> Ranking:
-    """The passages of a sentence: largest losses first, beside what every method gives them."""
     order = result.order(i)
     shown = order if whole or len(order) <= _SHOWN + 1 else order[:_SHOWN]
     own, hidden = result.statements[i], len(order) - len(shown)
@@ -140,7 +138,6 @@ def _ranking(result: Citation, i: int, whole: bool) -> Ranking:
 
 
 def _column(method: Method, values: list[float]) -> Column:
-    """What a method gives to the passages that are shown."""
     form = signed_cell if any(value < 0 for value in values) or method == REMOVAL else number
     under = "" if method == REMOVAL else "what is given by"
     heading = _HEADINGS.get(method, method)
@@ -148,7 +145,6 @@ def _column(method: Method, values: list[float]) -> Column:
 
 
 def _found(result: Citation) -> Ranking:
-    """What each method names, beside what removing does."""
     known = [i for i, named in enumerate(result.sources) if named]
     methods = [each for each in result.methods if each != REMOVAL]
     firsts = {each: [result.order(i, each)[0] for i in range(len(result.statements))] for each in methods}
@@ -175,7 +171,6 @@ def _found(result: Citation) -> Ranking:
 
 
 def _matrix(result: Citation) -> Matrix:
-    """Sentences by passages: what each loses without each."""
     return Matrix(
         title="what each sentence loses without each passage, in nats",
         words=("sentence", "passage"),
@@ -195,7 +190,6 @@ def _matrix(result: Citation) -> Matrix:
 
 
 def _passage(result: Citation, i: int) -> Passage:
-    """The text, each passage on the shade of what the sentence loses without it."""
     values = np.full(len(result.tokens), np.nan)
     for passage, lost in zip(result.passages, result.lost[i], strict=True):
         values[list(passage.positions)] = lost
@@ -257,7 +251,6 @@ def _sentence(result: Citation, i: int) -> str:
 
 
 def _none_stands_out(result: Citation, i: int) -> str:
-    """That none is the source; or that one may be, and how much further out luck can put it."""
     lost = result.lost[i]
     most = int(np.nanargmax(lost))
     largest, floor = float(lost[most]), floor_of(lost, (most,), result.statements[i].controls)
@@ -277,7 +270,6 @@ def _none_stands_out(result: Citation, i: int) -> str:
 
 
 def _falls(result: Citation, i: int, lost: float) -> str:
-    """`it falls from 99 % to 1 in 4,050`; of what is rare anyway by how much."""
     own = result.statements[i]
     if lost < 0 or own.probability < _RARE:
         return f"it is {_factor(abs(lost))} times {'less' if lost >= 0 else 'more'} probable"

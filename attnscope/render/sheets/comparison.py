@@ -67,7 +67,6 @@ def sheet(result: Comparison, focus: Focus = WHOLE) -> Sheet:
 
 
 def _together(result: Comparison) -> str:
-    """Which heads of a layer the cosines take as one vector."""
     count = len(result.heads)
     if count == 1:
         return f"H{result.heads[0]}"
@@ -77,7 +76,6 @@ def _together(result: Comparison) -> str:
 
 
 def _by_layer(result: Comparison) -> Curve:
-    """Cosines of the vectors layer by layer, or where there are none how far the rows are apart."""
     i, j = result.shown
     several, output, rows = len(result.heads) > 1, result.similarity("output"), result.divergence
     columns = [
@@ -124,12 +122,10 @@ def _by_layer(result: Comparison) -> Curve:
 
 
 def _tint(vector: str) -> Tint:
-    """The colour of a vector is that of its name."""
     return cast("Tint", vector)
 
 
 def _dots(result: Comparison) -> Float[np.ndarray, "layer head"]:
-    """The number of every head that is drawn beside the lines: of its output, else of its rows."""
     if result.similarities:
         return result.similarities[-1].heads
     assert result.divergence is not None, "drawn only where there is something to draw"
@@ -137,7 +133,6 @@ def _dots(result: Comparison) -> Float[np.ndarray, "layer head"]:
 
 
 def _grids(result: Comparison) -> Iterator[HeadGrid]:
-    """Every head: how far apart its rows are, and how alike its vectors; layers are those of side A."""
     layers = tuple(a for a, _ in result.layers)
     if (rows := result.divergence) is not None:
         apart, moved = rows.jensen_shannon, rows.total_variation
@@ -151,7 +146,6 @@ def _grids(result: Comparison) -> Iterator[HeadGrid]:
 def _extreme(
     result: Comparison, differing: Float[np.ndarray, " head"], shown: Float[np.ndarray, " head"]
 ) -> str:
-    """`H3 .912`: the head that differs most."""
     if np.isnan(differing).all():
         return "-"
     j = int(np.nanargmax(differing))
@@ -159,7 +153,6 @@ def _extreme(
 
 
 def _by_head(result: Comparison) -> Ranking:
-    """How far apart the rows of two layers are, head by head."""
     assert result.divergence is not None, "one text gives one sequence of tokens"
     nats, moved = (
         each[0].tolist() for each in (result.divergence.jensen_shannon, result.divergence.total_variation)
@@ -181,7 +174,6 @@ def _by_head(result: Comparison) -> Ranking:
 
 
 def _row(result: Comparison, letter: str, side: Side) -> Ranking:
-    """A bar for each key in the order of the text, on the scale of both sides; of many those that matter."""
     keys, places = _keys(side), [group[0] for group in key_groups(side.looked_at)]
     places = list(side.key_tokens.positions) if side.key_tokens.of_sentences else places
     digits = len(str(max((places[key] for key in keys), default=0)))
@@ -208,7 +200,6 @@ def _row(result: Comparison, letter: str, side: Side) -> Ranking:
 
 
 def _keys(side: Side) -> list[int]:
-    """All of few keys; of many the strongest that have a bar to speak of, and the word itself."""
     weights = np.nan_to_num(side.weights)
     if len(weights) <= MOST_KEYS or not side.allowed.any():
         return sorted({*range(len(weights))[:MOST_KEYS], *_own(side)})
@@ -217,12 +208,10 @@ def _keys(side: Side) -> list[int]:
 
 
 def _own(side: Side) -> list[int]:
-    """The word itself among the keys; in cross-attention it is none of them."""
     return [side.row] if side.query_tokens is side.key_tokens else []
 
 
 def _proof(result: Comparison, verbose: bool) -> Iterator[tuple[Verdict, str]]:
-    """Every head that a number was taken from by verdict, then the two that are shown, unless that is all."""
     every = [each.verdict for side in result.sides for each in side.every_certificate]
     yield from proof(every, "head", ", both sides counted")
     for letter, side in zip("AB", result.sides, strict=True):
@@ -232,7 +221,6 @@ def _proof(result: Comparison, verbose: bool) -> Iterator[tuple[Verdict, str]]:
 
 
 def _record(result: Comparison) -> Iterator[tuple[str, object]]:
-    """The verdict, then head, word, certificate and model of each side."""
     yield "verdict", result.verdict.value
     for letter, side in zip("ab", result.sides, strict=True):
         yield f"{letter} head", side.head.name
@@ -242,10 +230,6 @@ def _record(result: Comparison) -> Iterator[tuple[str, object]]:
 
 
 def _facts(result: Comparison) -> Iterator[tuple[object, ...]]:
-    """A fact a row: a cosine or a divergence of two layers, or a weight of one side.
-
-    Of a word or a token of a view `key` is the position of its first token in the head.
-    """
     for i, pair in enumerate(result.layers):
         for each in result.similarities:
             yield f"cosine {each.vector}", "", *pair, "together", "", "", float(each.together[i])
@@ -316,7 +300,6 @@ def _texts(result: Comparison) -> Iterator[str]:
 
 
 def _attended(side: Side) -> str:
-    """The other text, of cross-attention over one."""
     told = side.head.key_tokens.sentence if side.head.kind is Kind.CROSS else ""
     return f"attends to “{told}”" if told else ""
 
@@ -329,7 +312,6 @@ def answer(result: Comparison) -> str:
 
 
 def _of_texts(result: Comparison) -> str:
-    """In which layer the outputs are least alike, or how alike those of one head are."""
     a, b = (side.word for side in result.sides)
     both = f"the two “{a}”s" if a == b else f"“{a}” and “{b}”"
     output = result.similarity("output")
@@ -365,7 +347,6 @@ def _of_layers(result: Comparison) -> str:
 
 
 def _of_models(result: Comparison) -> str:
-    """Whether two models are the same here, the heads where they part, or where they differ most."""
     i, j = result.shown
     name = heads(result)
     if not result.similarities and result.divergence is None:
@@ -391,7 +372,6 @@ def _outputs(result: Comparison) -> str:
 
 
 def _rows_apart(result: Comparison) -> str:
-    """`.460 of the weight lies elsewhere`."""
     if result.divergence is None:
         return ""
     return f"{weight(float(result.divergence.total_variation[result.shown]))} of its weight lies elsewhere"
@@ -492,7 +472,6 @@ def view_notes(result: Comparison) -> Iterator[str]:
 
 
 def _spans(result: Comparison) -> Iterator[str]:
-    """What rows and vectors are of several tokens that were named together."""
     if not any(spans(side.view) for side in result.sides if side.view is not None):
         return
     yield SPANS
@@ -537,7 +516,6 @@ def _of_vectors(result: Comparison) -> Iterator[str]:
 
 
 def _of_positions(result: Comparison) -> Iterator[str]:
-    """What the place of the word has to do with its vectors."""
     a, b = result.a.position, result.b.position
     if result.similarity("unrotated key") is not None:
         apart, alike = f"here {a} and {b}: that alone changes these two", f"here {a} in both"

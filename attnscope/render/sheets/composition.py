@@ -61,7 +61,6 @@ def sheet(result: Composition, focus: Focus = WHOLE) -> Sheet:
 
 
 def _every(result: Composition) -> Table:
-    """Every pair by every input, in the order of the model."""
     inputs, pairs = len(result.through), result.pairs.tolist()
     columns = [list(each) for each in zip(*pairs, strict=True)]
     places = "early_layer", "early_head", "late_layer", "late_head"
@@ -81,7 +80,6 @@ def _every(result: Composition) -> Table:
 
 
 def _table(result: Composition, pairs: Sequence[Pair], whole: bool) -> Table:
-    """What people see of some pairs, or the `whole` of it; the shades are those of all."""
     scale, change = Scale(0.0, float(np.nanmax(result.scores))), Scale.around(result.scores - result.chance)
     digits, under = _decimals(result), "random circuits"
     share = partial(weight, decimals=digits)
@@ -112,7 +110,6 @@ def _table(result: Composition, pairs: Sequence[Pair], whole: bool) -> Table:
 
 
 def _ranking(result: Composition, through: Through, ranked: Ranked, whole: bool) -> Ranking:
-    """The strongest pairs by one input beside chance; of one head what it reads, then what reads it."""
     pairs, sections = ranked[through], list[tuple[int, str]]()
     if result.shown is not None:
         side = _SIDE * (4 if whole else 1)
@@ -143,7 +140,6 @@ def _ranking(result: Composition, through: Through, ranked: Ranked, whole: bool)
 
 
 def _grid(result: Composition, through: Through, ranked: Ranked) -> HeadGrid:
-    """The partners of one head, on one scale for all inputs."""
     assert result.shown is not None, "grids are of one head"
     values = result.grid(through)
     own = name(*result.shown)
@@ -165,7 +161,6 @@ def _answer(result: Composition) -> str:
 
 
 def _wired(result: Composition) -> str:
-    """One pair or several, the best of them with its numbers."""
     pair, of = _best(result), counted(sum(map(result.looked_at, result.through)), "pair")
     layer, number = pair.early
     reading, there = result.readers(pair)
@@ -214,7 +209,6 @@ def _best(result: Composition) -> Pair:
 
 
 def _left_out(result: Composition, pair: Pair) -> str:
-    """What of the model is not in the scores and turns what this pair reads."""
     turned = any(each.startswith(_ROTARY) for each in result.outside)
     if not turned or pair.through is Through.VALUE:
         return ""

@@ -46,7 +46,6 @@ def sheet(result: Contributions, focus: Focus = WHOLE) -> Sheet:
 
 
 def _ranking(result: Contributions, whole: bool) -> Ranking:
-    """The largest parts first; what has no row of its own is added up."""
     parts = result.ranked
     first = parts if whole or len(parts) <= _SHOWN + 1 else parts[:_SHOWN]
     shown, names = [*first], [_name(result, part) for part in first]
@@ -67,7 +66,6 @@ def _ranking(result: Contributions, whole: bool) -> Ranking:
 
 
 def _name(result: Contributions, part: Contribution) -> str:
-    """`L0 H0 (reads river@1)`."""
     if part.source is None or not part.name.startswith("L"):
         return part.name
     return f"{part.name} (reads {settled(result.tokens.labels[part.source])})"
@@ -92,7 +90,6 @@ def _table(result: Contributions, parts: Sequence[Contribution], whole: bool) ->
 
 
 def _next(result: Contributions) -> Next | None:
-    """What the largest head looks at where the answer stands, or which heads the answer needs."""
     kind = Kind.DECODER if result.answer.asks is Asks.NEXT else Kind.ENCODER
     read, part = AsRead(result.tokens, kind, result.provenance), result.largest
     if part is not None and part.head is not None and part.layer is not None and result.position is not None:
@@ -145,7 +142,6 @@ def _answer(result: Contributions) -> str:
 
 
 def _taken(result: Contributions, part: Contribution) -> str:
-    """What really becomes of it without the part, beside its controls."""
     assert part.removed is not None, "it was taken away"
     changes = f"taking it away changes {_it(result)} by {signed(part.removed.total)}"
     if result.case is Case.OTHERWISE:

@@ -51,7 +51,6 @@ def answer(result: CorpusDifference, in_tokens: bool) -> str:
 
 
 def _most(result: CorpusDifference, best: Place, in_tokens: bool) -> str:
-    """`L1 H8 differs most: 8.2 over a.txt (A), 9.4 over b.txt (B): entropy +.146 ±.038 nats, 3.9 …`."""
     scores = result.main
     write = in_tokens_of if in_tokens else thousandth
     first, second = (write(float(each[best])) for each in (scores.first, scores.second))
@@ -79,7 +78,6 @@ def in_tokens_of(entropy: float) -> str:
 
 
 def _few(result: CorpusDifference) -> str:
-    """How few texts one of them has."""
     few = [
         f"{side} has only {counted(read.texts, 'text')}"
         for side, read in zip("AB", result.reads, strict=True)
@@ -89,10 +87,6 @@ def _few(result: CorpusDifference) -> str:
 
 
 def _lengths(result: CorpusDifference) -> str:
-    """That the texts of one are longer, which changes what heads do by itself; empty at equal length.
-
-    At equal length it says how few of the texts are compared, where these are few.
-    """
     if result.equal:
         few = [
             f"{percent(share)} of {side}"

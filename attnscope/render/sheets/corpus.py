@@ -66,7 +66,6 @@ def sheet(result: Corpus, focus: Focus = WHOLE) -> Sheet:
 
 
 def _following(result: Corpus) -> Next | None:
-    """The text furthest from the mean of what is looked at; of parts of speech what is asked of these."""
     leads = words.following(result)
     tagged = result.linked is not None or result.read.tagged
     best, asked = looked_at(result), "" if tagged else opening(result)
@@ -76,13 +75,11 @@ def _following(result: Corpus) -> Next | None:
 
 
 def _failed(result: Corpus) -> str:
-    """What is not as it was measured in the sample, and in which text; empty where all is."""
     more = len(result.failed) - 1
     return f"{result.failed[0]}{f'; and {more} more' if more else ''}" if result.failed else ""
 
 
 def _alike(result: Corpus) -> str:
-    """What reading the sampled texts alone says, and in how many of their queries."""
     if not result.held:
         return f"measured alone, not among others; {_acts(result)}"
     some = f" in {result.held:,} of their {result.queries:,} queries" if result.held < result.queries else ""
@@ -109,13 +106,11 @@ def record(read: CorpusRead, side: str = "") -> tuple[tuple[str, object], ...]:
 
 
 def _subject(result: Corpus) -> str:
-    """`corpus dev.conllu`, or `VERB→NOUN in dev.conllu`."""
     named = result.read.name
     return f"{words.link(result)} in {named}" if result.linked else f"corpus {named}"
 
 
 def _tokens(result: Corpus) -> HeadGrid:
-    """The entropy of every head as so many tokens, with its error, which grows with them."""
     entropy = result.main
     tokens = np.exp(entropy.values)
     largest = float(np.nanmax(tokens, initial=1.0))
@@ -132,7 +127,6 @@ def _tokens(result: Corpus) -> HeadGrid:
 
 
 def _grid(result: Corpus, scores: CorpusScores) -> HeadGrid:
-    """The mean of every head with its error, or the commonest class with its share of the texts."""
     described, limits = scores.scores.description, None
     what = "commonest class" if described.classes else "mean"
     title = described.title if described.name != GAIN else f"{words.link(result)} above distance alone"
@@ -161,7 +155,6 @@ def _spread(scores: CorpusScores) -> Companion:
 
 
 def _measures(result: Corpus, in_tokens: bool, whole: bool) -> Iterator[Ranking]:
-    """The strongest head by every measure, or by the usual ones of all: its mean and how texts scatter."""
     every = [each for each in result.measures.values() if measured.ranked(each.scores)]
     wanted = usual(result.measures, result.main.scores.measure, whole)
     listed = [each for each in every if each.scores.measure in wanted]
@@ -208,7 +201,6 @@ def usual(measures: Iterable[str], main: str, whole: bool) -> list[str]:
 
 
 def _row(result: Corpus, scores: CorpusScores, in_tokens: bool) -> tuple[str, ...]:
-    """The measure, its strongest head, the mean of that, its error and its quantiles over texts."""
     place = measured.ranked(scores.scores)[0]
     head, mean = named(result, place), float(scores.values[place])
     levels = [float(each[place]) for each in scores.quantiles]
@@ -229,7 +221,6 @@ def _row(result: Corpus, scores: CorpusScores, in_tokens: bool) -> tuple[str, ..
 
 
 def _links(result: Corpus) -> Iterator[Ranking]:
-    """The heads that gain most over what distance explains."""
     if result.linked is None or not (listed := measured.ranked(result.measure(GAIN).scores)):
         return
     link, beside, gain = (result.measure(each) for each in LINKS)
@@ -264,7 +255,6 @@ def _links(result: Corpus) -> Iterator[Ranking]:
 
 
 def _facts(result: Corpus) -> Iterator[tuple[object, ...]]:
-    """A row for each measure and head, with its error, its quantiles and its two halves."""
     for measure, each in result.measures.items():
         for i, j in np.ndindex(each.values.shape):
             numbers = each.values, each.error, each.least, *each.quantiles, each.largest, *each.halves

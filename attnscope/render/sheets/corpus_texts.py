@@ -98,7 +98,6 @@ def _furthest(result: Corpus, best: Place, in_tokens: bool) -> Ranking:
 def _told_apart(
     form: Callable[[float], str], mean: float, spread: float, in_tokens: bool
 ) -> Callable[[float], str]:
-    """The usual form; with as many decimals as tell texts apart that scatter by less than it shows."""
     if not spread > 0 or form(mean + spread) != form(mean - spread):
         return form
     turned = np.exp if in_tokens else float
@@ -122,7 +121,6 @@ def _beginning(text: str) -> str:
 
 
 def _by_length(result: Corpus, best: Place, in_tokens: bool) -> Curve:
-    """The mean of the head and of all heads over the texts of each class of length, with its interval."""
     scores, turned = result.main, np.exp if in_tokens else np.asarray
     form: Callable[[Any], str] = form_of_tokens if in_tokens else partial(measured.written, scores.scores)
     mean, error, count = scores.of_lengths

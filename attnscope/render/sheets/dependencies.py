@@ -83,7 +83,6 @@ def _words_on(distance: int) -> str:
 
 
 def _relations(result: Dependencies, whole: bool) -> Ranking:
-    """Head and fixed distance of each relation on sentences that the head was not chosen on."""
     every = groups(result)
     most = _SHOWN if not whole and len(result.judged) > _MANY else {}
     shown = {heading: there[: most.get(heading)] for heading, there in every.items()}
@@ -138,7 +137,6 @@ def _relations(result: Dependencies, whole: bool) -> Ranking:
 
 
 def _unshown(result: Dependencies, shown: int) -> str:
-    """How many relations have no row, and why."""
     rare, more = len(result.relations) - len(result.judged), len(result.judged) - shown
     told = [f"{counted(more, 'relation')} more (-v)"] if more else []
     if rare:
@@ -159,7 +157,6 @@ def ranked_heads(result: Dependencies, relation: Relation) -> list[tuple[int, in
 
 
 def _heads(result: Dependencies, relation: Relation) -> Ranking:
-    """The heads that find one relation best, beside the best fixed distance."""
     every, fixed = ranked_heads(result, relation), relation.baseline
     listed = every[:_LISTED]
     shares = [share for *_, share in listed]
@@ -193,7 +190,6 @@ def _heads(result: Dependencies, relation: Relation) -> Ranking:
 
 
 def _grids(result: Dependencies, relation: Relation) -> Iterator[HeadGrid]:
-    """Every head in both directions; those that are better than the best fixed distance stand out."""
     values = result.by_head(relation.name)
     for k, told in enumerate(_DIRECTIONS.values()):
         own = values[:, :, k]
@@ -203,7 +199,6 @@ def _grids(result: Dependencies, relation: Relation) -> Iterator[HeadGrid]:
 
 
 def _examples(result: Dependencies) -> Iterator[Ranking]:
-    """A pair of each relation that its head gets right, and one that it misses."""
     rows = [(each, example) for each in _exemplified(result) for example in each.examples]
     if rows:
         examples = [example for _, example in rows]
@@ -222,7 +217,6 @@ def _examples(result: Dependencies) -> Iterator[Ranking]:
 
 
 def _next(result: Dependencies) -> Next | None:
-    """The heads of the relation that comes first, or all relations."""
     run = "dependencies", result.provenance, result.kind, result.tower
     if result.shown:
         return Next("is that so for other relations?", asking_of_file(*run))
@@ -233,7 +227,6 @@ def _next(result: Dependencies) -> Next | None:
 
 
 def _facts(result: Dependencies) -> Iterator[tuple[object, ...]]:
-    """A summary of each relation, then every fixed distance and every head in both directions."""
     for relation in (*result.relations, result.overall):
         yield from _summary(relation)
     for r, relation in enumerate(result.relations):
@@ -295,7 +288,6 @@ def _found(result: Dependencies) -> str:
 
 
 def _numbers(relation: Relation) -> str:
-    """`by L2 H11, .60 against .40`: a head on sentences held out, beside the distance."""
     held = relation.held_out
     own = relation.best.accuracy if held is None else held.accuracy
     return f"by {relation.best.name}, {weight(own)} against {weight(relation.baseline.accuracy)}"
@@ -336,7 +328,6 @@ _SAID: dict[Case, Callable[[Dependencies], str]] = {
 
 
 def _left_out(result: Dependencies) -> str:
-    """How many sentences were left out, where any was, and why."""
     bank = result.treebank
     if not bank.left_out:
         return ""
@@ -369,7 +360,6 @@ def _answer_of(result: Dependencies, relation: Relation) -> str:
 
 
 def _further(distance: int) -> str:
-    """`the next word`, `the word before`, `the word two on`, `the word three back`."""
     if abs(distance) == 1:
         return "the next word" if distance > 0 else "the word before"
     count = {2: "two", 3: "three"}.get(abs(distance), f"{abs(distance)}")
@@ -391,7 +381,6 @@ def _notes(result: Dependencies) -> Iterator[str]:
 
 
 def _told_alone(result: Dependencies) -> Iterator[str]:
-    """Why there are relations of which nothing can be told, though their interval leaves out 0."""
     rows = [each for each in result.told_alone if result.shown in ("", each[0].name)]
     if rows:
         named = ", ".join(f"{each.name} (p {significant(p)})" for each, p, _ in rows[:_NAMED])

@@ -53,7 +53,6 @@ def sheet(result: Difference, focus: Focus = WHOLE) -> Sheet:
 
 
 def _run(run: Run, other: Run) -> str:
-    """What a run is, and of its provenance what is not the same in the other."""
     parts = [model_words(run.provenance), attention(run.kind, ""), *_own(run.provenance, other.provenance)]
     if not run.verdict.proved:
         parts.append(verdict_words(run.verdict))
@@ -62,7 +61,6 @@ def _run(run: Run, other: Run) -> str:
 
 
 def _own(own: Provenance, other: Provenance) -> list[str]:
-    """What pins the weights down and how they were run, as far as the other run has something else there."""
     told = [own.source] if own.source != other.source else []
     told += [
         f"{name} {getattr(own, name)}" if name == "kernel" else str(getattr(own, name))
@@ -75,7 +73,6 @@ def _own(own: Provenance, other: Provenance) -> list[str]:
 
 
 def _other_tokens(result: Difference) -> str:
-    """Whether the runs read other tokens, and where."""
     if not result.other_tokens:
         return ""
     pairs = zip(result.a.query_tokens.names, result.b.query_tokens.names, strict=True)
@@ -95,7 +92,6 @@ def _rounding(result: Difference) -> str:
 
 
 def _answer(result: Difference) -> str:
-    """Whether the runs attend the same, else the head that changes most, where, and beside rounding."""
     i, named, many = result.shown, result.name(result.shown), len(result.pairs)
     if math.isnan(result.divergences[i]):
         return f"{named} has no query with a key."
@@ -121,20 +117,17 @@ def _answer(result: Difference) -> str:
 
 
 def _other_tokens_first(result: Difference) -> str:
-    """`A and B differ in 1 token. `."""
     count = result.other_tokens
     return f"A and B differ in {counted(count, 'token')}. " if count else ""
 
 
 def _control(result: Difference) -> str:
-    """Two neighbouring heads of one run, where there are two; else what files cannot tell."""
     if math.isfinite(result.unlike):
         return f"two neighbouring heads of a layer of one run differ by {_nats(result.unlike)} nats"
     return "none: how far other heads move is not in these files"
 
 
 def _heads(result: Difference) -> Ranking:
-    """The heads that differ most, beside two neighbouring heads and beside rounding."""
     order = result.ranking[:_SHOWN]
     apart, shades = [float(result.divergences[i]) for i in order], Scale(0.0, math.log(2))
     unlike = [result.unlike] if math.isfinite(result.unlike) else []
@@ -159,7 +152,6 @@ def _heads(result: Difference) -> Ranking:
 
 
 def _against(result: Difference, i: int) -> str:
-    """`within rounding`, or how many times rounding."""
     largest, rounding = float(result.largest[i]), float(result.rounding[i])
     if largest == 0:
         return "the same to the bit"
@@ -172,7 +164,6 @@ def _against(result: Difference, i: int) -> str:
 
 
 def _matrix(result: Difference) -> Matrix:
-    """What the second run gives more, blank where neither gives anything."""
     values = np.where((result.before > 0) | (result.after > 0), result.signed, np.nan)
     return Matrix(
         title=f"{result.name(result.shown)}: B minus A",
@@ -188,7 +179,6 @@ def _matrix(result: Difference) -> Matrix:
 
 
 def _both(a: Tokens, b: Tokens) -> Tokens:
-    """The tokens of the first run, named after both where they are not the same."""
     items = tuple(
         first if first.name == second.name else replace(first, text=f"{first.name}/{second.name}", piece="")
         for first, second in zip(a.items, b.items, strict=True)
@@ -197,7 +187,6 @@ def _both(a: Tokens, b: Tokens) -> Tokens:
 
 
 def _rows(result: Difference) -> Iterator[Block]:
-    """The queries of the head that is shown, those that differ most first, with what gains and loses most."""
     own = result.rows[result.shown]
     order = [i for i in np.argsort(-np.nan_to_num(own, nan=-1.0), kind="stable").tolist() if own[i] > 0]
     if not order:
@@ -221,14 +210,12 @@ def _rows(result: Difference) -> Iterator[Block]:
 
 
 def _told(result: Difference, change: np.ndarray, rows: Sequence[int], keys: Sequence[int]) -> list[str]:
-    """`1 the +.20`: a key of each row and what becomes of its weight."""
     names = (result.a.key_tokens.named(key) for key in keys)
     values = (signed(float(change[row, key])) for row, key in zip(rows, keys, strict=True))
     return [f"{name} {value}" for name, value in zip(names, values, strict=True)]
 
 
 def _grids(result: Difference) -> Iterator[HeadGrid]:
-    """Every head beside its control, where there are several and each is held against itself."""
     if len(result.pairs) < 2 or any(pair[:2] != pair[2:] for pair in result.pairs):
         return
     layers, heads = (tuple(sorted({pair[axis] for pair in result.pairs})) for axis in (0, 1))
@@ -254,7 +241,6 @@ def _cell(value: float) -> str:
 
 
 def _facts(result: Difference) -> Iterator[tuple[object, ...]]:
-    """A fact a row: of heads, of the queries of each, of the weights of the one that is shown."""
     a, none = result.a, ("",) * 6
     for i in result.ranking:
         for fact, field in _NUMBERS.items():
@@ -269,7 +255,6 @@ def _facts(result: Difference) -> Iterator[tuple[object, ...]]:
 
 
 def _proof(result: Difference) -> Iterator[tuple[Verdict, str]]:
-    """The verdicts of both runs."""
     if result.a.verdict is result.b.verdict:
         yield result.a.verdict, f"{verdict_words(result.a.verdict)}: both runs"
         return

@@ -51,7 +51,6 @@ def sheet(result: Drift, focus: Focus = WHOLE) -> Sheet:
 
 
 def _moved(result: Drift, whole: bool) -> Ranking:
-    """The heads whose attention moved most."""
     places = list(result.ranking) if whole else list(result.ranking[:_SHOWN])
     low, high, means = (each_of(values, places) for values in (result.low, result.high, result.mean))
     floor, texts = each_of(result.floor_mean, places), len(result.texts)
@@ -88,7 +87,6 @@ def _reach(low: float, high: float) -> str:
 
 
 def _touched(result: Drift, whole: bool) -> Iterator[Ranking]:
-    """The heads that changed by their own weights, where they are some and not all."""
     touched = result.touched or ()
     if not 0 < len(touched) < result.mean.size:
         return
@@ -127,14 +125,12 @@ def _cell(value: float) -> str:
 
 
 def _profiles(result: Drift, whole: bool) -> Iterator[Block]:
-    """By layer, by text, and by what putting a head back does."""
     yield _layers(result)
     yield from _texts(result, whole)
     yield from _put_back(result)
 
 
 def _layers(result: Drift) -> Curve:
-    """The profile by layer."""
     most = result.mean.max(axis=1)
     own = np.array(result.own_mean.mean(axis=1))
     floor = result.floor_mean.mean(axis=1)
@@ -161,7 +157,6 @@ def _layers(result: Drift) -> Curve:
 
 
 def _texts(result: Drift, whole: bool) -> Iterator[Ranking]:
-    """The texts on which attention moved most."""
     if len(result.texts) < 2:
         return
     order = np.argsort(-result.by_text, kind="stable").tolist()
@@ -183,7 +178,6 @@ def _texts(result: Drift, whole: bool) -> Iterator[Ranking]:
 
 
 def _put_back(result: Drift) -> Iterator[Block]:
-    """What the old output of a head does in the tuned model."""
     back = result.put_back
     if back is None or not result.answers_differ:
         return
@@ -203,7 +197,6 @@ def _put_back(result: Drift) -> Iterator[Block]:
 
 
 def _next(result: Drift) -> Next | None:
-    """The head that moved most in the text where it did so most."""
     if result.case is Case.SAME:
         return None
     i, j = result.ranking[0]
@@ -216,7 +209,6 @@ def _next(result: Drift) -> Next | None:
 
 
 def _facts(result: Drift) -> Iterator[tuple[object, ...]]:
-    """A row for each head and text, then for each text."""
     for name in ("moved", "own", "written", "floor"):
         for t, i, j in np.ndindex(result.moved.shape):
             value = float(getattr(result, name)[t, i, j])
@@ -246,7 +238,6 @@ def _over(result: Drift) -> str:
 
 
 def _same(result: Drift) -> str:
-    """That no head changed, or nothing did, to what precision, and what rounding would have done."""
     written = "" if np.isnan(result.written).any() else f", and writes the same to 1 part in {1 / SAME:,.0f}"
     what = "Nothing" if result.answers_by and not result.answers.any() else "No head"
     return (
@@ -256,7 +247,6 @@ def _same(result: Drift) -> str:
 
 
 def _most(result: Drift) -> str:
-    """`L1 H5 moved most: 17 % of what its queries give goes to other tokens`."""
     place = result.ranking[0]
     share = percent(float(result.mean[place]))
     return f"{result.name(place)} moved most: {share} of what its queries give goes to other tokens"
@@ -278,7 +268,6 @@ def _moved_most(result: Drift) -> str:
 
 
 def _own(result: Drift) -> str:
-    """How many changed by their own weights, and which did most, where that is told."""
     touched = result.touched
     if touched is None or len(touched) == result.mean.size:
         return ""
@@ -292,7 +281,6 @@ def _own(result: Drift) -> str:
 
 
 def _listed(result: Drift, places: tuple[Place, ...]) -> str:
-    """`L1 H5`, `L1 H5 and L2 H0`, `L1 H5, L2 H0 and 4 more`."""
     named = [result.name(place) for place in places]
     if len(named) < 3:
         return " and ".join(named)
@@ -300,7 +288,6 @@ def _listed(result: Drift, places: tuple[Place, ...]) -> str:
 
 
 def _apart(result: Drift) -> str:
-    """How far the answers of both models lie apart, beside what rounding does to one."""
     if not result.answers_by:
         return f"The answers are not compared: {result.unanswered}."
     if not result.answers.any():

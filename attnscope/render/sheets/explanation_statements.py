@@ -51,7 +51,6 @@ def statements(result: Explanation) -> Iterator[Statement]:
 
 
 def _look(result: Explanation) -> Statement:
-    """Who looks there beyond the controls; where none does, what comes nearest."""
     found, out = result.finding, result.standing_out
     command = finding(result, result.query, result.key)
     if not out:
@@ -68,7 +67,6 @@ def _look(result: Explanation) -> Statement:
 
 
 def _nobody(result: Explanation) -> str:
-    """What there is where no head stands out of its controls."""
     if result.heads:
         gives = "One head gives" if len(result.heads) == 1 else f"{len(result.heads)} heads give"
         return (
@@ -84,7 +82,6 @@ def _nobody(result: Explanation) -> str:
 
 
 def _nearest(result: Explanation) -> str:
-    """What comes nearest, and how often chance does as much."""
     found = result.finding
     if not found.ranking:
         return ""
@@ -101,7 +98,6 @@ def _nearest(result: Explanation) -> str:
 
 
 def _by_what(result: Explanation, groups: dict[DependsOn, list[Head]]) -> Statement:
-    """With what the weights stay in the controls: the word, the place, or neither."""
     of = result.finding.controls.of
     does = {
         DependsOn.WORD: (f"follows {key(result)}", f"follow {key(result)}"),
@@ -129,7 +125,6 @@ def _by_what(result: Explanation, groups: dict[DependsOn, list[Head]]) -> Statem
 
 
 def _followed(result: Explanation, head: Head) -> str:
-    """`L0 H7 .31; in control texts .10 at the place, .26 where “door” went`."""
     found, place = result.finding, words.place_of(result.finding, head)
     told = f"{name(*head)} {weight(float(found.weights[place]))}, in control {found.controls.of.value}s "
     told += f"{weight(float(found.controls.mean[place]))} at the place"
@@ -138,7 +133,6 @@ def _followed(result: Explanation, head: Head) -> str:
 
 
 def _without(result: Explanation, made: Ablation, question: Asked, *options: str) -> Statement:
-    """The answer without all heads at once, or with the link cut in all of them, beside others."""
     beside: Group | HeadEffect = made.heads[0] if made.group is None else made.group
     effect: Effect = made.heads[0] if made.group is None else made.group.effect
     these = name(*result.heads[0]) if len(result.heads) == 1 else f"these {len(result.heads)} heads"
@@ -156,7 +150,6 @@ def _without(result: Explanation, made: Ablation, question: Asked, *options: str
 
 
 def _rank(beside: Group | HeadEffect) -> str:
-    """Among how many others it does most."""
     if not beside.controls:
         return ""
     others = "group of as many heads" if isinstance(beside, Group) else "head of its layer"
@@ -179,7 +172,6 @@ def _figures(made: Ablation, effect: Effect, beside: Group | HeadEffect) -> str:
 
 
 def _why(result: Explanation, told: Why) -> Statement:
-    """What the score of the head that is told of comes from, by the case that it is."""
     head, reasons = name(told.layer, told.head), {side: told.reasons_of(side) for side in Side}
     ends = "--from", label(told.query_tokens, told.query), "--to", label(told.key_tokens, told.key)
     command = asking(result, "why", "--layer", str(told.layer), "--head", str(told.head), *ends)
@@ -207,7 +199,6 @@ def _lost(part: Part) -> str:
 
 
 def _alike(result: Explanation) -> str:
-    """In how many of the scores that were taken apart the same can be said."""
     if len(result.whys) < 2:
         return ""
     count = len(result.circuits) or "none"
@@ -216,7 +207,6 @@ def _alike(result: Explanation) -> str:
 
 
 def _least(told: Why) -> str:
-    """The part without which the weight is least."""
     tried = [part for part in told.parts if part.removed is not None]
     if not tried:
         return "only embeddings and biases come before it"
@@ -232,7 +222,6 @@ def _least(told: Why) -> str:
 
 
 def _reads(result: Explanation, told: Why) -> Statement:
-    """Whom the head reads by the weights alone, and what of it this text confirms."""
     made, head = result.composition, name(told.layer, told.head)
     assert made is not None, "asked only where there is one"
     which = "--layer", str(told.layer), "--head", str(told.head)
@@ -256,7 +245,6 @@ def _reads(result: Explanation, told: Why) -> Statement:
 
 
 def _along(made: Ablation) -> str:
-    """What becomes of the answer where the heads that look read an earlier one no more by one side."""
     one, path = made.heads[0], made.path
     assert path is not None, "it was let along a path"
     by = "queries" if path.receivers[0].inputs == "q" else "keys"
@@ -272,7 +260,6 @@ def _reading(each: Read) -> str:
 
 
 def _score(each: Read) -> str:
-    """`L0 H0 by key .34 (random circuits .10, .16 needed), weight without it .09`."""
     told = f"{name(*each.pair.early)} by {each.side} {number(each.pair.score)} (random circuits "
     told += f"{number(each.pair.chance)}, {number(each.pair.limit)} needed)"
     if each.part is None or each.part.removed is None:
@@ -281,7 +268,6 @@ def _score(each: Read) -> str:
 
 
 def _of_word(result: Explanation, made: Replaced) -> Statement:
-    """What replacing the word does to the answer, or of a model without one to the query's vector."""
     command, lost = _shows_words(result, made), made.of(result.key)
     if lost is None:
         said = f"{key(result)} was not replaced: it is special, or stands where the answer does."
@@ -309,7 +295,6 @@ def _loss(result: Explanation, part: Lost) -> str:
 
 
 def _shows_words(result: Explanation, made: Replaced) -> str:
-    """The command that replaces words for itself, where one goes back from there; else this one in full."""
     named = (
         ("--answer", word(made.answer))
         if result.taken is not None and not result.taken.answer.likeliest
@@ -327,7 +312,6 @@ def _shows_words(result: Explanation, made: Replaced) -> str:
 
 
 def _unasked(result: Explanation) -> Statement:
-    """What could not be asked, and why."""
     questions = dict.fromkeys(each.question.value.rstrip("?") for each in result.unasked)
     reasons = dict.fromkeys(settled(each.reason) for each in result.unasked)
     return Statement(NOT_ASKED, f"Left open: {'; '.join(questions)}.", "; ".join(reasons))

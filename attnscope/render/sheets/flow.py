@@ -69,7 +69,6 @@ def sheet(result: Flow, focus: Focus = WHOLE) -> Sheet:
 
 
 def _next(result: Flow) -> Next | None:
-    """What looks from the query at what the answer hangs on, beside control texts."""
     if result.ablated is None or not result.ablated.ranking or not result.tokens.texts:
         return None
     if result.query is None:
@@ -80,10 +79,6 @@ def _next(result: Flow) -> Next | None:
 
 
 def _shown(result: Flow, whole: bool) -> list[int]:
-    """What was replaced, the largest effect first, and of the `whole` the others that the query can see.
-
-    Where nothing was, and of a picture, those that most reaches the query from, in their order.
-    """
     seen, ablated = np.flatnonzero(result.reached).tolist(), result.ablated
     if ablated is not None and patches_of(result) is None:
         places = list(ablated.ranking)
@@ -97,7 +92,6 @@ def _shown(result: Flow, whole: bool) -> list[int]:
 
 
 def _tokens(result: Flow, whole: bool) -> Ranking:
-    """A row a token: what replacing it does, and its share by one method, or by each of them."""
     shown, ablated = _shown(result, whole), result.ablated
     first = list(result.methods) if ablated is None else methods.ordered(result, ablated)
     first = first if ablated is None or whole else first[: 1 + _BEST]
@@ -153,7 +147,6 @@ def _tokens(result: Flow, whole: bool) -> Ranking:
 
 
 def _unshown(result: Flow, shown: Sequence[int]) -> str:
-    """How many were replaced and have no row, how many were not, and how many the query cannot see."""
     unit, rows = words.unit(result), set(shown)
     tried = set() if result.ablated is None else set(result.ablated.ranking)
     seen = set(np.flatnonzero(result.reached).tolist())
@@ -166,12 +159,10 @@ def _unshown(result: Flow, shown: Sequence[int]) -> str:
 
 
 def _seen(result: Flow, values: Float[np.ndarray, " key"], shown: Sequence[int]) -> list[float]:
-    """The shares of some tokens; none where the query cannot see them."""
     return [float(values[key]) if result.reached[key] else math.nan for key in shown]
 
 
 def _maps(result: Flow, patches: Patches) -> Iterator[Matrix]:
-    """Each method as a map of the picture, and the effects; on the scale of all patches but the query's."""
     for name, values in result.methods.items():
         values = np.where(result.reached, values, np.nan)
         others = values.copy()
@@ -212,7 +203,6 @@ def _laid_out(patches: Patches, values: Float[np.ndarray, " key"]) -> Float[np.n
 
 
 def _by_layer(result: Flow) -> Iterator[Curve]:
-    """What has come through the layers from the first tokens of the ranking, layer by layer."""
     if len(result.layers) < 2:
         return
     ablated = result.ablated
@@ -241,7 +231,6 @@ def _by_layer(result: Flow) -> Iterator[Curve]:
 
 
 def _agreement(result: Flow, ablated: Ablated, whole: bool) -> Ranking:
-    """How far each method agrees with the effects, the best first, beside effects that are shuffled."""
     trust = sorted(ablated.trust, key=lambda each: (math.isnan(each.correlation), -each.correlation))
     correlations = [each.correlation for each in trust]
     near = [each.method == DISTANCE for each in trust]
@@ -280,7 +269,6 @@ def _agreement(result: Flow, ablated: Ablated, whole: bool) -> Ranking:
 
 
 def _facts(result: Flow) -> Iterator[tuple[object, ...]]:
-    """A fact a row, layers by number where they have one."""
     by_layer = ("attention", result.raw), ("rollout", result.rollout), ("by norm", result.by_norm)
     labels = result.tokens.labels
     for name, values in (*by_layer, ("zeroing", result.zeroed)):

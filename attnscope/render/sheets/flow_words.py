@@ -60,7 +60,6 @@ def answer(result: Flow) -> str:
 
 
 def _asked(result: Flow, ablated: Ablated) -> str:
-    """`“box” at [MASK]`, `“pony” after “the”`."""
     where = "after" if result.kind is Kind.DECODER and not ablated.tag else "at"
     lead = f" over “{settled(printable(ablated.against))}”" if ablated.against else ""
     place = "" if ablated.of_span else f" {where} {asked_in_sentence(result)}"
@@ -88,7 +87,6 @@ def pooled_words(how: str) -> str:
 
 
 def _hangs(result: Flow, ablated: Ablated) -> str:
-    """The part that moves the answer most, by how much, and the next one."""
     first, *others = ablated.ranking
     effect = float(ablated.effects[first])
     name = part(result, ablated, first)
@@ -113,7 +111,6 @@ def _hangs(result: Flow, ablated: Ablated) -> str:
 
 
 def _costs(effect: float) -> str:
-    """`costs 4.06`; `gains .41` where the answer is likelier without."""
     return f"{'costs' if effect >= 0 else 'gains'} {number(abs(effect))}"
 
 
@@ -125,7 +122,6 @@ def part(result: Flow, ablated: Ablated, place: int) -> str:
 
 
 def _methods(result: Flow, ablated: Ablated) -> str:
-    """The best method, held against the best of all methods on shuffled effects."""
     best, of = ablated.best, _count(ablated)
     if best is None:
         return f"Only {_replaced(result, ablated)}: too few to rank by any method."
@@ -141,12 +137,10 @@ def _methods(result: Flow, ablated: Ablated) -> str:
 
 
 def _count(ablated: Ablated) -> int:
-    """How many methods have a correlation."""
     return sum(not math.isnan(each.correlation) for each in ablated.trust if each.method != DISTANCE)
 
 
 def _distance(ablated: Ablated) -> str:
-    """Whether what knows no attention does as well as the best method."""
     near = next((each.correlation for each in ablated.trust if each.method == DISTANCE), math.nan)
     best = ablated.best
     if best is None or not near >= best.correlation:
@@ -190,7 +184,6 @@ def notes(result: Flow) -> Iterator[str]:
 
 
 def _together(result: Flow) -> Iterator[str]:
-    """What a share and an effect of several tokens taken together are."""
     made = result.ablated
     if len(span := result.query_span) > 1:
         yield f"what reaches {asked(result)} is the mean over its tokens {listed(span)}"
@@ -205,7 +198,6 @@ def _together(result: Flow) -> Iterator[str]:
 
 
 def _beside_the_map(result: Flow) -> str:
-    """What a map of patches leaves out: the shares of the query itself and of positions that are no patch."""
     if patches_of(result) is None:
         return ""
     patched = {place for stretch in result.tokens.stretches for place in stretch.positions}
@@ -291,7 +283,6 @@ def plural(result: Flow) -> str:
 
 
 def _replaced(result: Flow, ablated: Ablated) -> str:
-    """`8 tokens`, `49 groups of patches`."""
     if ablated.together > 1:
         return f"{counted(ablated.count, 'group')} of {plural(result)}"
     return counted(ablated.count, unit(result))
@@ -343,7 +334,6 @@ def meant(result: Flow) -> dict[str, str]:
 
 
 def _gradient_words(result: Flow) -> dict[str, str]:
-    """What each way back by gradients is, and what it sums to."""
     leads = result.ablated is not None and bool(result.ablated.against)
     slope = "its lead" if leads else "its log probability"
     there = {each.method: each for each in result.attributed if each.values is not None}

@@ -43,7 +43,6 @@ def _layers(result: Outline) -> int:
 
 
 def _answer(result: Outline) -> str:
-    """What the model is, how much attention it has, how long a text may be, whether heads share keys."""
     name = own_name(result.model)
     made = f"({result.architecture}, {count_words(result.parameters)} parameters)"
     if not result.towers:
@@ -77,7 +76,6 @@ _WITH_ARTICLE = {
 
 
 def _tower(tower: TowerOutline) -> Ranking:
-    """The layers of one attention: where it is, how it is read and how much text; equal layers in one row."""
     read = f" · {tower.route}, {tower.kernel}" if tower.kernel == "eager" else f" · {tower.route}"
     reads = f" · at most {counted(tower.context, 'token')}" if tower.context else ""
     rows = _alike(tower.layers)
@@ -112,7 +110,6 @@ def _alike(layers: Sequence[LayerOutline]) -> list[tuple[list[int], LayerOutline
 
 
 def _cost(result: Outline) -> Iterator[Block]:
-    """What one head takes: its memory item by item, or at several lengths of text as a whole."""
     if result.cost is None:
         return
     cost = result.cost
@@ -140,7 +137,6 @@ def _cost(result: Outline) -> Iterator[Block]:
 
 
 def _lengths(costs: Sequence[Cost], title: str) -> Ranking:
-    """A row for each length of text; those that cannot be run have a star."""
     sizes = [
         f"{each.queries:,}" if each.queries == each.keys else f"{each.queries:,} x {each.keys:,}"
         for each in costs
@@ -184,7 +180,6 @@ def _notes(result: Outline) -> Iterator[str]:
 
 
 def _source(result: Outline) -> Iterator[str]:
-    """Where the figures come from."""
     every = [layer for tower in result.towers for layer in tower.layers]
     seen = sum(layer.seen for layer in every)
     run = f"a run without weights, {counted(result.length, 'token')} of text"
@@ -196,7 +191,6 @@ def _source(result: Outline) -> Iterator[str]:
 
 
 def _table(result: Outline) -> Table:
-    """A row per attention layer, empty where something is not told."""
     rows = [(tower, layer) for tower in result.towers for layer in tower.layers]
     return Table(
         Column("tower", [tower.name for tower, _ in rows]),
@@ -206,7 +200,6 @@ def _table(result: Outline) -> Table:
 
 
 def _cell(value: object) -> object:
-    """Ways of telling positions by their names, yes and no as 1 and 0."""
     if isinstance(value, tuple):
         return " ".join(each.scheme for each in value if isinstance(each, Position))
     return int(value) if isinstance(value, bool) else value
@@ -325,7 +318,6 @@ def growth_words(costs: Sequence[Cost]) -> str:
 
 
 def _times(factor: float) -> str:
-    """`8 times`, `1.5 times`, `4,096 times`."""
     return f"{parameter(factor, 2)} times"
 
 

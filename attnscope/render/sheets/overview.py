@@ -89,7 +89,6 @@ def _spans(result: Overview) -> Iterator[str]:
 
 
 def _next(result: Overview, best: Place) -> Next:
-    """Of a link the one thing that tells words from positions; else one head in full."""
     if (
         _of_a_pair(result)
         and result.aim is not None
@@ -109,12 +108,10 @@ def shown(result: Overview) -> list[HeadScores]:
 
 
 def _of_a_pair(result: Overview) -> bool:
-    """Whether every head has the same link."""
     return result.aim is not None and result.aim[1] is not None
 
 
 def _grid(result: Overview, scores: HeadScores, in_tokens: bool) -> HeadGrid:
-    """A measure by layer and head, with the strongest link of each head where it is the only one."""
     alone = len(shown(result)) == 1 and not _of_a_pair(result)
     described, asked = scores.description, result.aim is not None and scores is result.main
     keys = len(result.key_tokens)
@@ -175,18 +172,12 @@ def ranked(result: Overview) -> list[Place]:
 
 
 def _passed(result: Overview) -> set[Place]:
-    """The heads that are passed over where there are others; none where just these are looked for."""
     sought = result.main.measure.startswith(("special-tokens", "sink", "first"))
     passed = result.ordinary and result.aim is None and not sought
     return {(i, j) for i, j in np.argwhere(result.taken_up).tolist()} if passed else set()
 
 
 def _links(result: Overview, in_tokens: bool, every: bool) -> Ranking:
-    """The strongest link of every head where they are few, else of each layer's strongest one.
-
-    Of many layers, unless `every` one is asked for, those that are strongest.
-    Of one query, or of one pair, the heads of all layers in their order.
-    """
     order, described = ranked(result), result.main.description
     places: Sequence[Place]
     unlisted = 0  # layers
@@ -220,7 +211,6 @@ def _links(result: Overview, in_tokens: bool, every: bool) -> Ranking:
 
 
 def _table(result: Overview, places: Sequence[Place], in_tokens: bool) -> Table:
-    """What people see of some heads: the measure, if it is not the weight itself, and the strongest link."""
     main, columns = result.main, list[Column]()
     if result.aim is None:
         texts = [measured.written(main, float(main.values[place])) for place in places]
@@ -244,7 +234,6 @@ def _table(result: Overview, places: Sequence[Place], in_tokens: bool) -> Table:
 
 
 def _link(result: Overview, place: Place) -> str:
-    """`8 it → 2 cat`."""
     query, key = (int(position) for position in result.strongest[place])
     if query < 0:
         return "no valid key"
@@ -256,7 +245,6 @@ def _at(tokens: Tokens, position: int) -> str:
 
 
 def _every(result: Overview) -> Table:
-    """A row for each head: its measures, their controls, its strongest link, its verdict."""
     places = list(np.ndindex(result.strongest.shape[:2]))
     queries, keys = ([int(result.strongest[place][side]) for place in places] for side in (0, 1))
     held = {f"{key}_others": each.control for key, each in result.scores.items() if each.control is not None}
@@ -281,7 +269,6 @@ def _labels(tokens: Tokens, positions: Sequence[int]) -> list[str]:
 
 
 def _value(scores: HeadScores, i: int, j: int) -> float | str:
-    """A number, or the class that it stands for."""
     return float(scores.values[i, j]) if (called := scores.class_of(i, j)) is None else called
 
 
@@ -328,7 +315,6 @@ def _first_told(result: Overview, order: list[Place]) -> Place:
 
 
 def _sharpest(result: Overview, order: list[Place], passed: set[Place]) -> str:
-    """The head that looks at fewest tokens, and whether position alone can do that."""
     best, keys = _first_told(result, order), len(result.key_tokens)
     entropy = result.main.values
     own, middle = (float(np.exp(each)) for each in (entropy[best], np.nanmedian(entropy)))
@@ -361,7 +347,6 @@ def _sharpest(result: Overview, order: list[Place], passed: set[Place]) -> str:
 
 
 def _sinks(result: Overview) -> list[tuple[int, int]]:
-    """The tokens that take more than half of a head's weight alone, with their heads, the most first."""
     return (
         []
         if result.heaviest is None
@@ -379,7 +364,6 @@ def _taking(result: Overview) -> str:
 
 
 def _aimed(result: Overview, order: list[Place], query: int, key: int | None) -> str:
-    """What heads give from one query, to one key or each to its own."""
     asked, best, unit = in_sentence(result.query_tokens, query), order[0], result.by.value
     own = float(result.main.values[best])
     if result.kind is Kind.CROSS and result.query_tokens.texts:
@@ -415,7 +399,6 @@ def _aimed(result: Overview, order: list[Place], query: int, key: int | None) ->
 
 
 def _measured(result: Overview, order: list[Place]) -> str:
-    """The strongest head by the main measure, beside the median head and even attention."""
     main, described, best = result.main, result.main.description, order[0]
     written = partial(measured.written, main)
     end = "least" if described.strong == "low" else "most"
@@ -435,7 +418,6 @@ def _measured(result: Overview, order: list[Place]) -> str:
 
 
 def _aside(result: Overview, place: Place) -> str:
-    """What is passed over, as of the head alone; of weights that are not there its share."""
     if not result.ordinary or result.aside is None:
         return ""
     if result.weights is None:

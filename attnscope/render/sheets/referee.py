@@ -50,7 +50,6 @@ def _facts(result: Referee) -> Iterator[tuple[object, ...]]:
 
 
 def _answer(result: Referee) -> str:
-    """Removal beside attention, and the cases without a source."""
     none = _of_none(result)
     removal, attention = result.score(REMOVAL), result.score(ATTENTION)
     if removal is None or attention is None:
@@ -67,7 +66,6 @@ def _answer(result: Referee) -> str:
 
 
 def _left_out(result: Referee) -> list[Method]:
-    """The ways by gradients, where the cases were not asked by them."""
     asked = {each.method for each in result.scores}
     return [] if asked & {*ByGradients} else [Method(each) for each in ByGradients]
 
@@ -134,7 +132,6 @@ def _interval(low: float, high: float, form: Callable[[float], str]) -> str:
 
 
 def _cases(result: Referee, whole: bool) -> Ranking:
-    """Every case, or those in which removal is wrong."""
     shown = result.judged if whole else tuple(each for each in result.judged if not each.right)
     attention = [score.method for score in result.scores].index(ATTENTION)
     ranks = [each.ranks[attention] for each in shown]

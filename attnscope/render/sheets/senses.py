@@ -60,13 +60,11 @@ def sheet(result: Senses, focus: Focus = WHOLE) -> Sheet:
 
 
 def _by_label(result: Senses) -> list[int]:
-    """The texts in the order of their labels, those of one label as they came."""
     ranks = [result.labels.index(each.label) if result.labels else 0 for each in result.usages]
     return list(map(int, np.argsort(ranks, kind="stable")))
 
 
 def _in_its_text(usage: Usage) -> str:
-    """`river “... the «bank» of ...”`: the text around the word, this one marked where it is found."""
     label = f"{usage.label} " if usage.label else ""
     place = usage.text.find(usage.word)
     if place < 0:
@@ -78,7 +76,6 @@ def _in_its_text(usage: Usage) -> str:
 
 
 def _pairs(result: Senses, order: list[int]) -> Matrix:
-    """The cosines of all pairs in the layer that is shown, texts of one label together."""
     labels, numbers = [result.usages[i].label for i in order], tuple(i + 1 for i in order)
     return Matrix(
         title=f"cosine of each pair of texts, L{result.layers[result.shown]}",
@@ -93,7 +90,6 @@ def _pairs(result: Senses, order: list[int]) -> Matrix:
 
 
 def _parted(result: Senses, whole: bool) -> Curve:
-    """Of groups the means within and between, and how far that is above other labels."""
     parted = result.separation
     assert parted is not None, "only where there are groups"
     within, between, gap, mean, above = (
@@ -131,7 +127,6 @@ def _parted(result: Senses, whole: bool) -> Curve:
 
 
 def _by_layer(result: Senses) -> Curve:
-    """The mean of all pairs, with the pair that is most alike and the one that is least."""
     first, second = np.triu_indices(len(result.usages), 1)
     values = result.cosines[:, first, second]
     means = np.nanmean(values, axis=1).tolist()
@@ -164,13 +159,11 @@ def _curve(result: Senses, title: str, table: Table, lines: tuple[Line, ...]) ->
 
 
 def _best(result: Senses, i: int) -> int:
-    """The place of the head of layer number `i` that parts the groups furthest above other labels."""
     assert result.separation is not None, "only where there are groups"
     return int(np.nan_to_num(result.separation.heads_excess[i], nan=-np.inf).argmax())
 
 
 def _next(result: Senses) -> Next | None:
-    """What the word looks at in the two texts that are least alike, where a command can spell them."""
     if result.kind is Kind.CROSS or "decoder_input_ids" in result.provenance.inputs:
         return None
     _, (a, b) = result.extremes(result.shown)
@@ -186,7 +179,6 @@ def _next(result: Senses) -> Next | None:
 
 
 def _named(result: Senses, usage: Usage) -> str:
-    """What names the word in its text alone, which has no fields."""
     field = result.question.casefold().startswith("field:")
     if field and usage.pieces and not result.by.joins:
         return f"pos:{listed(usage.pieces)}"
@@ -194,7 +186,6 @@ def _named(result: Senses, usage: Usage) -> str:
 
 
 def _facts(result: Senses) -> Iterator[tuple[object, ...]]:
-    """A fact a row, texts by their number from 1."""
     first, second = np.triu_indices(len(result.usages), 1)
     for i, layer in enumerate(result.layers):
         for a, b in zip(first.tolist(), second.tolist(), strict=True):
@@ -230,7 +221,6 @@ def _unlabelled(result: Senses) -> str:
 
 
 def _cosines(result: Senses) -> str:
-    """`in layer 2, cosine .79 within, .30 between`."""
     i, parted = result.shown, result.separation
     assert parted is not None, "only where there are groups"
     within, between = (_cosine(float(each[i])) for each in (parted.within, parted.between))
@@ -238,7 +228,6 @@ def _cosines(result: Senses) -> str:
 
 
 def _few_texts(result: Senses) -> str:
-    """That nothing could have come out, before any number; and how many texts it would take."""
     parted, texts = result.separation, len(result.usages)
     assert parted is not None, "only where there are groups"
     each, possible = _enough(len(result.labels))
@@ -254,14 +243,12 @@ def _few_texts(result: Senses) -> str:
 
 
 def _so_far(parted: Separation) -> str:
-    """`2 of the 9 other splits part it as well in some layer`."""
     of = f"{parted.reached or 'none'} of {'the ' if parted.exact else ''}{_labelings(parted)}"
     verb = "parts" if parted.reached < 2 else "part"
     return f"{of} {verb} it as well in {'some' if parted.reached else 'any'} layer"
 
 
 def _labelings(parted: Separation) -> str:
-    """`9 other splits`, `1,000 shufflings of the labels`."""
     return f"{parted.controls:,} {'other splits' if parted.exact else 'shufflings of the labels'}"
 
 
@@ -305,7 +292,6 @@ _SAID: dict[Case, Callable[[Senses], str]] = {
 
 
 def _few(result: Senses) -> str:
-    """How few texts there are, where it is not said already."""
     told = result.case in (Case.PARTED, Case.CANNOT_TELL) and len(result.usages) < _FLOOR
     return f"Only {len(result.usages)} texts." if told else ""
 

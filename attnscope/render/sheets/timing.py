@@ -52,7 +52,6 @@ def _names(result: Timing) -> tuple[str, ...]:
 
 
 def _answer(result: Timing) -> str:
-    """How many words are timed and from when to when; then how far that can be trusted."""
     if not result.tells and result.judged is None:
         return words.nothing(result, "these times")
     times, names = result.times, _names(result)

@@ -66,7 +66,6 @@ def sheet(result: Verification, focus: Focus = WHOLE) -> Sheet:
 
 
 def _layers(result: Verification) -> list[Layer]:
-    """The blocks of each layer, in the order of the layers."""
     found: dict[tuple[str, str, int], Layer] = {}
     for check in result.layers:
         found.setdefault((check.tower, check.kind, check.layer), []).append(check)
@@ -74,7 +73,6 @@ def _layers(result: Verification) -> list[Layer]:
 
 
 def _names(checks: Sequence[LayerCheck]) -> dict[tuple[str, str], str]:
-    """What each tower is called: its kind, or its name where several are of that kind."""
     places = {(check.tower, check.kind.value) for check in checks}
     kinds = Counter(kind for _, kind in places)
     return {(tower, kind): kind if kinds[kind] == 1 else tower for tower, kind in places}
@@ -85,7 +83,6 @@ def _name(layer: LayerCheck, names: dict[tuple[str, str], str]) -> str:
 
 
 def _by_layer(layers: list[Layer], names: dict[tuple[str, str], str], whole: bool) -> Ranking:
-    """A row for each layer, its blocks together; `whole` with what each number is of."""
     routes = [blocks[0].route.split()[0] for blocks in layers]
     every = [[one for block in blocks for one in block.certificates] for blocks in layers]
     worst = [max(map(_used, each), default=NOT_COMPARED) for each in every]
@@ -118,7 +115,6 @@ def _by_layer(layers: list[Layer], names: dict[tuple[str, str], str], whole: boo
 
 
 def _heads(blocks: Layer) -> str:
-    """`12 of 12`: how many are proved, of a file `○ 12`; of a layer with blocks each head of each block."""
     every = [one for block in blocks for one in block.certificates]
     heads = f"{sum(one.verdict.proved for one in every)} of {len(every)}"
     if any(one.verdict is Verdict.STORED for one in every):  # proved or not, only the file says so
@@ -127,13 +123,11 @@ def _heads(blocks: Layer) -> str:
 
 
 def _verdicts(certificates: Sequence[Certificate]) -> str:
-    """`✓ 10 ? 2`, best verdict first."""
     counts = Counter(certificate.verdict for certificate in certificates)
     return " ".join(f"{GLYPHS[each]} {counts[each]}" for each in Verdict if counts[each])
 
 
 def _weights(blocks: Layer) -> str:
-    """The largest error of weights and its head: `7.0e-8 H6`, `0.25 H1 B1` where there are blocks."""
     places = [(block.block, head, one) for block in blocks for head, one in enumerate(block.certificates)]
     error, place = _largest([one for *_, one in places], lambda one: one.weight_error)
     if place < 0:
@@ -165,7 +159,6 @@ def _smallest_power(certificates: Sequence[Certificate]) -> str:
 
 
 def _grids(layers: list[Layer], names: dict[tuple[str, str], str]) -> Iterator[HeadGrid]:
-    """A grid for each attention of the model; of the blocks of a layer that one counts which proves least."""
     towers: dict[str, list[Layer]] = {}
     for blocks in layers:
         towers.setdefault(_name(blocks[0], names), []).append(blocks)
@@ -198,7 +191,6 @@ def _power(certificate: Certificate) -> float:
 
 
 def _power_text(power: float) -> str:
-    """`1,200`, in two digits."""
     if power >= POWERS:
         return "≥10⁶"
     return significant(float(f"{10**power:.1e}"))
@@ -215,8 +207,6 @@ def _worst(result: Verification, layers: list[Layer], names: dict[tuple[str, str
 
 @dataclass(frozen=True)
 class _Run:
-    """The run that was verified, as what asks it something else."""
-
     kind: Kind
     query_tokens: Tokens
     key_tokens: Tokens
@@ -225,7 +215,6 @@ class _Run:
 
 
 def _next(result: Verification) -> Next | None:
-    """What the heads look at, of a model that has one attention over one text, where all is certified."""
     kinds = {(layer.tower, layer.kind) for layer in result.layers}
     if len(kinds) != 1 or result.verdict.stands_out:
         return None
@@ -241,7 +230,6 @@ def _badness(certificate: Certificate) -> tuple[int, bool, float]:
 
 
 def _facts(result: Verification) -> Iterator[tuple[object, ...]]:
-    """A row per head with its errors, its tolerances and its verdict."""
     for layer in result.layers:
         for head, one in enumerate(layer.certificates):
             errors = one.weight_error, one.weight_tolerance, one.output_error, one.output_tolerance
@@ -279,7 +267,6 @@ def _answer(result: Verification) -> str:
 
 
 def _refuted(every: Sequence[Certificate], failed: int, head: str, model: str) -> str:
-    """How many heads are not as computed here, and how far the worst of them is off."""
     if failed == len(every):
         told = f"{_of(0, len(every), head, model)} computed here as the model computes it"
     else:
@@ -294,7 +281,6 @@ def _refuted(every: Sequence[Certificate], failed: int, head: str, model: str) -
 
 
 def _held(every: Sequence[Certificate], count: Counter[Verdict], head: str, model: str) -> str:
-    """How many heads are as the model computes them, and why that is open for the others."""
     good = count[Verdict.CERTIFIED] + count[Verdict.RECOMPUTED]
     if count[Verdict.UNCERTIFIED] == len(every):
         return f"{model} gives its weights, but not the queries and keys behind them: nothing can be checked"
@@ -309,7 +295,6 @@ def _held(every: Sequence[Certificate], count: Counter[Verdict], head: str, mode
 
 
 def _of(number: int, total: int, head: str, model: str) -> str:
-    """`All 48 encoder heads of demo are`, `46 of 48 heads of demo are`, `None of the 48 heads of demo is`."""
     heads = counted(total, head)
     if total == 1:
         return f"The only {head} of {model} is{'' if number else ' not'}"

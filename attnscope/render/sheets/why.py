@@ -51,7 +51,6 @@ def sheet(result: Why, focus: Focus = WHOLE) -> Sheet:
 
 
 def _ranking(result: Why, side: Side, whole: bool) -> Ranking:
-    """The parts of a side, the largest shares first; what has no row of its own is added up."""
     parts = result.side(side)
     first = parts if whole or len(parts) <= _SHOWN + 1 else parts[:_SHOWN]
     shown, names = [*first], [_part_name(result, part) for part in first]
@@ -97,7 +96,6 @@ def _table(result: Why, parts: Sequence[Part], whole: bool) -> Table:
 
 
 def _pairs(result: Why) -> Ranking:
-    """The largest pairs, and how much of the score they are together."""
     shares = [pair.contrast / result.contrast for pair in result.pairs]
     contrasts = [pair.contrast for pair in result.pairs]
     return Ranking(
@@ -118,7 +116,6 @@ def _pairs(result: Why) -> Ranking:
 
 
 def _next(result: Why) -> Next | None:
-    """What the head reads that is the reason, or who else looks there."""
     for side, place in (Side.KEY, result.key), (Side.QUERY, result.query):
         for part in result.reasons_of(side):
             if part.head is not None and part.layer is not None and part.name.startswith("L"):
@@ -159,7 +156,6 @@ def _looks(result: Why) -> str:
 
 
 def _reasons(result: Why) -> str:
-    """One side or both: which parts, and what the weight becomes without each."""
     told, lost = list[str](), list[str]()
     for side in Side:
         if parts := result.reasons_of(side)[:_NAMED]:
