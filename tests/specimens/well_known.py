@@ -14,7 +14,7 @@ import transformers as hf
 from checkpoints import save, vocabulary_size
 from safetensors.torch import load_file, save_file
 
-PAD, START, END = 0, 2, 3  # of the stand-in tokenizer
+PAD, END = 0, 3  # of the stand-in tokenizer
 
 
 def _sharp(model: Any) -> Any:
@@ -29,18 +29,18 @@ def _sharp(model: Any) -> Any:
 
 def opus_mt(folder: Path) -> Path:
     """Helsinki-NLP/opus-mt-*: Marian, sinusoidal positions, scaled embeddings, swish, one vocabulary for both
-    sides, a decoder that starts with the padding and writes along six beams.
+    sides, a decoder that starts with the padding and writes along four beams.
     """
     config = hf.MarianConfig(
         vocab_size=vocabulary_size(), d_model=32, encoder_layers=6, decoder_layers=6,
         encoder_attention_heads=8, decoder_attention_heads=8, encoder_ffn_dim=64, decoder_ffn_dim=64,
         activation_function="swish", scale_embedding=True, static_position_embeddings=True,
         normalize_before=False, normalize_embedding=False, add_final_layer_norm=False, add_bias_logits=False,
-        share_encoder_decoder_embeddings=True, tie_word_embeddings=True, max_position_embeddings=64,
-        pad_token_id=PAD, decoder_start_token_id=PAD, eos_token_id=END, bos_token_id=START,
+        share_encoder_decoder_embeddings=True, tie_word_embeddings=True, max_position_embeddings=32,
+        pad_token_id=PAD, decoder_start_token_id=PAD, eos_token_id=END, bos_token_id=END,
     )  # fmt: skip
     model = _sharp(hf.MarianMTModel(config))
-    model.generation_config.update(num_beams=6, max_length=24, bad_words_ids=[[PAD]], forced_eos_token_id=END)
+    model.generation_config.update(num_beams=4, max_length=24, bad_words_ids=[[PAD]], forced_eos_token_id=END)
     return save(model, folder)
 
 
@@ -65,11 +65,12 @@ def llava_1_5(folder: Path) -> Path:
     config = hf.LlavaConfig(
         text_config=hf.LlamaConfig(
             **text, num_key_value_heads=32, vocab_size=30, max_position_embeddings=96, rms_norm_eps=1e-5,
-            bos_token_id=1, eos_token_id=2, pad_token_id=0,
+            bos_token_id=1, eos_token_id=2,
         ),
         vision_config=hf.CLIPVisionConfig(**vision, image_size=40, patch_size=10, hidden_act="quick_gelu"),
-        image_token_index=tokenizer.convert_tokens_to_ids("<image>"), projector_hidden_act="gelu",
-        vision_feature_layer=-2, vision_feature_select_strategy="default", image_seq_length=16,
+        image_token_index=tokenizer.convert_tokens_to_ids("<image>"), pad_token_id=0,
+        projector_hidden_act="gelu", vision_feature_layer=-2,
+        vision_feature_select_strategy="default", image_seq_length=16,
     )  # fmt: skip
     processor = hf.LlavaProcessor(
         hf.CLIPImageProcessorPil(size={"shortest_edge": 40}, crop_size=40), tokenizer, patch_size=10,
@@ -88,7 +89,11 @@ def gpt_oss(folder: Path) -> Path:
         vocab_size=vocabulary_size(), hidden_size=64, intermediate_size=64, num_hidden_layers=4, head_dim=8,
         num_attention_heads=16, num_key_value_heads=2, num_local_experts=8, num_experts_per_tok=4,
         sliding_window=4, layer_types=["sliding_attention", "full_attention"] * 2, attention_bias=True,
-        tie_word_embeddings=False, dtype="bfloat16", pad_token_id=PAD, eos_token_id=END,
+        tie_word_embeddings=False, dtype="bfloat16", pad_token_id=PAD, eos_token_id=END, swiglu_limit=7.0,
+        rope_parameters={
+            "rope_type": "yarn", "rope_theta": 150000.0, "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0,
+            "truncate": False, "original_max_position_embeddings": 4096,
+        },
     )  # fmt: skip
     save(_sharp(hf.GptOssForCausalLM(config)).to(torch.bfloat16), folder)
     stored = {}
