@@ -230,5 +230,5 @@ def test_a_whole_model_that_is_verified_says_in_which_layers_tokens_are_mixed_by
     made = verify_model(model, inputs, tokens, provenance_of(model, tokens))
     assert {each.verdict for check in made.layers for each in check.certificates} == {Verdict.CERTIFIED}
     (note,) = made.notes
-    assert "L2, " in note
+    assert note.startswith("L2:")
     assert "mixed" in note

@@ -1,6 +1,7 @@
 """How a text that a model wrote is spelled: against the tokenizer's own offsets when it reads that text."""
 
 import pytest
+import torch
 from small_tokenizers import BUILD
 
 from attnscope.model.inputs.generation import Written, tokens_read
@@ -22,7 +23,7 @@ def read_and_written(sort: str, text: str, given: int, end: int = 0) -> tuple[To
     inputs = tokenizer(text, return_tensors="pt", add_special_tokens=False)
     whole = tokens_of(tokenizer, inputs, (text,))
     prompt = Tokens((tokenizer.decode(whole.ids[:given]),), whole.items[:given]) if given else None
-    written = Written((*whole.ids, end), given, "greedily", False)
+    written = Written((*whole.ids, end), given, False, torch.zeros(1, 2))
     return whole, tokens_read(tokenizer, written, prompt)
 
 
@@ -59,7 +60,7 @@ def test_the_bytes_of_one_character_share_it(sort: str) -> None:
 def test_a_text_that_breaks_off_within_a_character_keeps_all_its_tokens() -> None:
     whole, _ = read_and_written("gpt2", "the 🦆", 0)
     tokenizer = BUILD["gpt2"]()
-    found = tokens_read(tokenizer, Written(whole.ids[:-1], 0, "greedily", False))
+    found = tokens_read(tokenizer, Written(whole.ids[:-1], 0, False, torch.zeros(1, 2)))
     assert found.ids == whole.ids[:-2]
     assert found.texts[0].startswith("the")
     assert all(token.text for token in found.items)
@@ -69,7 +70,7 @@ def test_the_last_token_is_in_the_text_and_has_no_place_among_those_that_were_re
     tokenizer = BUILD["bert"]()
     ids = tokenizer("the cat opened", add_special_tokens=False)["input_ids"]
     prompt = tokens_of(tokenizer, tokenizer("the", return_tensors="pt", add_special_tokens=False), ("the",))
-    found = tokens_read(tokenizer, Written(tuple(ids), 1, "greedily", False), prompt)
+    found = tokens_read(tokenizer, Written(tuple(ids), 1, False, torch.zeros(1, 2)), prompt)
     assert found.names == ("the", "cat")
     assert found.texts == ("the", " cat opened")
     assert found.sentence == "the → cat opened"
@@ -78,7 +79,7 @@ def test_the_last_token_is_in_the_text_and_has_no_place_among_those_that_were_re
 def test_special_tokens_that_were_written_are_marked_and_are_no_text() -> None:
     tokenizer = BUILD["bert"]()
     ids = tokenizer("the cat")["input_ids"]  # with [CLS] and [SEP]
-    found = tokens_read(tokenizer, Written((*ids, ids[1]), 1, "greedily", False))
+    found = tokens_read(tokenizer, Written((*ids, ids[1]), 1, False, torch.zeros(1, 2)))
     assert [token.special for token in found.items] == [True, False, False, True]
     assert found.names == ("[CLS]", "the", "cat", "[SEP]")
     assert found.texts == ("the cat the",)
