@@ -34,7 +34,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 172800 else f"{seconds / 86400:.0f} days"
 
 
-def most_taken() -> int | None:
+def peak_memory() -> int | None:
     """The most memory that this process has had, in bytes; None where the system does not tell.
 
     What Linux says of a process's use counts whoever started it with it, so its memory is looked at itself.

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attnscope.errors import InputError
+from attnscope.errors import InputError, listed
 from attnscope.results.base.distances import Aimed, Distances, at_distance, elsewhere, even, even_share
 from attnscope.results.base.evidence import Link, Weights, most_telling_link
 from attnscope.results.base.groups import Special, SpecialMass, special_mass
@@ -117,7 +117,7 @@ class Overview(Presented):
         """Where a head stands on the axes of every array; `InputError` for one that is not shown."""
         if layer in self.layers and head in self.heads:
             return self.layers.index(layer), self.heads.index(head)
-        layers, heads = (", ".join(map(str, each)) for each in (self.layers, self.heads))
+        layers, heads = listed(self.layers), listed(self.heads)
         raise InputError(f"no L{layer} H{head} here: there are layers {layers} and heads {heads}")
 
     @property

@@ -7,7 +7,7 @@ from attnscope.capture import Labels, Selection
 from attnscope.capture.encoded_once import EncodedOnce
 from attnscope.capture.generated import record_written
 from attnscope.errors import InputError
-from attnscope.model.inputs.generation import HOW, Written, check_room, tokens_read
+from attnscope.model.inputs.generation import LIKELIEST, Written, check_room, tokens_read
 from attnscope.model.inputs.numbered import read_vocabulary
 from attnscope.model.inputs.rendered import has_template
 from attnscope.model.inputs.target import Target
@@ -153,7 +153,7 @@ def go_on(reading: Reading, chosen: Chosen, most: int) -> Reading:
         )
     read = spell(written)
     said = read.texts[-1].strip() or " ".join(read.labels[written.given :]) or "with nothing that is read"
-    reading.listener.notice(f"{model.name} goes on, {HOW}: {said}")
+    reading.listener.notice(f"{model.name} goes on, {LIKELIEST}: {said}")
     ended = ", with which it came to an end," if written.finished else ""
     many = len(written.ids) - written.given
     words = "its one new token" if many == 1 else f"of its {many} new tokens the last"

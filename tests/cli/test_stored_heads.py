@@ -96,7 +96,7 @@ def test_each_head_is_shown_with_what_was_proved_of_it_and_not_of_the_worst(attn
     ("asked", "line"),
     [
         (("--layer", "3"), "give both --layer and --head"),
-        (("--layer", "0", "--head", "11"), "no L0 H11 here: there are layers 1, 2, 3 and heads 2, 11"),
+        (("--layer", "0", "--head", "11"), "no L0 H11 here: there are layers 1-3 and heads 2, 11"),
         (("--layer", "3", "--head", "-1"), "no L3 H-1 here"),
         ((*ONE, "--query", "zebra"), "no token 'zebra' in the input"),
         ((*ONE, "--key", "door"), "a key goes with a query"),

@@ -42,16 +42,16 @@ class Onward:
     """What one run told of the blocks.
 
     `given` is the half that each was given another, `asked` the queries that changed with it and `carried`
-    the rows of its result. `unread` are the blocks that nothing seems to read, `untold` those of which that
-    would hang on what was not loaded, `beside` those whose rows reach one another beside the attention that
-    is shown, with whether it is by an attention that is not. Up to `end` the `last` block was followed.
+    the rows of its result. `unread` are the blocks that nothing seems to read, `undecided` those of which
+    only what was not loaded could tell, `beside` those whose rows reach one another beside the attention that
+    is shown, with whether it is by an attention that is not. The `last` block was followed up to `end`.
     """
 
     given: Halves = field(default_factory=dict)
     asked: dict[Place, Tensor] = field(default_factory=dict)
     carried: dict[Forward, Tensor] = field(default_factory=dict)
     unread: set[Forward] = field(default_factory=set)
-    untold: set[Forward] = field(default_factory=set)
+    undecided: set[Forward] = field(default_factory=set)
     beside: dict[Forward, bool] = field(default_factory=dict)
     last: Forward | None = None
     end: str = ""
@@ -71,7 +71,7 @@ def between_blocks(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> Onward
     try:
         found.unread = _unread(rerun, clean, tried, doubted)
     except Refused:
-        found.untold = doubted
+        found.undecided = doubted
     found.last = seen.returned[-1][0] if seen.returned else None
     found.end = _end(rerun.model, passage.result)
     if not clean.epsilon:  # one scale for all rows carries a little of each to all others

@@ -29,7 +29,7 @@ from attnscope.vocabulary import Effect
 
 ACCOMPANIED = "another softmax in its block carries rows to one another, and is not shown"
 _UNREAD = "what its block returns is not read on the way to the model's result"
-_UNTOLD = "what comes next does not read what its block returns, and nothing behind that was loaded"
+_UNDECIDED = "what comes next does not read what its block returns, and nothing behind that was loaded"
 _BESIDE = "rows reach one another in its block on another way too"
 _OFTEN = 0.8  # of a head's trials in which its change stood in one head's columns
 _OF_ROWS = {  # by what was found of the rows of the module's result
@@ -117,8 +117,8 @@ def _onward(reach: Reach, block: Forward | None, seen: Onward, in_place: bool) -
     """The reach of a head by what was seen of its block: a text's is to be read, others may be left."""
     if reach.effect is not Effect.OWN or block is None:
         return reach
-    if block in seen.untold:
-        return replace(reach, effect=Effect.UNKNOWN, reason=_UNTOLD)
+    if block in seen.undecided:
+        return replace(reach, effect=Effect.UNKNOWN, reason=_UNDECIDED)
     if block in seen.unread:
         return (
             replace(reach, effect=Effect.NONE, reason=_UNREAD) if in_place else replace(reach, beside=_UNREAD)

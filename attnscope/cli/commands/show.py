@@ -64,7 +64,7 @@ def show(
     from attnscope.render.focus import focus_on, listed
     from attnscope.render.kit.words.shell import word
     from attnscope.render.sheet.guard import Stored
-    from attnscope.results.stored.document import said_verdict, stored
+    from attnscope.results.stored.document import stored, stored_verdict
 
     most, (result, told) = listed(rows), stored(file)
     query, key = (None if token is None else decoded(token) for token in (query, key))
@@ -74,7 +74,7 @@ def show(
     else:
         place, result, focus = _one_head(result, (layer, head), stage, query, key, scale)
     check_delivery(delivery, type(result).__name__)
-    came = Stored(_day(file), said_verdict(told, place), again)
+    came = Stored(_day(file), stored_verdict(told, place), again)
     output.deliver(result, delivery, replace(focus, rows=most, stored=came))
 
 

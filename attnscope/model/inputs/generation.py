@@ -22,7 +22,7 @@ from attnscope.tokens import Given, Section, Token, Tokens
 _UNFINISHED = "\ufffd"  # what a tokenizer writes for the first bytes of a character
 
 
-HOW = "greedily"  # the likeliest token each time
+LIKELIEST = "greedily"  # the likeliest token each time
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ def tokens_read(tokenizer: Any, written: Written, prompt: Tokens | None = None) 
     tokens that the decoder starts from belong to it.
     """
     given = prompt or Tokens((), ())
-    whole = tokens_behind(tokenizer, given, written.ids[len(given) :], HOW)
+    whole = tokens_behind(tokenizer, given, written.ids[len(given) :], LIKELIEST)
     return replace(whole, items=whole.items[:-1], marked=answered(given, len(whole) - 1))
 
 

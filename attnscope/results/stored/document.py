@@ -176,7 +176,7 @@ def stored(path: str | Path) -> tuple[Result, Any]:
     return restored(told, None, name), told
 
 
-def said_verdict(told: Any, place: tuple[int, int] | None = None) -> Verdict | None:
+def stored_verdict(told: Any, place: tuple[int, int] | None = None) -> Verdict | None:
     """The verdict that stands in a file, if one does: on the whole, or on the head there in an overview."""
     if place is not None:
         told = {"certificate": (told["by_tokens"] or told)["certificates"][place[0]][place[1]]}

@@ -20,7 +20,7 @@ import torch
 from attnscope.analysis.corpus.names import needs_norms
 from attnscope.analysis.corpus.totals import Totals
 from attnscope.errors import CertificateError, InputError
-from attnscope.process.machine import most_taken
+from attnscope.process.machine import peak_memory
 from attnscope.results.base.origin import Verdict
 from attnscope.results.claims.lengths import CorpusText
 from attnscope.session.corpus.batches import Ready, pools
@@ -234,4 +234,4 @@ class CorpusMeasurer:
         named = self.folder.keep(part, 0, split.number)
         took = perf_counter() - began
         counts = split.number, part.texts, part.tokens, split.size
-        return Finished(*counts, str(named), took, measured.certifying, most_taken())
+        return Finished(*counts, str(named), took, measured.certifying, peak_memory())

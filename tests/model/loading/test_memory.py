@@ -146,13 +146,13 @@ def test_sizes_are_in_decimal_units(size: int, words: str) -> None:
 
 
 def test_the_most_memory_is_of_this_process_alone_and_not_of_who_started_it() -> None:
-    tell = "from attnscope.process.machine import most_taken; print(most_taken())"
+    tell = "from attnscope.process.machine import peak_memory; print(peak_memory())"
     own = "held = b'x' * 200_000_000; " + tell
     alone, large = (
         int(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
         for code in (tell, own)
     )
-    here = machine.most_taken()
+    here = machine.peak_memory()
     assert here is not None
     assert 1_000_000 < alone < here, "torch is in memory here and not there"
     assert 150_000_000 < large - alone < 250_000_000

@@ -10,7 +10,7 @@ from attnscope.analysis.prediction import last_of
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.faults import if_it_writes
 from attnscope.errors import InputError
-from attnscope.model.inputs.generation import HOW, write
+from attnscope.model.inputs.generation import LIKELIEST, write
 from attnscope.model.inputs.numbered import Numbered
 from attnscope.model.inputs.target import Target
 from attnscope.results.base.groups import units_of_text
@@ -208,7 +208,7 @@ def _written(reading: Reading, prompt: Tokens, asked: Citing) -> tuple[tuple[int
     ids = made.ids[len(prompt) : len(made.ids) - made.finished]
     if not ids or not model.tokenizer.decode(list(ids), skip_special_tokens=True).strip():
         raise InputError(f"{model.name} writes nothing that could be from a passage: give --answer")
-    return tuple(ids), HOW
+    return tuple(ids), LIKELIEST
 
 
 def _given(reading: Reading, prompt: Tokens, asked: Citing) -> tuple[tuple[int, ...], str]:
