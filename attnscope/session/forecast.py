@@ -11,7 +11,7 @@ class Forecast:
     """`seconds` from the command's beginning to its end, side by side in so many `processes`.
 
     `memory` is the most that one of them has had so far, in bytes, None where the system does not tell;
-    `kept` are the bytes of what will be on the disk, 0 for none. `advice` is for whoever finds it too much.
+    `kept` are the bytes of what will be on the disk, said from .1 MB on. `advice` is for whom it is too much.
     """
 
     seconds: float
@@ -26,7 +26,7 @@ class Forecast:
         if self.memory is not None:
             each = f" in each of {self.processes} processes" if self.processes > 1 else ""
             parts.append(f"{gigabytes(self.memory)} of memory{each}")
-        if self.kept:
+        if self.kept >= 1e5:
             parts.append(f"{gigabytes(round(self.kept))} on the disk")
         return "; ".join(filter(None, (", ".join(parts), self.advice)))
 

@@ -437,9 +437,9 @@ def test_what_was_put_on_the_disk_goes_with_the_program(tmp_path: Path, ended: A
     where.mkdir()
     script = (
         "import sys, time, attnscope\n"
-        "from attnscope.process.ending import answer_signals, leave; answer_signals()\n"
+        "from attnscope.process.ending import answer_signals; answer_signals()\n"
         f"model = attnscope.load({str(folder)!r}, device_map={{'': 'disk'}}, allow_pickle=True)\n"
-        "print('here', flush=True); time.sleep(float(sys.argv[1])); leave(0)"
+        "print('here', flush=True); time.sleep(float(sys.argv[1]))"
     )
     waits = "0" if ended == "by itself" else "60"
     process = subprocess.Popen(
