@@ -76,7 +76,7 @@ def _nobody(result: Explanation) -> str:
     if result.finding.evidence.of_group(Evidence.POSITION):
         return f"Heads look there, but as much in {words.controls(result)}: by the place alone."
     if result.finding.evidence.of_group(Evidence.KEY):
-        others = finding_words.others(result.finding)
+        others = finding_words.said(result.finding)("others")
         return f"Heads look there, but {others} give it half as much or more: the key draws it."
     return f"None: no head gives {key(result)} much more than even attention."
 

@@ -160,7 +160,9 @@ def _none(result: Explanation) -> str:
                 f"Heads look {ends}, but by the place: they do so whatever {found.controls.of.part} is there."
             )
         if found.evidence.of_group(Group.KEY):
-            return f"Heads look {ends}, but {finding_words.others(found)} give it half as much or more."
+            return (
+                f"Heads look {ends}, but {finding_words.said(found)('others')} give it half as much or more."
+            )
         if not found.ranking:
             return f"No head has a number {ends}."
         return f"No head looks {ends} more than a little: none gives it much more than even attention."
@@ -213,7 +215,7 @@ def others_cost(result: Explanation, made: Replaced) -> str:
 
 def control(result: Explanation) -> str:
     """What the heads, what is taken away of them, and the parts of a score are held against."""
-    told = finding_words.control(result.finding)
+    told = finding_words.said(result.finding)("control")
     return f"{told}; of heads taken away and of parts of a score the others of their layers"
 
 

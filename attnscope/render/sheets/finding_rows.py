@@ -5,25 +5,26 @@ from functools import partial
 
 import numpy as np
 
-from attnscope.render.kit.numbers import counted, signed, weight
+from attnscope.render.kit.numbers import signed, weight
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import each_of
 from attnscope.render.sheet.said import Place, in_sentence, named
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.table import Column, Mark, Table, Tint, Values, only
 from attnscope.render.sheets import finding_words as words
-from attnscope.results import Contents, Finding
+from attnscope.render.words import Said
+from attnscope.results import Finding
 from attnscope.results.claims.ranking import STEADIEST, DependsOn, Group
 
 # heads of a group that are shown; the rest is counted
 _SHOWN = {Group.STANDS_OUT: 8, Group.ABOVE_ITS_OWN: 4, Group.POSITION: 3, Group.KEY: 3, Group.NEITHER: 0}
 _FEW = 5  # that are shown where there is none of a group
-_BARS: dict[DependsOn | None, tuple[Tint, str]] = {
-    DependsOn.CONTEXT: ("own", "{context}: lost when the {parts} are shuffled"),
-    DependsOn.WORD: ("kin", "{part}: follows {key} when the {parts} are shuffled"),
-    DependsOn.POSITION: ("faint", "position: stays when the {parts} are shuffled"),
-    DependsOn.KEY: ("peers", "key: {others} give it half as much or more"),
-    None: ("floor", "no more than even attention"),
+_BARS: dict[DependsOn | None, Tint] = {
+    DependsOn.CONTEXT: "own",
+    DependsOn.WORD: "kin",
+    DependsOn.POSITION: "faint",
+    DependsOn.KEY: "peers",
+    None: "floor",
 }
 
 
@@ -47,9 +48,7 @@ def ranking(result: Finding, whole: bool) -> Ranking:
     table = table_of(result, places, whole)
     listed = len(shown.get(Group.NEITHER, ()))
     hidden = len(result.evidence.of_group(Group.NEITHER)) - listed
-    rest = f"{counted(hidden, 'head')} show{'s' if hidden == 1 else ''} neither (-v)"
-    if listed:  # they have a heading of their own, under which a few of them stand
-        rest = f"{counted(hidden, 'more head')} (-v)"
+    say = words.said(result)
     ends = table["control_low"].values, table["control_high"].values
     return Ranking(
         title="",
@@ -59,30 +58,23 @@ def ranking(result: Finding, whole: bool) -> Ranking:
         sections=tuple(sections),
         measured="divergence in nats" if result.smaller_is_better else "weight",
         marks=(
-            *_bars(result, places, table["weight"].values),
+            *_bars(result, say, places, table["weight"].values),
             Mark("span", "control", "", *ends),
-            Mark("ring", "control", "its controls: mean, 90 %", table["control_mean"].values),
+            Mark("ring", "control", say("its_controls"), table["control_mean"].values),
         ),
         axis=(0.0, 1.02) if scale_of(result).high == 1.0 and not result.smaller_is_better else None,
-        unshown=rest if hidden else "",
+        unshown=say("hidden", hidden, listed) if hidden else "",
         hidden=len(result.ranking) - len(places),
     )
 
 
-def _bars(result: Finding, places: Sequence[Place], values: Sequence[float]) -> list[Mark]:
+def _bars(result: Finding, say: Said, places: Sequence[Place], values: Sequence[float]) -> list[Mark]:
     of, accounts = result.controls.of, [result.evidence.depends_on(place) for place in places]
     if result.smaller_is_better:
         return [Mark("bar", "own", f"this {of.value}", values)]
-    said = {
-        "context": context_words(of),
-        "part": of.part,
-        "parts": words.PLURAL[of],
-        "key": words.sides(result)[1],
-        "others": words.others(result),
-    }
     return [
-        Mark("bar", tint, told.format(**said), only(values, (each is account for each in accounts)))
-        for account, (tint, told) in _BARS.items()
+        Mark("bar", tint, say("bar", account), only(values, (each is account for each in accounts)))
+        for account, tint in _BARS.items()
         if account in accounts
     ]
 
@@ -105,6 +97,7 @@ def table_of(result: Finding, places: Sequence[Place], whole: bool) -> Table:
     moved = "what all pieces move together" if result.by.joins else "what is moved"
     goes = "is nearer than" if result.smaller_is_better else "goes beyond"
     apart = partial(signed, decimals=1)
+    others = words.said(result)("others")
     depends = f"what becomes of the weight when the {words.PLURAL[controls.of]} are shuffled"
     # fmt: off
     return Table(
@@ -117,23 +110,23 @@ def table_of(result: Finding, places: Sequence[Place], whole: bool) -> Table:
         Column("norm", of_each(result.norms)),
         Column("norm_share", of_each(result.shares), more("share of output"), weight,
                f"share of its row by weight x ||f(x)||, {moved} (Kobayashi et al. 2020)", spared=3),
-        Column("even_attention", of_each(result.even_attention), more("even"), weight,
-               "what even attention gives", spared=4),
+        Column("even_attention", of_each(result.even_attention), more("if all the same"), weight,
+               "what each would get if all got the same", spared=4),
         Column("control_mean", of_each(controls.mean), "mean", weight,
-               "mean of the controls", under=under),
+               f"mean of the {words.control_texts(result)}", under=under),
         Column("control_low", low, "90 % between", says="the middle nine tenths of them", told=between,
                under=under),
         Column("control_high", high),
         Column("control_spread", of_each(controls.spread)),
         Column("below", of_each(controls.below), "below", "{:.0f}".format,
-               f"how many of the controls the {controls.of.value} {goes}", under=under),
-        Column("above_control", of_each(result.above_control), more("above control"), signed,
-               "weight less the mean of the controls", Scale.around(result.above_control)),
+               f"how many of them the {controls.of.value} {goes}", under=under),
+        Column("above_control", of_each(result.above_control), more("above mean"), signed,
+               "weight less that mean", Scale.around(result.above_control)),
         Column("excess", of_each(result.evidence.excess), more("excess"), apart,
-               f"the same in its own spread over its controls, at least {weight(STEADIEST)} (Westfall "
+               f"the same in its own spread over them, at least {weight(STEADIEST)} (Westfall "
                "and Young 1993)"),
         Column("elsewhere", of_each(result.elsewhere), more("from elsewhere"), weight,
-               f"what {words.others(result)} of the {controls.of.value} give to it, mean", spared=6),
+               f"what {others} of the {controls.of.value} give to it, mean", spared=6),
         Column("followed", of_each(result.followed), more("goes with the word"), weight, _follows(result),
                spared=5),
         Column("depends_on", _dependence(result, places), "depends on", says=depends),
@@ -145,8 +138,8 @@ def table_of(result: Finding, places: Sequence[Place], whole: bool) -> Table:
 
 def _dependence(result: Finding, places: Sequence[Place]) -> list[str]:
     of = result.controls.of
-    called = {DependsOn.POSITION: "position", DependsOn.KEY: "key", DependsOn.WORD: of.part, None: ""}
-    called[DependsOn.CONTEXT] = context_words(of)
+    called = {DependsOn.POSITION: "place", DependsOn.KEY: "key", DependsOn.WORD: of.part, None: ""}
+    called[DependsOn.CONTEXT] = words.context_words(of)
     return [called[result.evidence.depends_on(place)] for place in places]
 
 
@@ -154,12 +147,7 @@ def _follows(result: Finding) -> str:
     if result.question.key is None:
         return ""
     key = in_sentence(result.key_tokens, result.question.key)
-    return f"what the query gives to {key} in the controls, wherever it went"
-
-
-def context_words(of: Contents) -> str:
-    """What a head depends on whose weight is lost when words, patches or frames are shuffled."""
-    return "context" if of is Contents.TEXT else of.value
+    return f"what the query gives to {key} wherever it was moved"
 
 
 def scale_of(result: Finding) -> Scale:

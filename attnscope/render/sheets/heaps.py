@@ -8,7 +8,7 @@ from attnscope.render.kit.numbers import cell, signed
 from attnscope.render.sheet.drawings import Heap
 from attnscope.render.sheet.said import name, named
 from attnscope.render.sheets.ablation_measured import changes
-from attnscope.render.sheets.finding_words import control_texts
+from attnscope.render.sheets.finding_words import said
 from attnscope.results import Ablation, Finding
 
 _FEW = 3  # others of which a heap says something
@@ -26,15 +26,14 @@ def of_finding(result: Finding) -> Iterator[Heap]:
     first = result.ranking[0]
     own = max(float(result.evidence.excess[first]), 0.0)
     beyond = int((best >= own).sum())
-    lies = "below" if result.smaller_is_better else "above"
-    texts = control_texts(result, len(best))
+    say = said(result)
     yield Heap(
-        title=f"the best head of each control: {beyond} of {texts} come as far as {named(result, first)}",
-        dots=f"the head of a {control_texts(result).removesuffix('s')} that lies furthest {lies} its own",
+        title=say("heap_title", named(result, first), beyond, len(best)),
+        dots=say("heap_dots"),
         values=tuple(best.tolist()),
         name=named(result, first),
         own=own,
-        measured=f"{lies} the mean of its own controls, in their standard deviation",
+        measured=say("heap_measured"),
         form=lambda value: cell(value, 1),
     )
 

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Value, fits, in_tokens, one_for_each
 from attnscope.results.base.presented import Presented
-from attnscope.results.claims.ranking import Evidence, Group, much
+from attnscope.results.claims.ranking import TWICE, DependsOn, Evidence, Group, much
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Special, Unit
 
@@ -61,6 +61,8 @@ class Case(StrEnum):
 
     UNRANKED = "unranked"
     POSITION_SOUGHT = "position sought"
+    POSITION_LOST = "position lost"
+    TOO_SHORT = "too short"
     FEW_CONTROLS = "few controls"
     SEVERAL = "several"
     ONE = "one"
@@ -233,19 +235,32 @@ class Finding(Presented):
         if not self.ranking:
             return Case.UNRANKED
         if self.question.pattern is not None and self.question.pattern.of_places:
-            return Case.POSITION_SOUGHT
+            return self._of_position
         if self.evidence.few:
-            return Case.FEW_CONTROLS
+            return Case.TOO_SHORT if self.controls.count < self.controls.wanted else Case.FEW_CONTROLS
         if out := len(self.evidence.of_group(Group.STANDS_OUT)):
             return Case.ONE if out == 1 else Case.SEVERAL
         if self.even_attention is not None and not (self.weights >= much(self.even_attention)).any():
             return Case.NOTHING
         if self.evidence.of_group(Group.POSITION) and not self.evidence.of_group(Group.ABOVE_ITS_OWN):
             return Case.POSITION_ONLY
-        strongest = max(self.ranking, key=lambda place: float(self.weights[place]))
-        if self.evidence.group(strongest) is Group.KEY:
+        if self.evidence.group(self.by_weight[0]) is Group.KEY:
             return Case.KEY_ONLY
         return Case.CANNOT_TELL
+
+    @property
+    def _of_position(self) -> Case:
+        """Of a pattern of places: whether the head that looks there most does so wherever words stand."""
+        most, even = self.by_weight[0], self.even_attention
+        if even is not None and self.weights[most] < TWICE * even[most]:
+            return Case.NOTHING
+        stays = self.evidence.depends_on(most) is DependsOn.POSITION
+        return Case.POSITION_SOUGHT if stays else Case.POSITION_LOST
+
+    @property
+    def by_weight(self) -> tuple[tuple[int, int], ...]:
+        """The places of all heads that have a number, the largest first."""
+        return tuple(sorted(self.ranking, key=lambda place: (-float(self.weights[place]), place)))
 
     @property
     def control_texts(self) -> tuple[str, ...]:

@@ -18,17 +18,17 @@ CASES = {
         Case.CIRCUIT,
         "L3 H1 looks from “it” at “cat” because of two earlier heads, L0 H2 (at “it” it reads “because”) and "
         "L1 H0 (at “cat” it reads “on”): without the first its weight falls from .91 to .04, without the "
-        "second to .04; by 30 control texts alone its looking there could be chance.",
+        "second to .04; by 30 shuffled texts alone its looking there could be chance.",
     ),
     "shown": (
         Case.SHOWN,
-        "3 of 12 heads look from “it” at “cat” far more than in 30 control texts, L2 H4 most (.93 "
+        "3 of 12 heads look from “it” at “cat” far more than in 30 shuffled texts, L2 H4 most (.93 "
         "here, .16 in control texts); of 2 heads taken apart none does so because of one earlier part alone.",
     ),
     "none": (
         Case.NONE,
         "3 heads look from “it” at “cat”, but that may be chance: L2 H4 does so most clearly, and in 30 of "
-        "30 control texts some head looks there as clearly.",
+        "30 shuffled texts some head looks there as clearly.",
     ),
     "nobody": (
         Case.NONE,

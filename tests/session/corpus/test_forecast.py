@@ -49,8 +49,7 @@ def test_seconds_are_a_sum_by_hand_and_said_once(file: Path, tmp_path: Path) -> 
     (said,) = foretold(hearing)
     start, rounds, certified = 20 - 7, 14, 2  # of 40 splits, and of 6 that are sampled, by three
     assert said.startswith(f"about {(start + 5 * rounds + 2 * certified):.1f} s in all, ")
-    assert ", 0.7 GB of memory in each of 3 processes, " in said
-    assert said.endswith(" on the disk; Ctrl-C keeps what is measured")
+    assert said.endswith(", 0.7 GB of memory in each of 3 processes; Ctrl-C keeps what is measured")
 
 
 def test_of_a_run_that_goes_on_it_is_what_is_left(

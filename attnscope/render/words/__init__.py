@@ -1,0 +1,74 @@
+"""What each verb says: `find.jinja` has the words of `find`, a macro for each case and phrase.
+
+    say = words("find", {"head": "L3 H11", "own": 0.93, ...})
+    say("one")             # its text in one line, filled with these facts
+    say.lines("legend")    # its paragraphs, which blank lines part
+
+A table names facts and macros, its own and those of `common.jinja`; line breaks in it are blanks. A number
+gets its form from a filter, `{{ own | weight }}`. A fact that has no meaning for a result is None.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
+
+from attnscope.errors import listed
+from attnscope.render.kit import numbers
+
+_BLANK = "\0"  # stands for those of facts, which are not of the table
+
+
+def _fact(value: object) -> Markup:
+    """A token may be two blanks, which stay two; what a macro made is no fact."""
+    return value if isinstance(value, Markup) else Markup(str(value).replace(" ", _BLANK))
+
+
+def _of(form: Callable[..., str]) -> Callable[..., str]:
+    return lambda value, *given: numbers.NONE if value is None else form(value, *given)
+
+
+def _nth(place: int) -> str:
+    ending = "th" if place % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
+    return f"{place}{ending}"
+
+
+FORMS: Mapping[str, Callable[..., str]] = {
+    "weight": numbers.weight,
+    "chance": numbers.likely,
+    "percent": numbers.percent,
+    "number": numbers.number,
+    "signed": numbers.signed,
+    "digits": numbers.significant,
+    "times": lambda value: f"{numbers.significant(float(f'{value:.1e}'))} times",
+    "count": numbers.counted,  # {{ 12 | count("head") }}: 12 heads
+    "many": lambda count, one, several: one if count == 1 else several,  # {{ n | many("does", "do") }}
+    "nth": _nth,
+    "list": listed,
+}
+
+
+@cache
+def environment() -> Environment:
+    made = Environment(loader=PackageLoader(__name__, "."), autoescape=True, finalize=_fact)
+    made.filters |= {name: _of(form) for name, form in FORMS.items()}
+    return made
+
+
+class Said:
+    """The words of one verb about one result."""
+
+    def __init__(self, verb: str, facts: Mapping[str, object]) -> None:
+        self.verb, self.facts = verb, facts
+        self._macros = environment().get_template(f"{verb}.jinja").make_module(dict(facts))
+
+    def __call__(self, name: str, *given: object) -> str:
+        return " ".join(self.lines(name, *given))
+
+    def lines(self, name: str, *given: object) -> Iterator[str]:
+        text: str = str(getattr(self._macros, name)(*given))
+        for paragraph in re.split(r"\n\s*\n", text):
+            if told := " ".join(re.split(r"[ \n]+", paragraph)).strip():
+                yield told.replace(_BLANK, " ")
