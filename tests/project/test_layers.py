@@ -53,7 +53,7 @@ OWNERS = {  # of each library that takes time to load: nobody else may import it
     "tokenizers": "demo",
     "huggingface_hub": "model session.corpus.store.hub",
     "accelerate": "model",
-    "jinja2": "model.inputs.rendered",
+    "jinja2": "model.inputs.rendered render.words",
     "peft": "model",
     "fsspec": "session.corpus.store",
     "PIL": "demo.train model render.present.notebook",
