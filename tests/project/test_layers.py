@@ -54,6 +54,7 @@ OWNERS = {  # of each library that takes time to load: nobody else may import it
     "huggingface_hub": "model session.corpus.store.hub",
     "accelerate": "model",
     "jinja2": "model.inputs.rendered render.words",
+    "markupsafe": "render.words",  # which jinja2 is made with
     "peft": "model",
     "fsspec": "session.corpus.store",
     "PIL": "demo.train model render.present.notebook",
