@@ -32,7 +32,7 @@ def as_json(result: Result) -> str:
 
 
 def as_json_line(result: Result, first: Mapping[str, object]) -> str:
-    """The same document on one line, behind what comes `first`."""
+    """One document on one line, behind what comes `first`."""
     return document.as_json_line(result, said(result), first)
 
 

@@ -78,7 +78,7 @@ class HeadWeights(Presented):
         return special_mass([self.weights], self.key_tokens)
 
     def special_mass_of(self, queries: Sequence[int]) -> SpecialMass | None:
-        """The same of some queries alone: mean over those of them that have a key."""
+        """How much of the weight of some queries lies on special tokens: mean over those that have a key."""
         return special_mass([self.weights[list(queries)]], self.key_tokens)
 
     def derived(self) -> dict[str, Value]:

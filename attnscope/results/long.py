@@ -82,7 +82,7 @@ class LongHead(Presented):
         return self.largest if self.pool is Pool.MAX else self.mean
 
     def coarser(self, rows: int, columns: int) -> "LongHead":
-        """The same in blocks that are so many times as large."""
+        """This head in blocks that are so many times as large."""
         if (rows, columns) == (1, 1):
             return self
         pairs = _joined(self.pairs, rows, columns, np.add)

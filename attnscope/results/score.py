@@ -126,7 +126,7 @@ class Dimensions(OfOneHead):
 
     @property
     def beside(self) -> Float[np.ndarray, " dim"]:
-        """The same products with the other keys, mean over them: what is no more than that moves no weight.
+        """What each dimension brings to q.k with the other keys, mean over them: no more moves no weight.
 
         Weights depend on differences between keys alone. NaN where there is no other key.
         """

@@ -55,7 +55,7 @@ class MeasureDescription:
 
     @property
     def scale(self) -> str:
-        """The same in few words, for beside a colour bar."""
+        """The title in few words, for beside a colour bar."""
         return self.name if self.label else self.title
 
 

@@ -141,7 +141,7 @@ def report_pages(result: Report) -> list[Figure]:
 
 
 def report_panels(result: Report) -> dict[str, Figure]:
-    """The same pages by what they are called where each is a file of its own."""
+    """The pages of a report, by what each is called where it is a file of its own."""
     with drawing():
         both = [_cells(result, "scaled"), _cells(result, "weights")]
         width = max(_WIDTH, *(laid.left + laid.width for laid in both))

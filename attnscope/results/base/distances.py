@@ -21,9 +21,10 @@ class AtDistance:
 
 @dataclass(frozen=True, eq=False)
 class Distances:
-    """The same of several heads, each by layer and head; `queries` are the rows that have a choice.
+    """The distance at which most rows look hardest, by layer and head.
 
-    `offset` is that distance, of keys before the query below 0, `rows` in how many rows it is.
+    `queries` are the rows that have a choice. `offset` is that distance, of keys before the query below 0,
+    `rows` in how many rows it is.
     """
 
     offset: Int[np.ndarray, "layer head"]

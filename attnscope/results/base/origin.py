@@ -93,7 +93,7 @@ class Provenance:
 
     @property
     def of_no_text(self) -> "Provenance":
-        """The same of numbers that are those of no single text."""
+        """This origin without a text, for numbers that are those of no single one."""
         return replace(self, token_ids=(), inputs={})
 
     @property

@@ -102,7 +102,7 @@ class CorpusScores:
 
     @property
     def strongest_of_halves(self) -> tuple[tuple[int, int] | None, ...]:
-        """The same over every other text, and over those between."""
+        """The strongest head over every other text, and that over the texts between."""
         return tuple(_strongest(half, self.scores.description.strong) for half in self.halves)
 
     @property

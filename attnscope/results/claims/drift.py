@@ -49,12 +49,12 @@ class PutBack:
 
     @property
     def restored_by_others(self) -> Float[np.ndarray, " head"]:
-        """The same of the other heads."""
+        """The share of the change that is gone with each of the other heads put back."""
         return self._gone(self.others)
 
     @property
     def restored_by_every(self) -> float:
-        """The same of all heads at once: what is left is no head's output."""
+        """The share that is gone with all heads put back at once: what is left is no head's output."""
         return float(self._gone(self.every[None])[0])
 
     def _gone(self, left: Float[np.ndarray, "head text"]) -> Float[np.ndarray, " head"]:

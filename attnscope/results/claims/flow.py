@@ -249,7 +249,7 @@ class Flow(Presented):
 
     @property
     def key_tokens(self) -> Tokens:
-        """The same."""
+        """The tokens that were read, which are the keys too."""
         return self.tokens
 
     @property

@@ -85,7 +85,7 @@ class Separation:
 
     @property
     def heads_gap(self) -> Float[np.ndarray, "layer head"]:
-        """The same of the outputs of every head."""
+        """How much more alike outputs of a head are within one label, in cosine."""
         return np.asarray(self.heads_within - self.heads_between)
 
     @property
@@ -100,7 +100,7 @@ class Separation:
 
     @property
     def heads_reached(self) -> int:
-        """The same of the best head."""
+        """In how many controls some head stands as clear of its own as the best one really does."""
         return reaching(self.heads_strongest, self.heads_excess)
 
     @property
@@ -110,7 +110,7 @@ class Separation:
 
     @property
     def heads_p(self) -> float:
-        """The same of the best head."""
+        """How often other labels part the outputs of some head as well as those of the best one."""
         return (1 + self.heads_reached) / (self.controls + 1)
 
     @property

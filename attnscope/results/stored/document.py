@@ -106,7 +106,7 @@ def as_json(result: Result, said: Mapping[str, Value] | None = None) -> str:
 
 
 def as_json_line(result: Result, said: Mapping[str, Value], first: Mapping[str, Value]) -> str:
-    """The same document on one line, behind what comes `first`."""
+    """Strict JSON on one line, behind what comes `first`."""
     return _written({**strict(dict(first)), **sealed(strict(_beside(result, said)))})
 
 

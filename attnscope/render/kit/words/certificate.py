@@ -86,7 +86,7 @@ def certificate_line(certificate: Certificate, full: bool = False) -> Text:
 
 
 def certificate_words(certificate: Certificate) -> str:
-    """The same line in full as plain text, for a picture or a file."""
+    """The line of a certificate in full as plain text, for a picture or a file."""
     return certificate_line(certificate, full=True).plain
 
 

@@ -54,7 +54,7 @@ def emptied(model: Any, place: int) -> Iterator[None]:
 
 
 def replaced(model: Any, place: int) -> Tensor:
-    """The same with one token replaced."""
+    """The query's answer with one token replaced."""
     name, instead = SHOWN["replaced in"], SHOWN["replacement id"]
     if instead is None:
         with emptied(model, place):
