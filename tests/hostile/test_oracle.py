@@ -235,6 +235,7 @@ def test_what_differs_when_repeated_is_found(run: Run) -> None:
 def test_half_a_file_after_a_kill_is_found_and_what_has_no_name_yet_is_not(run: Run) -> None:
     def killed(name: str) -> Callable[[], None]:
         def body() -> None:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             Path(name).write_bytes(b"{")
             time.sleep(20)
 

@@ -1,11 +1,8 @@
 """Every kind of result as data: all of it comes back to the bit, and a key that is wrong is named."""
 
-import io
 import json
 from collections.abc import Iterator
-from copy import deepcopy
 from dataclasses import fields, is_dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +27,6 @@ IN_NPZ_ALONE = {
 ODD = {"odd": {"odd": "odd"}}  # what no field of any result can be
 
 
-@cache
-def of_kind(name: str) -> Result:
-    return made_every.every()[name]
-
-
 def sealed(document: dict[str, Any]) -> str:
     return json.dumps(resealed.document(document))
 
@@ -45,16 +37,13 @@ def read(folder: Path, content: str | bytes, suffix: str = ".json") -> Result:
     return load(path)
 
 
-def refusal(folder: Path, content: str | bytes, suffix: str = ".json") -> str | None:
-    """The line that refuses the content; None where it is read."""
+def asked(folder: Path, content: str | bytes, suffix: str = ".json") -> Result | str:
+    """What is read, or the line that refuses it."""
     try:
-        read(folder, content, suffix)
+        return read(folder, content, suffix)
     except InputError as error:
-        refused = str(error)
-    else:
-        return None
-    assert "\n" not in refused
-    return refused
+        assert "\n" not in str(error)
+        return str(error)
 
 
 def differences(one: Any, other: Any, npz: bool, at: str = "") -> Iterator[str]:
@@ -101,77 +90,76 @@ def test_every_field_of_every_result_comes_back(tmp_path: Path, name: str, suffi
     assert list(differences(result, again, suffix == ".npz")) == []
 
 
+def written_again(folder: Path, kind: str) -> str:
+    return files.as_json(read(folder, files.as_json(made_every.every()[kind])))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_key_that_is_missing_is_named_or_follows_from_the_rest(tmp_path: Path, kind: str) -> None:
-    text = files.as_json(read(tmp_path, files.as_json(of_kind(kind))))
+    text = written_again(tmp_path, kind)
     document, needed = json.loads(text), []
     for key in document.keys() - {"schema", "exact", "digests"}:
-        less = sealed({name: each for name, each in document.items() if name != key})
-        told = refusal(tmp_path, less)
-        if told is None:
-            assert files.as_json(read(tmp_path, less)) == text, key
-        else:
+        told = asked(tmp_path, sealed({name: each for name, each in document.items() if name != key}))
+        if isinstance(told, str):
             assert key == "layout" or f"'{key}' is missing" in told or f"array '{key}'" in told, told
             needed.append(key)
+        else:
+            assert files.as_json(told) == text, key
     assert len(needed) >= 4
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_key_of_another_type_is_named_or_follows_from_the_rest(tmp_path: Path, kind: str) -> None:
-    text = files.as_json(read(tmp_path, files.as_json(of_kind(kind))))
+    text = written_again(tmp_path, kind)
     document, refused = json.loads(text), []
     for key in document.keys() - {"schema", "layout", "exact", "digests"}:
-        other = sealed({**{name: each for name, each in document.items() if name != "exact"}, key: ODD})
-        told = refusal(tmp_path, other)
-        if told is None:
-            without = sealed({name: each for name, each in document.items() if name != key})
-            assert files.as_json(read(tmp_path, without)) == text, key
-        else:
+        plain = {name: each for name, each in document.items() if name != "exact"}
+        told = asked(tmp_path, sealed(plain | {key: ODD}))
+        if isinstance(told, str):
             assert "is damaged" in told
             assert f"'{key}" in told, told
             refused.append(key)
+        else:
+            assert files.as_json(told) == text, key
     assert len(refused) >= 4
 
 
-def objects(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The ways to every object of a document, of long lists to the first two."""
-    inner: Any = ()
+def objects(value: Any, way: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Every object of a document with the keys on the way to it."""
     if isinstance(value, dict):
-        yield place
-        inner = value.items()
+        yield way, value
+        for key, each in value.items():
+            yield from objects(each, (*way, key))
     elif isinstance(value, list):
-        inner = enumerate(value[:2])
-    for key, each in inner:
-        yield from objects(each, (*place, key))
+        for each in value:
+            yield from objects(each, way)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_key_that_belongs_nowhere_is_named(tmp_path: Path, kind: str) -> None:
-    text = files.as_json(read(tmp_path, files.as_json(of_kind(kind))))
+    text = written_again(tmp_path, kind)
     document, refused = json.loads(text), 0
-    for way in objects(document):
+    # objects of a list that have the same keys are alike
+    different = {(way, *each): each for way, each in objects(document)}
+    for (way, *_), each in different.items():
         if way[:1] in (("exact",), ("digests",)):
             continue
-        other = deepcopy(document)
-        inner: Any = other
-        for key in way:
-            inner = inner[key]
-        inner["surprise"] = ODD
-        told = refusal(tmp_path, sealed(other))
-        if told is None:  # it stands in what is told for readers alone
-            assert way
-            assert files.as_json(read(tmp_path, sealed(other))) == text
-        else:
+        each["surprise"] = ODD
+        told = asked(tmp_path, sealed(document))
+        del each["surprise"]
+        if isinstance(told, str):
             assert "surprise" in told
             refused += 1
+        else:  # it stands in what is told for readers alone
+            assert way
+            assert files.as_json(told) == text
     assert refused >= 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_array_that_is_missing_or_of_other_numbers_or_shape_is_named(tmp_path: Path, kind: str) -> None:
-    whole = files.as_npz(read(tmp_path, files.as_npz(of_kind(kind)), ".npz"))
-    with np.load(io.BytesIO(whole), allow_pickle=False) as stored:
-        arrays = {name: stored[name] for name in stored.files}
+    whole = files.as_npz(read(tmp_path, files.as_npz(made_every.every()[kind]), ".npz"))
+    arrays = resealed.arrays_of(whole)
     for name in arrays.keys() - {"meta"}:
         values = arrays[name]
         others = {
@@ -182,8 +170,9 @@ def test_an_array_that_is_missing_or_of_other_numbers_or_shape_is_named(tmp_path
         for wrong, changed in others.items():
             other = {key: each for key, each in arrays.items() if key != name}
             content = resealed.archive(other if changed is None else {**other, name: changed})
-            told = refusal(tmp_path, content, ".npz")
-            if told is None:  # a column of what stands in the document, or what follows from other arrays
-                assert files.as_npz(read(tmp_path, content, ".npz")) == whole
+            told = asked(tmp_path, content, ".npz")
+            if not isinstance(told, str):
+                # a column of what stands in the document, or what follows from other arrays
+                assert files.as_npz(told) == whole
             elif name != "keys" or wrong != "axes":  # the axes of `keys` are those of what lies over them
                 assert f"'{name}' {wrong}" in told or (wrong == "axes" and f"'{name}' is " in told), told

@@ -1,6 +1,7 @@
 """One result of every kind, and the texts that a page must not take for its own."""
 
 from dataclasses import fields, replace
+from functools import cache
 
 import made_ablation
 import made_alignment
@@ -52,6 +53,7 @@ def terms() -> HeadTerms:
     return HeadTerms(head, scaled, scaled, None, scaled.max(axis=1), ())
 
 
+@cache  # half a second
 def every() -> dict[str, Result]:
     """By the name of its class."""
     head = made.head()

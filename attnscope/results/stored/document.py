@@ -222,8 +222,8 @@ def _from_npz(content: bytes, name: str) -> tuple[Any, Arrays]:
 
 
 KEY = "digests"
-# other programs write 1.0 as 1; what stands in a text stays
-_WHOLE = re.compile(r'("(?:[^"\\]|\\.)*")|\.0(?=[,\]}]|$)')
+_TEXT = re.compile(r'("(?:[^"\\]|\\.)*")')
+_WHOLE = re.compile(r"\.0(?=[,\]}]|$)")
 
 
 def sealed(plain: dict[str, Value], arrays: Arrays | None = None) -> dict[str, Value]:
@@ -249,7 +249,10 @@ def _differing(said: Mapping[str, Value], found: Mapping[str, str]) -> Iterator[
 
 def _hashes(plain: Mapping[str, Value], arrays: Arrays | None) -> Iterator[tuple[str, str]]:
     for key, value in plain.items():
-        yield key, _hash(_WHOLE.sub(r"\1", json.dumps(value, sort_keys=True)).encode())
+        parts = _TEXT.split(json.dumps(value, sort_keys=True))
+        # other programs write 1.0 as 1; what stands in a text stays
+        parts[::2] = [_WHOLE.sub("", each) for each in parts[::2]]
+        yield key, _hash("".join(parts).encode())
     for name, values in (arrays or {}).items():
         about = f"{values.dtype.str} {values.shape}".encode()
         yield f"{name}.npy", _hash(about, np.ascontiguousarray(values).tobytes())
