@@ -100,6 +100,9 @@ EXAMPLES: dict[str, Callable[[], Finding]] = {
     ),
     "position only": lambda: with_heads({(0, 1): 0.75}, raised((0, 1), 0.6, 0.8)),
     "key only": lambda: with_heads({(0, 1): 0.75}, elsewhere=np.full((3, 4), 0.6), sampled=14),
+    "key only, a pattern": lambda: with_heads(
+        {(0, 1): 0.75}, elsewhere=np.full((3, 4), 0.6), question=Sought(pattern=Pattern.INDUCTION)
+    ),
     "nothing": lambda: with_heads({(0, 1): 0.07}),
     "position sought": lambda: previous(0.99, 0.97, 0.99, also=0.8),
     "position sought, no other": lambda: previous(0.99, 0.97, 0.99),
