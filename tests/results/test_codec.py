@@ -42,8 +42,9 @@ def asked(folder: Path, content: str | bytes, suffix: str = ".json") -> Result |
     try:
         return read(folder, content, suffix)
     except InputError as error:
-        assert "\n" not in str(error)
-        return str(error)
+        said = str(error)
+    assert "\n" not in said
+    return said
 
 
 def differences(one: Any, other: Any, npz: bool, at: str = "") -> Iterator[str]:
