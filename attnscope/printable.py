@@ -2,12 +2,20 @@
 
 Every door by which text leaves the program passes it through `printable`: errors, the lines and consoles of
 the program, sheets, the letters of a figure, the escape of a page, the cells of a table.
-"""
 
+A word of a command that a person pastes into a shell is quoted as the shells of this system read it: what
+could steer stands as the escape that bash, zsh and ksh read within `$'...'`. On Windows these are cmd and
+PowerShell, which know double quotes only; what they put in the place of `%NAME%` or `$NAME` inside them
+cannot be kept from them by any quotes that both understand."""
+
+import re
+import shlex
+import sys
 import unicodedata
 
 _STEERING = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}  # the categories of Unicode
 VISIBLE = {"\n": "↵", "\r": "␍", "\t": "⇥"}
+_PLAIN = re.compile(r"[\w+=:./\\-]+", re.ASCII)  # a word that no shell takes for anything else
 LEFT_TO_RIGHT = "\u200e"  # which we ourselves put behind words that run the other way
 
 
@@ -34,3 +42,25 @@ def steers(character: str) -> bool:
     """Whether a terminal could do anything else with it than show it: the one measure for screen and JSON."""
     harmless_format = character in "\u200c\u200d"
     return unicodedata.category(character) in _STEERING and not harmless_format
+
+
+def word(text: str) -> str:
+    """`text` as one word of a command, quoted where it needs it."""
+    if sys.platform != "win32":
+        return shlex.quote(text) if printable(text) == text else f"$'{''.join(map(_escaped, text))}'"
+    text = printable(text)
+    if _PLAIN.fullmatch(text):
+        return text
+    # the rule of Windows' own parser: backslashes count twice before a quote, and only there
+    return '"' + re.sub(r'(\\*)("|\Z)', lambda at: at[1] * 2 + (r"\"" if at[2] else ""), text) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    if printable(character) == character:
+        return character
+    # a name that is no UTF-8 holds its bytes as such surrogates; others come from files that hold any text
+    a_byte = "\udc80" <= character <= "\udcff"
+    written = character.encode("utf-8", "surrogateescape" if a_byte else "surrogatepass")
+    return "".join(f"\\{byte:03o}" for byte in written)

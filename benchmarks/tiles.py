@@ -126,8 +126,7 @@ def _tiled(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
     from attnscope.measures import MEASURES
     from attnscope.results import Kind
     from attnscope.tiles.call import LongCall, Symbolic
-    from attnscope.tiles.collectors import Halt, collect, side_by_side
-    from attnscope.tiles.measured import collector_of
+    from attnscope.tiles.collectors import Halt, collect, collector_of, side_by_side
     from attnscope.tiles.softmax import Heads
     from attnscope.tiles.stream import Stream
     from attnscope.tiles.tiling import sizes_for

@@ -3,8 +3,8 @@
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from attnscope.printable import word
 from attnscope.render.kit.words.command import Typed, as_typed, text_words
-from attnscope.render.kit.words.shell import word
 from attnscope.session.request import Chat, Inputs, ModelRequest, Tokens
 from attnscope.session.wanted import Wanted
 

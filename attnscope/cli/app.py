@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from attnscope import incoming
-from attnscope.cli import run, streams
+from attnscope.cli import output, streams
 from attnscope.cli.examples import COMMANDS, EXAMPLES
 from attnscope.cli.panels import Panelled, grouped
 from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking, nearest
@@ -40,7 +40,7 @@ class ErrorLines(TyperGroup):
             for line in ctx.get_help().splitlines():
                 streams.say(line)
             raise typer.Exit(InputError.exit_code)
-        run.remember(args)
+        output.remember(args)
         incoming.limit_to(None)
         if not _COMPLETION & set(args):
             return super().parse_args(ctx, args)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from attnscope.cli.output import Output
     from attnscope.results import Result
     from attnscope.session.choosing import Chosen
-    from attnscope.session.naming import Names
+    from attnscope.session.looking import Names
     from attnscope.session.opening import Opened
     from attnscope.session.questions.claims.links import InPrompt
     from attnscope.session.questions.prompts import Gathered
@@ -104,7 +104,7 @@ class Lines:
 
     def check(self, planned: Any, chosen: "Chosen", *, names: "Names", inputs: "Inputs") -> None:
         """End before weights are read where no line has what is named: the first that has will do."""
-        from attnscope.session.naming import names_checked
+        from attnscope.session.looking import names_checked
 
         refused = dict[Line, AttnscopeError]()
         for line in self.lines:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         Result,
     )
     from attnscope.session.choosing import Chosen
-    from attnscope.session.naming import Names
+    from attnscope.session.looking import Names
     from attnscope.session.opening import Check, Opened, Purpose
     from attnscope.session.questions.claims.links import InPrompt
     from attnscope.session.questions.pages import Held
@@ -129,7 +129,7 @@ class Question:
             or (self.read.source is not None and self.over is None)
         ):
             return self.check
-        from attnscope.session.naming import names_checked
+        from attnscope.session.looking import names_checked
 
         if self.read.source is not None:
             return partial(self._lines().check, names=self.names, inputs=inputs)

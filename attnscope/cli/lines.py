@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from attnscope.session.prompts import Prompt, Row, Template
 import os
 
-from attnscope.printable import printable
-from attnscope.render.kit.words.shell import word
+from attnscope.printable import printable, word
 
 _OF_MODELS = ("config.json", "adapter_config.json")  # what a folder holds that -m names
 JSON_LINES = (".jsonl", ".ndjson")  # files whose lines are objects

@@ -1,4 +1,6 @@
-"""Where things go: results to standard output, the rest to standard error, files whole or not at all."""
+"""Where things go: results to standard output, the rest to standard error, files whole or not at all.
+
+Here is remembered what was typed too, for files that say how they were made."""
 
 import logging
 import os
@@ -6,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,10 +16,10 @@ from typing import TYPE_CHECKING
 from attnscope import incoming
 from attnscope.cli.lines import summary
 from attnscope.cli.options.shown import InputLimit, Legend, Quiet, Theme, Verbose
-from attnscope.cli.run import typed_command
 from attnscope.cli.streams import document, ours_alone
 from attnscope.errors import CertificateError, InputError, one_line
 from attnscope.printable import printable
+from attnscope.printable import word as quoted
 from attnscope.process.ending import undone_by_a_signal
 from attnscope.process.startup import lean_loading
 
@@ -49,28 +52,21 @@ class Output:
     ) -> None:
         if input_limit is not None:
             incoming.limit_to(input_limit)
-        from attnscope.render.terminal.console import Paper
+        from attnscope.render.terminal import console
 
         _check_folder()
         self.quiet, self.verbose, self.legend = quiet, verbose, legend
         self._written: list[Path] = []
         self._said: set[str] | None = None
-        self.screen = Paper()
+        self.screen = console.Paper()
         if self.screen.width < NARROWEST:
             self.screen.width = NARROWEST if self.screen.width > 1 else 80  # COLUMNS=0 says nothing
-        self._narration = Paper(stderr=True, soft_wrap=True)
+        self._narration = console.Paper(stderr=True, soft_wrap=True)
         warnings.showwarning = self._warned
-        self._colour(theme)
-
-    def _colour(self, theme: str | None) -> None:
-        from attnscope.cli.background import background
-
         depth = self.screen.color_system
-        self.background = named = background(theme, os.environ)
+        self.background = console.background(theme, os.environ)
         if depth is not None:
-            from attnscope.render.terminal import ramps
-
-            self.screen.push_theme(ramps.theme(named, depth))
+            self.screen.push_theme(console.theme(self.background, depth))
 
     @property
     def width(self) -> int:
@@ -112,7 +108,7 @@ class Output:
         elif shown and not (self.quiet and delivery.targets):
             if line is not None:
                 self.show(*line.heading(self.width))
-            from attnscope.render.screen import screen
+            from attnscope.render.terminal.sheet import screen
 
             self.show(*screen(result, self.width, focus))
         sys.stdout.flush()
@@ -240,3 +236,35 @@ def check_delivery(delivery: "Delivery", kind: str, *, many: bool = False) -> No
         for places, named in ((of_each, kind), (of_all, "Prompts")):
             check_targets(places, getattr(results, named))
             check_panels(places, named)
+
+
+_TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
+_OUT, _ASIDE = ("-o", "--out"), ("-q", "--quiet", "-v", "--verbose", "--legend", "--json")
+
+
+def remember(arguments: Sequence[str]) -> None:
+    """Note what stands behind `attnscope` in this run."""
+    _TYPED.set(tuple(map(_as_meant, arguments)))
+
+
+def _as_meant(word: str) -> str:
+    """A word as it was typed, whose bytes Python could not decode where the system is not UTF-8."""
+    try:
+        return word.encode("utf-8", "surrogateescape").decode("utf-8")
+    except UnicodeError:
+        return word
+
+
+def typed_command(out: str) -> str:
+    """The command with `out` in the place of the files that were named; empty where nobody typed one."""
+    typed = list(_kept(_TYPED.get()))
+    return " ".join(map(quoted, ["attnscope", *typed, "-o", out])) if typed else ""
+
+
+def _kept(arguments: Sequence[str]) -> Iterator[str]:
+    rest = iter(arguments)
+    for word in rest:
+        if word in _OUT:
+            next(rest, None)
+        elif word not in _ASIDE and not word.startswith(("--out=", "-o")):
+            yield word

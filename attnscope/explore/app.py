@@ -18,7 +18,7 @@ from attnscope.explore.screen.viewing import Moving, Viewing
 from attnscope.explore.screen.writing import Writing
 from attnscope.explore.source import Source
 from attnscope.process.ending import undone_by_a_signal
-from attnscope.render.terminal.ramps import Background
+from attnscope.render.terminal.console import Background
 from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import Wanted
 

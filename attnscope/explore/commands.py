@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from attnscope.explore.state import State, View
+from attnscope.printable import word
 from attnscope.render.focus import Focus
-from attnscope.render.kit.words.shell import word
 from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import Wanted
 from attnscope.vocabulary import Kind, Special

@@ -36,7 +36,7 @@ class Model:
     """A model in memory with its tokenizer, None where it reads no text and came without.
 
     `layers` of its layers are in memory (None: all); `missing` names weights that the checkpoint lacks,
-    `unread` those that it was trained with and does not read (see `loading.unread`);
+    `unread` those that it was trained with and does not read (see `loading.partial`);
     `quantised` is how the checkpoint was, of which `checkpoint` holds the part that was read. `kernel` is
     what was asked for by name, None where none was. A model that
     was not loaded here has no `checkpoint`; `processor` is then what makes its inputs of pictures and sounds.

@@ -1,10 +1,16 @@
-"""Heads of a text as they can be asked, and how weights are looked at: by words, by the name of a token."""
+"""How heads are looked at: by words, by the names of tokens.
 
-from collections.abc import Sequence
+Whether the tokens that are named are there, tokenizer and configuration tell before weights are read. What is
+not known yet is left to the question itself: pictures and sounds, what a decoder beside an encoder reads,
+text that the model writes on."""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from attnscope.analysis.heads.view import Name, Units, aimed, units_of, viewed, with_units
+from attnscope.errors import AttnscopeError
 from attnscope.results import (
     HeadAttention,
     HeadView,
@@ -14,7 +20,103 @@ from attnscope.results import (
     Projection,
 )
 from attnscope.session.listener import Listener
+from attnscope.session.prompts import with_fields
+from attnscope.session.request import Inputs
 from attnscope.session.wanted import Looking
+from attnscope.tokens import Tokens
+from attnscope.vocabulary import MASKED_SENTENCE, WHOLE_SENTENCE, Kind
+
+if TYPE_CHECKING:
+    from attnscope.model.loading.load import Plan
+    from attnscope.session.choosing import Chosen
+    from attnscope.session.opening import Check
+
+Names = Callable[..., object]  # of what is chosen, the queries and the keys
+
+
+def names_checked(names: Names, inputs: Inputs, code: bool = False) -> "Check":
+    """A check of a plan that calls `names` with the queries, None where not known yet, and the keys.
+
+    `names` raises `InputError` for what is not there; it is not called where the keys are not known.
+    """
+    return partial(_check, names=names, inputs=inputs, code=code)
+
+
+def _check(planned: "Plan", chosen: "Chosen", *, names: Names, inputs: Inputs, code: bool) -> None:
+    beside_encoder = planned.writes and chosen.kind is not Kind.ENCODER
+    if beside_encoder and chosen.kind is Kind.DECODER:
+        return
+    keys = _read(planned, inputs, code)
+    if keys is not None:
+        names(chosen, None if beside_encoder else keys, keys)
+
+
+def _read(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
+    """The tokens of the text; None where these are not known, or where reading it says why it cannot be."""
+    if inputs.sensed or inputs.goes_on:
+        return None
+    try:
+        tokens = _tokens(planned, inputs, code)
+        return tokens and with_fields(tokens, inputs.prompt)
+    except AttnscopeError:
+        return None
+
+
+def _tokens(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
+    from attnscope.model.inputs.given import encode_numbers, encode_words
+    from attnscope.model.inputs.numbered import Numbered, Unreadable, read_vocabulary
+    from attnscope.model.inputs.rendered import encode_chat
+    from attnscope.model.inputs.text import encode, limit_of
+    from attnscope.model.loading.tokenizer import tokenizer_for
+
+    name, numbers = planned.name, inputs.numbers
+    tokenizer = tokenizer_for(planned.model_class, planned.checkpoint.words, code, numbers is None)
+    if numbers is not None and (inputs.vocab is not None or isinstance(tokenizer, Unreadable | None)):
+        tokenizer = Numbered(planned.config, {} if inputs.vocab is None else read_vocabulary(inputs.vocab))
+    if tokenizer is None:  # of a model that reads no text
+        return None
+    limit = limit_of(tokenizer, planned.skeleton)
+    how: dict[str, Any] = {"name": name, "limit": limit, "truncate": inputs.truncate}
+    if numbers is not None:
+        return encode_numbers(tokenizer, numbers, **how).tokens
+    if (chat := inputs.conversation) is not None:
+        return encode_chat(tokenizer, chat, **how).tokens
+    if (words := inputs.given_words) is not None:
+        return encode_words(tokenizer, words, **how).tokens
+    sentence = MASKED_SENTENCE if tokenizer.mask_token is not None else WHOLE_SENTENCE
+    text = sentence if inputs.text is None else inputs.text
+    texts = (text,) if inputs.pair is None else (text, inputs.pair)
+    return encode(tokenizer, texts, **how).tokens
+
+
+def link_named(
+    query: Name | None,
+    key: Name | None,
+    looking: Looking = Looking(),  # noqa: B008 - frozen
+    beside: Name | None = None,
+) -> Names:
+    """What is looked for where a link is named: a query, a key or both, each of one token or several.
+
+    `beside` is a second query.
+    """
+
+    def check(chosen: "Chosen", queries: Tokens | None, keys: Tokens) -> None:
+        how: dict[str, Any] = {"by": looking.unit, "special": looking.treatment, "key": key}
+        how |= {} if queries is None else {"query": query, "beside": beside}
+        units_of(keys if queries is None else queries, keys, **how)
+
+    return check
+
+
+def single_named(name: Name | None, why: str) -> Names:
+    """The names of a query that must be a single token; `why` says what has no meaning of several."""
+
+    def check(chosen: "Chosen", queries: Tokens | None, keys: Tokens) -> None:
+        if name is not None and queries is not None:
+            queries.span(name).one(f"{why}, choose one of these")
+
+    return check
+
 
 ENTROPY = ("entropy",)
 

@@ -76,7 +76,7 @@ def open_model(
     listener.detail(f"loaded {loaded} of its layers in {time.perf_counter() - started:.1f} s")
     _tell_memory(model, listener)
     if model.unread:
-        from attnscope.model.loading.unread import counted, named
+        from attnscope.model.loading.partial import counted, named
 
         those = f"{counted(model.unread)} of its file: {named(model.unread)}"
         listener.notice(f"{model.name} does not read {those}")

@@ -1,10 +1,20 @@
-"""What is asked for, as plain data, checked when it is made: which model, and what it reads."""
+"""What is asked for, as plain data, checked when it is made: which model, and what it reads.
 
+Where the parts of the model are to go is `auto`, or a place for each part:
+
+    {"embeddings": "cuda:0", "encoder.layer.0": 1, "encoder.layer.1": "cpu", "pooler": "disk"}
+
+Here it is only read, and written in one way, so that the same map is the same request. Whether there are such
+parts and such devices is seen when the model is loaded (`attnscope.model.loading.placing`)."""
+
+import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from attnscope import incoming
 from attnscope.errors import InputError
 from attnscope.model.inputs.chat import Chat as Chat
 from attnscope.model.inputs.chat import asked
@@ -12,12 +22,19 @@ from attnscope.model.inputs.chat import read_chat as read_chat
 from attnscope.model.source.here import BUNDLED, check_environment
 from attnscope.model.source.here import check_logs as check_logs
 from attnscope.model.source.here import check_place as check_place
-from attnscope.session import placing, selection
+from attnscope.process.machine import bytes_of
+from attnscope.session import selection
 from attnscope.vocabulary import DTYPES, KERNELS, MASKED_SENTENCE, WHOLE_SENTENCE
 
 if TYPE_CHECKING:
     from attnscope.model.loaded import Model
     from attnscope.session.prompts import Field, Prompt
+
+AUTO = "auto"
+DeviceMap = str | Path | Mapping[str, str | int] | None
+Budgets = str | Mapping[str | int, str | int] | None
+_FORM = 'auto, or a map such as {"": "cpu", "encoder.layer.0": "disk"}, there or in a file'
+
 
 Tokens = str | Sequence[int]  # by number: "101,2023", [101, 2023]
 PROVEN_HELP = (  # what the options that name a model say
@@ -31,7 +48,7 @@ USUAL_KERNEL = "eager"  # where no other is asked for, but for rows of a long te
 class ModelRequest:
     """Which model to load, and how: as the options of the same names.
 
-    `device_map` and `max_memory` are held as JSON, whatever they were given as (see `session.placing`).
+    `device_map` and `max_memory` are held as JSON, whatever they were given as.
     """
 
     model: str | None = None
@@ -50,11 +67,11 @@ class ModelRequest:
     stand_in: ClassVar[bool] = True  # for a model that nobody named, where the hub cannot be reached
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "device_map", placing.device_map(self.device_map))
-        object.__setattr__(self, "max_memory", placing.max_memory(self.max_memory))
+        object.__setattr__(self, "device_map", device_map(self.device_map))
+        object.__setattr__(self, "max_memory", max_memory(self.max_memory))
         if self.device_map is not None and self.device != "auto":
             raise InputError("--device and --device-map: give one of the two")
-        if self.max_memory is not None and self.device_map != placing.AUTO:
+        if self.max_memory is not None and self.device_map != AUTO:
             raise InputError("--max-memory goes with --device-map auto")
         check_environment()  # before the library is imported, which would trip over it
         if self.dtype not in DTYPES:
@@ -241,3 +258,63 @@ class Inputs:
             masked = model.tokenizer is None or model.tokenizer.mask_token is not None
             return (MASKED_SENTENCE if masked else WHOLE_SENTENCE,)
         return tuple(text for text in (self.text, self.pair) if text is not None)
+
+
+def device_map(written: DeviceMap) -> str | None:
+    """`auto`, or the map as JSON; `InputError` for what is neither."""
+    if written is None or written == AUTO:
+        return written
+    parts = dict(written) if isinstance(written, Mapping) else _read(str(written))
+    if not parts:
+        raise InputError(f"--device-map names no part of the model: it takes {_FORM}")
+    for part, place in parts.items():
+        if not isinstance(part, str) or isinstance(place, bool) or not isinstance(place, str | int):
+            shown = json.dumps(place, default=str)
+            raise InputError(f"--device-map: '{part}' goes to {shown}, which is no device")
+    return json.dumps(parts)
+
+
+def max_memory(written: Budgets) -> str | None:
+    """How much each device may be given, in bytes, as JSON; `InputError` for what is no such thing."""
+    if written is None:
+        return None
+    pairs: list[tuple[Any, Any]]
+    if not isinstance(written, str):
+        pairs = list(written.items())
+    elif written.startswith("{"):
+        pairs = list(_object(written, "--max-memory").items())
+    else:
+        pairs = [part.partition("=")[::2] for part in written.split(",")]
+    budgets = {}
+    for place, size in pairs:
+        taken = size if isinstance(size, int) else bytes_of(str(size).strip())
+        if not str(place).strip() or taken is None or taken < 0:
+            raise InputError(f"--max-memory is '{written}': it takes cuda:0=10GB,cpu=30GB")
+        budgets[str(place).strip()] = taken
+    return json.dumps(budgets)
+
+
+def _read(written: str) -> dict[str, Any]:
+    if written.lstrip().startswith("{"):
+        return _object(written, "--device-map")
+    try:
+        content = incoming.content(os.path.expanduser(written), "--device-map")
+    except InputError as error:
+        raise InputError(f"{error}; it takes {_FORM}") from error
+    return _object(content, f"--device-map '{written}'")
+
+
+def _object(content: str | bytes, where: str) -> dict[str, Any]:
+    parts = incoming.parsed(content, where, object_pairs_hook=_once)
+    if not isinstance(parts, dict):
+        raise InputError(f"{where} is no map of parts to devices: it takes {_FORM}")
+    for part in parts:
+        incoming.check_name(part, where)
+    return parts
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise ValueError(f"'{twice[0]}' stands there twice")
+    return dict(pairs)

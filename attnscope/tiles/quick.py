@@ -1,10 +1,11 @@
 """Tiles of a long head know shorter ways to what some measures ask: the same numbers, a fraction of the work.
 
 A measure is written once, in `attnscope.measures`; where its contribution stands in `QUICK` a tile of
-consecutive positions answers by another way. tests/tiles hold every one against the plain form.
+consecutive positions answers by another way. tests/tiles hold every one against the plain form. A rank
+correlation of all pairs has none over tiles.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.measures import MEASURES, Tile
+from attnscope.measures import MEASURES, Tile, near
 from attnscope.measures.tile import known
 from attnscope.tiles.softmax import Weighted
 
@@ -221,4 +222,11 @@ QUICK: dict[Callable[[Tile], Tensor], Callable[[Any], Tensor]] = {
         "confidence": confidence,
         "fixed": strongest,
     }.items()
+}
+
+
+WITHOUT_FORM: Mapping[str, str] = {
+    name: "it ranks all pairs of queries and keys at once, which a long text has too many of"
+    for name, each in MEASURES.items()
+    if each.contribution is near.pairs
 }

@@ -77,9 +77,9 @@ def test_a_surface_draws_what_a_console_of_that_depth_prints() -> None:
         same.print(Text("weight", style=line[0].style), end="")
         first = io.StringIO()
         again = Console(file=first, force_terminal=True, color_system=depth, legacy_windows=False)
-        from attnscope.render.terminal import ramps
+        from attnscope.render.terminal import console
 
-        again.push_theme(ramps.theme("dark", depth))
+        again.push_theme(console.theme("dark", depth))
         again.print(drawn, end="")
         assert out.getvalue() == first.getvalue()
 

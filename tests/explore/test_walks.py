@@ -17,7 +17,7 @@ from attnscope.explore.app import Explorer
 from attnscope.explore.source import Source
 from attnscope.explore.state import View
 from attnscope.render.kit.numbers import chance
-from attnscope.render.terminal.ramps import theme
+from attnscope.render.terminal.console import theme
 from attnscope.results import HeadAttention
 from attnscope.session.choosing import choose
 from attnscope.session.entering import read_inputs

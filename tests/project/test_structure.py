@@ -54,12 +54,12 @@ def test_the_package_itself_imports_nothing_heavy() -> None:
 
 
 def test_results_and_their_rendering_need_no_torch() -> None:
-    code = "import attnscope.render.screen, attnscope.render.files, attnscope.render.figure"
+    code = "import attnscope.render.terminal.sheet, attnscope.render.files, attnscope.render.figure"
     assert loaded_by(code) == {"numpy", "matplotlib"}
 
 
 def test_the_terminal_needs_no_matplotlib() -> None:
-    assert loaded_by("import attnscope.render.screen") == {"numpy"}
+    assert loaded_by("import attnscope.render.terminal.sheet") == {"numpy"}
 
 
 def test_the_check_of_imports_would_notice() -> None:

@@ -26,9 +26,9 @@ from attnscope.render.files import as_csv
 from attnscope.render.kit.csv import cell
 from attnscope.render.present import html, summary, text
 from attnscope.render.saving import content
-from attnscope.render.screen import screen
 from attnscope.render.sheets import NO_PICTURE
 from attnscope.render.terminal.console import Paper
+from attnscope.render.terminal.sheet import screen
 from attnscope.render.web.page import as_page
 from attnscope.results import Result
 

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from attnscope.render.focus import Focus
 from attnscope.render.kit.palette import diverging, sequential
-from attnscope.render.terminal.ramps import theme
+from attnscope.render.terminal.console import theme
 from attnscope.render.terminal.raster import ASCII_SHADES, SHADES, Plan, Raster, Side, plan, pooled
 from attnscope.results import HeadAttention, Kind
 from attnscope.vocabulary import Scaling

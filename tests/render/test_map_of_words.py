@@ -15,7 +15,7 @@ from attnscope.analysis.heads.view import viewed
 from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv
 from attnscope.render.focus import Focus, focus_on
-from attnscope.render.screen import written
+from attnscope.render.terminal.sheet import written
 from attnscope.results import Projection, Special
 
 

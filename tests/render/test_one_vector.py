@@ -13,8 +13,8 @@ from attnscope.errors import InputError
 from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus, focus_on
 from attnscope.render.kit import numbers
-from attnscope.render.screen import screen
 from attnscope.render.sheets import sheet_of
+from attnscope.render.terminal.sheet import screen
 
 HEAD = made.head(made.DOOR, dim=24)
 

@@ -8,7 +8,7 @@ from colours_seen import RGB, contrast, lab, linear, seen
 
 from attnscope.render.kit import palette
 from attnscope.render.kit.palette import RAMPS, SIGNED, WEIGHT, Ground
-from attnscope.render.terminal.ramps import theme
+from attnscope.render.terminal.console import theme
 from attnscope.results import Verdict
 
 # Machado, Oliveira and Fernandes 2009, severity 1, of linear sRGB

@@ -10,7 +10,7 @@ from colours_seen import SIXTEEN, contrast, lab, seen
 from golden_text import body, printed
 
 from attnscope.render.kit.palette import MARKS, diverging, sequential
-from attnscope.render.terminal.ramps import Background, theme
+from attnscope.render.terminal.console import Background, theme
 
 DEPTHS = ("truecolor", "256", "standard")
 BACKGROUNDS: tuple[Background, ...] = ("light", "dark")

@@ -17,9 +17,9 @@ from written_numbers import number_of
 from attnscope.render.files import as_csv, as_json, as_npz
 from attnscope.render.focus import Focus
 from attnscope.render.kit import numbers
-from attnscope.render.screen import screen
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.map import nearness_words
+from attnscope.render.terminal.sheet import screen
 from attnscope.results import Projection, Verdict
 
 LONG = [f"w{i}" for i in range(70)]

@@ -281,7 +281,7 @@ def test_an_overview_of_a_very_large_model_stays_short_and_says_what_is_missing(
 
 def test_the_terminal_needs_neither_torch_nor_matplotlib() -> None:
     code = (
-        "import sys, attnscope.render.screen, attnscope.render.files\n"
+        "import sys, attnscope.render.terminal.sheet, attnscope.render.files\n"
         "print([name for name in ('torch', 'transformers', 'sklearn', 'matplotlib') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,9 +12,9 @@ from rich.console import Group, RenderableType
 
 from attnscope.render.report.header import answer
 from attnscope.render.report.panels import scores_words
-from attnscope.render.screen import screen
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.report import facts, shares
+from attnscope.render.terminal.sheet import screen
 from attnscope.results import Kind, Report
 
 

@@ -15,9 +15,8 @@ from attnscope.errors import InputError
 from attnscope.render.figure import figure_of, pages
 from attnscope.render.focus import WHOLE, Focus, focus_on
 from attnscope.render.saving import picture_suffixes, suffixes
-from attnscope.render.screen import screen
 from attnscope.render.sheets import NO_PICTURE, sheet_of
-from attnscope.render.terminal.sheet import screen as of_sheet
+from attnscope.render.terminal.sheet import of_sheet, screen
 from attnscope.results import Overview, Report, Result, Verdict
 
 EVERY = made_every.every()

@@ -8,21 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnscope.printable import printable
-from attnscope.render.kit.words import shell
+from attnscope.printable import printable, word
 
 SHOWN = st.text(st.characters(codec="utf-8")).map(printable)
 
 
 @given(SHOWN)
 def test_a_shell_of_unix_reads_the_word_back(text: str) -> None:
-    assert shlex.split(shell.word(text)) == [text]
+    assert shlex.split(word(text)) == [text]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no bash")
 def test_what_steers_is_escaped_and_a_shell_reads_it_back() -> None:
     texts = ["a\x1b[31m\x07'\\c7", "x\ny\r", "\x9b2J", "caf\udce9 9", "\u202e9\u2066 $HOME `id`", "\x7f!"]
-    words = [shell.word(text) for text in texts]
+    words = [word(text) for text in texts]
     assert all(map(str.isprintable, words))
     read = subprocess.run(
         ["bash", "-c", f"printf '%s\\0' {' '.join(words)}"], capture_output=True, check=True
@@ -31,16 +30,16 @@ def test_what_steers_is_escaped_and_a_shell_reads_it_back() -> None:
 
 
 def test_half_a_character_that_is_no_byte_of_a_name_is_escaped_too() -> None:
-    assert shell.word("a\ud83d") == r"$'a\355\240\275'"
+    assert word("a\ud83d") == r"$'a\355\240\275'"
 
 
 @given(SHOWN)
 def test_windows_own_parser_reads_the_word_back(text: str) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sys, "platform", "win32")
-        quoted = shell.word(text)
+        quoted = word(text)
         # Python's own words for a program on Windows, which quote only what has a blank in it
-        assert shell.word(f"{text} ") == subprocess.list2cmdline([f"{text} "])
+        assert word(f"{text} ") == subprocess.list2cmdline([f"{text} "])
     assert parsed(f"attnscope {quoted} -m demo") == ["attnscope", text, "-m", "demo"]
 
 
@@ -49,13 +48,13 @@ def test_what_cmd_or_powershell_would_take_for_its_own_is_quoted(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
-    assert shell.word(text) == f'"{text}"'
+    assert word(text) == f'"{text}"'
 
 
 @pytest.mark.parametrize("text", ["door", "L3H11", "C:\\models\\bert", "models/bert", "--layer=3", "x.npz"])
 def test_what_is_plain_is_left_plain(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
-    assert shell.word(text) == text
+    assert word(text) == text
 
 
 def parsed(line: str) -> list[str]:

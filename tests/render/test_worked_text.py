@@ -7,9 +7,9 @@ import pytest
 from golden_text import IN_FULL, assert_golden, printed
 from written_numbers import number_of
 
-from attnscope.render.screen import screen
 from attnscope.render.sheets.arithmetic import spelled_out, texts
 from attnscope.render.sheets.scale import sheet as scale_study
+from attnscope.render.terminal.sheet import screen
 from attnscope.render.terminal.steps import grid
 from attnscope.results import Certificate, Fault, ScaleStudy, Verdict, Worked
 from attnscope.results.worked import Axis, Cell, Check, Matrix, Pair, Scoring, Step

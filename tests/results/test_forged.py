@@ -17,8 +17,8 @@ import resealed
 from attnscope.errors import AttnscopeError, CertificateError
 from attnscope.render import files
 from attnscope.render.figure import figure_bytes, figure_of
-from attnscope.render.screen import written
 from attnscope.render.sheets import NO_PICTURE
+from attnscope.render.terminal.sheet import written
 from attnscope.render.web.page import as_page
 from attnscope.results import HeadAttention, Result, Verdict, load
 

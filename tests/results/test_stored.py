@@ -17,7 +17,7 @@ from attnscope.errors import InputError
 from attnscope.render import files
 from attnscope.render.figure import figure_bytes, figure_of
 from attnscope.render.saving import NO_PICTURE
-from attnscope.render.screen import written
+from attnscope.render.terminal.sheet import written
 from attnscope.results import HeadAttention, Result, Verification, load
 from attnscope.results.base.presented import Presented
 from attnscope.results.result import KINDS

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.sheets import sheet_of
-from attnscope.render.terminal.ramps import Background, theme
+from attnscope.render.terminal.console import Background, theme
 from attnscope.render.terminal.sheet import body as of_sheet
 from attnscope.render.terminal.sheet import identity, laid
 from attnscope.results import Result

@@ -12,8 +12,8 @@ from attnscope.measures import MEASURES, Need, whole
 from attnscope.measures.near import cosine_distances
 from attnscope.sdpa import Stages, attend
 from attnscope.tiles.call import EVERYWHERE
-from attnscope.tiles.collectors import TopKeys, collect
-from attnscope.tiles.measured import WITHOUT_FORM, collector_of
+from attnscope.tiles.collectors import TopKeys, collect, collector_of
+from attnscope.tiles.quick import WITHOUT_FORM
 from attnscope.tiles.softmax import Head, Heads, block_of, values_of
 from attnscope.tiles.stream import Beside, Stream
 from attnscope.tiles.tiling import Room, Sizes, tiling

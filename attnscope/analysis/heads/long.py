@@ -13,8 +13,7 @@ from attnscope.attention import Capture
 from attnscope.measures import MEASURES, Need
 from attnscope.results import LongHead
 from attnscope.tiles.certify import certify_long
-from attnscope.tiles.collectors import Collector, OnKeys, Pooled, TopKeys, collect
-from attnscope.tiles.measured import Measured
+from attnscope.tiles.collectors import Collector, Measured, OnKeys, Pooled, TopKeys, collect
 from attnscope.tiles.softmax import Heads, weights_of
 from attnscope.tiles.stream import Stream
 from attnscope.vocabulary import Pool

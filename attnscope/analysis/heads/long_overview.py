@@ -19,8 +19,7 @@ from attnscope.results import Certificate, Kind, Overview, SpecialMass
 from attnscope.results.base.strongest import sink_of
 from attnscope.tiles.call import LongCall
 from attnscope.tiles.certify import certify_long
-from attnscope.tiles.collectors import ByKey, Halt, collect, side_by_side
-from attnscope.tiles.measured import collector_of
+from attnscope.tiles.collectors import ByKey, Halt, collect, collector_of, side_by_side
 from attnscope.tiles.softmax import Heads
 from attnscope.tiles.stream import Stream
 from attnscope.tiles.tiling import sizes_for

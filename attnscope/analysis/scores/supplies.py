@@ -21,7 +21,7 @@ from attnscope.measures.rows import moved_norms
 from attnscope.reference import EXACT
 from attnscope.sdpa import attend
 from attnscope.tiles.call import LongCall
-from attnscope.tiles.measured import WITHOUT_FORM
+from attnscope.tiles.quick import WITHOUT_FORM
 from attnscope.tiles.stream import Beside
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit

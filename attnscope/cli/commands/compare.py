@@ -52,8 +52,8 @@ def compare(
         raise InputError("compare looks at block 0 of a layer: leave --block out")
     if sides.stored is not None:
         check_delivery(delivery, "Difference")
+        from attnscope.printable import word
         from attnscope.render.kit.words.command import Typed, as_typed
-        from attnscope.render.kit.words.shell import word
         from attnscope.render.web.beside import Beside
         from attnscope.results import Difference
         from attnscope.session.questions.claims.difference import compare_any, load_both

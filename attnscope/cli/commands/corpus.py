@@ -12,12 +12,11 @@ import typer
 
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.model import ProvenModel, Wanted
-from attnscope.cli.output import Output, check_delivery
+from attnscope.cli.output import Output, check_delivery, typed_command
 from attnscope.cli.panels import OUT, Brief
-from attnscope.cli.run import typed_command
 from attnscope.errors import InputError
+from attnscope.printable import word
 from attnscope.process.ending import undone_by_a_signal
-from attnscope.render.kit.words.shell import word
 
 if TYPE_CHECKING:
     from attnscope.session.corpus.engine.interface import Done

@@ -57,7 +57,7 @@ def dependencies(
     asked = TreebankQuestion(file, relation, limit, batch)
     result = find_relations(request, asked, wanted, output)
     from attnscope.cli.again import run_again
-    from attnscope.render.kit.words.shell import word
+    from attnscope.printable import word
 
     read = (word(str(file)), *(() if limit is None else (f"--limit {limit}",)))
     with run_again(request, wanted, None if str(file) == "-" else read):

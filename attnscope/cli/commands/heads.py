@@ -47,7 +47,7 @@ def heads(
         _check_mean(asked, delivery)
     check_delivery(delivery, "HeadWeights")
     inputs, measures = read.inputs(writing), asked.measures
-    from attnscope.session.naming import link_named, single_named
+    from attnscope.session.looking import link_named, single_named
     from attnscope.session.opening import Purpose
 
     answers = asked.of_an_answer

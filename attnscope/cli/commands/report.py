@@ -38,7 +38,7 @@ def report(
     settings = mapping.settings()
     check_delivery(delivery, "Report")
     inputs = read.inputs(writing)
-    from attnscope.session.naming import single_named
+    from attnscope.session.looking import single_named
     from attnscope.session.opening import Purpose
 
     with output.importing():

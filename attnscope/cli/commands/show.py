@@ -61,8 +61,8 @@ def show(
     Its model is not needed. On the terminal as the command that made it would have shown it; -o writes a
     picture or another file. Of an overview that was written as .npz it shows any head by its weights.
     """
+    from attnscope.printable import word
     from attnscope.render.focus import focus_on, listed
-    from attnscope.render.kit.words.shell import word
     from attnscope.render.sheet.guard import Stored
     from attnscope.results.stored.document import stored, stored_verdict
 

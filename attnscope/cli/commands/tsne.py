@@ -53,8 +53,7 @@ def tsne(
     inputs = read.inputs(writing)
     from attnscope.render.focus import Focus
     from attnscope.results import HeadView
-    from attnscope.session.looking import aim_at, map_head
-    from attnscope.session.naming import link_named
+    from attnscope.session.looking import aim_at, link_named, map_head
     from attnscope.session.opening import Purpose
     from attnscope.session.questions.heads import OpenedHeads
 

@@ -10,7 +10,7 @@ from attnscope.explore.state import State
 from attnscope.render.kit.cells import cell_texts, widest
 from attnscope.render.kit.numbers import descending
 from attnscope.render.kit.stage import Panel, panel
-from attnscope.render.terminal.shading import Shading, shading
+from attnscope.render.terminal.matrix import Shading, shading
 from attnscope.results import HeadView, HeadWeights
 
 Shown = HeadWeights | HeadView

@@ -12,9 +12,8 @@ from rich.style import Style, StyleType
 from rich.theme import Theme
 
 from attnscope.printable import LEFT_TO_RIGHT, printable
-from attnscope.render.terminal import ramps
-from attnscope.render.terminal.console import Paper
-from attnscope.render.terminal.ramps import Background
+from attnscope.render.terminal import console
+from attnscope.render.terminal.console import Background, Paper
 
 Part = tuple[str, StyleType]
 Lines = list[list[Segment]]
@@ -95,7 +94,7 @@ class Surface:
             no_color=no_color or depth is None,
             legacy_windows=False,
         )
-        self.console.push_theme(ramps.theme(background, depth) if depth else Theme({}))
+        self.console.push_theme(console.theme(background, depth) if depth else Theme({}))
         self.colours = self.console.color_system is not None and not self.console.no_color
         few = self.console.color_system not in ("truecolor", "256")
         self.shades = not self.colours or few

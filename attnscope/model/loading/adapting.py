@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.errors import ModelUnavailableError, calling
-from attnscope.model.loading.partial import placed
-from attnscope.model.loading.unread import WRAPPER, left_unread
+from attnscope.model.loading.partial import WRAPPER, left_unread, placed
 from attnscope.model.source.adapter import Adapter
 
 _INSIDE = "default"  # what peft calls it within the model

@@ -30,10 +30,16 @@ from attnscope.model.loading.config import (
     writing_class,
 )
 from attnscope.model.loading.memory import torch_device
-from attnscope.model.loading.partial import can_be_cut, cut, drop_pooler, refuse_missing, refuse_other_shapes
+from attnscope.model.loading.partial import (
+    can_be_cut,
+    cut,
+    drop_pooler,
+    left_unread,
+    refuse_missing,
+    refuse_other_shapes,
+)
 from attnscope.model.loading.placing import check_possible
 from attnscope.model.loading.tokenizer import tokenizer_for
-from attnscope.model.loading.unread import left_unread
 from attnscope.model.loading.weights import read_weights
 from attnscope.model.source.checkpoint import Checkpoint
 

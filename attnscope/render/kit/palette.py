@@ -2,7 +2,7 @@
 
 On a light ground more is darker, on a dark one more is brighter, so that 0 recedes, and every ramp is told in
 grey. A picture is drawn on light, a page and a terminal on either. Cells of a terminal have names of styles,
-`weight.37`, which `terminal.ramps` gives a console by its depth of colour and its background. A ramp for 256
+`weight.37`, which `terminal.console` gives by depth of colour and background. A ramp for 256
 or 16 colours is chosen by hand: the nearest of them to the colours of a finer one go from cyan to lavender to
 grey-green. A console without them shows no colour, only the number in the cell.
 """

@@ -14,7 +14,7 @@ from attnscope.render.focus import focus_on
 from attnscope.render.look import USUAL, Look
 from attnscope.render.present.notebook import html, page, png, summary
 from attnscope.render.saving import PICTURES, check_targets, content, write
-from attnscope.render.screen import written
+from attnscope.render.terminal.sheet import written
 from attnscope.results import Result
 
 if TYPE_CHECKING:

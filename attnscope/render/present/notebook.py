@@ -15,8 +15,8 @@ from attnscope.errors import InputError
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.look import Look
 from attnscope.render.saving import PAGE, content, picture_suffixes
-from attnscope.render.screen import USUAL, written
 from attnscope.render.sheets import sheet_of
+from attnscope.render.terminal.sheet import USUAL, written
 from attnscope.render.web.beside import Beside
 from attnscope.results import PictureAttention, PictureHeads, Result
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
+from attnscope.printable import word
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import (
     alike,
@@ -14,7 +15,6 @@ from attnscope.render.kit.numbers import (
     signed_cell,
 )
 from attnscope.render.kit.words.command import asking, finding, opening_head
-from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadGrid, by_head
 from attnscope.render.sheet.said import name, setting

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from attnscope.printable import word
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, number, significant
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.command import label
 from attnscope.render.kit.words.header import quoted as quoted_tokens
-from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.said import Place, in_sentence, name
 from attnscope.render.sheets.ablation_measured import NAMED, beyond, listed_words, only, receivers, via
 from attnscope.results import Ablation, Kind, Verdict

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from attnscope.printable import printable
+from attnscope.printable import printable, word
 from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import (
     alike,
@@ -15,7 +15,6 @@ from attnscope.render.kit.numbers import (
     signed_cell,
 )
 from attnscope.render.kit.words.command import asking, opening_head
-from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.blocks import Beside, Matrix, Names, Ranking
 from attnscope.render.sheet.said import name, setting
 from attnscope.render.sheet.scale import Scale, missing

@@ -5,9 +5,9 @@ from functools import partial
 
 import numpy as np
 
+from attnscope.printable import word
 from attnscope.render.kit.numbers import counted, give_or_take, percent, weight, with_error
 from attnscope.render.kit.words.command import asking_of_file
-from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.said import Place, begun, named
 from attnscope.render.sheet.sheet import Next

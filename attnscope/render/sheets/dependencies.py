@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from attnscope.printable import printable
+from attnscope.printable import printable, word
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import (
     counted,
@@ -16,7 +16,6 @@ from attnscope.render.kit.numbers import (
     weight_cell,
 )
 from attnscope.render.kit.words.command import asking_of_file
-from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.said import grid_size, in_sample, name, proof_in, setting

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from attnscope.printable import word
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import counted, likely, number, percent, significant, weight
 from attnscope.render.kit.words.command import asking, asking_of_model, finding, label
-from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.drawings import Statement
 from attnscope.render.sheet.said import name
 from attnscope.render.sheets import explanation_words as words

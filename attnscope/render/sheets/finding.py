@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from attnscope.printable import word
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import alike, counted, signed_cell, weight_cell
 from attnscope.render.kit.words.command import TILED, asking, finding, label, looked_at, opening_head
-from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.guard import by_head
 from attnscope.render.sheet.heads import Companion, HeadGrid
 from attnscope.render.sheet.said import (

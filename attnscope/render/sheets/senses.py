@@ -7,11 +7,11 @@ from itertools import count
 import numpy as np
 
 from attnscope.errors import listed
+from attnscope.printable import word
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import cell, counted, signed_cell, significant
 from attnscope.render.kit.words.command import asking_of_model, looked_at
 from attnscope.render.kit.words.header import model_words
-from attnscope.render.kit.words.shell import word
 from attnscope.render.sheet.blocks import Curve, Matrix, Names
 from attnscope.render.sheet.heads import ordered
 from attnscope.render.sheet.said import attention, departures, marked_word, named, proof

@@ -4,17 +4,23 @@ Vectors are rows of numbers too: queries, keys, values or outputs of a head, a c
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
-from rich.console import Console, ConsoleOptions, Group, RenderResult
+from jaxtyping import Float, Int
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.style import StyleType
 from rich.text import Text
 
 from attnscope.render.kit.cells import (
     DIM,
+    HEADING,
     RowHeads,
     cell_style,
     cell_texts,
     columns_of,
+    digits_of,
     headings,
     least_head,
     line,
@@ -22,15 +28,63 @@ from attnscope.render.kit.cells import (
     widest,
 )
 from attnscope.render.kit.labels import column_widths, left, right, settled
-from attnscope.render.kit.numbers import alike_texts
+from attnscope.render.kit.numbers import alike_texts, significant
+from attnscope.render.kit.palette import diverging, sequential
+from attnscope.render.kit.scale import Scale
 from attnscope.render.kit.stage import Panel
 from attnscope.render.sheet.blocks import Matrix
 from attnscope.render.sheet.drawings import as_panel
 from attnscope.render.terminal.ranking import folded
 from attnscope.render.terminal.raster import Raster, Side, ink_of
-from attnscope.render.terminal.shading import Shading, shading
-from attnscope.render.terminal.strongest import strongest_keys
 from attnscope.tokens import Tokens
+
+
+@dataclass(frozen=True, eq=False)
+class Shading:
+    """`shares` are 0 to 1, or -1 to 1 around 0 where `signed`, NaN where a pair is masked.
+
+    `plain` are the same without a sign, 0 for the least number; `ends` and `plain_ends` the numbers that the
+    least and the largest share stand for, `scale` that of weights. `told` has to be said beside them.
+    """
+
+    shares: Float[np.ndarray, "row column"]
+    plain: Float[np.ndarray, "row column"]
+    ends: tuple[str, str]
+    plain_ends: tuple[str, str]
+    signed: bool = False
+    scale: Scale | None = None
+    told: str = ""
+
+    def style(self, row: int, column: int) -> str:
+        share = float(self.shares[row, column])
+        return diverging(share, 1.0) if self.signed else sequential(share)
+
+
+def shading(shown: Panel) -> Shading:
+    """That of one panel."""
+    values = np.where(shown.visible, shown.values, np.nan)
+    return _of_weights(shown.scale, values) if shown.show == "weights" else _around_0(shown, values)
+
+
+def _of_weights(scale: Scale, values: Float[np.ndarray, "row column"]) -> Shading:
+    shares = scale.shades(values)
+    (_, low), *_, (_, high) = scale.ticks
+    told = f"shades: {scale.told}" if scale.told else ""
+    return Shading(shares, shares, (low, high), (low, high), scale=scale, told=told)
+
+
+def _around_0(shown: Panel, values: Float[np.ndarray, "row column"]) -> Shading:
+    extent = shown.extent or 1.0
+    seen = values[np.isfinite(values)]
+    low, high = (float(seen.min()), float(seen.max())) if seen.size else (0.0, 0.0)
+    return Shading(
+        shares=values / extent,
+        plain=(values - low) / ((high - low) or 1.0),
+        ends=(significant(-extent), significant(extent)),
+        plain_ends=(significant(low), significant(high)),
+        signed=True,
+    )
+
 
 _MOST_ROWS = 60  # with a number each
 _LINES = 48  # of a picture
@@ -204,3 +258,72 @@ def _vector_row(shown: Panel, row: int, lead: str, cells: list[str], width: int)
         return line(lead, (" no valid key", DIM))
     styles = [cell_style(shown, float(value)) for value in shown.values[row]]
     return line(lead, *((right(text, width), style) for text, style in zip(cells, styles, strict=False)))
+
+
+_MOST_LABEL = 10
+_LEAST_ENTRY = 9
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """How wide the parts of one key's entry are: position, token, number; `cells` in all."""
+
+    keys: Tokens
+    digits: int
+    label: int
+    number: int
+
+    @property
+    def cells(self) -> int:
+        return 2 + self.digits + 1 + self.label + 1 + self.number
+
+    def name(self, key: int) -> str:
+        return (
+            f"  {self.keys.positions[key]:>{self.digits}} {left(settled(self.keys.names[key]), self.label)} "
+        )
+
+
+def strongest_keys(shown: Panel, shades: Shading, rows: list[int], width: int) -> RenderableType:
+    """A line for each of `rows`: as many keys as fit in `width` cells, strongest first, with numbers."""
+    assert shown.column_tokens is not None, "vectors have no strongest keys"
+    heads = row_heads(shown.row_tokens, width // 4)
+    keys = _ranked(shown, rows, most=max((width - heads.cells) // _LEAST_ENTRY, 1))
+    texts = cell_texts(_of_ranked(shown, rows, keys))
+    entry = _entry(shown.column_tokens, widest(texts))
+    count = max((width - heads.cells) // entry.cells, 1)
+    axes = ((left(f"{shown.row_word} ↓", heads.cells), DIM), ("  strongest keys →", DIM))
+    lines = [line(*axes)]
+    for row, own, numbers in zip(rows, keys.tolist(), texts, strict=True):
+        lines.append(
+            _ranked_row(shown, shades, row, heads, entry, list(zip(own, numbers, strict=True))[:count])
+        )
+    return Group(*lines)
+
+
+def _ranked(shown: Panel, rows: list[int], most: int) -> Int[np.ndarray, "row rank"]:
+    """Positions of the `most` strongest visible keys of each query; a shorter row ends in masked keys."""
+    values = np.where(shown.visible[rows], shown.values[rows], -np.inf)
+    return np.argsort(-values, axis=1, kind="stable")[:, :most]
+
+
+def _of_ranked(shown: Panel, rows: list[int], keys: Int[np.ndarray, "row rank"]) -> Panel:
+    values = np.take_along_axis(shown.values[rows], keys, axis=1)
+    return replace(shown, values=values, visible=np.take_along_axis(shown.visible[rows], keys, axis=1))
+
+
+def _entry(keys: Tokens, number: int) -> _Entry:
+    label = max((cell_len(settled(name)) for name in keys.names), default=0)
+    return _Entry(keys, digits_of(keys), min(label, _MOST_LABEL), number)
+
+
+def _ranked_row(
+    shown: Panel, shades: Shading, row: int, heads: RowHeads, entry: _Entry, keys: list[tuple[int, str]]
+) -> Text:
+    """One query; `keys` are positions by falling rank, each with its number as text."""
+    if not shown.answered[row]:
+        return line(heads.text(row), (f"  {shown.unanswered}", DIM))
+    parts: list[tuple[str, StyleType] | str] = []
+    for key, number in keys:
+        if shown.visible[row, key]:
+            parts += [entry.name(key), (right(number, entry.number), shades.style(row, key))]
+    return line((heads.text(row), HEADING), *parts)

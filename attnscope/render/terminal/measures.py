@@ -6,10 +6,10 @@ from textwrap import wrap
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from attnscope.printable import word
 from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import left
 from attnscope.render.kit.words.command import Command, continued
-from attnscope.render.kit.words.shell import word
 from attnscope.results import MeasureDescription
 from attnscope.results.stored.listings import MeasureListed
 from attnscope.vocabulary import MASKED_SENTENCE

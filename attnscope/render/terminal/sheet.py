@@ -1,7 +1,13 @@
-"""A sheet in a terminal, for any width: its words in their order around its blocks."""
+"""What a console shows of a result, for any width, in colour or not; and as plain text.
 
+That are the words of its sheet in their order around its blocks, whose lines are never wider than it. Nothing
+is printed here. Text of the model or the user never passes through markup."""
+
+import io
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import singledispatch
 from itertools import zip_longest
 
 from rich.cells import cell_len
@@ -15,17 +21,24 @@ from attnscope.render.kit.labels import fit
 from attnscope.render.kit.words.certificate import STYLES
 from attnscope.render.kit.words.command import Command, continued
 from attnscope.render.kit.words.header import origin_words, reading
-from attnscope.render.sheet.blocks import Beside, Block, Matrix, Ranking, Rows, flat
+from attnscope.render.sheet.blocks import Beside, Block, Drawing, Matrix, Ranking, Rows, flat
 from attnscope.render.sheet.drawings import Statements
-from attnscope.render.sheet.heads import HeadGrid
+from attnscope.render.sheet.guard import as_stored
+from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import meanings
-from attnscope.render.terminal.blocks import lines_of, picture_of
-from attnscope.render.terminal.grid import Mosaic
-from attnscope.render.terminal.matrix import Picture
+from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets.sound import Timeline
+from attnscope.render.sheets.worked import Steps
+from attnscope.render.terminal.console import Paper
+from attnscope.render.terminal.grid import Mosaic, cells_of, grid, shades
+from attnscope.render.terminal.matrix import Picture, numbers
 from attnscope.render.terminal.ranking import folded, kept_columns, lines_of_ranking, parted, room_of_bars
 from attnscope.render.terminal.raster import Raster
-from attnscope.results import Verdict
+from attnscope.render.terminal.statements import statements
+from attnscope.render.terminal.steps import steps
+from attnscope.render.terminal.timeline import timeline
+from attnscope.results import Result, Verdict
 
 _GAP = 3  # cells between blocks that stand side by side
 _BETWEEN = " · "
@@ -37,7 +50,27 @@ RECOMPUTED = (
 _MOST_LINES = 40  # beyond them a further grid is left to the picture
 
 
-def screen(sheet: Sheet, width: int, focus: Focus = WHOLE) -> list[RenderableType]:
+def screen(result: Result, width: int, focus: Focus = WHOLE) -> list[RenderableType]:
+    """All that a terminal of `width` cells shows of a result, part by part from the top."""
+    sheet = sheet_of(result, focus)
+    return of_sheet(sheet if focus.stored is None else as_stored(sheet, focus.stored), width, focus)
+
+
+NARROWEST, USUAL = 40, 80  # cells
+
+
+def written(result: Result, focus: Focus = WHOLE, width: int | None = None) -> str:
+    """What a terminal of `width` cells shows; as wide as the one there is, or 80 where there is none."""
+    wide = shutil.get_terminal_size((USUAL, 24)).columns if width is None else width
+    wide = max(wide, NARROWEST)
+    paper = Paper(file=io.StringIO(), width=wide, color_system=None, force_jupyter=False)
+    with paper.capture() as captured:
+        for part in screen(result, wide, focus):
+            paper.print(part)
+    return captured.get().rstrip("\n")
+
+
+def of_sheet(sheet: Sheet, width: int, focus: Focus = WHOLE) -> list[RenderableType]:
     """The answer, what was read, all that shows it, what is proved, and where to go next."""
     opened = [*_answer(sheet, width), *_read(sheet, width)]
     if focus.brief:
@@ -210,3 +243,69 @@ def _joined(beside: list[list[Text]]) -> list[Text]:
         joined.rstrip()
         rows.append(joined)
     return rows
+
+
+@singledispatch
+def lines_of(block: object, width: int) -> list[Text]:
+    """A block in `width` cells."""
+    raise TypeError(f"nothing is shown of {type(block).__name__}")
+
+
+@lines_of.register
+def _(block: Drawing, width: int) -> list[Text]:
+    return [] if block.plain is None else lines_of(block.plain, width)
+
+
+@lines_of.register
+def _(block: Steps, width: int) -> list[Text]:
+    return [each for long in steps(block, width) for each in folded(long, width)]
+
+
+@lines_of.register
+def _(block: Statements, width: int) -> list[Text]:
+    return statements(block, width)
+
+
+@lines_of.register
+def _(block: Timeline, width: int) -> list[Text]:
+    return [each for long in timeline(block, width) for each in folded(long, width)]
+
+
+@lines_of.register
+def _(block: Rows, width: int) -> list[Text]:
+    return lines_of_ranking(block, width)
+
+
+@lines_of.register
+def _(block: HeadGrid, width: int) -> list[Text]:
+    return [each for long in grid(block, width) for each in folded(long, width)]
+
+
+@lines_of.register
+def _(block: Matrix, width: int) -> list[Text]:
+    title = folded(Text(block.title, style="bold"), width)
+    if (lines := numbers(block, width)) is None:
+        return title
+    says = folded(Text(block.says, style=DIM), width) if block.says else []
+    return [*title, *lines, *says]
+
+
+@lines_of.register
+def _(block: HeadMatrices, width: int) -> list[Text]:
+    told = Text("too many heads for this screen: a wider one, or -o FILE.png, shows them", style=DIM)
+    title = folded(Text(block.title, style="bold"), width)
+    if not cells_of(block, width):
+        return [*title, *folded(told, width)]
+    says = block.says.replace("white", "faint").replace("dark", "strong")
+    return [*title, *folded(Text(says, style=DIM), width), Text()]
+
+
+def picture_of(block: object, width: int) -> Picture | Mosaic | Raster | None:
+    """What stands below the lines of a block whose numbers have no room, or of many small matrices."""
+    if isinstance(block, Drawing) and not isinstance(block, Timeline):
+        return picture_of(block.plain, width)
+    if isinstance(block, HeadGrid):
+        return shades(block, width)
+    if isinstance(block, HeadMatrices):
+        return Mosaic(block, cells) if (cells := cells_of(block, width)) else None
+    return Picture(block, width) if isinstance(block, Matrix) and numbers(block, width) is None else None

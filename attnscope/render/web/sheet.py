@@ -10,7 +10,7 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import legend
 from attnscope.render.sheets.picture import Original
 from attnscope.render.sheets.worked import Steps
-from attnscope.render.terminal.blocks import lines_of
+from attnscope.render.terminal.sheet import lines_of
 from attnscope.render.web.blocks import escape
 from attnscope.render.web.grid import grid
 from attnscope.render.web.heap import heap

@@ -31,8 +31,7 @@ from attnscope.session.corpus.splits import Plan, check_tags, everything, first_
 from attnscope.session.corpus.store import Place
 from attnscope.session.listener import Listener
 from attnscope.session.opening import find_checkpoint
-from attnscope.session.placing import AUTO
-from attnscope.session.request import ModelRequest
+from attnscope.session.request import AUTO, ModelRequest
 from attnscope.session.wanted import Wanted
 
 if TYPE_CHECKING:

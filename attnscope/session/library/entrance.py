@@ -13,9 +13,8 @@ from attnscope.results import Outline
 from attnscope.session.library.models import Model, opened
 from attnscope.session.listener import Listener, Log
 from attnscope.session.opening import Opened
-from attnscope.session.placing import Budgets, DeviceMap
 from attnscope.session.questions.outline import Lengths, outline_model
-from attnscope.session.request import ModelRequest
+from attnscope.session.request import Budgets, DeviceMap, ModelRequest
 from attnscope.session.wanted import Numbers, Wanted
 
 

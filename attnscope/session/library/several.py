@@ -13,10 +13,9 @@ from attnscope.session.corpus.source import FIELD
 from attnscope.session.library.progress import bar
 from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener, Log
-from attnscope.session.placing import DeviceMap
 from attnscope.session.questions.claims.difference import compare_any
 from attnscope.session.questions.comparison import compare_in_layers, compare_readings
-from attnscope.session.request import ProvenModel
+from attnscope.session.request import DeviceMap, ProvenModel
 from attnscope.session.wanted import Looking, Numbers, Wanted
 
 

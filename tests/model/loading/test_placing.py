@@ -26,7 +26,7 @@ from attnscope.model.loading import memory, placing
 from attnscope.model.loading.memory import refuse_type
 from attnscope.model.source.find import find
 from attnscope.results import Verdict
-from attnscope.session import placing as told
+from attnscope.session import request as told
 
 BERT, CAUSAL = "A dog [MASK] a cat.", "A dog sees a cat"
 TEXTS = {"demo": BERT, "demo-causal": CAUSAL, "demo-translate": CAUSAL}

@@ -16,16 +16,15 @@ from attnscope.render.sheet.heads import Companion
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
-from attnscope.render.terminal.blocks import lines_of
 from attnscope.render.terminal.ranking import kept_columns
-from attnscope.render.terminal.sheet import body, screen
+from attnscope.render.terminal.sheet import body, lines_of, of_sheet
 from attnscope.results import Verdict
 
 
 def shown(made: Sheet, width: int = 80, colour: str | None = None) -> str:
     return "".join(
         printed(part, width, colour) if colour else printed(part, width)
-        for part in screen(made, width, IN_FULL)
+        for part in of_sheet(made, width, IN_FULL)
     )
 
 
@@ -127,7 +126,7 @@ def test_heads_whose_numbers_would_fill_screens_are_shades_and_verbose_has_the_n
     large = grid(30, 28)
     large = replace(large, values=values, scale=Scale(0.0, 1.0), form=weight)
     made = sheet(blocks=(large, ranking()))
-    text = "".join(printed(part, 80) for part in screen(made, 80))
+    text = "".join(printed(part, 80) for part in of_sheet(made, 80))
     lines = text.splitlines()
     rows = {line.split()[0]: line for line in lines if line.lstrip().startswith("L") and "█" + "█" in line}
     assert list(rows) == ["L7"], "the strongest alone is in the darkest shade"
@@ -140,7 +139,7 @@ def test_heads_whose_numbers_would_fill_screens_are_shades_and_verbose_has_the_n
     assert "-v has the numbers" in text
     assert "blank: no number" in text
     assert lines.index(next(each for each in lines if each.startswith("best heads first"))) < 45
-    every = "".join(printed(part, 80) for part in screen(made, 80, Focus(verbose=True)))
+    every = "".join(printed(part, 80) for part in of_sheet(made, 80, Focus(verbose=True)))
     assert not re.search("[█▓▒░]", every.split("best heads first")[0])
     assert len(re.findall(r"(?m)^L7 ", every)) == 3, "three pieces"
     assert "1.0" in every
@@ -151,7 +150,7 @@ def test_signed_heads_that_are_shades_keep_their_sizes_without_colour_and_their_
     values[5, 2], values[30, 9] = -0.8, 0.4
     beyond = ("beyond chance", frozenset({(5, 2), (30, 9)}))
     block = replace(grid(33, 20), values=values, scale=Scale.around(values), beyond=beyond)
-    text = "".join(printed(part, 80) for part in screen(sheet(blocks=(block,)), 80))
+    text = "".join(printed(part, 80) for part in of_sheet(sheet(blocks=(block,)), 80))
     rows = {line.split()[0]: line for line in text.splitlines() if line.lstrip().startswith("L")}
     assert (rows["L5"].count("█"), rows["L30"].count("▒"), rows["L6"].count("·")) == (2, 2, 40)
     assert "above or below 0" in text
@@ -221,10 +220,10 @@ def test_what_it_says_stands_around_its_blocks() -> None:
     proof = next(i for i, line in enumerate(lines) if line.startswith("✓ certified: 3 of 3 heads · "))
     assert lines.index("[b]no markup[/b]") < proof < lines.index("an invention · 12 heads")
     assert lines[-2:] == ["Next: what is it?", "  attnscope heads -m demo"]
-    usual = "".join(printed(part, 80) for part in screen(sheet(), 80))
+    usual = "".join(printed(part, 80) for part in of_sheet(sheet(), 80))
     assert "an invention" not in usual
     assert "beats: how many" not in usual
-    (only,) = screen(replace(sheet(), next=None), 80)
+    (only,) = of_sheet(replace(sheet(), next=None), 80)
     assert "Next" not in printed(only, 80)
 
 

@@ -11,13 +11,13 @@ from golden_text import IN_FULL, printed
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_hex
 
-from attnscope.render import screen as terminal
 from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus
 from attnscope.render.kit.palette import TINTS
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheets.ablation import sheet as ablation
+from attnscope.render.terminal import sheet as terminal
 from attnscope.results import Ablation
 from attnscope.results.claims.ablation import Case, ranked
 from attnscope.results.claims.effect import Answer, Asks, Effect, Floor, HeadEffect

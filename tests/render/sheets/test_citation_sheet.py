@@ -5,10 +5,10 @@ from dataclasses import replace
 import made_citation as made
 import numpy as np
 
-from attnscope.render.screen import written
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.citation import sheet
 from attnscope.render.sheets.referee import sheet as referee_sheet
+from attnscope.render.terminal.sheet import written
 from attnscope.results.claims.citation import Case, Method
 
 

@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from attnscope.render import screen as terminal
 from attnscope.render.figure import FORMATS, figure_bytes, figure_of
 from attnscope.render.files import as_csv, as_json, as_npz
 from attnscope.render.focus import WHOLE
@@ -23,6 +22,7 @@ from attnscope.render.kit.typesetting import drawing
 from attnscope.render.sheet.blocks import Block, Curve, Ranking
 from attnscope.render.sheets.comparison import MOST_KEYS
 from attnscope.render.sheets.comparison import sheet as comparison
+from attnscope.render.terminal import sheet as terminal
 from attnscope.results import Comparison, Special, Verdict
 
 ROTARY = ("query", "key", "unrotated key", "value", "output")

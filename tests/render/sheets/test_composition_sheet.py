@@ -15,10 +15,10 @@ from attnscope.errors import InputError
 from attnscope.render.figure import figure_bytes, figure_of
 from attnscope.render.files import as_csv
 from attnscope.render.focus import Focus
-from attnscope.render.screen import written
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheets.composition import sheet as composition
+from attnscope.render.terminal.sheet import written
 from attnscope.results import Composition, Kind
 from attnscope.results.claims.composition import Case, HeadMatrix, Pair, Through
 

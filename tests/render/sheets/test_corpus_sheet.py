@@ -13,7 +13,6 @@ from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import cell, give_or_take, number, signed, signed_cell, with_error
 from attnscope.render.kit.words.command import Typed, as_typed, runs
 from attnscope.render.saving import content
-from attnscope.render.screen import written
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Curve, Ranking
 from attnscope.render.sheet.heads import HeadGrid
@@ -21,6 +20,7 @@ from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets.corpora import sheet as corpora
 from attnscope.render.sheets.corpora_words import ranked
 from attnscope.render.sheets.corpus import sheet as corpus
+from attnscope.render.terminal.sheet import written
 from attnscope.results import Corpus, CorpusDifference, Verdict
 from attnscope.results.base.parts import Damaged
 from attnscope.results.claims.corpus import Case

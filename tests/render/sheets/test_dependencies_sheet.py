@@ -14,11 +14,11 @@ from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import weight
 from attnscope.render.kit.words.command import Typed, as_typed
-from attnscope.render.screen import written
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.dependencies import finder, groups
 from attnscope.render.sheets.dependencies import sheet as dependencies
+from attnscope.render.terminal.sheet import written
 from attnscope.render.web.page import as_page
 from attnscope.results import Dependencies
 from attnscope.results.claims.relations import LEAST, Case, Direction, Example, Relation, Z

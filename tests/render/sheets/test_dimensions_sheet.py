@@ -14,9 +14,9 @@ from attnscope.render import files
 from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus
 from attnscope.render.kit import numbers
-from attnscope.render.screen import screen
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheets.dimensions import sheet as dimensions
+from attnscope.render.terminal.sheet import screen
 from attnscope.results import Dimensions
 
 GOLDEN = {

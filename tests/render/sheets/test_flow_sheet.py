@@ -17,12 +17,12 @@ from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import signed
 from attnscope.render.kit.palette import INK, RAMPS, SIGNED, TINTS
 from attnscope.render.plot.ranking import draw
-from attnscope.render.screen import written
 from attnscope.render.sheet.blocks import Beside, Matrix, Ranking
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.flow import patches_of
 from attnscope.render.sheets.flow import sheet as flow
+from attnscope.render.terminal.sheet import written
 from attnscope.results import Flow
 from attnscope.results.claims.flow import INTEGRATED, Case
 from attnscope.tokens import Patches, Tokens

@@ -11,9 +11,9 @@ from matplotlib.collections import QuadMesh
 from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.screen import written
 from attnscope.render.sheet.blocks import Matrix, Ranking
 from attnscope.render.sheets.long import sheet as long_head
+from attnscope.render.terminal.sheet import written
 from attnscope.results import LongHead, Verdict
 from attnscope.vocabulary import Pool, Scaling
 

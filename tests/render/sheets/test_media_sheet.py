@@ -29,7 +29,7 @@ from attnscope.render.saving import content
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.media import medium_words, query_words, shares
-from attnscope.render.terminal.ramps import theme
+from attnscope.render.terminal.console import theme
 from attnscope.results import Verdict
 from attnscope.vocabulary import Scaling
 

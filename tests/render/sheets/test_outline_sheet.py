@@ -8,7 +8,6 @@ from golden_text import IN_FULL, assert_golden, printed
 from made_outlines import decoder, layer, outline, sight
 
 from attnscope.render import files
-from attnscope.render import screen as terminal
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.outline import (
     amount,
@@ -21,6 +20,7 @@ from attnscope.render.sheets.outline import (
     storage_words,
     time_words,
 )
+from attnscope.render.terminal import sheet as terminal
 from attnscope.results import Kind, Outline, Position, Storage
 
 

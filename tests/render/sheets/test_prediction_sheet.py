@@ -11,9 +11,9 @@ from matplotlib.text import Text
 
 from attnscope.render.figure import figure_of
 from attnscope.render.saving import content
-from attnscope.render.screen import screen
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheets.prediction import sheet as prediction
+from attnscope.render.terminal.sheet import screen
 from attnscope.results import Generated, Guess, NextSentence, Prediction
 
 

@@ -13,9 +13,9 @@ from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv
 from attnscope.render.focus import Focus
 from attnscope.render.kit.words.command import Typed, as_typed
-from attnscope.render.screen import written
 from attnscope.render.sheet.blocks import Curve, Matrix
 from attnscope.render.sheets.senses import sheet as senses
+from attnscope.render.terminal.sheet import written
 from attnscope.results import Senses
 from attnscope.results.claims.senses import Case, Usage
 

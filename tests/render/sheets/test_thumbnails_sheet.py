@@ -18,11 +18,11 @@ from attnscope.render.files import as_csv, numbers
 from attnscope.render.focus import Focus
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.plot.thumbnails import draw
-from attnscope.render.screen import screen
 from attnscope.render.sheet.heads import HeadMatrices
 from attnscope.render.sheets.thumbnails import common_scale
 from attnscope.render.sheets.thumbnails import sheet as thumbnails
-from attnscope.render.terminal.ramps import theme
+from attnscope.render.terminal.console import theme
+from attnscope.render.terminal.sheet import screen
 from attnscope.results import Thumbnails, Verdict, load
 from attnscope.vocabulary import Scaling
 

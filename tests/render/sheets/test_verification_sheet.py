@@ -16,12 +16,12 @@ from matplotlib.text import Text
 from attnscope.render import files
 from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus
-from attnscope.render.screen import screen
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.verification import POWERS
 from attnscope.render.sheets.verification import sheet as verification
+from attnscope.render.terminal.sheet import screen
 from attnscope.results import Kind, LayerCheck, OutputCheck, Result, Verdict, Verification
 
 

@@ -11,7 +11,7 @@ from written_numbers import number_of
 
 import attnscope as at
 from attnscope.cli.app import app
-from attnscope.render.screen import written
+from attnscope.render.terminal.sheet import written
 
 TEXT = "The door was open. A boy saw it!\n\nWas [MASK] cold?"
 GROUPS = {  # positions of [CLS], of every part and of [SEP], counted by hand

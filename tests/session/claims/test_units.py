@@ -13,8 +13,8 @@ import attnscope as at
 from attnscope.errors import InputError
 from attnscope.render.kit.stage import only, panel
 from attnscope.render.plot.layout import grid
-from attnscope.render.screen import written
 from attnscope.render.sheets import sheet_of
+from attnscope.render.terminal.sheet import written
 from attnscope.results import HeadView
 from attnscope.session.questions.claims import rows as by_rows
 from attnscope.vocabulary import Unit

@@ -11,13 +11,13 @@ from attnscope.session.corpus import identity
 from attnscope.session.corpus.identity import code_of
 
 FILES = (
-    "attnscope/sdpa.py", "attnscope/capture/run.py", "attnscope/render/screen.py",
+    "attnscope/sdpa.py", "attnscope/capture/run.py", "attnscope/render/look.py",
     "transformers/masking_utils.py", "transformers/integrations/sdpa_attention.py",
     "transformers/data/glue.py", "transformers/models/bert/modeling_bert.py",
     "transformers/models/open_clip/modeling_open_clip.py", "transformers/models/gpt2/modeling_gpt2.py",
     "model/modeling_own.py",
 )  # fmt: skip
-COUNTS = {*FILES} - {"attnscope/render/screen.py", "transformers/data/glue.py"}
+COUNTS = {*FILES} - {"attnscope/render/look.py", "transformers/data/glue.py"}
 GPT2 = "transformers/models/gpt2/modeling_gpt2.py"
 
 

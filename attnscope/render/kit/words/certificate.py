@@ -22,7 +22,7 @@ GLYPHS = {
     Verdict.UNCERTIFIED: "○",
     Verdict.FAILED: "✗",
 }
-STYLES = {each: f"verdict.{each.value}" for each in Verdict}  # names, see `terminal.ramps`
+STYLES = {each: f"verdict.{each.value}" for each in Verdict}  # names, see `terminal.console`
 
 _WORDS = {
     Verdict.RECOMPUTED: "weights recomputed from the stored q, k, v",

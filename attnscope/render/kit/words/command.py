@@ -17,7 +17,7 @@ from typing import Protocol
 from rich.cells import cell_len
 from rich.text import Text
 
-from attnscope.render.kit.words.shell import word
+from attnscope.printable import word
 from attnscope.results import Kind, Overview, Provenance, Special
 from attnscope.spans import every_span
 from attnscope.tokens import Patches, Tokens

@@ -2,8 +2,8 @@
 
 import pytest
 
-from attnscope.cli.background import background
 from attnscope.errors import InputError
+from attnscope.render.terminal.console import background
 
 
 @pytest.mark.parametrize(
