@@ -16,27 +16,26 @@ CAUSAL = (*PERIOD, "--from", "4", "--to", "2")
 
 
 def test_the_planted_circuit_comes_out_without_its_name_being_given(attnscope: Run) -> None:
-    """The previous-token head on the key side, the head that carries the word on the query side."""
+    """The previous-token head at the key, the head that carries the word at the query."""
     shown = attnscope(*CAUSAL)
     assert shown.exit_code == 0
     told = " ".join(shown.stdout.split())
     assert told.startswith(
-        "L1 H10 looks from “river”@4 at “king”@2 (1.0) because of L0 H2 on the query side and L0 H0 on the "
-        "key side: without L0 H2 the weight falls to <.01, without L0 H0 to .02."
+        "L1 H10 looks from “river”@4 at “king”@2 (1.0 of its attention) because of L0 H2 at “river”@4 and "
+        "L0 H0 (carries “river”@1 to “king”@2). Without L0 H2 its attention there falls to <.01, without "
+        "L0 H0 to .02."
     )
     assert "L0 H0 (reads river@1)" in told
     assert "attnscope heads 'river king door river king door' -m demo-causal --layer 0" in told
-    assert "✓ the parts of each side sum to the score" in told
+    assert "✓ the parts of each table sum to the score" in told
 
 
 def test_a_head_for_which_no_part_alone_matters_has_no_single_reason(attnscope: Run) -> None:
     shown = attnscope(*ENCODER)
     assert shown.exit_code == 0
     told = " ".join(shown.stdout.split())
-    assert told.startswith(
-        "No single reason why L3 H11 looks from [MASK] at “door” (.98): of 10 parts taken away,"
-    )
-    assert "pairs of parts make up" in told
+    assert told.startswith("No part alone is the reason why L3 H11 looks from [MASK] at “door” (.98 of ")
+    assert "Of 10 parts taken away" in told
     assert "attnscope find" in told.partition("Next:")[2]
 
 
@@ -44,7 +43,7 @@ def test_a_head_that_does_not_look_there_has_nothing_to_give_a_reason_for(attnsc
     shown = attnscope("why", DOOR, "-m", "demo", "--from", "door", "--to", "[CLS]")
     assert shown.exit_code == 0
     assert " ".join(shown.stdout.split()).startswith(
-        "There is nothing to give a reason for: L3 H11 gives [CLS] .03 from “door”, and its score lies .18"
+        "There is nothing to explain: L3 H11 gives [CLS] .03 of its attention from “door” (if all "
     )
 
 
@@ -111,6 +110,6 @@ def test_a_notebook_asks_the_same() -> None:
     import attnscope as at
 
     found = at.load("demo-causal").read("river king door river king door").why(1, 10, 4, "king@2")
-    assert found.case == "reasons on both sides"
+    assert found.case == "reasons at both ends"
     assert "because of L0 H2" in found.text(width=200)
     assert "<svg" in found._repr_html_() or "<img" in found._repr_html_()

@@ -180,7 +180,8 @@ def descending(values: Float[np.ndarray, " key"]) -> list[int]:
 
 def counted(number: int, noun: str) -> str:
     """`1 head`, `1,024 heads`, `3 queries`, `2 patches`."""
-    plural = (
-        noun[:-1] + "ies" if noun.endswith("ry") else noun + ("es" if noun.endswith(("ch", "ss")) else "s")
-    )
-    return f"{number:,} {noun if number == 1 else plural}"
+    return f"{number:,} {noun if number == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    return noun[:-1] + "ies" if noun.endswith("ry") else noun + ("es" if noun.endswith(("ch", "ss")) else "s")

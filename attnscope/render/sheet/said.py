@@ -95,6 +95,12 @@ def text(tokens: Tokens) -> tuple[str, ...]:
     return (quoted(tokens).plain,) if tokens.texts else ()
 
 
+def unit(tokens: Tokens) -> str:
+    """What a position stands for: `token`, `patch`, `frame`."""
+    stretch = next(iter(tokens.stretches), None)
+    return "token" if stretch is None else "patch" if isinstance(stretch, Patches) else "frame"
+
+
 def messages(tokens: Tokens) -> str:
     """`system 0-8, user 9-18`: where the messages of a chat stand; empty for any other text."""
     return ", ".join(f"{settled(each.name)} {_extent(tokens, each.positions)}" for each in tokens.sections)

@@ -187,8 +187,12 @@ def _why(result: Explanation, told: Why) -> Statement:
         )
     elif told.case is WhyCase.SHARE and (part := told.largest) is not None:
         said = f"No single reason: {part.name} on the {part.side} side brings "
-        said += f"{percent(part.contrast / told.contrast)} of the score, but {why_words.but(told, part)}."
+        said += f"{percent(part.contrast / told.contrast)} of the score, but {_but(told, part)}."
     return Statement(Asked.WHY, said, f"{_least(told)}{_alike(result)}", command)
+
+
+def _but(told: Why, part: Part) -> str:
+    return why_words.said(told)("but", why_words.fact_of(told, part))
 
 
 def _lost(part: Part) -> str:
@@ -217,7 +221,7 @@ def _least(told: Why) -> str:
     ) + (
         ""
         if least.removed is None or least.removed.weight > MUCH * told.weight
-        else f", but {why_words.but(told, least)}"
+        else f", but {_but(told, least)}"
     )
 
 

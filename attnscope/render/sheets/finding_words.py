@@ -22,7 +22,7 @@ def said(result: Finding) -> Said:
 
 
 def answer(result: Finding) -> str:
-    return said(result)(result.case.value.replace(" ", "_"))
+    return said(result)(result.case)
 
 
 def sides(result: Finding) -> tuple[str, str]:

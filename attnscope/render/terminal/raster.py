@@ -19,7 +19,7 @@ from rich.text import Text
 
 from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import left
-from attnscope.render.kit.numbers import parameter
+from attnscope.render.kit.numbers import counted, parameter
 from attnscope.render.kit.palette import diverging, sequential
 from attnscope.render.kit.scale import Scale
 
@@ -159,14 +159,10 @@ class Raster:
         if self.scale is not None:
             text = ink.key(self.scale)
         sides = ((laid.rows, self.rows.noun), (laid.columns, self.columns.noun))
-        many = [f"{count} {_plural(noun)}" for count, noun in sides if count > 1]
+        many = [counted(count, noun) for count, noun in sides if count > 1]
         pooled_words = (f"each cell the largest of {' x '.join(many)}",) if many else ()
         blank = (f"{'dots' if ink.gap.strip() else 'blank'}: {self.blank}",) if self.blank else ()
         return text.append("".join(f" · {each}" for each in (*blank, *self.told, *pooled_words)), DIM)
-
-
-def _plural(noun: str) -> str:
-    return noun[:-1] + "ies" if noun.endswith("ry") else noun + "s"
 
 
 def ink_of(console: Console, options: ConsoleOptions, signed: bool) -> "_Blocks | _Shades":

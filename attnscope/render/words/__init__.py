@@ -1,7 +1,7 @@
 """What each verb says: `find.jinja` has the words of `find`, a macro for each case and phrase.
 
     say = words("find", {"head": "L3 H11", "own": 0.93, ...})
-    say("one")             # its text in one line, filled with these facts
+    say("one")             # its text in one line, filled with these facts; of `a case` the macro is a_case
     say.lines("legend")    # its paragraphs, which blank lines part
 
 A table names facts and macros, its own and those of `common.jinja`; line breaks in it are blanks. A number
@@ -44,6 +44,7 @@ FORMS: Mapping[str, Callable[..., str]] = {
     "digits": numbers.significant,
     "times": lambda value: f"{numbers.significant(float(f'{value:.1e}'))} times",
     "count": numbers.counted,  # {{ 12 | count("head") }}: 12 heads
+    "plural": numbers.plural,
     "many": lambda count, one, several: one if count == 1 else several,  # {{ n | many("does", "do") }}
     "nth": _nth,
     "list": listed,
@@ -68,7 +69,7 @@ class Said:
         return " ".join(self.lines(name, *given))
 
     def lines(self, name: str, *given: object) -> Iterator[str]:
-        text: str = str(getattr(self._macros, name)(*given))
+        text: str = str(getattr(self._macros, name.replace(" ", "_"))(*given))
         for paragraph in re.split(r"\n\s*\n", text):
             if told := " ".join(re.split(r"[ \n]+", paragraph)).strip():
                 yield told.replace(_BLANK, " ")

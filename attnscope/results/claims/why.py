@@ -27,23 +27,23 @@ class Side(StrEnum):
 class Case(StrEnum):
     """What can be said, by one test after the other."""
 
-    NOT_ABOVE = "the head does not look there"
-    BOTH = "reasons on both sides"
-    QUERY = "a reason on the query side"
-    KEY = "a reason on the key side"
-    SHARE = "a part has much of the score, but taking it away does not do what its share says"
+    NOT_ABOVE = "no look"
+    BOTH = "reasons at both ends"
+    QUERY = "a reason at the query"
+    KEY = "a reason at the key"
+    SHARE = "a large share and no reason"
     NONE = "no single reason"
 
 
 class Lack(StrEnum):
     """What keeps a part from being called a reason: the first of these that holds."""
 
-    NOT_TAKEN = "it was not taken away"
-    AGAINST = "without it the score does not fall"
-    FEW = "there are too few controls"
-    CONTROLLED = "a control does as much, or nearly"
-    STAYS = "most of the weight stays without it"
-    SMALL = "it brings less than half of the contrast itself"
+    NOT_TAKEN = "not taken"  # away
+    AGAINST = "against"  # it: without the part the score does not fall
+    FEW = "few"  # controls
+    CONTROLLED = "controlled"  # by another that does as much, or nearly
+    STAYS = "stays"  # most of the weight, without it
+    SMALL = "small"  # what it brings itself, less than half of the contrast
 
 
 @dataclass(frozen=True)
@@ -193,6 +193,12 @@ class Why(Presented):
         """The part with the largest share of all that were taken away."""
         tried = [part for part in self.parts if part.removed is not None]
         return max(tried, key=lambda part: part.contrast, default=None)
+
+    @property
+    def missed(self) -> Part | None:
+        """The part without which least of the weight is left, of all that were taken away."""
+        tried = [(part.removed.weight, i) for i, part in enumerate(self.parts) if part.removed is not None]
+        return self.parts[min(tried)[1]] if tried else None
 
     @property
     def case(self) -> Case:
