@@ -156,7 +156,7 @@ def test_words_of_the_projects_own_are_in_use_or_gone_as_their_page_says(generat
         (ROOT / "docs/words.md").read_text("utf-8"),
         re.MULTILINE,
     )
-    assert len(rows) >= 12
+    assert rows
     for word, times, became in rows:
         assert bool(times) is bool(re.search(rf"\b{word}\b", told)) is (became == "kept"), word
 
