@@ -6,7 +6,6 @@ from typing import Any
 
 import made_every
 import made_finding
-import made_pages
 import made_results as made
 import pytest
 
@@ -51,8 +50,8 @@ def host(browser: Any) -> Any:
 
 
 def test_a_fragment_has_no_frame_and_no_blank_line_at_which_markdown_would_end_it() -> None:
-    for kind in made_pages.KINDS.values():
-        told = fragment(kind())
+    for result in made_every.every().values():
+        told = fragment(result)
         assert told.startswith('<div class="attnscope"')
         assert told.endswith("</div>\n")
         assert not any(each in told for each in ("<html", "<body", "<head>", "<main", "\n\n", "http-equiv"))

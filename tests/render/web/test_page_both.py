@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import made_comparison
 import made_difference
-import made_pages
+import made_every
 import made_results as made
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from attnscope.analysis.claims.comparison.difference import difference, matrices
 from attnscope.render.kit import numbers
 from attnscope.render.web.beside import Beside
 from attnscope.render.web.page import as_page
-from attnscope.results import Comparison, Difference, Overview
+from attnscope.results import Difference, Overview
 
 ROW = "side => [...document.querySelectorAll(`#view text[data-side='${side}']`)].map((e) => e.textContent)"
 
@@ -109,8 +109,8 @@ def test_of_texts_that_differ_no_difference_is_taken(opened, go) -> None:
 
 
 def test_what_stands_beside_each_other_is_a_page_of_its_own_kind_only() -> None:
-    both = [kind for kind, result in made_pages.KINDS.items() if b'"both":{' in as_page(result())]
-    assert both == [Comparison, Difference]
+    both = {kind for kind, result in made_every.every().items() if b'"both":{' in as_page(result)}
+    assert both == {"Comparison", "Difference"}
 
 
 def test_no_name_of_a_matrix_is_cut_at_the_edge(opened) -> None:

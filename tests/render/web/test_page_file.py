@@ -10,7 +10,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import made_every
-import made_pages
 import made_results as made
 import numpy as np
 import pytest
@@ -20,15 +19,8 @@ from attnscope.errors import InputError
 from attnscope.render.saving import content
 from attnscope.render.web import page as pages
 from attnscope.results import (
-    Difference,
-    HeadAttention,
-    Overview,
-    PictureHeads,
-    Projection,
     Verdict,
-    Verification,
 )
-from attnscope.results.result import KINDS
 from attnscope.tokens import Token, Tokens
 from attnscope.version import __version__
 
@@ -105,9 +97,9 @@ def test_nothing_in_the_page_stands_elsewhere(text) -> None:
         assert all(each.startswith("data:") for each in asked)
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("kind", made_every.every())
 def test_every_kind_of_result_has_the_same_page_each_time(kind) -> None:
-    result = made_pages.KINDS[kind]()
+    result = made_every.every()[kind]
     first = content(result, ".html")
     assert first == content(result, ".html")
     told = document_of(first.decode())
@@ -198,16 +190,16 @@ def test_the_frame_of_a_page_is_as_it_was(text) -> None:
 @pytest.mark.parametrize(
     ("kind", "there", "absent"),
     [
-        (HeadAttention, {"text", "matrix", "score"}, {"grid", "map", "board", "both"}),
-        (Overview, {"text", "grid", "lines"}, {"map", "board", "both", "score"}),
-        (Projection, {"map", "matrix"}, {"board", "both", "grid"}),
-        (PictureHeads, {"board", "grid"}, {"map", "both"}),
-        (Difference, {"both"}, {"map", "board"}),
-        (Verification, {"proof"}, {"text", "matrix", "lines", "lists", "score", "board", "both"}),
+        ("HeadAttention", {"text", "matrix", "score"}, {"grid", "map", "board", "both"}),
+        ("Overview", {"text", "grid", "lines"}, {"map", "board", "both", "score"}),
+        ("Projection", {"map", "matrix"}, {"board", "both", "grid"}),
+        ("PictureHeads", {"board", "grid"}, {"map", "both"}),
+        ("Difference", {"both"}, {"map", "board"}),
+        ("Verification", {"proof"}, {"text", "matrix", "lines", "lists", "score", "board", "both"}),
     ],
 )
 def test_a_page_holds_the_scripts_of_its_blocks_and_no_others(kind, there, absent) -> None:
-    told = block(content(made_pages.KINDS[kind](), ".html").decode(), "code").decode()
+    told = block(content(made_every.every()[kind], ".html").decode(), "code").decode()
     left_out = set(re.findall(r"const \$(\w+) = \{\};", told))
     assert absent <= left_out
     assert not there & left_out

@@ -10,7 +10,6 @@ from urllib.parse import unquote
 
 import made_every
 import made_flow
-import made_pages
 import made_results as made
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ from attnscope.render.kit.palette import RAMPS, WEIGHT, between
 from attnscope.render.saving import content
 from attnscope.render.web.beside import Beside
 from attnscope.render.web.page import as_page
-from attnscope.results import Comparison, HeadAttention, Overview, Special, Verdict
+from attnscope.results import HeadAttention, Overview, Special, Verdict
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Unit
 
@@ -50,9 +49,9 @@ def head() -> HeadAttention:
     return made.head()
 
 
-@pytest.mark.parametrize("kind", made_pages.KINDS)
+@pytest.mark.parametrize("kind", made_every.every())
 def test_every_view_of_every_kind_of_result_is_drawn_in_light_and_dark(opened, kind) -> None:
-    with opened(made_pages.KINDS[kind]()) as view:
+    with opened(made_every.every()[kind]) as view:
         names = view.locator("#tabs button").all_inner_texts()
         below = view.locator("#below h2").all_inner_texts()
         assert "Proof" in (*names, *below)
@@ -381,7 +380,7 @@ def test_tabs_and_tables_are_there_for_who_cannot_see_the_pictures(opened, head)
 
 
 def test_a_head_whose_weights_the_page_does_not_hold_is_named_with_the_command_that_opens_it(opened) -> None:
-    with opened(made_pages.KINDS[Comparison](), "#view=heads") as view:
+    with opened(made_every.every()["Comparison"], "#view=heads") as view:
         view.locator('#sheet a[href="#L0H0"]').first.click()
         view.wait_for_function("() => location.hash.startsWith('#L0H0')")
         view.get_by_role("tab", name="Matrix").click()

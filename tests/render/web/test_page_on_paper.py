@@ -2,15 +2,14 @@
 
 from typing import Any
 
+import made_every
 import made_media
-import made_pages
 import made_reports
 import made_results as made
 import pytest
 
 from attnscope.render.saving import content
 from attnscope.render.web.beside import Beside
-from attnscope.results import Report
 
 A4, LETTER = 703, 725  # pixels between the margins
 
@@ -56,9 +55,9 @@ def printed(browser: Any, tmp_path: Any) -> Any:
         context.close()
 
 
-@pytest.mark.parametrize("kind", made_pages.KINDS)
+@pytest.mark.parametrize("kind", made_every.every())
 def test_every_page_fits_on_paper_in_light_colours_with_its_origin_at_the_foot(printed, kind) -> None:
-    view = printed(content(made_pages.KINDS[kind](), ".html"))
+    view = printed(content(made_every.every()[kind], ".html"))
     assert view.evaluate(BEYOND, A4) == []
     controls = view.locator("#controls, .command button, select, .next")
     assert not any(each.is_visible() for each in controls.all())
@@ -87,7 +86,7 @@ def test_what_was_moved_and_opened_for_paper_is_as_it_was_afterwards(printed) ->
 
 
 def test_a_table_of_numbers_stays_on_the_screen(printed) -> None:
-    view = printed(content(made_pages.KINDS[Report](), ".html"))
+    view = printed(content(made_reports.report(), ".html"))
     assert view.locator("#view").is_visible()
     view.evaluate("location.hash = '#view=numbers'")
     view.wait_for_selector("body[data-view=numbers]", state="attached")
@@ -133,18 +132,17 @@ def test_forced_colours_leave_shades_marks_and_the_chosen_tab(browser, tmp_path)
     context.close()
 
 
-@pytest.mark.parametrize("kind", made_pages.KINDS)
-def test_without_scripts_answer_tables_and_origin_stand(browser, tmp_path, kind) -> None:
-    result = made_pages.KINDS[kind]()
+def test_without_scripts_answer_tables_and_origin_stand(browser, tmp_path) -> None:
     file = tmp_path / "x.html"
-    file.write_bytes(content(result, ".html"))
     context = browser.new_context(offline=True, java_script_enabled=False)
     view = context.new_page()
-    view.goto(file.as_uri())
-    assert view.inner_text("#answer")
-    assert view.locator("noscript .alarm").is_visible()
-    assert all(each.is_visible() for each in view.locator("#sheet table").all())
-    assert "attnscope" in view.inner_text("footer")
+    for result in made_every.every().values():
+        file.write_bytes(content(result, ".html"))
+        view.goto(file.as_uri())
+        assert view.inner_text("#answer")
+        assert view.locator("noscript .alarm").is_visible()
+        assert all(each.is_visible() for each in view.locator("#sheet table").all())
+        assert "attnscope" in view.inner_text("footer")
     context.close()
 
 

@@ -1,15 +1,12 @@
 """A page as a reader has it: it opens on its answer, reads like a text, and both lists follow what is chosen.
 
-Light and dark, wide and narrow, by pointer, keys and address; axe-core finds nothing.
+Light and dark, wide and narrow, by pointer, keys and address.
 """
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
-import axe_playwright_python
 import made_finding
-import made_pages
 import made_results as made
 import numpy as np
 import pytest
@@ -223,19 +220,17 @@ def test_without_scripts_the_answer_and_the_tables_stand_there(browser, page, tm
     assert shown
 
 
-@pytest.mark.parametrize("kind", [*made_pages.KINDS, "page"])
-def test_nothing_scrolls_sideways_on_a_phone(browser, tmp_path, page, kind) -> None:
+def test_a_tap_chooses_a_token_on_a_phone(browser, tmp_path, page) -> None:
     file = tmp_path / "x.html"
-    file.write_bytes(page if kind == "page" else content(made_pages.KINDS[kind](), ".html"))
+    file.write_bytes(page)
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, offline=True)
     view = context.new_page()
     view.goto(file.as_uri())
     view.wait_for_selector("body[data-thumbnails]")
     wide = view.evaluate("document.documentElement.scrollWidth")
-    if kind == "page":
-        view.tap("#query2")
-        view.wait_for_function("() => location.hash.includes('q=2')")
-        assert view.locator("#lists").is_visible()
+    view.tap("#query2")
+    view.wait_for_function("() => location.hash.includes('q=2')")
+    assert view.locator("#lists").is_visible()
     context.close()
     assert wide <= 390
 
@@ -250,25 +245,6 @@ def test_on_paper_the_colours_are_those_of_light_and_no_control_is_there(opened,
         assert view.locator("#text-query").is_visible()
         view.evaluate("dispatchEvent(new Event('afterprint'))")
         view.wait_for_function("() => document.documentElement.dataset.theme === 'dark'")
-
-
-@pytest.fixture(scope="module")
-def axe() -> str:
-    """The rules of axe-core."""
-    return (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-
-
-FINDINGS = """async () => (await axe.run()).violations.map(each =>
-  each.id + ': ' + each.nodes.slice(0, 3).map(node => node.target + ' ' + node.failureSummary).join(' | '))"""
-
-
-@pytest.mark.parametrize("kind", ["page", *made_pages.KINDS])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_to_complain_of(opened, go, page, axe, kind, scheme) -> None:
-    result = page if kind == "page" else made_pages.KINDS[kind]()
-    with opened(result, "", scheme) as view:
-        view.evaluate(axe)
-        assert view.evaluate(FINDINGS) == []
 
 
 def test_a_finding_has_the_clearest_of_each_control_as_a_dot_and_its_own_first_head_as_a_line() -> None:
