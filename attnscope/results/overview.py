@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
@@ -35,6 +36,18 @@ class Module:
     block: int = 0
     blocks: int = 1
     notes: tuple[str, ...] = ()
+
+
+class Case(StrEnum):
+    """What several heads show, which is what is said first."""
+
+    NO_NUMBER = "no number"
+    CLASSES = "classes"
+    FOCUSED = "focused"
+    MEASURED = "measured"
+    QUERY = "query"
+    PAIR = "pair"
+    FIRST_OF_NONE = "first of none"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -218,6 +231,18 @@ class Overview(Presented):
         return next((each for each in every if not each.absent), every[0])
 
     @property
+    def case(self) -> Case:
+        """What these heads show: of a pair whether any gives its key more than each other key."""
+        if np.isnan(self.main.values).all():
+            return Case.NO_NUMBER
+        if self.aim is None:
+            plain = Case.FOCUSED if self.main.measure == "entropy" else Case.MEASURED
+            return Case.CLASSES if self.main.description.classes else plain
+        if self.aim[1] is None:
+            return Case.QUERY
+        return Case.FIRST_OF_NONE if self.aimed is not None and self.aimed.largest == 0 else Case.PAIR
+
+    @property
     def layers(self) -> tuple[int, ...]:
         """The layers that are shown, in the order of the first axis of every array."""
         return self.main.layers
@@ -257,6 +282,7 @@ class Overview(Presented):
         return {
             "layers": self.layers,
             "heads": self.heads,
+            "case": self.case,
             "measure": self.main.measure,
             "unit": self.main.unit,
             "results": [self._row(i, j) for i, j in np.ndindex(self.main.values.shape)],

@@ -78,7 +78,7 @@ def test_without_a_layer_or_head_every_head_is_shown(attnscope, own_weights) -> 
     row = next(line for line in lines if line.startswith("L2 ") and " H" not in line)
     assert [float(cell) for cell in row.split()[1:]] == pytest.approx(tokens[2], abs=0.051)
     layer, head = np.unravel_index(tokens.argmin(), tokens.shape)
-    assert lines[0].startswith(f"The sharpest of 48 heads is L{layer} H{head}: it looks at about ")
+    assert lines[0].startswith(f"L{layer} H{head} is the most focused of 48 heads: ")
     asked = ["attnscope", "heads", TEXT, "-m", "demo", "--layer", str(layer), "--head", str(head)]
     assert following(result.stdout) == asked
     row = next(line for line in attnscope(*asked[1:-4], "--measure", "entropy").stdout.splitlines()

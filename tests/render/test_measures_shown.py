@@ -108,7 +108,7 @@ def test_the_strong_end_is_dark(name: str, dark: str) -> None:
 @pytest.mark.parametrize(
     ("name", "title"),
     [
-        ("entropy", "sharpest of its layer"),
+        ("entropy", "most focused of its layer"),
         ("previous", "head of each layer strongest on the previous token, and its strongest link"),
         ("distance", "head of each layer that looks farthest, and its strongest link"),
     ],

@@ -269,13 +269,13 @@ def test_an_overview_of_a_very_large_model_stays_short_and_says_what_is_missing(
     text = printed(of_sheet(sheet_of(large), 80))
     assert "-v has the numbers" in " ".join(text.split())
     assert len(text.splitlines()) < 64
-    listed = text[text.index("sharpest of its layer") :].splitlines()
+    listed = text[text.index("most focused of its layer") :].splitlines()
     heads = [line for line in listed if re.match(r"L\d+ H\d+ .* → ", line)]
     layers = [line.split()[0] for line in heads]
     assert len(set(layers)) == len(layers) == 12
     assert "19 more layers (-v)" in text
     every = printed(of_sheet(sheet_of(large, Focus(verbose=True)), 80, Focus(verbose=True)))
-    table = every[every.index("sharpest of its layer") :].splitlines()
+    table = every[every.index("most focused of its layer") :].splitlines()
     assert len([line for line in table if re.match(r"L\d+ H\d+ .* → ", line)]) == 31
 
 

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import cell, counted, weight
+from attnscope.render.kit.numbers import cell, weight
 from attnscope.render.kit.words.command import finding, looked_at, opening
 from attnscope.render.kit.words.weights import overview_view_words
 from attnscope.render.sheet import measured
@@ -34,18 +34,16 @@ from attnscope.render.sheet.said import (
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Table, as_written
-from attnscope.render.sheets.looking import SINK, distance_words, link, many, mostly, seen_of
-from attnscope.render.sheets.telling import aside_words
+from attnscope.render.sheets.looking import SINK, many, mostly
+from attnscope.render.words import Said
 from attnscope.results import HeadScores, Kind, Overview
-from attnscope.results.base.strongest import rest_of
+from attnscope.results.overview import Case
 from attnscope.tokens import Tokens
-from attnscope.vocabulary import Unit
 
 _TOLD = 6  # heads of a pair, which the grid has all
 _FEW, _LISTED = 16, 12  # heads that are all listed, and listed where one query or one pair was asked for
 _LAYERS = 15  # whose strongest heads are all listed
 _LONGEST = 18  # cells of the name of a token
-_NO_CONTROL = "No control yet."
 _NAMED = 4  # of these heads
 
 
@@ -55,19 +53,17 @@ def sheet(result: Overview, focus: Focus = WHOLE) -> Sheet:
     in_tokens = _in_tokens(result) and not focus.in_nats
     grids = [_grid(result, each, in_tokens) for each in shown(result)]
     size, names = grid_size(result.layers, result.heads), ", ".join(result.scores)
-    one = result.main.description.label if result.aim is not None else result.main.measure
-    order = ranked(result)
-    best = (_first_told(result, order) if in_tokens else order[0]) if order else (0, 0)
+    say = said(result)
     return Sheet(
-        title=f"{one if len(grids) == 1 else counted(len(grids), 'measure')} by head",
+        title=say("title", len(grids)),
         setting=setting(result, size),
         origins=(result.provenance,),
-        answer=_answer(result, order, _passed(result), in_tokens),
+        answer=answer(result),
         blocks=(*grids, _links(result, in_tokens, focus.verbose)),
         table=lambda: _every(result),
         texts=read(result.kind, result.query_tokens, result.key_tokens),
-        control=_control(result),
-        notes=(*_spans(result), *_notes(result), *limits(result)),
+        control=say("control"),
+        notes=(*_spans(result), *say.lines("notes"), *limits(result)),
         legend=(*overview_view_words(result), *features(result)),
         details=tuple(measured.absent(result.scores)),
         departs=departures(result.by, result.special),
@@ -76,7 +72,7 @@ def sheet(result: Overview, focus: Focus = WHOLE) -> Sheet:
         main=grids[0],
         summary=(size, attention(result.kind, result.tower), names if len(grids) > 1 else ""),
         record=tuple((key, each.absent) for key, each in result.scores.items() if each.absent),
-        next=_next(result, best),
+        next=_next(result, say),
     )
 
 
@@ -88,7 +84,7 @@ def _spans(result: Overview) -> Iterator[str]:
     return span_notes(result.query_tokens.names[query], asked, looked, given[0] if given else ())
 
 
-def _next(result: Overview, best: Place) -> Next:
+def _next(result: Overview, say: Said) -> Next:
     if (
         _of_a_pair(result)
         and result.aim is not None
@@ -98,8 +94,9 @@ def _next(result: Overview, best: Place) -> Next:
         query, key = result.aim
         assert key is not None, "a pair has both"
         looking = looked_at(result.by, result.special)
-        return Next("which of them do it because of the words?", finding(result, query, key) + looking)
-    return Next("look into one", opening(result, result.layers[best[0]], result.heads[best[1]]))
+        return Next(say("by_words"), finding(result, query, key) + looking)
+    i, j = _first_named(result) or (0, 0)
+    return Next(say("one_of_them"), opening(result, result.layers[i], result.heads[j]))
 
 
 def shown(result: Overview) -> list[HeadScores]:
@@ -115,13 +112,9 @@ def _grid(result: Overview, scores: HeadScores, in_tokens: bool) -> HeadGrid:
     alone = len(shown(result)) == 1 and not _of_a_pair(result)
     described, asked = scores.description, result.aim is not None and scores is result.main
     keys = len(result.key_tokens)
-    if in_tokens:
-        title = f"tokens each head looks at (1 = one token, {keys:,} = all alike)"
-        title = _over_words(result, title)
-    else:
-        title = described.label if asked else described.title
+    title = described.label if asked else described.title
     return HeadGrid(
-        title=title,
+        title=said(result)("in_tokens") if in_tokens else title,
         layers=scores.layers,
         heads=scores.heads,
         values=np.exp(scores.values) if in_tokens else scores.values,
@@ -135,13 +128,10 @@ def _grid(result: Overview, scores: HeadScores, in_tokens: bool) -> HeadGrid:
 
 
 def _companion(result: Overview) -> Companion:
+    say, of_link = said(result), partial(link_words, result)
     if result.aim is not None:
-        return Companion("the key that has it", lambda i, j: "", partial(link_words, result))
-    return Companion(
-        "strongest link, query→key, and its weight",
-        lambda i, j: weight(float(result.strongest_weight[i, j])),
-        partial(link_words, result),
-    )
+        return Companion(say("key_of_it"), lambda i, j: "", of_link)
+    return Companion(say("link_of_it"), lambda i, j: weight(float(result.strongest_weight[i, j])), of_link)
 
 
 def link_words(result: Overview, i: int, j: int, cells: int) -> str:
@@ -151,7 +141,7 @@ def link_words(result: Overview, i: int, j: int, cells: int) -> str:
     """
     query, key = (int(position) for position in result.strongest[i, j])
     if query < 0:
-        return fit("no valid key", cells)
+        return fit(said(result)("no_key"), cells)
     if result.aim is not None:
         return fit(f"→{settled(result.key_tokens.labels[key])}", cells)
     names = settled(result.query_tokens.labels[query]), settled(result.key_tokens.labels[key])
@@ -178,65 +168,63 @@ def _passed(result: Overview) -> set[Place]:
 
 
 def _links(result: Overview, in_tokens: bool, every: bool) -> Ranking:
-    order, described = ranked(result), result.main.description
+    order, say, size = ranked(result), said(result), result.main.values.size
     places: Sequence[Place]
     unlisted = 0  # layers
-    if result.aim is not None:
-        title, places = described.strongest, order[:_LISTED]
-        if _same_distance(result) is not None:
-            title, places = "farthest above the same distance elsewhere in the text", order[:_TOLD]
-    elif result.main.values.size <= _FEW:
-        title = "strongest link of each head"
+    if _same_distance(result) is not None:
+        title, places = say("above_elsewhere"), order[:_TOLD]
+    elif result.aim is not None:
+        title, places = result.main.description.strongest, order[:_LISTED]
+    elif size <= _FEW:
+        title = say("link_of_each")
         places = [(i, j) for i in range(len(result.layers)) for j in range(len(result.heads))]
     else:
-        title = "sharpest of its layer" if in_tokens else f"{described.strongest}, and its strongest link"
+        title = say("first_of_layer", in_tokens)
         firsts = {i: (i, j) for i, j in reversed(order)}
         places = [firsts[i] for i in sorted(firsts)]
         if len(places) > _LAYERS and not every:
             places = [place for place in order if firsts[place[0]] == place][:_LISTED]
             unlisted = len(firsts) - len(places)
-    over = len(_passed(result) - set(places)) if result.main.values.size > _FEW else 0
-    passed = f"passed over: {counted(over, 'head')} with more than half of it on {_taking(result)}"
+    over = len(_passed(result) - set(places)) if size > _FEW else 0
     return Ranking(
         title=title,
         of="head",
         names=tuple(named(result, place) for place in places),
-        table=_table(result, places, in_tokens),
-        says=passed if over else "",
-        unshown=f"{counted(unlisted, 'more layer')} (-v)"
-        if unlisted
-        else f"the grid has all {counted(result.main.values.size, 'head')}",
-        hidden=unlisted or (0 if over else result.main.values.size - len(places)),
+        table=_table(result, places, in_tokens, say),
+        says=say("passed", over) if over else "",
+        unshown=say("more_layers", unlisted) if unlisted else say("in_grid"),
+        hidden=unlisted or (0 if over else size - len(places)),
     )
 
 
-def _table(result: Overview, places: Sequence[Place], in_tokens: bool) -> Table:
-    main, columns = result.main, list[Column]()
+def _table(result: Overview, places: Sequence[Place], in_tokens: bool, say: Said) -> Table:
+    main, columns, elsewhere = result.main, list[Column](), _same_distance(result)
     if result.aim is None:
-        texts = [measured.written(main, float(main.values[place])) for place in places]
-        texts = (
-            [form_of_tokens(float(np.exp(main.values[place]))) for place in places] if in_tokens else texts
+        values = [float(main.values[place]) for place in places]
+        form = (
+            (lambda value: form_of_tokens(float(np.exp(value))))
+            if in_tokens
+            else partial(measured.written, main)
         )
-        columns.append(Column("measure", texts, result.by.several if in_tokens else main.measure, as_written))
-    if result.aim is None and result.ordinary and result.aside is not None:
-        says = f"share of its weight on {_passed_over(result)}: links are of the rest"
-        columns.append(Column("aside", each_of(result.aside, places), "aside", weight, says, spared=1))
-    elif result.aim is None and (shares := result.special_shares) is not None:
-        says = "share of its weight on special tokens"
-        columns.append(Column("special", each_of(shares, places), "special", weight, says, spared=1))
+        heading = result.by.several if in_tokens else main.measure
+        columns.append(Column("measure", [form(each) for each in values], heading, as_written))
+        if result.ordinary and result.aside is not None:
+            aside = each_of(result.aside, places)
+            columns.append(Column("aside", aside, "aside", weight, say("aside"), spared=1))
+        elif (shares := result.special_shares) is not None:
+            special = each_of(shares, places)
+            columns.append(Column("special", special, "special", weight, say("on_special"), spared=1))
     columns.append(Column("weight", each_of(result.strongest_weight, places), "weight", weight))
-    if (elsewhere := _same_distance(result)) is not None:
-        says = "mean weight of the other queries on the key at the same distance"
-        columns.append(Column("elsewhere", each_of(elsewhere, places), "elsewhere", weight, says))
-        return Table(*columns)
-    columns.append(Column("link", [_link(result, place) for place in places], "query → key"))
-    return Table(*columns)
+    if elsewhere is not None:
+        away = each_of(elsewhere, places)
+        return Table(*columns, Column("elsewhere", away, "elsewhere", weight, say("elsewhere")))
+    return Table(*columns, Column("link", [_link(result, place, say) for place in places], "query → key"))
 
 
-def _link(result: Overview, place: Place) -> str:
+def _link(result: Overview, place: Place, say: Said) -> str:
     query, key = (int(position) for position in result.strongest[place])
     if query < 0:
-        return "no valid key"
+        return say("no_key")
     return f"{_at(result.query_tokens, query)} → {_at(result.key_tokens, key)}"
 
 
@@ -283,181 +271,126 @@ def form_of_tokens(tokens: float) -> str:
     return "-" if np.isnan(tokens) else cell(tokens, 1 if tokens < 99.95 else 0)
 
 
-def _over_words(result: Overview, text: str) -> str:
-    return text.replace("token", result.by.value)
-
-
 def _same_distance(result: Overview) -> Float[np.ndarray, "layer head"] | None:
     """Of a pair, what each head gives at the same distance elsewhere; None where there is no such."""
     return None if result.aimed is None else result.aimed.elsewhere
 
 
-def _answer(result: Overview, order: list[Place], passed: set[Place], tokens: bool) -> str:
-    """The head that comes first, of those not `passed` over, beside the one in the middle."""
-    main = result.main
-    if not order:
-        return f"No head has a number: {main.absent}." if main.absent else "No head has a number."
-    if main.description.classes:
-        (most, count), *_ = Counter(main.class_of(*place) for place in order).most_common()
-        return f"Most common is {most}: {count} of {counted(len(order), 'head')}."
-    if result.aim is not None:
-        return _aimed(result, order, *result.aim)
-    return _sharpest(result, order, passed) if tokens else _measured(result, order)
+def said(result: Overview) -> Said:
+    """The words of `heads` about several of them."""
+    return Said("heads", _facts(result))
 
 
-def _first_told(result: Overview, order: list[Place]) -> Place:
-    """The first of an order; of heads whose number reads the same one that is proved, if there is such."""
-    values = result.main.values
-    first = many(float(np.exp(values[order[0]])))
-    alike = [place for place in order if many(float(np.exp(values[place]))) == first]
+def answer(result: Overview) -> str:
+    return said(result)(result.case.value.replace(" ", "_"))
+
+
+def _first_named(result: Overview) -> Place | None:
+    """The head that the answer names.
+
+    Of heads that look at as many tokens, as it reads, one that is proved, if there is such.
+    """
+    values, order = result.main.values, ranked(result)
+    if result.case is Case.FIRST_OF_NONE:
+        return max(order, key=lambda place: float(values[place]))
+    if result.case is not Case.FOCUSED:
+        return next(iter(order), None)
+    first = _written(result, float(values[order[0]]))
+    alike = [place for place in order if _written(result, float(values[place])) == first]
     proved = (place for place in alike if result.certificates[place[0]][place[1]].verdict.proved)
     return next(proved, order[0])
 
 
-def _sharpest(result: Overview, order: list[Place], passed: set[Place]) -> str:
-    best, keys = _first_told(result, order), len(result.key_tokens)
-    entropy = result.main.values
-    own, middle = (float(np.exp(each)) for each in (entropy[best], np.nanmedian(entropy)))
-    seen = seen_of(result.kind, keys, _masked(result))
-    told = f"The sharpest of {counted(len(order), 'head')} is {named(result, best)}"
-    sharper = [each for each in (float(np.exp(entropy[place])) for place in passed) if each < own]
-    if any(many(each) != many(own) for each in sharper):
-        rest = counted(len(order) - len(passed), "head")
-        told = (
-            f"Of {rest} that give {_taking(result)} no more than half {named(result, best)} is the sharpest"
-        )
-    told += f": it looks at about {many(own)} of {seen}"
-    if result.distances is not None and mostly(distance := result.distances.of(best)):
-        where = distance_words(distance)
-        told += f", for {distance.rows} of {distance.of} {where}, so position alone can do it"
-    told = _over_words(result, f"{told}. Half of all heads look at {many(middle)} tokens or more.")
-    if result.by in (Unit.SENTENCE, Unit.PASSAGE) and any(each.special for each in result.key_tokens.items):
-        told += f" Each special token counts as a {result.by}."
-    if (mass := result.special_mass) is not None and mass.total >= SINK:
-        most = max(mass.by_name, key=lambda each: mass.by_name[each])
-        shares = result.special_shares
-        over = 0 if shares is None else int((shares > SINK).sum())
-        told += f" Special tokens take {weight(mass.total)} of all weight ({settled(most)} most); "
-        told += f"{counted(over, 'head')} {'gives' if over == 1 else 'give'} them more than half."
-    if sinks := _sinks(result):
-        beside = " and other tokens" if len(sinks) > 1 else ""
-        most, heads = in_sentence(result.key_tokens, sinks[0][0]), counted(sum(dict(sinks).values()), "head")
-        told += f" {most}{beside} takes more than half of the weight of {heads}."
-    return f"{told} {_NO_CONTROL}"
+def _written(result: Overview, value: float) -> str:
+    """A number of the main measure as a sentence has it; an entropy as so many tokens."""
+    if result.case is Case.FOCUSED:
+        return many(float(np.exp(value)))
+    return weight(value) if result.aim is not None else measured.written(result.main, value)
+
+
+def _facts(result: Overview) -> dict[str, object]:
+    main, aimed, order, best = result.main, result.aimed, ranked(result), _first_named(result)
+    passed, sinks, shares = _passed(result), _sinks(result), result.special_shares
+    mass = None if result.special_mass is None or result.special_mass.total < SINK else result.special_mass
+    queries, keys = result.query_tokens, result.key_tokens
+    asked, looked = result.aim or (None, None)
+    special = any(each.special for each in keys.items)
+    own = None if best is None else _written(result, float(main.values[best]))
+    sharper = (place for place in passed if best is not None and main.values[place] < main.values[best])
+    kept = result.case is Case.FOCUSED and any(_written(result, main.values[each]) != own for each in sharper)
+    distance = None if result.distances is None or best is None else result.distances.of(best)
+    rows = distance if distance is not None and mostly(distance) else None
+    steady = _steady(result)
+    classes = Counter(main.class_of(*place) for place in order).most_common(1)
+
+    def of_best(values: np.ndarray | None) -> float | None:
+        return None if values is None or best is None or np.isnan(values[best]) else float(values[best])
+
+    def number(value: float | None) -> str | None:
+        return None if value is None else measured.written(main, value)
+
+    return {
+        # what was asked
+        "asked": None if asked is None else in_sentence(queries, asked),
+        "looked": None if looked is None else in_sentence(keys, looked),
+        "decoder": result.kind is Kind.CROSS and bool(queries.texts),
+        "measure": main.measure,
+        "amount": main.description.amount.removesuffix(" in nats"),
+        "end": "least" if main.description.strong == "low" else "most",
+        "strongest": main.description.strongest,
+        "one": main.description.label if result.aim is not None else main.measure,
+        "ordinary": result.ordinary,
+        # what is read
+        "unit": result.by.value,
+        "units": result.by.several,
+        "counted_as": result.by.value if special and result.by.is_long else None,
+        "size": main.values.size,
+        "keys": len(keys),
+        "cross": result.kind is Kind.CROSS,
+        "masked": result.kind is Kind.DECODER,
+        "special": special,
+        # what came out
+        "best": None if best is None else named(result, best),
+        "own": own,
+        "kept": kept,
+        "heads": len(order) - len(passed) if kept else len(order),
+        "middle": _written(result, float(np.nanmedian(main.values))) if len(order) > 1 else None,
+        "even": None if aimed is None else aimed.even_attention,
+        "even_number": number(of_best(main.even_attention)),
+        "others": number(of_best(main.control)),
+        "first": None if aimed is None else aimed.largest,
+        "away": of_best(_same_distance(result)),
+        "apart": _same_distance(result) is not None,
+        "choice": None if best is None else in_sentence(keys, int(result.strongest[best][1])),
+        "most_class": classes[0][0] if classes else None,
+        "class_count": classes[0][1] if classes else None,
+        "absent": main.absent,
+        "rows": rows and rows.rows,
+        "rows_of": rows and rows.of,
+        "offset": rows and rows.offset,
+        "steady": steady[:_NAMED],
+        "steady_more": len(steady[_NAMED:]),
+        # what takes most of the weight
+        "special_share": None if mass is None else mass.total,
+        "special_most": None if mass is None else settled(max(mass.by_name, key=mass.by_name.__getitem__)),
+        "special_heads": 0 if shares is None else int((shares > SINK).sum()),
+        "sinks": len(sinks),
+        "sink": in_sentence(keys, sinks[0][0]) if sinks else None,
+        "sink_heads": sum(count for _, count in sinks),
+    }
+
+
+def _steady(result: Overview) -> list[tuple[str, int]]:
+    """The heads that look at one distance nearly always, and that distance."""
+    if not _in_tokens(result) or result.distances is None:
+        return []
+    places = np.ndindex(*result.main.values.shape[:2])
+    found = [((i, j), result.distances.of((i, j))) for i, j in places]
+    return [(named(result, place), distance.offset) for place, distance in found if mostly(distance)]
 
 
 def _sinks(result: Overview) -> list[tuple[int, int]]:
-    return (
-        []
-        if result.heaviest is None
-        else Counter(result.heaviest[result.heaviest >= 0].tolist()).most_common()
-    )
-
-
-def _taking(result: Overview) -> str:
-    """What heads were passed over for: `special tokens`, `“When”` or both."""
-    sinks, shares = _sinks(result), result.special_shares
-    kinds = ["special tokens"] * (shares is not None and bool((shares > SINK).any()))
-    if sinks:
-        kinds.append(in_sentence(result.key_tokens, sinks[0][0]) if len(sinks) == 1 else "one token")
-    return " or ".join(kinds)
-
-
-def _aimed(result: Overview, order: list[Place], query: int, key: int | None) -> str:
-    asked, best, unit = in_sentence(result.query_tokens, query), order[0], result.by.value
-    own = float(result.main.values[best])
-    if result.kind is Kind.CROSS and result.query_tokens.texts:
-        asked = f"When the decoder reads {asked}"
-    else:
-        asked = f"From {asked}"
-    alike = "" if result.aimed is None else f"even attention: {weight(result.aimed.even_attention)}"
-    if key is None:
-        if result.ordinary and any(each.special for each in result.key_tokens.items):
-            asked += ", special tokens aside"
-        where = in_sentence(result.key_tokens, int(result.strongest[best][1]))
-        middle = weight(float(np.nanmedian(result.main.values)))
-        told = f"{asked}, {named(result, best)} looks hardest at one {unit}: {where} {weight(own)}"
-        return f"{told}; half of {counted(len(order), 'head')} give theirs {middle} or less. {_NO_CONTROL}"
-    looked = in_sentence(result.key_tokens, key)
-    first = None if result.aimed is None else result.aimed.largest
-    if first == 0:
-        told = f"{asked}, no head looks at {looked} more than at every other {unit}; the most is "
-        most = max(order, key=lambda place: float(result.main.values[place]))
-        value = weight(float(result.main.values[most]))
-        return f"{told}{named(result, most)} with {value}{f' ({alike})' if alike else ''}. {_NO_CONTROL}"
-    heads = counted(len(order), "head")
-    told = f"{asked}, {first} of {heads} look at {looked} more than at any other {unit}. " if first else ""
-    distances = _same_distance(result)
-    if distances is None or np.isnan(distances[best]):
-        value = f"{weight(own)}{f'; {alike}' if alike else ''}"
-        told += f"{asked + ', ' if not told else ''}{named(result, best)} gives it most ({value})."
-    else:
-        away = weight(float(distances[best]))
-        told += f"{named(result, best)} gives it {weight(own)}, and {away} at the same distance elsewhere in "
-        told += f"the text{f' ({alike})' if alike else ''}: no head lies farther above that."
-    return f"{told} One text: position could do this."
-
-
-def _measured(result: Overview, order: list[Place]) -> str:
-    main, described, best = result.main, result.main.description, order[0]
-    written = partial(measured.written, main)
-    end = "least" if described.strong == "low" else "most"
-    own, of = written(float(main.values[best])), counted(len(order), "head")
-    told = f"{named(result, best)} has the {end} {described.amount} of {of}, {own}; the median head has "
-    told += written(float(np.nanmedian(main.values)))
-    if main.even_attention is not None and not np.isnan(main.even_attention[best]):
-        told += f", even attention would give {written(float(main.even_attention[best]))}"
-    if main.control is not None:
-        told += f", other answers {written(float(main.control[best]))} in the median"
-    query, key = (int(position) for position in result.strongest[best])
-    if query >= 0:
-        strongest = weight(float(result.strongest_weight[best]))
-        pair = link(result.query_tokens, result.key_tokens, query, key)
-        told += f". Its strongest link is {pair}, {strongest}{_aside(result, best)}"
-    return f"{told}."
-
-
-def _aside(result: Overview, place: Place) -> str:
-    if not result.ordinary or result.aside is None:
-        return ""
-    if result.weights is None:
-        share = weight(float(result.aside[place]))
-        return f", apart from {share} of its weight on {_passed_over(result)}" if share.strip("0.") else ""
-    weights, queries, keys = result.weights[place[0]][place[1]], result.query_tokens, result.key_tokens
-    rest = rest_of(weights, queries, keys, crosses=result.kind is Kind.CROSS)
-    return aside_words(rest, keys, float(result.strongest_weight[place]))
-
-
-def _passed_over(result: Overview) -> str:
-    """What cannot be a strongest link: `a token with more than half of it and the query itself`."""
-    kinds = ["special tokens"] * any(each.special for each in result.key_tokens.items)
-    kinds += ["a token with more than half of it"]
-    kinds += ["the query itself"] * (result.kind is not Kind.CROSS)
-    return kinds[0] if len(kinds) == 1 else f"{', '.join(kinds[:-1])} and {kinds[-1]}"
-
-
-def _control(result: Overview) -> str:
-    """Of a pair what the same text gives elsewhere, which is no other text."""
-    if _same_distance(result) is None:
-        return ""
-    return "the other pairs of this text at the same distance; no other text was read"
-
-
-def _notes(result: Overview) -> tuple[str, ...]:
-    """The heads that look at one distance nearly always."""
-    if not _in_tokens(result) or result.distances is None:
-        return ()
-    found = list[str]()
-    for i, j in np.ndindex(result.main.values.shape):
-        distance = result.distances.of((i, j))
-        if mostly(distance):
-            found.append(f"{named(result, (i, j))} ({distance_words(distance)})")
-    if not found:
-        return ()
-    more = f" and {counted(len(found) - _NAMED, 'head')} more" if len(found) > _NAMED else ""
-    told = f"at one distance for at least 80 % of the {result.by.several}"
-    return (f"{told}: {', '.join(found[:_NAMED])}{more}",)
-
-
-def _masked(result: Overview) -> bool:
-    return result.kind is Kind.DECODER
+    """The tokens that alone take more than half of a head's weight, and of how many heads."""
+    if result.heaviest is None or result.aim is not None:
+        return []
+    return Counter(result.heaviest[result.heaviest >= 0].tolist()).most_common()
