@@ -30,7 +30,7 @@ def of_weights(weights: np.ndarray, names: list[str] = made.DOOR, kind: Kind = K
 
 
 def sharp(kind: Kind = Kind.ENCODER, *keys: int | None, names: list[str] = made.DOOR) -> Overview:
-    """2 x 3 heads that look everywhere, but for the first: at a key each, or so far from each query (None)."""
+    """2 x 3 heads that look everywhere, but for the first: at a key each, or at the token before (None)."""
     count = len(names)
     weights = np.ones((2, 3, count, count))
     for head, key in zip(np.ndindex(2, 3), keys, strict=False):
