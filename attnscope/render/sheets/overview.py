@@ -318,8 +318,8 @@ def _facts(result: Overview) -> dict[str, object]:
     own = None if best is None else _written(result, float(main.values[best]))
     sharper = (place for place in passed if best is not None and main.values[place] < main.values[best])
     kept = result.case is Case.FOCUSED and any(_written(result, main.values[each]) != own for each in sharper)
-    distance = None if result.distances is None or best is None else result.distances.of(best)
-    rows = distance if distance is not None and mostly(distance) else None
+    rows = None if result.distances is None or best is None else result.distances.of(best)
+    rows = rows if rows is not None and mostly(rows) else None
     steady = _steady(result)
     classes = Counter(main.class_of(*place) for place in order).most_common(1)
 
@@ -372,7 +372,9 @@ def _facts(result: Overview) -> dict[str, object]:
         "steady_more": len(steady[_NAMED:]),
         # what takes most of the weight
         "special_share": None if mass is None else mass.total,
-        "special_most": None if mass is None else settled(max(mass.by_name, key=mass.by_name.__getitem__)),
+        "special_most": None
+        if mass is None
+        else settled(max(mass.by_name, key=lambda name: mass.by_name[name])),
         "special_heads": 0 if shares is None else int((shares > SINK).sum()),
         "sinks": len(sinks),
         "sink": in_sentence(keys, sinks[0][0]) if sinks else None,
