@@ -200,14 +200,13 @@ def _links(result: Overview, in_tokens: bool, every: bool) -> Ranking:
 def _table(result: Overview, places: Sequence[Place], in_tokens: bool, say: Said) -> Table:
     main, columns, elsewhere = result.main, list[Column](), _same_distance(result)
     if result.aim is None:
-        values = [float(main.values[place]) for place in places]
-        form = (
-            (lambda value: form_of_tokens(float(np.exp(value))))
-            if in_tokens
-            else partial(measured.written, main)
-        )
+        values = (float(main.values[place]) for place in places)
+        texts = [
+            form_of_tokens(float(np.exp(each))) if in_tokens else measured.written(main, each)
+            for each in values
+        ]
         heading = result.by.several if in_tokens else main.measure
-        columns.append(Column("measure", [form(each) for each in values], heading, as_written))
+        columns.append(Column("measure", texts, heading, as_written))
         if result.ordinary and result.aside is not None:
             aside = each_of(result.aside, places)
             columns.append(Column("aside", aside, "aside", weight, say("aside"), spared=1))
