@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
@@ -13,6 +14,24 @@ from attnscope.tokens import Tokens
 
 NO_ANSWER = "no answer"  # what an answer within a text is called that is not there
 TASKS = ("masked", "next", "generated", "class", "tags", "span", "score")
+_SURE, _LEADS = 0.5, 2.0  # a model is sure from so much on; it leans from so many times the next on
+
+
+class Case(StrEnum):
+    """What a model's answer is, and of one place how sure the model is of it."""
+
+    SURE = "sure"
+    LEANS = "leans"
+    UNSURE = "unsure"
+    NO_CLASS = "no class"
+    SEVERAL = "several places"
+    TAGS = "tags"
+    SCORE = "score"
+    WROTE = "wrote"
+    WROTE_NOTHING = "wrote nothing"
+    GIVEN = "given"
+    PAIR = "pair only"
+    NOTHING = "nothing"
 
 
 @dataclass(frozen=True)
@@ -137,6 +156,35 @@ class Prediction(Presented):
     classes: Classes | None = None
     spans: tuple[AnswerSpan, ...] = ()
     score: float | None = None
+
+    for_readers = ("verdict", "case")
+
+    @property
+    def choice(self) -> tuple[Guess | AnswerSpan, ...]:
+        """What might be answered where one answer is wanted, best first: at one place, a class or a span."""
+        one = self.blanks[0].guesses if self.task in ("masked", "next") and len(self.blanks) == 1 else ()
+        return self.spans or (one if self.classes is None else self.classes.guesses)
+
+    @property
+    def case(self) -> Case:
+        """What the answer is."""
+        if self.generated is not None:
+            written = Case.WROTE if self.generated.written else Case.GIVEN
+            return written if self.generated.tokens else Case.WROTE_NOTHING
+        if self.score is not None:
+            return Case.SCORE
+        if self.choice:
+            return self._sureness([each.probability for each in self.choice])
+        if any(each.guesses for each in self.blanks):
+            return Case.TAGS if self.task == "tags" else Case.SEVERAL
+        return Case.NOTHING if self.next_sentence is None else Case.PAIR
+
+    def _sureness(self, chances: list[float]) -> Case:
+        if chances[0] >= _SURE:
+            return Case.SURE
+        if self.classes is not None and not self.classes.exclusive:
+            return Case.NO_CLASS
+        return Case.UNSURE if len(chances) > 1 and chances[0] < _LEADS * chances[1] else Case.LEANS
 
     def check_parts(self) -> None:
         fits(self.task in TASKS, f"'task' is none of {', '.join(TASKS)}")

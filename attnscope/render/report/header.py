@@ -16,9 +16,9 @@ from attnscope.render.kit.words.certificate import proof_words, source_words, ve
 from attnscope.render.kit.words.header import attention_words, feature_words, model_words
 from attnscope.render.kit.words.weights import special_words, view_words
 from attnscope.render.look import look_now
+from attnscope.render.sheets import prediction as predictions
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.map import settings_words, token_name
-from attnscope.render.sheets.prediction import pair_words
 from attnscope.results import Guess, Kind, Report
 from attnscope.tokens import Tokens
 
@@ -140,7 +140,7 @@ def answer(result: Report) -> Answer | None:
     made = result.prediction
     if made is None:
         return None
-    further = "" if made.next_sentence is None else pair_words(made.next_sentence)
+    further = "" if made.next_sentence is None else predictions.said(made)("pair_says")
     if made.generated is not None and result.head.kind is Kind.ENCODER:
         return Answer("the model writes", (), f"“{printable(made.generated.text)}”")
     blank = next((each for each in made.blanks if each.position == result.query), None)

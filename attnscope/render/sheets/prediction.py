@@ -9,59 +9,47 @@ from attnscope.printable import printable
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import counted, likely, number, significant
+from attnscope.render.kit.numbers import likely
 from attnscope.render.kit.words.command import asking, label
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Beside, Ranking
-from attnscope.render.sheet.said import at, begun, in_sentence, numbered, text
+from attnscope.render.sheet.said import at, in_sentence, numbered, text
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
-from attnscope.results import AnswerSpan, Blank, Generated, Guess, Kind, NextSentence, Prediction, Provenance
+from attnscope.render.words import Said
+from attnscope.results import AnswerSpan, Blank, Guess, Kind, Prediction, Provenance
+from attnscope.results.prediction import Case
 from attnscope.tokens import Tokens
 
 _LONGEST_NAME = 24  # cells of a token
 _LONGEST_TEXT = 60  # cells of a written text in the answer
 _MOST_TOLD = 4  # places in the answer
-_SURE, _LEADS = 0.5, 2.0  # a model is sure from so much on; it leans from so many times the next on
 _MOST_ROWS, _ABREAST = 24, 3  # tokens of a written text in one block; blocks side by side
-_MARKS = {"##": "## is joined to what stands before it", "␣": "␣ is a blank", "<0x": "<0x..> is a byte"}
-_TITLES = {
-    "masked": "masked words",
-    "next": "next token",
-    "generated": "text of its own",
-    "class": "classes",
-    "tags": "a tag for each token",
-    "span": "an answer within the text",
-    "score": "a score",
-}
+_MARKS = "##", "␣", "<0x"  # in names of tokens, which are explained
 
 
 def sheet(result: Prediction, focus: Focus = WHOLE) -> Sheet:
     places = [each.guesses for each in (*result.blanks, result.classes) if each is not None]
     likeliest = [f"“{guesses[0].name}”" for guesses in places if guesses]
+    say = said(result)
     return Sheet(
-        title=_title(result),
+        title=say("title"),
         setting=model_words(result.provenance),
         origins=(result.provenance,),
-        answer=_answer(result),
-        blocks=tuple(_rows(result)),
-        table=lambda: Table.of("place position rank id token probability", _facts(result)),
+        answer=say(result.case.value.replace(" ", "_")),
+        blocks=tuple(_rows(result, say)),
+        table=lambda: Table.of("place position rank id token probability", _records(result)),
         texts=tuple(_texts(result)),
-        notes=tuple(_notes(result)),
-        untouched="the model as it is, nothing changed"
-        if result.generated is not None and not result.generated.written
-        else "the model's own answer, nothing changed",
-        next=_next(result),
-        summary=(f"likeliest {fit(', '.join(likeliest), 40)}" if likeliest else "",),
+        notes=(*result.notes, *say.lines("notes")),
+        untouched=say("untouched"),
+        next=_next(result, say),
+        summary=(say("likeliest", fit(", ".join(likeliest), 40)) if likeliest else "",),
     )
 
 
-def _title(result: Prediction) -> str:
-    if result.task == "masked" and not result.blanks:
-        return "next sentence"
-    if result.generated is not None and not result.generated.written:
-        return "a text that it was given"
-    return _TITLES[result.task]
+def said(result: Prediction) -> Said:
+    """The words of `predict` about this result."""
+    return Said("predict", _facts(result))
 
 
 def _texts(result: Prediction) -> Iterator[str]:
@@ -70,84 +58,61 @@ def _texts(result: Prediction) -> Iterator[str]:
         yield f"→ “{result.generated.text}”"
 
 
-def _answer(result: Prediction) -> str:
-    told = [] if result.next_sentence is None else [pair_words(result.next_sentence)]
-    if result.generated is not None:
-        told.append(_written_words(result.generated))
-    elif result.classes is not None and result.classes.guesses:
-        told.append(_choice_words(result.classes.guesses, "classes", result.classes.exclusive))
-    elif result.score is not None:
-        of = "this pair" if len(result.tokens.texts) > 1 else "this text"
-        told.append(f"the model gives {of} the score {number(result.score)}")
-    elif result.spans:
-        told.append(_choice_words(result.spans, "spans"))
-    elif result.task == "tags" and result.blanks:
-        told.append(_tags_words(result))
-    elif len(result.blanks) == 1 and result.blanks[0].guesses:
-        told.append(_blank_words(result, result.blanks[0]))
-    elif result.blanks:
-        told.append(_blanks_words(result))
-    return " ".join(f"{each[:1].upper()}{each[1:]}." for each in told)
+def _facts(result: Prediction) -> dict[str, object]:
+    judged, made, choice = result.next_sentence, result.generated, result.choice
+    written = () if made is None else made.tokens
+    mine, apart = _common(result)
+    listed = apart if result.task == "tags" else [each for each in result.blanks if each.guesses]
+    if written:
+        choice = (min(written, key=lambda each: each.probability),)
+    elif mine:
+        choice = (min((blank.guesses[0] for blank in mine), key=lambda each: each.probability),)
+    best, second = (*choice, None, None)[:2]
+    tokens = written or [guess for blank in result.blanks for guess in blank.guesses]
+    pair = math.nan if judged is None else judged.probability
+    return {
+        "task": result.task,
+        "two": len(result.tokens.texts) > 1,
+        "blanks": len(result.blanks),
+        # the likeliest; of a text that was written the least likely token, of a common tag the least sure
+        "best": best and f"“{best.name}”",
+        "chance": best and best.probability,
+        "second": second and f"“{second.name}”",
+        "second_chance": second and second.probability,
+        "place": "" if made or not result.blanks else _called(result, result.blanks[0]),
+        "places": [
+            (_called(result, each), f"“{each.guesses[0].name}”", each.guesses[0].probability)
+            for each in ([] if made else listed[:_MOST_TOLD])
+        ],
+        "more": max(0, len(listed) - _MOST_TOLD),
+        "alike": len(mine),
+        "many": len(written or result.blanks),
+        "number": result.score,
+        # the text that was written
+        "written": made and f"“{settled(fit(printable(made.text), _LONGEST_TEXT))}”",
+        "whole": math.prod(each.probability for each in written),
+        "own": made is None or made.written,
+        "cache_error": made and made.cache_error,
+        "cut_off": made is not None and not made.finished,
+        # the second of two texts
+        "pair": None if math.isnan(pair) else pair,
+        "unnumbered": judged is not None and math.isnan(pair),
+        "order": judged is not None and judged.order,
+        # what is noted
+        "marks": {mark for mark in _MARKS if any(mark in each.name for each in tokens)},
+        "each_by_itself": result.classes is not None and not result.classes.exclusive,
+        "nowhere": in_sentence(result.tokens, 0) if any(not span.text for span in result.spans) else "",
+    }
 
 
-def pair_words(judged: NextSentence) -> str:
-    """`the second text follows from the first with 12.5 %`."""
-    if math.isnan(judged.probability):
-        return f"the model gives no probability that the second text {_does(judged)}"
-    return f"the second text {_does(judged)} with {likely(judged.probability)}"
-
-
-def _does(judged: NextSentence) -> str:
-    return "comes after the first" if judged.order else "follows from the first"
-
-
-def _choice_words(guesses: Sequence[Guess | AnswerSpan], of: str, exclusive: bool = True) -> str:
-    best, *others = guesses
-    beside = f" (next: {_named(others[0])})" if others else ""
-    if best.probability >= _SURE:
-        return f"the model answers “{best.name}”: {likely(best.probability)}{beside}"
-    if not exclusive:
-        return f"no class is likelier than not: {_guess(best)} comes nearest"
-    if not others or not best.probability < _LEADS * others[0].probability:
-        return f"the model leans to “{best.name}”: {likely(best.probability)}{beside}"
-    return (
-        f"the model is unsure: {_guess(best)}, just ahead of {_guess(others[0])}. The "
-        f"{len(guesses)} likeliest {of} share {_together(guesses)}"
-    )
-
-
-def _together(guesses: Sequence[Guess | AnswerSpan]) -> str:
-    return likely(min(1.0, sum(each.probability for each in guesses)))
-
-
-def _blank_words(result: Prediction, blank: Blank) -> str:
-    best, *others = blank.guesses
-    where = in_sentence(result.tokens, blank.position)
-    after = result.task == "next"
-    beside = f" (next: {_named(others[0])})" if others else ""
-    if best.probability >= _SURE:
-        does = f"after {where} the model goes on with “{best.name}”" if after else ""
-        does = does or f"the model answers “{best.name}” at {where}"
-        return f"{does}: {likely(best.probability)}{beside}"
-    if not others or not best.probability < _LEADS * others[0].probability:
-        leans = f"after {where} the model" if after else "the model"
-        at = "" if after else f" at {where}"
-        return f"{leans} leans to “{best.name}”{at}: {likely(best.probability)}{beside}"
-    unsure = f"after {where} the model is unsure" if after else f"the model is unsure of {where}"
-    of = "tokens" if after else "words"
-    return (
-        f"{unsure}: {_guess(best)}, just ahead of {_guess(others[0])}. The {len(blank.guesses)} likeliest "
-        f"{of} share {_together(blank.guesses)}"
-    )
-
-
-def _blanks_words(result: Prediction) -> str:
-    every = [f"{_guess(each.guesses[0])} {_place(result, each)}" for each in result.blanks if each.guesses]
-    more = f" and {len(every) - _MOST_TOLD} more" if len(every) > _MOST_TOLD else ""
-    return f"the likeliest of each: {', '.join(every[:_MOST_TOLD])}{more}"
+def _called(result: Prediction, blank: Blank) -> str:
+    return in_sentence(result.tokens, blank.position)
 
 
 def _common(result: Prediction) -> tuple[list[Blank], list[Blank]]:
+    """Of a tagger the tokens with the tag that most of them have, and the others, the surest first."""
+    if result.task != "tags":
+        return [], []
     ids = [blank.guesses[0].id for blank in result.blanks]
     common, times = max(Counter(ids).items(), key=lambda each: each[1], default=(-1, 0))
     most = common if times > len(ids) / 2 and len(ids) > 1 else -1
@@ -156,76 +121,19 @@ def _common(result: Prediction) -> tuple[list[Blank], list[Blank]]:
     return [blank for blank in result.blanks if blank.guesses[0].id == most], apart
 
 
-def _tags_words(result: Prediction) -> str:
-    mine, apart = _common(result)
-    told = [_tag_words(result, each) for each in apart]
-    more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
-    first = f"{', '.join(told[:_MOST_TOLD])}{more}"
-    if not mine:
-        return first if len(told) == 1 else f"the {len(told)} tokens have no common tag: {first}"
-    least = min(mine, key=lambda blank: blank.guesses[0].probability).guesses
-    many = f"all {len(mine)} tokens" if not apart else f"{len(mine)} of {len(result.blanks)} tokens"
-    rest = f"{many} are tagged “{least[0].name}”, the least sure of these with {likely(least[0].probability)}"
-    return f"{first}. {begun(rest)}" if apart else rest
-
-
-def _tag_words(result: Prediction, blank: Blank) -> str:
-    best = blank.guesses[0]
-    return (
-        f"{in_sentence(result.tokens, blank.position)} is tagged “{best.name}” ({likely(best.probability)})"
-    )
-
-
-def _guess(guess: Guess | AnswerSpan) -> str:
-    return f"“{guess.name}” {likely(guess.probability)}"
-
-
-def _named(guess: Guess | AnswerSpan) -> str:
-    return f"“{guess.name}”, {likely(guess.probability)}"
-
-
-def _place(result: Prediction, blank: Blank) -> str:
-    return f"{'after' if result.task == 'next' else 'at'} {in_sentence(result.tokens, blank.position)}"
-
-
-def _written_words(generated: Generated) -> str:
-    if not generated.tokens:
-        return "the model writes nothing: it ends at once"
-    least = min(generated.tokens, key=lambda each: each.probability)
-    text = settled(fit(printable(generated.text), _LONGEST_TEXT))
-    count = counted(len(generated.tokens), "token")
-    if not generated.written:
-        whole = math.prod(each.probability for each in generated.tokens)
-        told = f"the answer “{text}”, which was given, has a probability of {likely(whole)}"
-        if len(generated.tokens) == 1:
-            return told
-        return f"{told}: its {count} multiplied, of which the least likely is {_guess(least)}"
-    least_likely = f"the least likely is “{least.name}”: {likely(least.probability)}"
-    return f"the model wrote “{text}”: of its {count} {least_likely}"
-
-
-def _next(result: Prediction) -> Next | None:
+def _next(result: Prediction, say: Said) -> Next | None:
     if result.generated is not None:
         if not result.generated.written or not result.generated.tokens:
             return None
         read = AsRead(result.tokens, Kind.CROSS, result.provenance)
-        return Next("which heads does this text need?", asking(read, "ablate"))
-    if result.spans:
-        return heads_needed(result.tokens, result.task, result.provenance, result.spans[0])
-    if result.task == "tags":
-        return _next_of_tags(result)
-    places = [each.guesses for each in (*result.blanks, result.classes) if each is not None]
-    if len(places) != 1 or not places[0]:
+        return Next(say("heads_of_text"), asking(read, "ablate"))
+    if result.case is Case.TAGS:
+        first = (*_common(result)[1], *result.blanks)[0]
+        options = "--from", label(result.tokens, first.position)
+        return heads_needed(result.tokens, result.task, result.provenance, first.guesses[0], *options)
+    if not result.choice:
         return None
-    return heads_needed(result.tokens, result.task, result.provenance, places[0][0])
-
-
-def _next_of_tags(result: Prediction) -> Next | None:
-    _, apart = _common(result)
-    if not (first := (*apart, *result.blanks)[:1]):
-        return None
-    options = "--from", label(result.tokens, first[0].position)
-    return heads_needed(result.tokens, result.task, result.provenance, first[0].guesses[0], *options)
+    return heads_needed(result.tokens, result.task, result.provenance, result.choice[0])
 
 
 def heads_needed(
@@ -233,7 +141,7 @@ def heads_needed(
 ) -> Next:
     """Which heads an answer to one text hangs on."""
     read = AsRead(tokens, Kind.DECODER if task == "next" else Kind.ENCODER, provenance)
-    return Next(f"which heads does “{settled(answer.name)}” need?", asking(read, "ablate", *options))
+    return Next(Said("common", {})("heads_needed", settled(answer.name)), asking(read, "ablate", *options))
 
 
 class AsRead:
@@ -245,22 +153,22 @@ class AsRead:
         self.query_tokens = replace(tokens, written="greedily") if kind is Kind.CROSS else tokens
 
 
-def _rows(result: Prediction) -> Iterator[Beside]:
+def _rows(result: Prediction, say: Said) -> Iterator[Beside]:
     if result.next_sentence is not None and not math.isnan(result.next_sentence.probability):
-        judged = Guess(-1, _does(result.next_sentence), result.next_sentence.probability)
-        yield Beside((_bars("the second text", "", [judged]),))
+        judged = Guess(-1, say("pair_does"), result.next_sentence.probability)
+        yield Beside((_bars(say("pair_title"), "", [judged]),))
     if result.classes is not None:
         blocks = [_bars("", "class", result.classes.guesses)]
     elif result.spans:
         blocks = [_bars("", "answer", result.spans)]
     elif result.task == "tags":
-        blocks = [_tags(result)]
+        blocks = [_tags(result, say)]
     elif result.generated is None:
         blocks = [_bars(_heading(result, each), "token", each.guesses) for each in result.blanks]
     else:
         written = result.generated.tokens
         parts = [written[i : i + _MOST_ROWS] for i in range(0, len(written), _MOST_ROWS)]
-        titles = ["each token, given those before", *["…"] * len(parts)]
+        titles = [say("given_those_before"), *["…"] * len(parts)]
         blocks = [_bars(title, "token", part) for title, part in zip(titles, parts, strict=False)]
     yield from (Beside(tuple(blocks[i : i + _ABREAST])) for i in range(0, len(blocks), _ABREAST))
 
@@ -270,13 +178,13 @@ def _heading(result: Prediction, blank: Blank) -> str:
     return f"after {token}" if result.task == "next" else token
 
 
-def _tags(result: Prediction) -> Ranking:
+def _tags(result: Prediction, say: Said) -> Ranking:
     every = [blank.guesses for blank in result.blanks]
     tags = [[settled(fit(each.name, _LONGEST_NAME)) for each in guesses[:2]] for guesses in every]
     seconds = [guesses[1].probability if len(guesses) > 1 else float("nan") for guesses in every]
     chances = [guesses[0].probability for guesses in every]
     said = [f"{each[0]} {likely(chance)}" for each, chance in zip(tags, chances, strict=True)]
-    then = [Column("next", [each[1] for each in tags if len(each) > 1], "next likeliest")]
+    then = [Column("next", [each[1] for each in tags if len(each) > 1], say("next_likeliest"))]
     then += [Column("its_probability", seconds, "probability", likely)]
     return Ranking(
         title="",
@@ -309,26 +217,7 @@ def _bars(title: str, of: str, guesses: Sequence[Guess | AnswerSpan]) -> Ranking
     )
 
 
-def _notes(result: Prediction) -> Iterator[str]:
-    yield from result.notes
-    guesses = [guess for blank in result.blanks for guess in blank.guesses]
-    named = [each.name for each in (guesses if result.generated is None else result.generated.tokens)]
-    if told := [meaning for mark, meaning in _MARKS.items() if any(mark in name for name in named)]:
-        yield ", ".join(told)
-    if result.classes is not None and not result.classes.exclusive:
-        yield "each class is judged by itself: the probabilities need not add up to 100 %"
-    if result.score is not None:
-        yield "the number as the model gives it: it says something only beside that of other texts (--texts)"
-    if any(not span.text for span in result.spans):
-        yield f"no answer: both ends at {in_sentence(result.tokens, 0)}, which some models are trained to say"
-    if result.generated is not None and result.generated.cache_error is not None:
-        error = significant(result.generated.cache_error)
-        yield f"as it was written, with a cache, no probability differs by more than {error}"
-    if result.generated is not None and not result.generated.finished:
-        yield "cut off: the model had not come to an end"
-
-
-def _facts(result: Prediction) -> Iterator[tuple[object, ...]]:
+def _records(result: Prediction) -> Iterator[tuple[object, ...]]:
     places: list[tuple[str, int | str, tuple[Guess, ...]]]
     places = [(result.task, blank.position, blank.guesses) for blank in result.blanks]
     if result.generated is not None:

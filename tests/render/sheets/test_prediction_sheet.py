@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-import made_reports as reports
-import made_results as made
 import pytest
+from cases_predict import EXAMPLES, NONE, asked, classes, masked, pair, written
 from golden_text import IN_FULL, printed
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
@@ -15,16 +14,7 @@ from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheets.prediction import sheet as prediction
 from attnscope.render.terminal.sheet import screen
 from attnscope.results import Generated, Guess, NextSentence, Prediction
-
-
-def masked() -> Prediction:
-    return reports.masked(made.head(), [2, 5, 7, 9])
-
-
-def written(tokens: int = 60, **changed: object) -> Prediction:
-    guesses = tuple(Guess(i, f"w{i}", (i + 1) / 100) for i in range(tokens))
-    generated = replace(Generated("x", guesses, 1e-8, finished=False), **changed)  # type: ignore[arg-type]
-    return replace(masked(), task="generated", blanks=(), generated=generated)
+from attnscope.results.prediction import Case
 
 
 def rankings(result: Prediction) -> list[Ranking]:
@@ -52,39 +42,38 @@ def test_every_guess_has_a_bar_as_long_as_its_probability() -> None:
     assert not any("certified" in each for each in texts), "an untouched run has nothing to certify"
 
 
-def asked(task: str, *chances: float) -> Prediction:
-    """One place, and words of these probabilities."""
-    one = reports.masked(made.head(), [4])
-    guesses = tuple(Guess(i, f"w{i}", chance) for i, chance in enumerate(chances))
-    return replace(one, task=task, blanks=(replace(one.blanks[0], guesses=guesses),))
+@pytest.mark.parametrize(
+    ("name", "case", "parts"),
+    [
+        ("sure", Case.SURE, ("“w0”", "“on”", "99.8 %", "“w1”", "1 in 2,000")),
+        ("sure after", Case.SURE, ("After “on”", "“w0”", "60.0 %", "“w1”", "1 in 50,000")),
+        ("leans", Case.LEANS, ("“##w0”", "“on”", "40.0 %", "20.0 %")),
+        ("unsure", Case.UNSURE, ("“on”", "“w0” has 8.3 %", "“w1” 7.3 %")),
+        ("unsure after", Case.UNSURE, ("After “on”", "“w0” has 1.5 %", "“w1” 1.2 %")),
+        ("several places", Case.SEVERAL, ("“princess” 50.0 % at “cat”", "“princess'” 50.0 %")),
+        ("more places", Case.SEVERAL, ("“princess” 50.0 % at", "at “the”@5 and 2 more.")),
+        ("tags", Case.TAGS, ("is tagged “T2” (55.0 %)", "5 of 7", "“T0”", "51.0 %")),
+        ("wrote", Case.WROTE, ("“x”", "“w0”", "60 tokens", "1.0 %")),
+        ("given", Case.GIVEN, ("“x”", "given", "60 tokens", "“w0”", "1.0 %")),
+        ("pair and places", Case.SEVERAL, ("follows from the first with 12.5 %. The likeliest",)),
+        ("order of a pair", Case.PAIR, ("comes after the first with 50.0 %",)),
+        ("score", Case.SCORE, ("1.25",)),
+    ],
+)
+def test_each_case_has_its_numbers(name: str, case: Case, parts: tuple[str, ...]) -> None:
+    result = EXAMPLES[name]()
+    told = prediction(result).answer
+    assert result.case is case
+    assert [each for each in parts if each not in told] == []
 
 
 @pytest.mark.parametrize(
-    ("task", "chances", "words"),
-    [
-        ("masked", (0.998, 0.002), "The model answers “w0” at “on”: 99.8 % (next: “w1”, 0.2 %)."),
-        ("masked", (0.5, 0.4), "The model answers “w0” at “on”: 50.0 % (next: “w1”, 40.0 %)."),
-        ("masked", (0.4, 0.2), "The model leans to “w0” at “on”: 40.0 % (next: “w1”, 20.0 %)."),
-        (
-            "masked",
-            (0.083, 0.073, 2e-5),
-            "The model is unsure of “on”: “w0” 8.3 %, just ahead of “w1” 7.3 %. The 3 likeliest "
-            "words share 15.6 %.",
-        ),
-        ("next", (0.6, 2e-5), "After “on” the model goes on with “w0”: 60.0 % (next: “w1”, 1 in 50,000)."),
-        ("next", (0.4, 0.1), "After “on” the model leans to “w0”: 40.0 % (next: “w1”, 10.0 %)."),
-        (
-            "next",
-            (0.015, 0.012),
-            "After “on” the model is unsure: “w0” 1.5 %, just ahead of “w1” 1.2 %. The 2 "
-            "likeliest tokens share "
-            "2.7 %.",
-        ),
-        ("masked", (0.3,), "The model leans to “w0” at “on”: 30.0 %."),
-    ],
+    ("chances", "case"), [((0.5, 0.4), Case.SURE), ((0.4, 0.2), Case.LEANS), ((0.4, 0.21), Case.UNSURE)]
 )
-def test_the_answer_says_how_sure_the_model_is(task: str, chances: tuple[float, ...], words: str) -> None:
-    assert prediction(asked(task, *chances)).answer == words
+def test_how_sure_a_model_is_is_how_likely_and_how_far_ahead_its_answer_is(
+    chances: tuple[float, ...], case: Case
+) -> None:
+    assert asked("masked", *chances).case is asked("next", *chances).case is classes(*chances).case is case
 
 
 def test_the_next_question_is_which_heads_the_answer_needs() -> None:
@@ -99,12 +88,7 @@ def test_the_next_question_is_which_heads_the_answer_needs() -> None:
     assert prediction(written(written=False)).next is None
 
 
-def test_the_answer_tells_the_best_of_every_place() -> None:
-    assert prediction(masked()).answer.startswith(
-        "The likeliest of each: “princess” 50.0 % at “cat”, “princess'” 50.0 %"
-    )
-    many = reports.masked(made.head(), [1, 2, 3, 5, 7, 9])
-    assert prediction(many).answer.endswith("at “the”@5 and 2 more.")
+def test_a_place_after_which_is_asked_says_so() -> None:
     assert rankings(asked("next", 0.5))[0].title == "after 4 on"
 
 
@@ -113,12 +97,8 @@ def test_the_verdict_on_a_pair_stands_above_the_blanks() -> None:
     first, *others = rankings(result)
     assert (first.names, first.table["probability"].values) == (("follows from the first",), [0.125])
     assert len(others) == 4
-    assert prediction(result).answer.startswith(
-        "The second text follows from the first with 12.5 %. The likeliest"
-    )
-    ordered = replace(masked(), blanks=(), next_sentence=NextSentence(0.5, order=True))
+    ordered = pair(0.5, order=True)
     assert prediction(ordered).title == "next sentence"
-    assert prediction(ordered).answer == "The second text comes after the first with 50.0 %."
     assert values(ordered) == [0.5]
 
 
@@ -126,15 +106,10 @@ def test_a_long_text_that_was_written_is_whole_and_its_least_likely_token_is_tol
     result = written()
     assert values(result) == [(i + 1) / 100 for i in range(60)]
     assert [len(each.names) for each in rankings(result)] == [24, 24, 12]
-    assert prediction(result).answer == (
-        "The model wrote “x”: of its 60 tokens the least likely is “w0”: 1.0 %."
-    )
     assert "cut off: the model had not come to an end" in prediction(result).notes
     assert "cut off" not in shown(written(finished=True))
-    assert "The answer “x”, which was given, has" in prediction(written(written=False)).answer
     nothing = written(0)
     assert not rankings(nothing)
-    assert prediction(nothing).answer == "The model writes nothing: it ends at once."
     assert figure_of(nothing).axes == []
 
 
@@ -164,11 +139,8 @@ def test_the_axis_of_probabilities_ends_at_1() -> None:
 
 @pytest.mark.parametrize("order", [True, False])
 def test_a_verdict_without_a_number_is_said_to_be_none(order: bool) -> None:
-    told = replace(masked(), blanks=(), next_sentence=NextSentence(float("nan"), order))
-    assert prediction(told).answer == (
-        "The model gives no probability that the second text "
-        f"{'comes after' if order else 'follows from'} the first."
-    )
+    told = pair(NONE, order)
+    assert "no probability" in prediction(told).answer
     assert not rankings(told), "no bar without a number"
     assert "nan" not in shown(told)
     guessed = replace(masked().blanks[0], guesses=(Guess(3, "queen", float("nan")),))
