@@ -273,7 +273,7 @@ def test_of_several_tokens_the_means_are_compared_and_that_is_said(attnscope, na
     row = np.asarray(side["shown"]["weights"])[2:11].mean(axis=0)
     np.testing.assert_allclose(side["weights"], [*row[:2], row[2:11].sum(), *row[11:]], atol=1e-12)
     said = " ".join(attnscope(*asked).stdout.split())
-    assert "2-10 detective attends to" in said
+    assert "2-10 detective looks at" in said
     assert "tokens named together: sum over the keys, mean over the queries" in said
     assert "vectors of several tokens: their means" in said
 

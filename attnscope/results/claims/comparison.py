@@ -25,6 +25,19 @@ class Between(StrEnum):
     MODELS = "models"
 
 
+class Case(StrEnum):
+    """What can be said: which of the sentences answers."""
+
+    TEXTS_DIFFER = "texts differ"
+    TEXTS_SAME = "texts same"
+    ONE_LAYER = "one layer"
+    TWO_LAYERS = "two layers"
+    MODELS_DIFFER = "models differ"
+    MODELS_BEGIN = "models begin"
+    MODELS_SAME = "models same"
+    MODELS_APART = "models apart"
+
+
 @dataclass(frozen=True, eq=False)
 class Side:
     """One side: a head in full, the position of the word among its queries, and what is proved.
@@ -218,6 +231,8 @@ class Comparison(Presented):
     chosen: bool
     passed_over: int = 0
 
+    for_readers = ("verdict", "case")
+
     @property
     def sides(self) -> tuple[Side, Side]:
         """Both sides."""
@@ -254,6 +269,29 @@ class Comparison(Presented):
     def begins(self) -> tuple[tuple[int, int], ...]:
         """Of two models, the heads where they part, by place; empty where a whole layer differs first."""
         return begin_to_differ(self.similarities, self.divergence) if self.between is Between.MODELS else ()
+
+    @property
+    def least_alike(self) -> int | None:
+        """Where on the axis of layers the outputs of all heads are least alike; None without any cosine."""
+        output = self.similarity("output")
+        none = output is None or np.isnan(output.together).all()
+        return None if none or output is None else int(np.nanargmin(output.together))
+
+    @property
+    def case(self) -> Case:
+        """What can be said."""
+        if self.between is Between.LAYERS:
+            return Case.TWO_LAYERS
+        if self.between is Between.TEXTS:
+            output, least = self.similarity("output"), self.least_alike
+            if len(self.layers) == 1 or output is None or least is None:
+                return Case.ONE_LAYER
+            return Case.TEXTS_SAME if output.together[least] >= 1 - _SAME_COSINE else Case.TEXTS_DIFFER
+        if not self.similarities and self.divergence is None:
+            return Case.MODELS_APART
+        if self.same:
+            return Case.MODELS_SAME
+        return Case.MODELS_BEGIN if self.shown in self.begins else Case.MODELS_DIFFER
 
     def similarity(self, vector: str) -> Similarity | None:
         """The similarity of one kind of vector, None where there is none."""

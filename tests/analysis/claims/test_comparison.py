@@ -17,8 +17,8 @@ from attnscope.analysis.claims.comparison.word import Look
 from attnscope.attention import Capture
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError
-from attnscope.render.sheets import comparison as comparison_words
 from attnscope.results import Between, Comparison, Kind, Special, Verdict
+from attnscope.results.claims.comparison import Case
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Unit
 
@@ -560,12 +560,11 @@ def test_a_head_that_was_changed_in_one_model_is_the_one_that_is_shown(layer: in
     assert found.begins == ((layer, head),)
     assert found.passed_over == 0
     assert not found.same
-    told = comparison_words.answer(found)
-    assert told.startswith(f"The two models begin to differ in L{layer} H{head}: its outputs have cosine ")
+    assert found.case is Case.MODELS_BEGIN
     same = compare_models(sides[0], sides[0], (BOTH[0],) * 2, **EVERY)
     assert same.same
     assert same.begins == ()
-    assert comparison_words.answer(same).startswith("The two models are the same here: every cosine is 1.000")
+    assert same.case is Case.MODELS_SAME
 
 
 def test_models_that_differ_from_the_first_layer_on_have_no_head_where_they_part() -> None:
@@ -574,7 +573,7 @@ def test_models_that_differ_from_the_first_layer_on_have_no_head_where_they_part
         changed.get_submodule("encoder.layer.0.attention.self.query").weight.mul_(-0.5)
     found = compare_models(record(model, A), record(changed, A), (BOTH[0],) * 2, **EVERY)
     assert found.begins == ()
-    assert comparison_words.answer(found).startswith("The two models differ most in L")
+    assert found.case is Case.MODELS_DIFFER
 
 
 def test_where_every_head_looks_at_special_tokens_none_is_passed_over() -> None:

@@ -10,6 +10,7 @@ import made_comparison as made
 import made_results
 import numpy as np
 import pytest
+from cases_compare import EXAMPLES, ROTARY
 from golden_text import IN_FULL, assert_golden, printed
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -23,22 +24,17 @@ from attnscope.render.sheet.blocks import Block, Curve, Ranking
 from attnscope.render.sheets.comparison import MOST_KEYS
 from attnscope.render.sheets.comparison import sheet as comparison
 from attnscope.render.terminal import sheet as terminal
-from attnscope.results import Comparison, Special, Verdict
+from attnscope.results import Comparison, Verdict
 
-ROTARY = ("query", "key", "unrotated key", "value", "output")
 LONG = ["[CLS]", *(f"w{i}" for i in range(70)), "bank", "[SEP]"]
-CASES: dict[str, Callable[[], Comparison]] = {
+SHOWN = "texts differ, rotary", "one head", "no valid key", "texts differ by words", "models differ in rows"
+CASES: dict[str, Callable[[], Comparison]] = {name: EXAMPLES[name] for name in SHOWN} | {
+    "hidden tokens": EXAMPLES["texts differ, special tokens hidden"],
     "texts": made.texts,
-    "rotary": lambda: made.texts(vectors=ROTARY, causal=True),
-    "one head": lambda: made.texts(heads=2, chosen=False),
     "cross": made.cross,
     "layers": made.layers,
     "models": made.models,
-    "models apart": lambda: made.models(one_space=False),
-    "no valid key": lambda: made.texts(empty=[5, 2]),
     "awkward": lambda: made.texts(made_results.AWKWARD, made_results.AWKWARD, (6, 7)),
-    "by words": made.by_words,
-    "hidden tokens": lambda: made.by_words(Special.HIDE),
     "very long": lambda: made.texts(LONG * 5, places=(71, 2)),
     "long": lambda: made.texts(LONG, places=(71, 2)),
 }
@@ -100,7 +96,7 @@ def test_the_cosines_stand_in_the_table_layer_by_layer() -> None:
 def test_the_keys_of_both_sides_stand_beside_each_other_with_bars_on_one_scale() -> None:
     result = made.texts()
     lines = shown(result).splitlines()
-    start = next(i for i, line in enumerate(lines) if "attends to" in line) + 2
+    start = next(i for i, line in enumerate(lines) if "looks at" in line) + 2
     longest, place = [], lines[start - 2].index("B, ")
     for side, half in ((result.a, slice(0, place)), (result.b, slice(place, 80))):
         rows = [line[half].split() for line in lines[start : start + len(side.weights)]]
@@ -113,8 +109,8 @@ def test_the_keys_of_both_sides_stand_beside_each_other_with_bars_on_one_scale()
 
 def test_rows_stand_under_each_other_where_there_is_no_room_beside() -> None:
     lines = shown(made.texts(), 40).splitlines()
-    assert len([line for line in lines if "attends to" in line]) == 2
-    assert len([line for line in shown(made.texts(), 80).splitlines() if "attends to" in line]) == 1
+    assert len([line for line in lines if "looks at" in line]) == 2
+    assert len([line for line in shown(made.texts(), 80).splitlines() if "looks at" in line]) == 1
 
 
 def test_the_word_is_marked_in_both_texts() -> None:

@@ -32,8 +32,9 @@ def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
         "pairs": pairs_of(found, beside.heads),
         "aligned": found.divergence is not None,
     }
-    made.heading = told(words.subject(found), words.heads(found), words.models(found))
-    made.says += [words.subject(found), *words.view_notes(found)]
+    say = words.said(found)
+    made.heading = told(say("subject"), words.heads(found), words.models(found))
+    made.says += [say("subject"), *say.lines("view_notes")]
     looked: dict[str, Any] = {"words": found.by.joins, "special": found.special.value}
     opens(made, a.head.layer, a.head.head, "both", query=a.position, **looked)
 
