@@ -9,7 +9,7 @@ gets its form from a filter, `{{ own | weight }}`. A fact that has no meaning fo
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 
 from jinja2 import Environment, PackageLoader
@@ -35,6 +35,14 @@ def _nth(place: int) -> str:
     return f"{place}{ending}"
 
 
+def _names(names: Iterable[str], most: int = 3) -> str:
+    """`L0 H7`, `L0 H7 and L0 H1`, `L0 H7, L0 H1, L1 H6 and 2 more`."""
+    every = list(names)
+    if len(every) > most + 1:
+        every = [*every[:most], f"{len(every) - most} more"]
+    return " and ".join([", ".join(every[:-1]), every[-1]] if every[1:] else every)
+
+
 FORMS: Mapping[str, Callable[..., str]] = {
     "weight": numbers.weight,
     "chance": numbers.likely,
@@ -48,6 +56,7 @@ FORMS: Mapping[str, Callable[..., str]] = {
     "many": lambda count, one, several: one if count == 1 else several,  # {{ n | many("does", "do") }}
     "nth": _nth,
     "list": listed,
+    "names": _names,
 }
 
 

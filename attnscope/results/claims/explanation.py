@@ -37,18 +37,18 @@ class Asked(StrEnum):
 class Case(StrEnum):
     """What can be said, by one test after the other."""
 
-    CIRCUIT = "a head looks there because of what earlier heads wrote at both ends"
-    SHOWN = "heads look there beyond their controls"
-    NONE = "nothing is shown"
+    CIRCUIT = "because of earlier heads"
+    SHOWN = "heads look there"
+    NONE = "nothing shown"
 
 
 class Need(StrEnum):
     """What the answer has of the word, by one test after the other."""
 
-    GAINS = "it is likelier without it"
-    HARDLY = "it hardly changes without it"
-    NEEDS = "half of its probability or more is gone without it, and no other costs as much"
-    LOSES = "it is less likely without it"
+    GAINS = "is likelier without"
+    HARDLY = "hardly depends on"
+    NEEDS = "needs"  # half of its probability or more is gone without it, and no other costs as much
+    LOSES = "is less likely without"
 
 
 @dataclass(frozen=True)
